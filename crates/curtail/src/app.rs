@@ -1,0 +1,67 @@
+//! What a user writes: an [`App`].
+
+use crate::Response;
+use curtail_policy::{ClassId, Nanos, WorkerId};
+
+/// A class of requests, as statistics and type-aware policies know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// A short name, for tables.
+    pub name: String,
+    /// Expected service time, where somebody knows it.
+    pub hint: Option<Nanos>,
+}
+
+impl Class {
+    /// A class of which only the name is known.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), hint: None }
+    }
+}
+
+/// An application: an ordinary blocking handler and what is around it (Concord §4.1 has the same
+/// three callbacks; `classify` is Perséphone's, §4.2).
+///
+/// Handlers run on fibers. At any safepoint a handler may be interrupted and another request's
+/// handler may run on the same thread, so a `Worker` is shared by reference.
+pub trait App: Send + Sync + 'static {
+    /// State of one worker, made on the worker's thread by [`App::setup_worker`].
+    type Worker: 'static;
+
+    /// The classes that [`App::classify`] answers with, by index. At least one.
+    fn classes(&self) -> Vec<Class> {
+        vec![Class::named("request")]
+    }
+
+    /// Called once, before any worker starts.
+    ///
+    /// # Errors
+    /// A reason not to start at all.
+    fn setup(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Called once on each worker's thread (and on the dispatcher's, where that runs requests too).
+    fn setup_worker(&self, worker: WorkerId) -> Self::Worker;
+
+    /// The class of a request; called on the dispatcher, must be quick, must accept any bytes.
+    /// A number beyond [`App::classes`] counts as the last class.
+    fn classify(&self, request: &[u8]) -> ClassId {
+        let _ = request;
+        ClassId(0)
+    }
+
+    /// Serves one request. What is in `response` when it returns goes back; nothing in it: no
+    /// answer. A panic fails this request alone.
+    fn handle(&self, worker: &Self::Worker, request: &[u8], response: &mut Response);
+
+    /// The handler panicked: what to answer. Default: nothing.
+    fn failed(&self, request: &[u8], response: &mut Response) {
+        let _ = (request, response);
+    }
+
+    /// There is no room for this request: what to answer, on the dispatcher. Default: nothing.
+    fn overloaded(&self, request: &[u8], response: &mut Response) {
+        let _ = (request, response);
+    }
+}

@@ -1,0 +1,84 @@
+/* The safepoint ABI: what instrumented code, the slow path and the runtime agree on.
+ *
+ * Instrumented code touches one thread-local block. Two kinds of fast path:
+ *
+ *   flag   cmpl $0, %fs:poll;        jne  cold      another thread writes `poll`
+ *   clock  subq $cost, %fs:budget;   js   cold      the thread times itself: `cost` is the work
+ *                                                   (IR instructions) since the last safepoint
+ *
+ * `cold` calls curtail_safepoint_slow, a stub that preserves every register (the pass declares it
+ * preserve_allcc), so that a safepoint forces no spill. The stub asks curtail_safepoint_check and,
+ * if that says so, calls block->yield with all state saved.
+ *
+ * Clock-built code serves every mode: in mode FLAG the budget is kept short and the slow path polls
+ * the word. Flag-built code serves OFF and FLAG only.
+ *
+ * Who writes what: the owning thread everything; other threads `poll` alone (relaxed atomic store of
+ * a non-zero value), and only while the owner keeps its block published. Offsets are ABI: the
+ * pass, the stub and the runtime's compile-time asserts repeat them.
+ */
+#ifndef CURTAIL_SAFEPOINT_H
+#define CURTAIL_SAFEPOINT_H
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CURTAIL_SAFEPOINT_ABI 1
+
+enum curtail_mode {
+  CURTAIL_OFF = 0,    /* never yield; the budget is refilled with the largest value */
+  CURTAIL_FLAG = 1,   /* yield when `poll` is non-zero */
+  CURTAIL_CLOCK = 2,  /* yield when the TSC has reached `deadline`, or `poll` is non-zero */
+};
+
+struct curtail_safepoint_block {
+  int64_t budget;       /*  0: clock fast path; below zero: slow path */
+  uint32_t poll;        /*  8: flag fast path; non-zero: slow path */
+  uint32_t depth;       /* 12: critical-section depth; no yield unless 0 */
+  uint32_t pending;     /* 16: a yield was due while depth was not 0 */
+  uint32_t mode;        /* 20: enum curtail_mode */
+  uint64_t deadline;    /* 24: TSC at which the quantum ends */
+  uint64_t refilled_at; /* 32: TSC of the last refill */
+  int64_t granted;      /* 40: budget given by the last refill */
+  uint64_t rate;        /* 48: work per 1,024 cycles, measured as the program runs */
+  /* 56: called by the stub on the interrupted stack with everything saved; may switch fibers.
+   * NULL: nobody to yield to, the safepoint goes on. */
+  void (*yield)(struct curtail_safepoint_block *);
+};
+
+#ifdef __cplusplus
+#define CURTAIL_TLS extern thread_local
+#else
+#define CURTAIL_TLS extern _Thread_local
+#endif
+CURTAIL_TLS struct curtail_safepoint_block curtail_safepoint;
+
+/* This thread's block. Its address is stable for the thread's life. */
+struct curtail_safepoint_block *curtail_safepoint_self(void);
+
+/* The register-preserving stub. Called by instrumented code only. */
+void curtail_safepoint_slow(void);
+
+/* Starts a quantum: sets mode, deadline and budget. `deadline` matters in mode CLOCK only. */
+void curtail_safepoint_arm(struct curtail_safepoint_block *, uint32_t mode, uint64_t now,
+                           uint64_t deadline);
+/* No yield until armed again. */
+void curtail_safepoint_disarm(struct curtail_safepoint_block *);
+
+/* Critical sections, for code that the compiler cannot see through. They nest. Leaving the
+ * outermost yields if a yield fell due inside. */
+void curtail_enter_critical(void);
+void curtail_leave_critical(void);
+
+/* What this program was built with: 0 not instrumented, 1 flag, 2 clock. */
+int curtail_safepoint_kind(void);
+
+/* Keeps a C or C++ function free of safepoints. */
+#define CURTAIL_NO_SAFEPOINT __attribute__((annotate("curtail.no_safepoint")))
+
+#ifdef __cplusplus
+}
+#endif
+#endif

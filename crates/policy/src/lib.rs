@@ -1,0 +1,144 @@
+//! Pure scheduling policies: no clock, no thread, no I/O, no `unsafe`, no allocation in steady
+//! state. The dispatcher of the runtime and the simulator drive the same code.
+//!
+//! Two levels, as in Tiny Quanta §3.2:
+//!
+//! * a [`Policy`] sits at the dispatcher: it holds what waits centrally and says which job goes to
+//!   which worker ([`Decision`]);
+//! * a [`CorePolicy`] sits on each worker and picks among the jobs that were sent there.
+//!
+//! A central policy (c-FCFS, Shinjuku, Concord) leaves the workers FCFS inboxes of at most *k* jobs
+//! and gets pre-empted jobs back; a two-level one (d-FCFS, TQ) sends a job once and forgets it.
+//!
+//! The protocol, per job: `arrive`, then `decide` answers [`Decision::Run`]; then, as often as it
+//! happens, `yielded` (the job waits centrally again) or `blocked` … `woken`; at last `completed`.
+//! Time is an argument and never goes back.
+#![forbid(unsafe_code)]
+
+mod ids;
+
+pub use ids::{ClassId, JobId, Nanos, WorkerId};
+
+/// A job as a policy sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its slot.
+    pub id: JobId,
+    /// Its class.
+    pub class: ClassId,
+    /// When it arrived.
+    pub arrived: Nanos,
+    /// Service it has had so far.
+    pub attained: Nanos,
+    /// The only place where it may run: set once a job has started, unless the application declares
+    /// itself migratable.
+    pub pinned: Option<WorkerId>,
+    /// Expected total service time, where somebody knows it.
+    pub hint: Option<Nanos>,
+}
+
+/// What the dispatcher is to do next.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Push the job into that worker's inbox. `quantum`: how long it may run before others get
+    /// their turn; `None`: to completion. For [`WorkerId::DISPATCHER`]: run it here, now.
+    Run {
+        /// The job.
+        job: Job,
+        /// Where.
+        on: WorkerId,
+        /// For how long.
+        quantum: Option<Nanos>,
+    },
+    /// Ask the worker to give up what it runs, before its quantum ends.
+    Preempt {
+        /// Which worker.
+        on: WorkerId,
+    },
+    /// Nothing, until an event or [`Policy::next_wakeup`].
+    Idle,
+}
+
+/// What becomes of a job whose quantum has ended.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// Nobody waits for its place: another whole quantum.
+    Continue,
+    /// It yields.
+    Yield,
+}
+
+/// The job that a bounded queue had no room for, given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused(pub Job);
+
+/// A policy at the dispatcher.
+pub trait Policy {
+    /// A job has arrived.
+    ///
+    /// # Errors
+    /// [`Refused`] where the policy's bound is reached; the job is not in the policy then.
+    fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused>;
+
+    /// A pre-empted job came back from `on` and waits again (central policies; a two-level policy
+    /// is told of quanta by [`Policy::serviced`]). `job.attained` includes what it just ran.
+    fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job);
+
+    /// The job has left for good.
+    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId);
+
+    /// The job waits for something on `on` and does not occupy a place there any more.
+    fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId);
+
+    /// What the job waited for has come. Central policies queue it; two-level ones count it.
+    fn woken(&mut self, now: Nanos, on: WorkerId, job: Job);
+
+    /// `on` has finished `quanta` whole quanta for jobs it still holds, in all its unfinished jobs
+    /// together (Tiny Quanta §3.2, MSQ). Absolute, not a difference.
+    fn serviced(&mut self, on: WorkerId, quanta: u64);
+
+    /// What to do now. Called until it answers [`Decision::Idle`].
+    fn decide(&mut self, now: Nanos) -> Decision;
+
+    /// The quantum of what runs on `on` has ended: does anybody want the place?
+    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry;
+
+    /// When `decide` wants to be asked again although nothing happened.
+    fn next_wakeup(&self) -> Option<Nanos>;
+
+    /// How many jobs wait here.
+    fn waiting(&self) -> usize;
+
+    /// From now on, quanta of this length; `None`: to completion.
+    fn set_quantum(&mut self, quantum: Option<Nanos>);
+
+    /// Takes out one waiting job, oldest first, when the policy is being replaced.
+    fn evict(&mut self) -> Option<Job>;
+
+    /// The job is on that worker already: told to a policy that replaces another, once for each
+    /// job that the workers hold.
+    fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job);
+}
+
+/// A policy on one worker: which of the jobs that were sent here runs next.
+pub trait CorePolicy {
+    /// A job is here and ready: new, woken, or at the end of a quantum (then `job.attained` has
+    /// grown).
+    fn ready(&mut self, now: Nanos, job: Job);
+
+    /// The next to run, and for how long (`None`: to completion); it is not in the policy then.
+    fn pick(&mut self, now: Nanos) -> Option<(Job, Option<Nanos>)>;
+
+    /// How many are ready.
+    fn len(&self) -> usize;
+
+    /// None is ready.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// From now on, quanta of this length; `None`: to completion.
+    fn set_quantum(&mut self, quantum: Option<Nanos>);
+}
