@@ -1,1 +1,53 @@
-//! Skeleton.
+//! Rings between threads and between processes.
+//!
+//! * [`spsc`]: one producer, one consumer; inboxes of workers and the way back to the dispatcher;
+//! * [`shm`]: the same ring, bit for bit, in memory that two processes share and neither trusts;
+//! * [`mpsc`]: many producers, one consumer; wake-ups of fibers from other threads;
+//! * [`seqlock`]: a small value that one thread publishes and many read.
+//!
+//! All of them are bounded: a full queue gives the value back ([`Full`]) and the caller decides.
+//! Nothing here allocates after construction, blocks, or enters the kernel (only
+//! [`seqlock::SeqLock::read`] and [`seqlock::SeqLock::write`] may yield the thread, when they have
+//! to wait for somebody else's write to end).
+
+mod ends;
+mod layout;
+pub mod mpsc;
+pub mod seqlock;
+#[cfg(not(loom))]
+pub mod shm;
+pub mod spsc;
+mod sync;
+
+pub use crossbeam_utils::CachePadded;
+pub use layout::{AttachError, Corrupt, Layout};
+
+/// Types of which every bit pattern is a value and every byte belongs to the value: they may be
+/// read from memory that somebody else writes. Derive zerocopy's traits to get it.
+pub trait Pod: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy {}
+impl<T: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy> Pod for T {}
+
+/// The queue was full: the value that found no room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Full<T>(pub T);
+
+impl<T> Full<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> std::fmt::Debug for Full<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Full(..)")
+    }
+}
+
+impl<T> std::fmt::Display for Full<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the queue is full")
+    }
+}
+
+impl<T> std::error::Error for Full<T> {}
