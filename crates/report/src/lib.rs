@@ -1,1 +1,27 @@
-//! Skeleton.
+//! What a run measured, as JSON, and how people see it: a text table, a Markdown table, one
+//! offline HTML page, an SVG picture.
+//!
+//! The JSON is an interface: scripts read it. Fields are only ever added, and a reader ignores
+//! those it does not know. Everything here runs after a measurement, on one thread, and no figure
+//! is ever left out for being bad: invalid runs are marked and say why.
+#![forbid(unsafe_code)]
+
+mod error;
+mod io;
+mod machine;
+mod pick;
+mod schema;
+mod series;
+mod svg;
+mod table;
+mod units;
+
+pub use error::Error;
+pub use io::{parse, read, write_run, write_runs, write_text};
+pub use pick::{Metric, Quantile};
+pub use schema::{
+    Class, Cpu, Lateness, Machine, Noise, Quantiles, Run, SCHEMA, Slowdown, Undisturbed,
+};
+pub use svg::{SvgOptions, svg};
+pub use table::{markdown, table};
+pub use units::{duration, rate, ratio};
