@@ -1,1 +1,44 @@
-//! Skeleton.
+//! What is offered to a scheduler and how the outcome is judged: the papers' service-time mixes by
+//! name, arrival processes, histograms, service-level objectives and the search for the highest
+//! load that meets one, a calibrated spin loop, and the notation for all of them on a command line.
+//!
+//! Nothing here knows a runtime or a simulator; both are driven by it. Times are nanoseconds from
+//! an epoch of the caller's. The same seed gives the same requests at the same times, whoever asks.
+#![forbid(unsafe_code)]
+
+mod arrival;
+mod histogram;
+mod list;
+mod mix;
+mod named;
+mod search;
+mod service;
+mod slo;
+pub mod spin;
+mod units;
+
+pub use arrival::{Arrivals, Schedule};
+pub use histogram::{ClassRecord, Distribution, Recorder, SLOWDOWN_ONE};
+pub use list::{MAX_LIST, cores, list, names};
+pub use mix::{Class, Mix, Sampler};
+pub use named::{NAMED, Named, named};
+pub use search::{Found, Measurement, Probe, Search};
+pub use service::Service;
+pub use slo::{Metric, Quantile, Slo};
+pub use units::{ParseError, duration_ns, format_duration, format_rate, load, rate_rps};
+
+use rand::{Rng, SeedableRng};
+
+/// The generator of all random numbers here: small, quick, the same on every machine.
+pub(crate) type Random = rand_pcg::Pcg64Mcg;
+
+/// A stream of random numbers; different `stream`s of one seed are independent.
+pub(crate) fn random(seed: u64, stream: u64) -> Random {
+    Random::seed_from_u64(seed.wrapping_add(stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+}
+
+/// A draw from the exponential distribution with mean 1, by inversion.
+pub(crate) fn exponential(random: &mut Random) -> f64 {
+    // `random` is in [0, 1): the logarithm's argument never reaches zero.
+    -(1.0 - random.random::<f64>()).ln()
+}

@@ -1,0 +1,119 @@
+//! Service-time distributions of one class.
+
+use crate::{ParseError, Random, duration_ns, exponential, format_duration};
+use rand::Rng;
+use std::fmt;
+
+/// How the service times of one class are distributed. Times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Always the same. Written `0.5us`.
+    Constant(u64),
+    /// Exponential with this mean. Written `exp(1us)`.
+    Exponential(u64),
+    /// Uniform between the two, both included. Written `uniform(1us..3us)`.
+    Uniform(u64, u64),
+}
+
+impl Service {
+    /// The mean in nanoseconds.
+    #[must_use]
+    pub fn mean_ns(self) -> f64 {
+        match self {
+            Self::Constant(ns) | Self::Exponential(ns) => ns as f64,
+            Self::Uniform(low, high) => (low as f64 + high as f64) / 2.0,
+        }
+    }
+
+    pub(crate) fn sample(self, random: &mut Random) -> u64 {
+        match self {
+            Self::Constant(ns) => ns,
+            Self::Exponential(mean) => (mean as f64 * exponential(random)).round() as u64,
+            Self::Uniform(low, high) => random.random_range(low..=high),
+        }
+    }
+
+    /// Reads the notation given at each variant.
+    ///
+    /// # Errors
+    /// Another notation, or a bad duration in it.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let text = text.trim();
+        let Some((kind, rest)) = text.split_once('(') else {
+            return duration_ns(text).map(Self::Constant);
+        };
+        let inside = rest
+            .strip_suffix(')')
+            .ok_or_else(|| ParseError::new(format!("`{text}` has no closing parenthesis")))?;
+        match kind {
+            "exp" => duration_ns(inside).map(Self::Exponential),
+            "uniform" => {
+                let (low, high) = inside
+                    .split_once("..")
+                    .ok_or_else(|| ParseError::new(format!("`{text}`: write uniform(1us..3us)")))?;
+                let (low, high) = (duration_ns(low)?, duration_ns(high)?);
+                if low > high {
+                    return Err(ParseError::new(format!("`{text}` runs backwards")));
+                }
+                Ok(Self::Uniform(low, high))
+            }
+            _ => Err(ParseError::new(format!(
+                "`{text}` is no service time: write 0.5us, exp(1us) or uniform(1us..3us)"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Constant(ns) => f.write_str(&format_duration(ns)),
+            Self::Exponential(ns) => write!(f, "exp({})", format_duration(ns)),
+            Self::Uniform(low, high) => {
+                write!(f, "uniform({}..{})", format_duration(low), format_duration(high))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn any() -> impl Strategy<Value = Service> {
+        let ns = 0u64..10_000_000_000;
+        prop_oneof![
+            ns.clone().prop_map(Service::Constant),
+            ns.clone().prop_map(Service::Exponential),
+            (ns.clone(), ns).prop_map(|(a, b)| Service::Uniform(a.min(b), a.max(b))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(service in any()) {
+            prop_assert_eq!(Service::parse(&service.to_string()), Ok(service));
+        }
+    }
+
+    #[test]
+    fn means_match_samples() {
+        let mut random = crate::random(1, 0);
+        for service in
+            [Service::Constant(500), Service::Exponential(1_000), Service::Uniform(100, 300)]
+        {
+            let n = 200_000;
+            let sum: u64 = (0..n).map(|_| service.sample(&mut random)).sum();
+            let mean = sum as f64 / f64::from(n);
+            assert!((mean / service.mean_ns() - 1.0).abs() < 0.02, "{service}: {mean}");
+        }
+    }
+
+    #[test]
+    fn bad_notation() {
+        for text in ["", "exp", "exp(", "exp(1us", "exp()", "gauss(1us)", "uniform(3us..1us)"] {
+            assert!(Service::parse(text).is_err(), "{text}");
+        }
+    }
+}
