@@ -76,6 +76,10 @@ impl WorkerId {
 
 impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::DISPATCHER { f.write_str("dispatcher") } else { write!(f, "worker {}", self.0) }
+        if *self == Self::DISPATCHER {
+            f.write_str("dispatcher")
+        } else {
+            write!(f, "worker {}", self.0)
+        }
     }
 }

@@ -15,9 +15,28 @@
 //! Time is an argument and never goes back.
 #![forbid(unsafe_code)]
 
+mod any;
+mod catalogue;
+mod central;
+mod fifo;
 mod ids;
+mod las;
+mod names;
+mod per_worker;
+mod rng;
+mod spec;
+mod table;
+mod tournament;
 
+pub use any::{AnyCore, AnyPolicy};
+pub use catalogue::{Entry, catalogue};
+pub use central::Central;
+pub use fifo::Fifo;
 pub use ids::{ClassId, JobId, Nanos, WorkerId};
+pub use las::Las;
+pub use names::{CoreKind, Dispatch, PreemptKind, Ties, UnknownName, UnknownPolicy};
+pub use per_worker::PerWorker;
+pub use spec::{Spec, SpecError};
 
 /// A job as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +54,14 @@ pub struct Job {
     pub pinned: Option<WorkerId>,
     /// Expected total service time, where somebody knows it.
     pub hint: Option<Nanos>,
+}
+
+impl Job {
+    /// A job that has just arrived and of which nothing else is known.
+    #[must_use]
+    pub const fn new(id: JobId, class: ClassId, arrived: Nanos) -> Self {
+        Self { id, class, arrived, attained: Nanos::ZERO, pinned: None, hint: None }
+    }
 }
 
 /// What the dispatcher is to do next.
@@ -58,6 +85,16 @@ pub enum Decision {
     },
     /// Nothing, until an event or [`Policy::next_wakeup`].
     Idle,
+}
+
+/// How long the dispatcher runs a job where the policy has no quantum: it must come back to its
+/// queues soon, whatever the workers do.
+const DISPATCHER_QUANTUM: Nanos = Nanos::from_micros(5);
+
+/// The dispatcher runs `job` itself, for a quantum.
+fn dispatcher_slice(job: Job, quantum: Option<Nanos>) -> Decision {
+    let quantum = Some(quantum.unwrap_or(DISPATCHER_QUANTUM));
+    Decision::Run { job, on: WorkerId::DISPATCHER, quantum }
 }
 
 /// What becomes of a job whose quantum has ended.

@@ -1,0 +1,114 @@
+//! Every policy behind one type, chosen by configuration and dispatched by enum, so that a hot loop
+//! holds it by value and no generic parameter spreads through the runtime.
+
+use crate::{
+    Central, CorePolicy, Decision, Expiry, Fifo, Job, JobId, Las, Nanos, PerWorker, Policy,
+    Refused, WorkerId,
+};
+
+/// Any policy at the dispatcher; made by [`Spec::build`](crate::Spec::build).
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a process")]
+pub enum AnyPolicy {
+    /// One queue for all workers.
+    Central(Central),
+    /// A queue for each worker.
+    PerWorker(PerWorker),
+}
+
+/// Any policy on a worker; made by [`Spec::build_core`](crate::Spec::build_core).
+pub enum AnyCore {
+    /// In the order of readiness.
+    Fifo(Fifo),
+    /// Least attained service first.
+    Las(Las),
+}
+
+macro_rules! forward {
+    ($any:ident: $self:ident, $inner:ident => $call:expr; $($variant:ident),+) => {
+        match $self { $($any::$variant($inner) => $call),+ }
+    };
+}
+
+macro_rules! to_policy {
+    ($self:ident, $inner:ident => $call:expr) => {
+        forward!(AnyPolicy: $self, $inner => $call; Central, PerWorker)
+    };
+}
+
+macro_rules! to_core {
+    ($self:ident, $inner:ident => $call:expr) => {
+        forward!(AnyCore: $self, $inner => $call; Fifo, Las)
+    };
+}
+
+impl Policy for AnyPolicy {
+    fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
+        to_policy!(self, policy => policy.arrive(now, job))
+    }
+
+    fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        to_policy!(self, policy => policy.yielded(now, on, job));
+    }
+
+    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+        to_policy!(self, policy => policy.completed(now, on, job));
+    }
+
+    fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+        to_policy!(self, policy => policy.blocked(now, on, job));
+    }
+
+    fn woken(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        to_policy!(self, policy => policy.woken(now, on, job));
+    }
+
+    fn serviced(&mut self, on: WorkerId, quanta: u64) {
+        to_policy!(self, policy => policy.serviced(on, quanta));
+    }
+
+    fn decide(&mut self, now: Nanos) -> Decision {
+        to_policy!(self, policy => policy.decide(now))
+    }
+
+    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
+        to_policy!(self, policy => policy.expired(now, on))
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        to_policy!(self, policy => policy.next_wakeup())
+    }
+
+    fn waiting(&self) -> usize {
+        to_policy!(self, policy => policy.waiting())
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        to_policy!(self, policy => policy.set_quantum(quantum));
+    }
+
+    fn evict(&mut self) -> Option<Job> {
+        to_policy!(self, policy => policy.evict())
+    }
+
+    fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        to_policy!(self, policy => policy.adopt(now, on, job));
+    }
+}
+
+impl CorePolicy for AnyCore {
+    fn ready(&mut self, now: Nanos, job: Job) {
+        to_core!(self, core => core.ready(now, job));
+    }
+
+    fn pick(&mut self, now: Nanos) -> Option<(Job, Option<Nanos>)> {
+        to_core!(self, core => core.pick(now))
+    }
+
+    fn len(&self) -> usize {
+        to_core!(self, core => core.len())
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        to_core!(self, core => core.set_quantum(quantum));
+    }
+}

@@ -1,0 +1,127 @@
+//! The policies that there are, by name: points in the space that [`Spec`] spans.
+
+use crate::{CoreKind, Dispatch, Nanos, PreemptKind, Spec, Ties};
+
+/// A policy with a name.
+pub struct Entry {
+    /// The name; also that of [`Spec::name`].
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// What it does, in one line.
+    pub line: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    dispatch: Dispatch,
+    core: CoreKind,
+    quantum: Option<Nanos>,
+    jbsq: u16,
+    preempt: PreemptKind,
+    work_conserving: bool,
+}
+
+impl Entry {
+    pub(crate) fn spec(&self) -> Spec {
+        Spec {
+            name: self.name.to_owned(),
+            dispatch: self.dispatch,
+            core: self.core,
+            ties: Ties::Msq,
+            quantum: self.quantum,
+            jbsq: self.jbsq,
+            preempt: self.preempt,
+            work_conserving: self.work_conserving,
+        }
+    }
+
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// All named policies, in the order in which they build on each other.
+#[must_use]
+pub fn catalogue() -> &'static [Entry] {
+    CATALOGUE
+}
+
+const TWO_US: Option<Nanos> = Some(Nanos::from_micros(2));
+
+/// What the entries below have in common with c-FCFS, they leave out.
+const C_FCFS: Entry = Entry {
+    name: "fcfs",
+    aliases: &["c-fcfs"],
+    line: "one queue, jobs run to completion in the order of arrival",
+    source: "c-FCFS, Perséphone §2",
+    dispatch: Dispatch::CentralFcfs,
+    core: CoreKind::Fcfs,
+    quantum: None,
+    jbsq: 1,
+    preempt: PreemptKind::Never,
+    work_conserving: false,
+};
+
+static CATALOGUE: &[Entry] = &[
+    C_FCFS,
+    Entry {
+        name: "dfcfs",
+        aliases: &["d-fcfs"],
+        line: "a queue for each worker, filled at random, run to completion, no stealing",
+        source: "d-FCFS, Perséphone §2",
+        dispatch: Dispatch::Random,
+        jbsq: Spec::UNBOUNDED,
+        ..C_FCFS
+    },
+    Entry {
+        name: "jbsq",
+        aliases: &[],
+        line: "c-FCFS that pushes into inboxes of k jobs ahead of their turn",
+        source: "JBSQ(k), Concord §3.2",
+        jbsq: 2,
+        ..C_FCFS
+    },
+    Entry {
+        name: "ps",
+        aliases: &["central-ps"],
+        line: "one queue, a quantum each in turn, self-timed",
+        source: "centralised processor sharing, Tiny Quanta §2",
+        dispatch: Dispatch::CentralPs,
+        quantum: TWO_US,
+        preempt: PreemptKind::Clock,
+        ..C_FCFS
+    },
+    Entry {
+        name: "shinjuku",
+        aliases: &[],
+        line: "one queue, a quantum each in turn, the dispatcher interrupts",
+        source: "Shinjuku, as in Concord §2 and §5",
+        dispatch: Dispatch::CentralPs,
+        quantum: Some(Nanos::from_micros(5)),
+        preempt: PreemptKind::Flag,
+        ..C_FCFS
+    },
+    Entry {
+        name: "concord",
+        aliases: &[],
+        line: "shinjuku with inboxes of k jobs and a dispatcher that runs jobs when these are full",
+        source: "Concord §3",
+        dispatch: Dispatch::CentralPs,
+        quantum: TWO_US,
+        jbsq: 2,
+        preempt: PreemptKind::Flag,
+        work_conserving: true,
+        ..C_FCFS
+    },
+    Entry {
+        name: "tq",
+        aliases: &["tiny-quanta"],
+        line: "each job to the worker with the fewest, the most serviced on a tie; sharing on each core",
+        source: "Tiny Quanta §3.2",
+        dispatch: Dispatch::Jsq,
+        core: CoreKind::Ps,
+        quantum: TWO_US,
+        jbsq: Spec::UNBOUNDED,
+        preempt: PreemptKind::Clock,
+        ..C_FCFS
+    },
+];

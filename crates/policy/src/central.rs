@@ -1,0 +1,233 @@
+//! One queue for all workers: c-FCFS, JBSQ(k), Shinjuku and Concord.
+//!
+//! What waits is queued here, in one order of queueing, and is pushed into the workers' inboxes of
+//! at most *k* jobs each, the running one included (JBSQ(k), Concord §3.2; JBSQ(1) is a single
+//! queue). The oldest job that may run on a worker with a free place goes first, a job that may run
+//! anywhere to the shortest inbox. Under processor sharing a pre-empted job comes back to the tail.
+//!
+//! A job that has started may be pinned to its worker. Such jobs wait in a list for each worker,
+//! so that no decision searches: two tournaments over the workers know the shortest inbox and the
+//! oldest pinned job whose worker has a free place.
+//!
+//! A work-conserving dispatcher (Concord §3.3) runs jobs itself when every inbox is full.
+
+use crate::table::{List, Place, Table};
+use crate::tournament::Tournament;
+use crate::{Decision, Expiry, Job, JobId, Nanos, Policy, Refused, WorkerId, dispatcher_slice};
+
+/// How a [`Central`] differs from plain c-FCFS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// k of JBSQ(k).
+    pub(crate) bound: u16,
+    /// Processor sharing: jobs run for a quantum. Otherwise they run to completion.
+    pub(crate) shares: bool,
+    /// The length of quanta; of no effect unless `shares`.
+    pub(crate) quantum: Option<Nanos>,
+    /// The dispatcher takes jobs that have not started when every inbox is full.
+    pub(crate) work_conserving: bool,
+}
+
+/// A central queue; see the module's head.
+pub struct Central {
+    options: Options,
+    table: Table,
+    /// Not started.
+    fresh: List,
+    /// Started, may go on anywhere.
+    migratable: List,
+    /// Started on the dispatcher, and goes on nowhere else.
+    parked: List,
+    /// Started on that worker, and goes on nowhere else.
+    pinned: Vec<List>,
+    /// How many jobs each worker has, blocked ones not counted.
+    held: Vec<u32>,
+    /// Twice `held`, plus one where pinned jobs wait: of equally short inboxes, a job that may run
+    /// anywhere leaves alone the one that others have no alternative to.
+    shortest: Tournament<u32>,
+    /// When the oldest pinned job of each worker with a free place was queued.
+    oldest_pinned: Tournament<u64>,
+}
+
+impl Central {
+    pub(crate) fn new(options: Options, workers: usize, jobs: usize) -> Self {
+        Self {
+            options,
+            table: Table::new(jobs),
+            fresh: List::EMPTY,
+            migratable: List::EMPTY,
+            parked: List::EMPTY,
+            pinned: vec![List::EMPTY; workers],
+            held: vec![0; workers],
+            shortest: Tournament::new(workers, 0, u32::MAX),
+            oldest_pinned: Tournament::new(workers, Table::NEVER, Table::NEVER),
+        }
+    }
+
+    fn bound(&self) -> u32 {
+        u32::from(self.options.bound)
+    }
+
+    /// Queues a started job at the tail.
+    fn requeue(&mut self, job: Job, from: Place) {
+        match job.pinned {
+            None => self.table.push(&mut self.migratable, job, from),
+            Some(WorkerId::DISPATCHER) => self.table.push(&mut self.parked, job, from),
+            Some(worker) => {
+                self.table.push(&mut self.pinned[worker.index()], job, from);
+                self.refresh(worker.index());
+            }
+        }
+    }
+
+    /// After a change of what `worker` holds or what waits for it alone.
+    fn refresh(&mut self, worker: usize) {
+        let (held, pinned) = (self.held[worker], &self.pinned[worker]);
+        self.shortest.set(worker, 2 * held + u32::from(!pinned.is_empty()));
+        let has_place = held < self.bound();
+        let oldest = if has_place { self.table.head_seq(pinned) } else { Table::NEVER };
+        self.oldest_pinned.set(worker, oldest);
+    }
+
+    fn occupy(&mut self, on: WorkerId) {
+        if on != WorkerId::DISPATCHER {
+            self.held[on.index()] += 1;
+            self.refresh(on.index());
+        }
+    }
+
+    fn vacate(&mut self, on: WorkerId) {
+        if on != WorkerId::DISPATCHER {
+            self.held[on.index()] -= 1;
+            self.refresh(on.index());
+        }
+    }
+
+    fn has_free_place(&self) -> bool {
+        self.shortest.best().1 / 2 < self.bound()
+    }
+
+    /// Takes out the oldest job that a worker with a free place may run.
+    fn take_for_worker(&mut self) -> Option<(Job, WorkerId)> {
+        let fresh = self.table.head_seq(&self.fresh);
+        let migratable = self.table.head_seq(&self.migratable);
+        let (owner, pinned) = self.oldest_pinned.best();
+        let anywhere = if self.has_free_place() { fresh.min(migratable) } else { Table::NEVER };
+        if anywhere == Table::NEVER && pinned == Table::NEVER {
+            return None;
+        }
+        let (worker, list) = if pinned < anywhere {
+            (owner, &mut self.pinned[owner])
+        } else if fresh < migratable {
+            (self.shortest.best().0, &mut self.fresh)
+        } else {
+            (self.shortest.best().0, &mut self.migratable)
+        };
+        let on = WorkerId(worker as u16);
+        let job = self.table.pop(list, Place::On(on))?;
+        self.occupy(on);
+        Some((job, on))
+    }
+
+    /// Takes out the job that the dispatcher itself may run now. What is parked here depends on the
+    /// dispatcher alone and so runs whenever there is nothing to push, inboxes full or not.
+    fn take_for_dispatcher(&mut self) -> Option<Job> {
+        let here = Place::On(WorkerId::DISPATCHER);
+        if let Some(job) = self.table.pop(&mut self.parked, here) {
+            return Some(job);
+        }
+        if !self.options.work_conserving || self.has_free_place() {
+            return None;
+        }
+        self.table.pop(&mut self.fresh, here)
+    }
+}
+
+impl Policy for Central {
+    fn arrive(&mut self, _now: Nanos, job: Job) -> Result<(), Refused> {
+        if !self.table.has_room_for(job.id) {
+            return Err(Refused(job));
+        }
+        if job.pinned.is_none() && job.attained == Nanos::ZERO {
+            self.table.push(&mut self.fresh, job, Place::Out);
+        } else {
+            self.requeue(job, Place::Out);
+        }
+        Ok(())
+    }
+
+    fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.requeue(job, Place::On(on));
+        self.vacate(on);
+    }
+
+    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::On(on), Place::Out);
+        self.vacate(on);
+    }
+
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::On(on), Place::Blocked(on));
+        self.vacate(on);
+    }
+
+    fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.requeue(job, Place::Blocked(on));
+    }
+
+    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
+
+    fn decide(&mut self, _now: Nanos) -> Decision {
+        if let Some((job, on)) = self.take_for_worker() {
+            let quantum = self.options.quantum.filter(|_| self.options.shares);
+            return Decision::Run { job, on, quantum };
+        }
+        match self.take_for_dispatcher() {
+            Some(job) => dispatcher_slice(job, self.options.quantum),
+            None => Decision::Idle,
+        }
+    }
+
+    fn expired(&mut self, _now: Nanos, on: WorkerId) -> Expiry {
+        if on == WorkerId::DISPATCHER {
+            return Expiry::Yield;
+        }
+        let anywhere = !self.fresh.is_empty() || !self.migratable.is_empty();
+        let here = !self.pinned[on.index()].is_empty() || self.held[on.index()] > 1;
+        if self.options.shares && (anywhere || here) { Expiry::Yield } else { Expiry::Continue }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn waiting(&self) -> usize {
+        self.table.waiting()
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.options.quantum = quantum;
+    }
+
+    /// O(workers): it looks at every list's head.
+    fn evict(&mut self) -> Option<Job> {
+        let lists = [&self.fresh, &self.migratable, &self.parked].into_iter().chain(&self.pinned);
+        let oldest = lists.enumerate().min_by_key(|(_, list)| self.table.head_seq(list))?.0;
+        let list = match oldest {
+            0 => &mut self.fresh,
+            1 => &mut self.migratable,
+            2 => &mut self.parked,
+            pinned => &mut self.pinned[pinned - 3],
+        };
+        let job = self.table.pop(list, Place::Out)?;
+        if oldest >= 3 {
+            self.refresh(oldest - 3);
+        }
+        Some(job)
+    }
+
+    fn adopt(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.table.step(job.id, Place::Out, Place::On(on));
+        self.occupy(on);
+    }
+}

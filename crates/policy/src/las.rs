@@ -1,0 +1,73 @@
+//! Least attained service first on one worker: whoever has run least runs next, for a quantum; among
+//! equals, whoever became ready first. Owned by the worker's thread.
+
+use crate::{CorePolicy, Job, Nanos};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A ready job; the greatest is the next to run.
+struct Entry {
+    job: Job,
+    seq: u64,
+}
+
+impl Entry {
+    fn key(&self) -> (Nanos, u64) {
+        (self.job.attained, self.seq)
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+/// Least attained service first; see the module's head.
+pub struct Las {
+    ready: BinaryHeap<Entry>,
+    next_seq: u64,
+    quantum: Option<Nanos>,
+}
+
+impl Las {
+    /// With room for `jobs`.
+    #[must_use]
+    pub fn new(jobs: usize, quantum: Option<Nanos>) -> Self {
+        Self { ready: BinaryHeap::with_capacity(jobs), next_seq: 0, quantum }
+    }
+}
+
+impl CorePolicy for Las {
+    fn ready(&mut self, _now: Nanos, job: Job) {
+        self.ready.push(Entry { job, seq: self.next_seq });
+        self.next_seq += 1;
+    }
+
+    fn pick(&mut self, _now: Nanos) -> Option<(Job, Option<Nanos>)> {
+        let next = self.ready.pop()?;
+        Some((next.job, self.quantum))
+    }
+
+    fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.quantum = quantum;
+    }
+}

@@ -1,0 +1,207 @@
+//! The dispatcher of a two-level policy: it sends each job to a worker once, and the worker's
+//! [`CorePolicy`](crate::CorePolicy) does the rest (Tiny Quanta §3.2). d-FCFS is the simplest case.
+//!
+//! A job waits here only between its arrival and the next decision. The exceptions come from a live
+//! switch: jobs that started on the dispatcher itself under the policy before, and that nobody else
+//! may go on with, and jobs that a worker gave back before it heard of the switch.
+
+use crate::rng::Rng;
+use crate::table::{List, Place, Table};
+use crate::tournament::Tournament;
+use crate::{
+    Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Ties, WorkerId, dispatcher_slice,
+};
+
+/// Which worker gets a new job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Any, all equally likely.
+    Random,
+    /// Each in turn.
+    RoundRobin,
+    /// One with the fewest unfinished jobs.
+    Shortest(Ties),
+}
+
+/// A load balancer in front of independent workers; see the module's head.
+pub struct PerWorker {
+    choice: Choice,
+    /// Workers take turns among their jobs; otherwise each runs to completion.
+    shares: bool,
+    quantum: Option<Nanos>,
+    table: Table,
+    /// Arrived, and not yet sent.
+    new: List,
+    /// Started on the dispatcher, and goes on nowhere else.
+    parked: List,
+    /// Each worker's key: its unfinished jobs, then (MSQ only) the complement of the quanta that
+    /// they have had, so that the most serviced comes first.
+    load: Tournament<(u32, u64)>,
+    /// How many of each worker's jobs are blocked.
+    blocked: Vec<u32>,
+    rng: Rng,
+    turn: usize,
+}
+
+impl PerWorker {
+    pub(crate) fn new(
+        choice: Choice,
+        shares: bool,
+        quantum: Option<Nanos>,
+        (workers, jobs, seed): (usize, usize, u64),
+    ) -> Self {
+        Self {
+            choice,
+            shares,
+            quantum,
+            table: Table::new(jobs),
+            new: List::EMPTY,
+            parked: List::EMPTY,
+            load: Tournament::new(workers, (0, u64::MAX), (u32::MAX, u64::MAX)),
+            blocked: vec![0; workers],
+            rng: Rng::new(seed),
+            turn: 0,
+        }
+    }
+
+    fn workers(&self) -> usize {
+        self.blocked.len()
+    }
+
+    fn unfinished(&self, worker: usize) -> u32 {
+        self.load.key(worker).0
+    }
+
+    fn queue(&mut self, job: Job, from: Place) {
+        let here = job.pinned == Some(WorkerId::DISPATCHER);
+        let list = if here { &mut self.parked } else { &mut self.new };
+        self.table.push(list, job, from);
+    }
+
+    fn joins(&mut self, on: WorkerId) {
+        if on != WorkerId::DISPATCHER {
+            let (unfinished, serviced) = self.load.key(on.index());
+            self.load.set(on.index(), (unfinished + 1, serviced));
+        }
+    }
+
+    fn leaves(&mut self, on: WorkerId) {
+        if on != WorkerId::DISPATCHER {
+            let (unfinished, serviced) = self.load.key(on.index());
+            self.load.set(on.index(), (unfinished - 1, serviced));
+        }
+    }
+
+    fn choose(&mut self) -> WorkerId {
+        let worker = match self.choice {
+            Choice::Random => self.rng.below(self.workers()),
+            Choice::RoundRobin => {
+                self.turn = (self.turn + 1) % self.workers();
+                self.turn
+            }
+            Choice::Shortest(Ties::Msq) => self.load.best().0,
+            Choice::Shortest(Ties::Random) => self.load.tied(self.rng.below(self.load.ties())),
+            Choice::Shortest(Ties::PowerOfTwo) => self.shorter_of_two(),
+        };
+        WorkerId(worker as u16)
+    }
+
+    /// Of two distinct workers drawn at random the one with fewer unfinished jobs, else the one
+    /// drawn first, which is as random.
+    fn shorter_of_two(&mut self) -> usize {
+        let first = self.rng.below(self.workers());
+        if self.workers() == 1 {
+            return first;
+        }
+        let other = self.rng.below(self.workers() - 1);
+        let second = other + usize::from(other >= first);
+        if self.unfinished(second) < self.unfinished(first) { second } else { first }
+    }
+}
+
+impl Policy for PerWorker {
+    fn arrive(&mut self, _now: Nanos, job: Job) -> Result<(), Refused> {
+        if !self.table.has_room_for(job.id) {
+            return Err(Refused(job));
+        }
+        self.queue(job, Place::Out);
+        Ok(())
+    }
+
+    fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.queue(job, Place::On(on));
+        self.leaves(on);
+    }
+
+    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::On(on), Place::Out);
+        self.leaves(on);
+    }
+
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::On(on), Place::Blocked(on));
+        if on != WorkerId::DISPATCHER {
+            self.blocked[on.index()] += 1;
+        }
+    }
+
+    fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        if on == WorkerId::DISPATCHER {
+            // No core policy will look after it there.
+            self.queue(job, Place::Blocked(on));
+        } else {
+            self.table.step(job.id, Place::Blocked(on), Place::On(on));
+            self.blocked[on.index()] -= 1;
+        }
+    }
+
+    fn serviced(&mut self, on: WorkerId, quanta: u64) {
+        if self.choice == Choice::Shortest(Ties::Msq) && on != WorkerId::DISPATCHER {
+            self.load.set(on.index(), (self.unfinished(on.index()), !quanta));
+        }
+    }
+
+    fn decide(&mut self, _now: Nanos) -> Decision {
+        if let Some(next) = self.table.head(&self.new) {
+            let on = next.pinned.unwrap_or_else(|| self.choose());
+            self.joins(on);
+            let job = self.table.pop(&mut self.new, Place::On(on)).unwrap_or(next);
+            return Decision::Run { job, on, quantum: self.quantum.filter(|_| self.shares) };
+        }
+        match self.table.pop(&mut self.parked, Place::On(WorkerId::DISPATCHER)) {
+            Some(job) => dispatcher_slice(job, self.quantum),
+            None => Decision::Idle,
+        }
+    }
+
+    fn expired(&mut self, _now: Nanos, on: WorkerId) -> Expiry {
+        if on == WorkerId::DISPATCHER {
+            return Expiry::Yield;
+        }
+        let ready = self.unfinished(on.index()) - self.blocked[on.index()];
+        if self.shares && ready > 1 { Expiry::Yield } else { Expiry::Continue }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn waiting(&self) -> usize {
+        self.table.waiting()
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.quantum = quantum;
+    }
+
+    fn evict(&mut self) -> Option<Job> {
+        let new_first = self.table.head_seq(&self.new) < self.table.head_seq(&self.parked);
+        let list = if new_first { &mut self.new } else { &mut self.parked };
+        self.table.pop(list, Place::Out)
+    }
+
+    fn adopt(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.table.step(job.id, Place::Out, Place::On(on));
+        self.joins(on);
+    }
+}

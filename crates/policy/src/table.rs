@@ -1,0 +1,142 @@
+//! The jobs a policy knows, one slot for each [`JobId`], and FIFO lists threaded through the slots.
+//!
+//! Owned by one policy, hence touched by one thread. The invariant: a job is in exactly one
+//! [`Place`], and it is linked into exactly one [`List`] if and only if that place is
+//! [`Place::Waiting`]. Every step checks where the job comes from, in every build: an event that
+//! does not fit is a bug of the caller and would lose or duplicate a job.
+
+use crate::{Job, JobId, WorkerId};
+use std::fmt;
+
+const NIL: u32 = u32::MAX;
+
+/// Where a job is, as far as its policy knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Not in the policy.
+    Out,
+    /// In one of the policy's lists.
+    Waiting,
+    /// Sent to that worker, and neither finished nor blocked.
+    On(WorkerId),
+    /// Started on that worker, and waits for something.
+    Blocked(WorkerId),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Out => f.write_str("not in the policy"),
+            Self::Waiting => f.write_str("waiting in the policy"),
+            Self::On(worker) => write!(f, "on {worker}"),
+            Self::Blocked(worker) => write!(f, "blocked on {worker}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    job: Job,
+    /// When it was queued, as a number: lists of one table merge in this order.
+    seq: u64,
+    next: u32,
+    place: Place,
+}
+
+/// A FIFO list through a [`Table`]'s slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+}
+
+/// All slots of one policy.
+pub(crate) struct Table {
+    slots: Vec<Slot>,
+    next_seq: u64,
+    waiting: usize,
+}
+
+impl Table {
+    /// Younger than every job.
+    pub(crate) const NEVER: u64 = u64::MAX;
+
+    /// Room for the ids below `jobs`.
+    pub(crate) fn new(jobs: usize) -> Self {
+        assert!(jobs < NIL as usize, "job ids are 32 bits wide");
+        let job = Job::new(JobId(0), crate::ClassId(0), crate::Nanos::ZERO);
+        let empty = Slot { job, seq: 0, next: NIL, place: Place::Out };
+        Self { slots: vec![empty; jobs], next_seq: 0, waiting: 0 }
+    }
+
+    /// Whether there is a slot for that id.
+    pub(crate) fn has_room_for(&self, id: JobId) -> bool {
+        (id.0 as usize) < self.slots.len()
+    }
+
+    /// How many jobs are in lists.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Moves a job between places, neither of them [`Place::Waiting`].
+    pub(crate) fn step(&mut self, id: JobId, from: Place, to: Place) {
+        let slot = &mut self.slots[id.0 as usize];
+        if slot.place != from {
+            out_of_step(id, slot.place, from);
+        }
+        slot.place = to;
+    }
+
+    /// Appends a job that is in `from`; its record replaces the slot's.
+    pub(crate) fn push(&mut self, list: &mut List, job: Job, from: Place) {
+        self.step(job.id, from, Place::Waiting);
+        let index = job.id.0;
+        let slot = &mut self.slots[index as usize];
+        (slot.job, slot.seq, slot.next) = (job, self.next_seq, NIL);
+        self.next_seq += 1;
+        self.waiting += 1;
+        if list.head == NIL {
+            list.head = index;
+        } else {
+            self.slots[list.tail as usize].next = index;
+        }
+        list.tail = index;
+    }
+
+    /// Takes the head off, which is in `to` from now on.
+    pub(crate) fn pop(&mut self, list: &mut List, to: Place) -> Option<Job> {
+        if list.head == NIL {
+            return None;
+        }
+        let slot = &mut self.slots[list.head as usize];
+        slot.place = to;
+        list.head = slot.next;
+        self.waiting -= 1;
+        Some(slot.job)
+    }
+
+    /// The head, left where it is.
+    pub(crate) fn head(&self, list: &List) -> Option<Job> {
+        (list.head != NIL).then(|| self.slots[list.head as usize].job)
+    }
+
+    /// The head's number in the order of queueing; [`Table::NEVER`] where there is none.
+    pub(crate) fn head_seq(&self, list: &List) -> u64 {
+        if list.head == NIL { Self::NEVER } else { self.slots[list.head as usize].seq }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn out_of_step(id: JobId, is: Place, expected: Place) -> ! {
+    panic!("job {} is {is}; the event reported is for one that is {expected}", id.0)
+}
