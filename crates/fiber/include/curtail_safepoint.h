@@ -6,9 +6,10 @@
  *   clock  subq $cost, %fs:budget;   js   cold      the thread times itself: `cost` is the work
  *                                                   (IR instructions) since the last safepoint
  *
- * `cold` calls curtail_safepoint_slow, a stub that preserves every register (the pass declares it
- * preserve_allcc), so that a safepoint forces no spill. The stub asks curtail_safepoint_check and,
- * if that says so, calls block->yield with all state saved.
+ * `cold` calls curtail_safepoint_slow, a stub that preserves every register, so that a safepoint
+ * forces no spill and a leaf stays a leaf: the pass emits the call as inline assembly that clobbers
+ * the flags only, and marks the function noredzone. The stub aligns the stack, asks
+ * curtail_safepoint_check and, if that says so, calls block->yield with all state saved.
  *
  * Clock-built code serves every mode: in mode FLAG the budget is kept short and the slow path polls
  * the word. Flag-built code serves OFF and FLAG only.
@@ -58,10 +59,12 @@ CURTAIL_TLS struct curtail_safepoint_block curtail_safepoint;
 /* This thread's block. Its address is stable for the thread's life. */
 struct curtail_safepoint_block *curtail_safepoint_self(void);
 
-/* The register-preserving stub. Called by instrumented code only. */
+/* The register-preserving stub. Called by instrumented code only: at any stack alignment, but never
+ * from a function that uses the red zone. The flags are lost. */
 void curtail_safepoint_slow(void);
 
-/* Starts a quantum: sets mode, deadline and budget. `deadline` matters in mode CLOCK only. */
+/* Starts a quantum: sets mode, deadline and budget, forgets a pending yield. `deadline` matters in
+ * mode CLOCK only. `poll` is left as it is: whoever arms clears it first, if it is to be cleared. */
 void curtail_safepoint_arm(struct curtail_safepoint_block *, uint32_t mode, uint64_t now,
                            uint64_t deadline);
 /* No yield until armed again. */

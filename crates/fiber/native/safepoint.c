@@ -1,0 +1,170 @@
+/* The slow path's decision, and the calls of the safepoint ABI.
+ *
+ * Everything here runs on the thread that owns the block; `poll` alone is written by others. It may
+ * run at any instrumented point with every vector register live, so this file is compiled with
+ * general registers only and calls nothing that is not.
+ *
+ * Mode CLOCK: the budget is work (IR instructions), the deadline is TSC cycles; `rate` converts and
+ * is measured at each refill. A refill covers three quarters of what remains, until little does: so
+ * the clock is read two or three times a quantum, the more densely the nearer its end, and an
+ * overestimate of the rate by a third still does no harm.
+ */
+#include "curtail_safepoint.h"
+#include "state.h"
+#include <stddef.h>
+
+enum {
+  /* Work between two looks at `poll`, or at a pending yield, when no deadline says more. */
+  SHORT_GRANT = 600,
+  /* No refill is smaller: the next safepoint is about this far away anyhow. */
+  LEAST_GRANT = 64,
+  /* Closer to the deadline than this many cycles counts as there: half of what typically lies
+   * between two safepoints. */
+  SLACK_CYCLES = 40,
+  /* A remainder below this is granted whole. */
+  LAST_STRETCH_CYCLES = 320,
+  /* Shorter stretches measure the clock read more than the program. */
+  LEAST_SAMPLE_CYCLES = 100,
+  INITIAL_RATE = 2048,
+  LEAST_RATE = 8,
+  MOST_RATE = 16384,
+};
+
+__thread struct curtail_safepoint_block curtail_safepoint = {
+    .budget = INT64_MAX,
+    .granted = INT64_MAX,
+    .rate = INITIAL_RATE,
+};
+
+_Static_assert(offsetof(struct curtail_safepoint_block, budget) == 0, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, poll) == 8, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, depth) == 12, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, pending) == 16, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, yield) == 56, "ABI");
+_Static_assert(sizeof(struct curtail_safepoint_block) == 64, "ABI");
+
+/* A different ABI gives this symbol a different name: mixing two fails at link time. */
+const int curtail_safepoint_abi_1 = CURTAIL_SAFEPOINT_ABI;
+
+/* Overridden by the archive member that the driver asks for (kind_clock.c, kind_flag.c). */
+__attribute__((weak)) const int curtail_safepoint_built = 0;
+
+static inline uint64_t tsc(void) {
+  uint32_t lo, hi;
+  __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+  return (uint64_t)hi << 32 | lo;
+}
+
+static inline uint32_t poll_of(const struct curtail_safepoint_block *b) {
+  return __atomic_load_n(&b->poll, __ATOMIC_RELAXED);
+}
+
+static inline void grant(struct curtail_safepoint_block *b, int64_t work) {
+  b->budget = work;
+  b->granted = work;
+}
+
+/* The work that fits before the deadline, or before the next look at the clock. */
+static inline int64_t grant_for(const struct curtail_safepoint_block *b, uint64_t cycles) {
+  if (cycles > (uint64_t)1 << 40)
+    cycles = (uint64_t)1 << 40;
+  if (cycles > LAST_STRETCH_CYCLES)
+    cycles -= cycles / 4;
+  int64_t work = (int64_t)(cycles * b->rate >> 10);
+  return work < LEAST_GRANT ? LEAST_GRANT : work;
+}
+
+/* Learns from the stretch since the last refill. Half weight to bad news (the program is slower
+ * than thought, so quanta end late), a quarter to good. */
+static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
+  uint64_t elapsed = now - b->refilled_at;
+  int64_t done = (int64_t)((uint64_t)b->granted - (uint64_t)b->budget);
+  if (elapsed < LEAST_SAMPLE_CYCLES || elapsed > UINT32_MAX || done <= 0 || done > INT64_MAX / 1024)
+    return;
+  uint64_t sample = (uint64_t)done * 1024 / elapsed;
+  uint64_t rate = sample < b->rate ? (b->rate + sample) / 2 : (3 * b->rate + sample) / 4;
+  b->rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
+}
+
+static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
+  /* Whoever yields without arming anew, and whoever is inside a critical section, gets here again
+   * soon, not at each safepoint. */
+  grant(b, SHORT_GRANT);
+  if (b->depth != 0) {
+    b->pending = 1;
+    return NULL;
+  }
+  b->pending = 0;
+  if (curtail_state_size == 0)
+    curtail_state_init();
+  return b;
+}
+
+/* Called by the stub: the block if its `yield` is to be called, NULL to go on. */
+CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
+  struct curtail_safepoint_block *b = &curtail_safepoint;
+  if (b->mode == CURTAIL_OFF || b->yield == NULL) {
+    if (poll_of(b) != 0)
+      __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
+    grant(b, INT64_MAX);
+    return NULL;
+  }
+  if (b->pending != 0 || poll_of(b) != 0) {
+    b->refilled_at = 0; /* the clock was not read: the stretch that ends here is no sample */
+    return due(b);
+  }
+  if (b->mode != CURTAIL_CLOCK) {
+    grant(b, SHORT_GRANT);
+    return NULL;
+  }
+  uint64_t now = tsc();
+  measure(b, now);
+  b->refilled_at = now;
+  int64_t left = (int64_t)(b->deadline - now);
+  if (left <= SLACK_CYCLES)
+    return due(b);
+  grant(b, grant_for(b, (uint64_t)left));
+  return NULL;
+}
+
+struct curtail_safepoint_block *curtail_safepoint_self(void) {
+  return &curtail_safepoint;
+}
+
+void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uint64_t now,
+                           uint64_t deadline) {
+  b->mode = mode;
+  b->pending = 0;
+  b->deadline = deadline;
+  b->refilled_at = now;
+  if (mode == CURTAIL_CLOCK)
+    grant(b, deadline > now ? grant_for(b, deadline - now) : 0);
+  else
+    grant(b, mode == CURTAIL_FLAG ? SHORT_GRANT : INT64_MAX);
+}
+
+void curtail_safepoint_disarm(struct curtail_safepoint_block *b) {
+  b->mode = CURTAIL_OFF;
+  b->pending = 0;
+  grant(b, INT64_MAX);
+}
+
+void curtail_enter_critical(void) {
+  curtail_safepoint.depth += 1;
+  __asm__ volatile("" ::: "memory");
+}
+
+void curtail_leave_critical(void) {
+  struct curtail_safepoint_block *b = &curtail_safepoint;
+  __asm__ volatile("" ::: "memory");
+  b->depth -= 1;
+  if (b->depth != 0 || b->pending == 0)
+    return;
+  b->pending = 0;
+  if (b->mode != CURTAIL_OFF && b->yield != NULL)
+    b->yield(b);
+}
+
+int curtail_safepoint_kind(void) {
+  return *(const volatile int *)&curtail_safepoint_built;
+}
