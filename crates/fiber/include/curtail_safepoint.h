@@ -8,7 +8,7 @@
  *
  * `cold` calls curtail_safepoint_slow, a stub that preserves every register, so that a safepoint
  * forces no spill and a leaf stays a leaf: the pass emits the call as inline assembly that clobbers
- * the flags only, and marks the function noredzone. The stub aligns the stack, asks
+ * the flags (and, where a function uses it, the x87 stack), and marks the function noredzone. The stub aligns the stack, asks
  * curtail_safepoint_check and, if that says so, calls block->yield with all state saved.
  *
  * Clock-built code serves every mode: in mode FLAG the budget is kept short and the slow path polls
@@ -60,7 +60,8 @@ CURTAIL_TLS struct curtail_safepoint_block curtail_safepoint;
 struct curtail_safepoint_block *curtail_safepoint_self(void);
 
 /* The register-preserving stub. Called by instrumented code only: at any stack alignment, but never
- * from a function that uses the red zone. The flags are lost. */
+ * from a function that uses the red zone, and with the x87 register stack empty. The flags are
+ * lost. Control words (MXCSR, x87) are saved too; the hook finds the ABI's defaults in them. */
 void curtail_safepoint_slow(void);
 
 /* Starts a quantum: sets mode, deadline and budget, forgets a pending yield. `deadline` matters in

@@ -95,9 +95,9 @@ static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
     return NULL;
   }
   b->pending = 0;
-  if (curtail_state_size == 0)
+  if (curtail_state_width == CURTAIL_WIDTH_UNKNOWN)
     curtail_state_init();
-  return b;
+  return curtail_state_width == CURTAIL_WIDTH_STRANGE ? NULL : b;
 }
 
 /* Called by the stub: the block if its `yield` is to be called, NULL to go on. */

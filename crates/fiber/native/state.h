@@ -1,24 +1,24 @@
-/* How the stub saves what general registers do not hold. Written once, by whichever thread first
- * has to yield (every thread would write the same values); read by the stub afterwards. */
+/* Which vector registers the stub has to save. Written once, by whichever thread first has to yield
+ * (every thread would write the same values); read by the stub afterwards. */
 #ifndef CURTAIL_STATE_H
 #define CURTAIL_STATE_H
-#include <stdint.h>
 
+/* Widths of `curtail_state_width`; stub.S repeats the numbers. */
+#define CURTAIL_WIDTH_UNKNOWN 0 /* not looked yet */
+#define CURTAIL_WIDTH_SSE 1     /* xmm0-15 */
+#define CURTAIL_WIDTH_AVX 2     /* ymm0-15 */
+#define CURTAIL_WIDTH_AVX512 3  /* zmm0-31, k0-7 */
+#define CURTAIL_WIDTH_STRANGE 4 /* AVX-512 without BW: no yields on such a machine */
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
 #define CURTAIL_HIDDEN __attribute__((visibility("hidden")))
 
-enum curtail_state_how {
-  CURTAIL_STATE_FXSAVE = 0,
-  CURTAIL_STATE_XSAVE = 1,
-  CURTAIL_STATE_XSAVEC = 2,
-};
-
-/* Bytes of the save area, 0 until initialised. */
-CURTAIL_HIDDEN extern uint64_t curtail_state_size;
-/* The components to save, as in XCR0. */
-CURTAIL_HIDDEN extern uint64_t curtail_state_mask;
-/* enum curtail_state_how. */
-CURTAIL_HIDDEN extern uint32_t curtail_state_how;
+CURTAIL_HIDDEN extern uint32_t curtail_state_width;
+/* Ask the processor whether more than xmm0-15 is in use, and leave the rest clean if not. On Intel
+ * processors, writing the upper halves of unused registers would slow down all SSE code after it. */
+CURTAIL_HIDDEN extern uint32_t curtail_state_ask;
 
 CURTAIL_HIDDEN void curtail_state_init(void);
-
+#endif
 #endif

@@ -1,10 +1,45 @@
 /* curtail_safepoint_slow: the register-preserving way from a safepoint to the runtime.
  *
  * Called from anywhere in instrumented code, at any stack alignment, never above a red zone in use.
- * It changes nothing but the flags. Two stages: general registers are enough to ask
- * curtail_safepoint_check, which mostly says "go on"; only a yield pays for the vector state. The
- * frame is described from rbp throughout, so unwinding works at every instruction.
+ * It changes nothing but the flags; the x87 register stack must be empty (the pass declares it
+ * clobbered). Two stages: general registers are enough to ask curtail_safepoint_check, which mostly
+ * says "go on"; only a yield pays for the vector state. The frame is described from rbp throughout,
+ * so that unwinding works at every instruction.
+ *
+ *      8(%rbp)   return address
+ *       (%rbp)   rbp
+ *    -72(%rbp)   rax rcx rdx rsi rdi r8 r9 r10 r11
+ *    -80(%rbp)   MXCSR          only when yielding, from here on
+ *    -84(%rbp)   x87 control word
+ *    -88(%rbp)   the width that was saved
+ *       (%rsp)   the vector registers, 64-byte aligned
  */
+#include "state.h"
+
+#define CONTROL_SIZE 32
+#define K_OFFSET 2048
+#define AREA_SIZE (2048 + 64)
+
+.macro all16 op, reg, size, from_memory
+        .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
+        .if \from_memory
+        \op     (\n*\size)(%rsp), %\reg\n
+        .else
+        \op     %\reg\n, (\n*\size)(%rsp)
+        .endif
+        .endr
+.endm
+
+.macro upper16_zmm from_memory
+        .irp n, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+        .if \from_memory
+        vmovdqa64 (\n*64)(%rsp), %zmm\n
+        .else
+        vmovdqa64 %zmm\n, (\n*64)(%rsp)
+        .endif
+        .endr
+.endm
+
         .text
         .globl  curtail_safepoint_slow
         .type   curtail_safepoint_slow, @function
@@ -49,69 +84,81 @@ curtail_safepoint_slow:
 
 .Lyield:
         movq    %rax, %rdi
-        subq    curtail_state_size(%rip), %rsp
+        subq    $(AREA_SIZE + CONTROL_SIZE), %rsp
         andq    $-64, %rsp
-        movl    curtail_state_mask(%rip), %eax
-        xorl    %edx, %edx
-        cmpl    $1, curtail_state_how(%rip)
-        jb      .Lfxsave
-        /* The header must be zero where XSAVE leaves it alone. */
-        movq    %rdx, 512(%rsp)
-        movq    %rdx, 520(%rsp)
-        movq    %rdx, 528(%rsp)
-        movq    %rdx, 536(%rsp)
-        movq    %rdx, 544(%rsp)
-        movq    %rdx, 552(%rsp)
-        movq    %rdx, 560(%rsp)
-        movq    %rdx, 568(%rsp)
-        je      .Lxsave
-        xsavec64 (%rsp)
-        testb   $4, %al
-        je      .Lsaved
+        movl    curtail_state_width(%rip), %esi
+        cmpl    $0, curtail_state_ask(%rip)
+        je      .Lsave
+        /* XINUSE: bit 2 upper halves of ymm, 5 opmask, 6 upper halves of zmm, 7 zmm16-31. */
+        movl    $1, %ecx
+        xgetbv
+        testl   $0xe4, %eax
+        jne     .Lsave
+        movl    $CURTAIL_WIDTH_SSE, %esi
+.Lsave:
+        movl    %esi, -88(%rbp)
+        cmpl    $CURTAIL_WIDTH_AVX, %esi
+        jb      .Lsave_sse
+        je      .Lsave_avx
+        all16   vmovdqa64, zmm, 64, 0
+        upper16_zmm 0
+        .irp n, 0,1,2,3,4,5,6,7
+        kmovq   %k\n, (K_OFFSET + \n*8)(%rsp)
+        .endr
         vzeroupper
         jmp     .Lsaved
-.Lxsave:
-        xsave64 (%rsp)
-        testb   $4, %al
-        je      .Lsaved
+.Lsave_avx:
+        all16   vmovdqa, ymm, 32, 0
         vzeroupper
         jmp     .Lsaved
-.Lfxsave:
-        fxsave64 (%rsp)
-        jmp     .Lx87
+.Lsave_sse:
+        all16   movaps, xmm, 16, 0
 .Lsaved:
-        /* The hook, and whoever it switches to, gets the control words that the ABI promises. A
-         * component in its initial state was not written, so look at what was (XSTATE_BV) first. */
-        testb   $1, 512(%rsp)
-        je      .Lsse
-.Lx87:
-        cmpb    $0, 4(%rsp)
-        jne     .Lfninit
-        cmpw    $0x37f, (%rsp)
-        je      .Lsse
-.Lfninit:
-        fninit
-.Lsse:
-        cmpl    $0, curtail_state_how(%rip)
-        je      .Lmxcsr
-        testb   $2, 512(%rsp)
-        je      .Lcall
-.Lmxcsr:
-        movl    24(%rsp), %eax
+        /* The hook, and whoever it switches to, gets the control words that the ABI promises. */
+        stmxcsr -80(%rbp)
+        fnstcw  -84(%rbp)
+        movl    -80(%rbp), %eax
         andl    $0xffc0, %eax
         cmpl    $0x1f80, %eax
-        je      .Lcall
+        je      .Lx87
         ldmxcsr .Ldefault_mxcsr(%rip)
+.Lx87:
+        cmpw    $0x37f, -84(%rbp)
+        je      .Lcall
+        fldcw   .Ldefault_x87(%rip)
 .Lcall:
         call    *56(%rdi)
-        cmpl    $0, curtail_state_how(%rip)
-        je      .Lfxrstor
-        movl    curtail_state_mask(%rip), %eax
-        xorl    %edx, %edx
-        xrstor64 (%rsp)
+        ldmxcsr -80(%rbp)
+        fldcw   -84(%rbp)
+        movl    -88(%rbp), %esi
+        cmpl    $CURTAIL_WIDTH_AVX, %esi
+        jb      .Lrestore_sse
+        je      .Lrestore_avx
+        all16   vmovdqa64, zmm, 64, 1
+        upper16_zmm 1
+        .irp n, 0,1,2,3,4,5,6,7
+        kmovq   (K_OFFSET + \n*8)(%rsp), %k\n
+        .endr
         jmp     .Lback
-.Lfxrstor:
-        fxrstor64 (%rsp)
+.Lrestore_avx:
+        all16   vmovdqa, ymm, 32, 1
+        jmp     .Lback
+.Lrestore_sse:
+        /* Whatever is wider was zero, and is to be zero and clean again. */
+        movl    curtail_state_width(%rip), %esi
+        cmpl    $CURTAIL_WIDTH_AVX, %esi
+        jb      .Lrestore_xmm
+        je      .Lclean
+        .irp n, 0,1,2,3,4,5,6,7
+        kxorq   %k\n, %k\n, %k\n
+        .endr
+        .irp n, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+        vpxord  %zmm\n, %zmm\n, %zmm\n
+        .endr
+.Lclean:
+        vzeroupper
+.Lrestore_xmm:
+        all16   movaps, xmm, 16, 1
         jmp     .Lback
         .cfi_endproc
         .size   curtail_safepoint_slow, .-curtail_safepoint_slow
@@ -120,5 +167,7 @@ curtail_safepoint_slow:
         .p2align 2
 .Ldefault_mxcsr:
         .long   0x1f80
+.Ldefault_x87:
+        .long   0x37f
 
         .section .note.GNU-stack, "", @progbits
