@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod html;
 mod io;
 mod machine;
 mod pick;
@@ -17,6 +18,7 @@ mod table;
 mod units;
 
 pub use error::Error;
+pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};
 pub use pick::{Metric, Quantile};
 pub use schema::{

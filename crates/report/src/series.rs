@@ -17,6 +17,12 @@ pub(crate) const COLOURS: [(&str, &str); 8] = [
     ("#5c6670", "#b4bec8"),
 ];
 
+/// The shape of a curve's points: circle, square, triangle, diamond. Once through the colours the
+/// shapes have moved on by one, so that 32 curves look different.
+pub(crate) const fn shape(at: usize) -> usize {
+    (at + at / COLOURS.len()) % 4
+}
+
 /// One curve: runs that differ in load alone.
 pub(crate) struct Series {
     /// What tells it from the others.

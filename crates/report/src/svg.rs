@@ -1,6 +1,6 @@
 //! The picture for documents: latency over load, one curve a policy, as SVG.
 
-use crate::series::{COLOURS, Point, Series, points, series};
+use crate::series::{COLOURS, Point, Series, points, series, shape};
 use crate::table::plain;
 use crate::units::trimmed;
 use crate::{Error, Metric, Quantile, Run};
@@ -112,11 +112,10 @@ fn draw(
         let colour = colour(at);
         let valid = points.iter().filter(|p| p.valid).map(|p| (p.x, p.y));
         chart.draw_series(LineSeries::new(valid, colour.stroke_width(2))).map_err(said)?;
-        let marks = points.iter().map(|p| {
-            let style = if p.valid { colour.filled() } else { colour.stroke_width(2) };
-            Circle::new((p.x, p.y), 4, style)
-        });
-        chart.draw_series(marks).map_err(said)?;
+        for point in points {
+            let (x, y) = chart.backend_coord(&(point.x, point.y));
+            mark(area, at, (x, y), point.valid).map_err(said)?;
+        }
     }
     for (at, y) in label_places(curves, |x, y| chart.backend_coord(&(x, y)).1) {
         let style = font(13, colour(at)).pos(Pos::new(HPos::Left, VPos::Center));
@@ -124,6 +123,29 @@ fn draw(
         area.draw(&Text::new(plain(&curves[at].0.label), (x, y), style)).map_err(said)?;
     }
     Ok(())
+}
+
+/// A curve's own shape in its colour: circle, square, triangle or diamond; hollow if not valid.
+fn mark(
+    area: &Area<'_>,
+    at: usize,
+    (x, y): (i32, i32),
+    valid: bool,
+) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+    let inside = if valid { colour(at).filled() } else { WHITE.filled() };
+    let line = colour(at).stroke_width(2);
+    let corners: &[(i32, i32)] = match shape(at) {
+        0 => {
+            area.draw(&Circle::new((x, y), 4, inside))?;
+            return area.draw(&Circle::new((x, y), 4, line));
+        }
+        1 => &[(-4, -4), (4, -4), (4, 4), (-4, 4), (-4, -4)],
+        2 => &[(0, -5), (5, 4), (-5, 4), (0, -5)],
+        _ => &[(0, -6), (6, 0), (0, 6), (-6, 0), (0, -6)],
+    };
+    let outline: Vec<_> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+    area.draw(&Polygon::new(outline.clone(), inside))?;
+    area.draw(&PathElement::new(outline, line))
 }
 
 fn title(workload: &str, options: &SvgOptions) -> String {
@@ -150,9 +172,7 @@ fn label_places(
     curves: &[(Series, Vec<Point>)],
     pixel: impl Fn(f64, f64) -> i32,
 ) -> Vec<(usize, i32)> {
-    let last = |points: &[Point]| {
-        *points.iter().rev().find(|p| p.valid).unwrap_or(points.last().expect("not empty"))
-    };
+    let last = |points: &[Point]| *points.last().expect("a curve has points");
     let mut places: Vec<_> = curves
         .iter()
         .enumerate()

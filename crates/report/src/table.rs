@@ -6,9 +6,11 @@ use crate::{Metric, Quantile, Run};
 
 const PERCENTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P99_9];
 
-/// A column: the group that it belongs to (or none), its name, and whether it holds figures.
+/// A column: the group that it begins (or none), its name, and whether it holds figures.
 pub(crate) struct Column {
     pub(crate) group: &'static str,
+    /// How many columns the group has, at its first one; 1 elsewhere.
+    pub(crate) span: usize,
     pub(crate) name: &'static str,
     pub(crate) figures: bool,
 }
@@ -173,7 +175,7 @@ struct Shown {
 
 impl Shown {
     fn columns(&self) -> Vec<Column> {
-        let column = |group, name, figures| Column { group, name, figures };
+        let column = |group, name, figures| Column { group, span: 1, name, figures };
         let mut columns = vec![
             column("", "policy", false),
             column("", "pre-empt", false),
@@ -186,7 +188,8 @@ impl Shown {
         }
         let mut group = |name: &'static str, quantiles: &[Quantile]| {
             for (at, quantile) in quantiles.iter().enumerate() {
-                columns.push(column(if at == 0 { name } else { "" }, quantile.name(), true));
+                let (group, span) = if at == 0 { (name, quantiles.len()) } else { ("", 1) };
+                columns.push(Column { group, span, name: quantile.name(), figures: true });
             }
         };
         group("sojourn", &PERCENTILES);
