@@ -128,11 +128,10 @@
     for (const rule of rules) {
       const y = u.valToPos(rule.value, "y", true);
       ctx.setLineDash([5 * px, 5 * px]);
-      ctx.strokeStyle = ctx.fillStyle = css("--faint");
+      ctx.strokeStyle = css("--faint");
       ctx.beginPath(); ctx.moveTo(bbox.left, y); ctx.lineTo(bbox.left + bbox.width, y); ctx.stroke();
-      ctx.setLineDash([]);
-      ctx.fillText(rule.name, bbox.left + 8 * px, y - 3 * px);
     }
+    ctx.setLineDash([]);
     ctx.lineWidth = 2 * px;
     for (const { curve, points } of shown) {
       ctx.strokeStyle = colour(curve);
@@ -141,6 +140,14 @@
         const path = trace(curve.shape, u.valToPos(p.x, "x", true), u.valToPos(p.y, "y", true), 4.2 * px);
         ctx.fill(path); ctx.stroke(path);
       }
+    }
+    for (const rule of rules) {
+      const at = [rule.name, bbox.left + 8 * px, u.valToPos(rule.value, "y", true) - 4 * px];
+      ctx.strokeStyle = css("--paper");
+      ctx.lineWidth = 4 * px;
+      ctx.strokeText(...at);
+      ctx.fillStyle = css("--faint");
+      ctx.fillText(...at);
     }
     if (u.root.clientWidth > 640) drawNames(u, px);
     ctx.restore();

@@ -67,17 +67,19 @@ pub fn html(runs: &[Run], options: &HtmlOptions) -> String {
          <div id=\"chart\" role=\"img\" tabindex=\"0\" aria-label=\"Latency by load\">\
          <div id=\"tip\" role=\"status\"></div></div>\n<div id=\"curves\" role=\"group\" \
          aria-label=\"Curves\"></div>\n<noscript><p>The chart needs JavaScript; the table does \
-         not.</p></noscript>\n</figure>\n<section aria-labelledby=\"all\"><h2 id=\"all\">Every run</h2>\n",
+         not.</p></noscript>\n</figure>\n<section aria-labelledby=\"how\"><h2 id=\"how\">How it was measured</h2>\n<dl>\n",
     );
-    for block in blocks(runs) {
-        push_table(&mut page, &block, runs);
-    }
-    page.push_str("</section>\n<section aria-labelledby=\"how\"><h2 id=\"how\">How it was measured</h2>\n<dl>\n");
     for (term, text) in method(runs) {
         let _ = writeln!(page, "<dt>{term}</dt><dd>{}</dd>", escape(&text));
     }
     page.push_str(
-        "</dl></section>\n</main>\n<footer>Made by Curtail. Charts: uPlot, MIT licence.</footer>\n",
+        "</dl></section>\n<section aria-labelledby=\"all\"><h2 id=\"all\">Every run</h2>\n",
+    );
+    for block in blocks(runs) {
+        push_table(&mut page, &block, runs);
+    }
+    page.push_str(
+        "</section>\n</main>\n<footer>Made by Curtail. Charts: uPlot, MIT licence.</footer>\n",
     );
     let _ = write!(
         page,
