@@ -62,6 +62,10 @@ impl Policy for AnyPolicy {
         to_policy!(self, policy => policy.woken(now, on, job));
     }
 
+    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+        to_policy!(self, policy => policy.resumed(now, on, job));
+    }
+
     fn serviced(&mut self, on: WorkerId, quanta: u64) {
         to_policy!(self, policy => policy.serviced(on, quanta));
     }

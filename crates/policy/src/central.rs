@@ -175,6 +175,11 @@ impl Policy for Central {
         self.requeue(job, Place::Blocked(on));
     }
 
+    fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::Blocked(on), Place::On(on));
+        self.occupy(on);
+    }
+
     fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
 
     fn decide(&mut self, _now: Nanos) -> Decision {

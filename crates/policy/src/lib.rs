@@ -132,6 +132,11 @@ pub trait Policy {
     /// What the job waited for has come. Central policies queue it; two-level ones count it.
     fn woken(&mut self, now: Nanos, on: WorkerId, job: Job);
 
+    /// A blocked job goes on where it blocked without having been queued here: its worker, which
+    /// worked by a two-level policy then, made it ready by itself (only around a live switch does
+    /// a central policy hear of this).
+    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId);
+
     /// `on` has finished `quanta` whole quanta for jobs it still holds, in all its unfinished jobs
     /// together (Tiny Quanta §3.2, MSQ). Absolute, not a difference.
     fn serviced(&mut self, on: WorkerId, quanta: u64);

@@ -40,6 +40,7 @@ pub struct PerWorker {
     /// How many of each worker's jobs are blocked.
     blocked: Vec<u32>,
     rng: Rng,
+    /// Whose turn it is.
     turn: usize,
 }
 
@@ -96,8 +97,8 @@ impl PerWorker {
         let worker = match self.choice {
             Choice::Random => self.rng.below(self.workers()),
             Choice::RoundRobin => {
-                self.turn = (self.turn + 1) % self.workers();
-                self.turn
+                let next = (self.turn + 1) % self.workers();
+                std::mem::replace(&mut self.turn, next)
             }
             Choice::Shortest(Ties::Msq) => self.load.best().0,
             Choice::Shortest(Ties::Random) => self.load.tied(self.rng.below(self.load.ties())),
@@ -145,12 +146,18 @@ impl Policy for PerWorker {
         }
     }
 
-    fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+    fn woken(&mut self, now: Nanos, on: WorkerId, job: Job) {
         if on == WorkerId::DISPATCHER {
             // No core policy will look after it there.
             self.queue(job, Place::Blocked(on));
         } else {
-            self.table.step(job.id, Place::Blocked(on), Place::On(on));
+            self.resumed(now, on, job.id);
+        }
+    }
+
+    fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::Blocked(on), Place::On(on));
+        if on != WorkerId::DISPATCHER {
             self.blocked[on.index()] -= 1;
         }
     }

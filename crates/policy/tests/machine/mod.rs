@@ -1,0 +1,350 @@
+//! A machine of workers and a dispatcher in slow motion, played against the policies.
+//!
+//! It keeps its own books: where each job is, in which order jobs were queued. Before every decision
+//! it works out from them, by scanning, what the answer must be, and it accepts no other. So no
+//! property is left to chance: lost or doubled jobs, jobs in two places, overfull inboxes, a pinned
+//! job elsewhere, a wrong worker on a tie, a wrong order and an idle place that somebody could have
+//! had all show as an answer that differs.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod expect;
+
+use curtail_policy::*;
+use expect::Answer;
+use std::collections::VecDeque;
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Its slot is free.
+    Out,
+    /// In the policy.
+    Waiting,
+    /// With a worker, in its core policy.
+    Ready(WorkerId),
+    Running(WorkerId),
+    Blocked(WorkerId),
+}
+
+/// How a job stops running.
+#[derive(Clone, Copy, Debug)]
+pub enum How {
+    Complete,
+    QuantumEnd,
+    Block,
+    /// The worker hands it to the dispatcher, whatever the policy (as after a live switch).
+    GiveBack,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    Arrive,
+    Stop(usize, How),
+    StopDispatcher(How),
+    Wake(usize),
+    Quantum(Option<u64>),
+    Switch(usize),
+}
+
+/// A job as the machine knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    pub job: Job,
+    pub at: At,
+    pub started: bool,
+    /// Whole quanta it has had.
+    pub quanta: u64,
+}
+
+pub struct Machine {
+    pub spec: Spec,
+    pub policy: AnyPolicy,
+    pub cores: Vec<AnyCore>,
+    /// Jobs that have started stay where they are.
+    pins: bool,
+    pub now: Nanos,
+    pub quantum: Option<Nanos>,
+    pub jobs: Vec<Record>,
+    /// What waits in the policy, oldest first.
+    pub queue: VecDeque<usize>,
+    /// What is ready on each worker, in the order of readiness.
+    pub ready: Vec<VecDeque<usize>>,
+    pub running: Vec<Option<usize>>,
+    pub dispatcher: Option<usize>,
+    /// Decisions since the policy was built that a round robin counts.
+    pub turns: usize,
+    pub arrived: u64,
+    pub completed: u64,
+}
+
+impl Machine {
+    pub fn new(spec: &Spec, workers: usize, jobs: usize, pins: bool) -> Self {
+        let empty = Record {
+            job: Job::new(JobId(0), ClassId(0), Nanos::ZERO),
+            at: At::Out,
+            started: false,
+            quanta: 0,
+        };
+        Self {
+            policy: spec.build(workers, jobs, 1),
+            cores: (0..workers).map(|_| spec.build_core(jobs)).collect(),
+            quantum: spec.quantum,
+            spec: spec.clone(),
+            pins,
+            now: Nanos::ZERO,
+            jobs: vec![empty; jobs],
+            queue: VecDeque::new(),
+            ready: vec![VecDeque::new(); workers],
+            running: vec![None; workers],
+            dispatcher: None,
+            turns: 0,
+            arrived: 0,
+            completed: 0,
+        }
+    }
+
+    pub fn workers(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// One thing happens, and everyone reacts to it.
+    pub fn apply(&mut self, op: Op, specs: &[Spec]) {
+        self.now += Nanos(100);
+        match op {
+            Op::Arrive => self.arrive(),
+            Op::Stop(worker, how) => self.stop(worker % self.workers(), how),
+            Op::StopDispatcher(how) => self.stop_dispatcher(how),
+            Op::Wake(nth) => self.wake(nth),
+            Op::Quantum(ns) => self.set_quantum(ns.map(Nanos)),
+            Op::Switch(to) => self.switch(&specs[to % specs.len()]),
+        }
+        self.settle();
+    }
+
+    fn arrive(&mut self) {
+        let Some(slot) = self.jobs.iter().position(|record| record.at == At::Out) else {
+            let job = Job::new(JobId(self.jobs.len() as u32), ClassId(0), self.now);
+            assert_eq!(self.policy.arrive(self.now, job), Err(Refused(job)));
+            return;
+        };
+        let job = Job::new(JobId(slot as u32), ClassId(0), self.now);
+        self.jobs[slot] = Record { job, at: At::Waiting, started: false, quanta: 0 };
+        self.queue.push_back(slot);
+        self.arrived += 1;
+        assert_eq!(self.policy.arrive(self.now, job), Ok(()));
+    }
+
+    /// The job that runs on `worker` stops.
+    fn stop(&mut self, worker: usize, how: How) {
+        let Some(slot) = self.running[worker] else { return };
+        let on = WorkerId(worker as u16);
+        let whole = matches!(how, How::QuantumEnd);
+        if whole && expect::slice(self, on).is_none() {
+            return;
+        }
+        self.jobs[slot].job.attained += Nanos(if whole { 1_000 } else { 300 });
+        self.jobs[slot].quanta += u64::from(whole);
+        if whole {
+            let answer = self.policy.expired(self.now, on);
+            assert_eq!(answer, expect::expiry(self, worker), "{:?} {worker}", self.spec);
+            if answer == Expiry::Continue {
+                return self.report(worker);
+            }
+        }
+        self.running[worker] = None;
+        let local = self.spec.is_two_level();
+        match how {
+            How::Complete => self.complete(slot, on),
+            How::Block => self.block(slot, on),
+            How::QuantumEnd if local => self.make_ready(slot, worker),
+            How::QuantumEnd | How::GiveBack => self.give_back(slot, on),
+        }
+        self.report(worker);
+    }
+
+    /// The job that runs on the dispatcher stops; it never goes on without a decision.
+    fn stop_dispatcher(&mut self, how: How) {
+        let Some(slot) = self.dispatcher.take() else { return };
+        let on = WorkerId::DISPATCHER;
+        self.jobs[slot].job.attained += Nanos(500);
+        match how {
+            How::Complete => self.complete(slot, on),
+            How::Block => self.block(slot, on),
+            How::QuantumEnd | How::GiveBack => {
+                assert_eq!(self.policy.expired(self.now, on), Expiry::Yield);
+                self.give_back(slot, on);
+            }
+        }
+    }
+
+    fn complete(&mut self, slot: usize, on: WorkerId) {
+        self.jobs[slot].at = At::Out;
+        self.completed += 1;
+        self.policy.completed(self.now, on, JobId(slot as u32));
+    }
+
+    fn block(&mut self, slot: usize, on: WorkerId) {
+        self.jobs[slot].at = At::Blocked(on);
+        self.policy.blocked(self.now, on, JobId(slot as u32));
+    }
+
+    fn give_back(&mut self, slot: usize, on: WorkerId) {
+        self.jobs[slot].at = At::Waiting;
+        self.queue.push_back(slot);
+        self.policy.yielded(self.now, on, self.jobs[slot].job);
+    }
+
+    fn make_ready(&mut self, slot: usize, worker: usize) {
+        self.jobs[slot].at = At::Ready(WorkerId(worker as u16));
+        self.ready[worker].push_back(slot);
+        self.cores[worker].ready(self.now, self.jobs[slot].job);
+    }
+
+    fn wake(&mut self, nth: usize) {
+        let blocked = |slot: &usize| matches!(self.jobs[*slot].at, At::Blocked(_));
+        let all: Vec<usize> = (0..self.jobs.len()).filter(blocked).collect();
+        let Some(&slot) = all.get(nth % all.len().max(1)) else { return };
+        let At::Blocked(on) = self.jobs[slot].at else { unreachable!() };
+        self.policy.woken(self.now, on, self.jobs[slot].job);
+        if self.spec.is_two_level() && on != WorkerId::DISPATCHER {
+            self.make_ready(slot, on.index());
+        } else {
+            self.jobs[slot].at = At::Waiting;
+            self.queue.push_back(slot);
+        }
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.quantum = quantum;
+        self.policy.set_quantum(quantum);
+        self.cores.iter_mut().for_each(|core| core.set_quantum(quantum));
+    }
+
+    /// Another policy takes over, as the runtime does it.
+    pub fn switch(&mut self, spec: &Spec) {
+        let mut policy = spec.build(self.workers(), self.jobs.len(), 2);
+        for record in &self.jobs {
+            match record.at {
+                At::Ready(on) | At::Running(on) => policy.adopt(self.now, on, record.job),
+                At::Blocked(on) => {
+                    policy.adopt(self.now, on, record.job);
+                    policy.blocked(self.now, on, record.job.id);
+                }
+                At::Out | At::Waiting => {}
+            }
+        }
+        for &slot in &self.queue {
+            let evicted = self.policy.evict().expect("everything that waits is evicted");
+            assert_eq!(evicted, self.jobs[slot].job, "oldest first");
+            assert_eq!(policy.arrive(self.now, evicted), Ok(()));
+        }
+        assert_eq!(self.policy.evict(), None);
+        for (worker, ready) in self.ready.iter_mut().enumerate() {
+            let mut core = spec.build_core(self.jobs.len());
+            ready.clear();
+            while let Some((job, _)) = self.cores[worker].pick(self.now) {
+                core.ready(self.now, job);
+                ready.push_back(job.id.0 as usize);
+            }
+            self.cores[worker] = core;
+        }
+        (self.policy, self.spec, self.quantum) = (policy, spec.clone(), spec.quantum);
+        self.turns = 0;
+        (0..self.workers()).for_each(|worker| self.report(worker));
+    }
+
+    /// What a worker publishes for MSQ.
+    fn report(&mut self, worker: usize) {
+        let quanta = expect::quanta(self, worker);
+        self.policy.serviced(WorkerId(worker as u16), quanta);
+    }
+
+    /// Workers pick and the dispatcher decides until nobody has anything to do.
+    fn settle(&mut self) {
+        loop {
+            assert_eq!(self.policy.waiting(), self.queue.len());
+            (0..self.workers()).for_each(|worker| self.start(worker));
+            // The dispatcher has one thread: no decisions while it runs a job.
+            if self.dispatcher.is_some() || !self.dispatch() {
+                break;
+            }
+        }
+    }
+
+    /// One decision; false when it was to do nothing.
+    fn dispatch(&mut self) -> bool {
+        let expected = expect::decision(self);
+        let decision = self.policy.decide(self.now);
+        let (job, on) = match decision {
+            Decision::Run { job, on, quantum } => {
+                let fits = match &expected {
+                    Answer::Run { slot, on: allowed } => {
+                        self.jobs[*slot].job == job && allowed.contains(&on)
+                    }
+                    Answer::Idle => false,
+                };
+                assert!(fits, "{:?}: {decision:?} instead of {expected:?}", self.spec);
+                assert_eq!(quantum, expect::slice(self, on), "{:?}", self.spec);
+                (job, on)
+            }
+            Decision::Idle => {
+                assert_eq!(expected, Answer::Idle, "{:?}", self.spec);
+                return false;
+            }
+            Decision::Preempt { .. } => panic!("{:?} asks for no pre-emption", self.spec),
+        };
+        let slot = job.id.0 as usize;
+        self.queue.retain(|&waiting| waiting != slot);
+        if on == WorkerId::DISPATCHER {
+            self.dispatcher = Some(slot);
+            self.run(slot, on);
+        } else {
+            self.turns += usize::from(job.pinned.is_none());
+            self.make_ready(slot, on.index());
+            self.report(on.index());
+        }
+        true
+    }
+
+    /// A worker without a job takes the next of those it holds.
+    fn start(&mut self, worker: usize) {
+        assert_eq!(self.cores[worker].len(), self.ready[worker].len());
+        if self.running[worker].is_some() {
+            return;
+        }
+        let on = WorkerId(worker as u16);
+        let expected = expect::pick(self, worker);
+        let picked = self.cores[worker].pick(self.now);
+        assert_eq!(picked, expected.map(|slot| (self.jobs[slot].job, expect::slice(self, on))));
+        if let Some(slot) = expected {
+            self.ready[worker].retain(|&other| other != slot);
+            self.running[worker] = Some(slot);
+            self.run(slot, on);
+        }
+    }
+
+    fn run(&mut self, slot: usize, on: WorkerId) {
+        let record = &mut self.jobs[slot];
+        assert!(record.job.pinned.is_none_or(|place| place == on));
+        record.at = At::Running(on);
+        record.started = true;
+        if self.pins {
+            record.job.pinned = Some(on);
+        }
+    }
+
+    /// Everything that has arrived completes.
+    pub fn drain(&mut self) {
+        let bound = 4 * self.jobs.len();
+        for _ in 0..bound {
+            while self.jobs.iter().any(|record| matches!(record.at, At::Blocked(_))) {
+                self.apply(Op::Wake(0), &[]);
+            }
+            (0..self.workers()).for_each(|w| self.apply(Op::Stop(w, How::Complete), &[]));
+            self.apply(Op::StopDispatcher(How::Complete), &[]);
+        }
+        assert_eq!(self.completed, self.arrived, "{:?}: {:?}", self.spec, self.jobs);
+        assert!(self.jobs.iter().all(|record| record.at == At::Out));
+        assert_eq!(self.policy.waiting(), 0);
+    }
+}

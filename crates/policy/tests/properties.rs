@@ -1,0 +1,93 @@
+//! Every policy against the machine of [`machine`], which accepts only what the definitions allow.
+
+mod machine;
+
+use curtail_policy::*;
+use machine::{How, Machine, Op};
+use proptest::prelude::*;
+
+/// Every preset and every variant of one.
+fn specs() -> Vec<Spec> {
+    let mut specs: Vec<Spec> = catalogue()
+        .iter()
+        .map(|entry| Spec::preset(entry.name).expect("the catalogue lists what exists"))
+        .collect();
+    let preset = |name| Spec::preset(name).expect("it is in the catalogue");
+    for &ties in Ties::ALL {
+        for &core in CoreKind::ALL {
+            let tq = preset("tq").with_ties(ties).and_then(|tq| tq.with_core(core));
+            specs.push(tq.expect("tq has these options"));
+        }
+    }
+    specs.push(preset("dfcfs").with_core(CoreKind::Ps).expect("it has a core policy"));
+    specs.push(Spec { dispatch: Dispatch::RoundRobin, ..preset("dfcfs") });
+    specs.push(preset("ps").with_jbsq(3).expect("3 is a bound"));
+    specs.push(preset("jbsq").with_work_conserving(true).expect("it has a central queue"));
+    specs.push(preset("shinjuku").with_work_conserving(true).expect("it has a central queue"));
+    specs
+}
+
+fn how() -> impl Strategy<Value = How> {
+    prop_oneof![
+        3 => Just(How::Complete),
+        4 => Just(How::QuantumEnd),
+        1 => Just(How::Block),
+        1 => Just(How::GiveBack),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        30 => Just(Op::Arrive),
+        50 => (0..16_usize, how()).prop_map(|(worker, how)| Op::Stop(worker, how)),
+        12 => how().prop_map(Op::StopDispatcher),
+        6 => any::<usize>().prop_map(Op::Wake),
+        1 => prop::option::of(1..9_000_u64).prop_map(Op::Quantum),
+        1 => any::<usize>().prop_map(Op::Switch),
+    ]
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn any_policy_any_history(
+        which in any::<prop::sample::Index>(),
+        workers in 1..6_usize,
+        pins in any::<bool>(),
+        ops in prop::collection::vec(op(), 0..300),
+    ) {
+        let specs = specs();
+        let mut machine = Machine::new(which.get(&specs), workers, 20, pins);
+        ops.into_iter().for_each(|op| machine.apply(op, &specs));
+        machine.drain();
+    }
+}
+
+proptest! {
+    #![proptest_config(config(4))]
+
+    /// From every policy to every other and back, in the middle of one and the same history.
+    #[test]
+    fn any_switch(
+        workers in 1..5_usize,
+        pins in any::<bool>(),
+        ops in prop::collection::vec(op(), 240..=240),
+    ) {
+        let specs = specs();
+        for from in &specs {
+            for to in &specs {
+                let mut machine = Machine::new(from, workers, 16, pins);
+                for (third, spec) in ops.chunks(80).zip([to, from, to]) {
+                    third.iter().for_each(|&op| machine.apply(op, &specs));
+                    machine.switch(spec);
+                }
+                machine.drain();
+            }
+        }
+    }
+}
