@@ -99,10 +99,10 @@
   function lines() {
     const found = data.lines.filter((l) => l.metric === state.metric && (l.class ?? "") === state.class &&
       (l.quantile === null || l.quantile === state.quantile));
-    if (data.ideal && state.metric === "slowdown") found.push({ value: 1, name: "ideal: no waiting" });
+    if (data.ideal && state.metric === "slowdown") found.push({ value: 1, name: "ideal: 1" });
     if (data.ideal && state.metric === "sojourn_ns" && state.class !== "") {
       const mean = runsOf(state.workload).map((run) => ofClass(run)?.service_ns_mean).find((v) => v > 0);
-      if (mean) found.push({ value: mean, name: `ideal: mean service time, ${trimmed(duration(mean))}` });
+      if (mean) found.push({ value: mean, name: `service alone: ${trimmed(duration(mean))}` });
     }
     return found;
   }
@@ -141,32 +141,30 @@
         ctx.fill(path); ctx.stroke(path);
       }
     }
-    for (const rule of rules) {
-      const at = [rule.name, bbox.left + 8 * px, u.valToPos(rule.value, "y", true) - 4 * px];
-      ctx.strokeStyle = css("--paper");
-      ctx.lineWidth = 4 * px;
-      ctx.strokeText(...at);
+    if (u.root.clientWidth > 640) drawNames(u, px, rules);
+    else for (const rule of rules) {
       ctx.fillStyle = css("--faint");
-      ctx.fillText(...at);
+      ctx.fillText(rule.name, bbox.left + 8 * px, u.valToPos(rule.value, "y", true) - 4 * px);
     }
-    if (u.root.clientWidth > 640) drawNames(u, px);
     ctx.restore();
   }
 
-  // Each curve's name beside its last point, moved apart where two would overlap.
-  function drawNames(u, px) {
-    const places = shown.map(({ curve, points }) => {
-      return { curve, y: u.valToPos(points[points.length - 1].y, "y", true) };
-    }).sort((a, b) => a.y - b.y);
+  // The names stand in the margin, each curve's beside its last point, each line's at its height,
+  // moved apart where two would overlap.
+  function drawNames(u, px, rules) {
+    const places = [
+      ...shown.map(({ curve, points }) => ({ name: curve.label, colour: colour(curve), weight: 600, y: points[points.length - 1].y })),
+      ...rules.map((rule) => ({ name: rule.name, colour: css("--faint"), weight: 400, y: rule.value })),
+    ].map((p) => ({ ...p, y: u.valToPos(p.y, "y", true) })).sort((a, b) => a.y - b.y);
     const step = 17 * px;
     places.forEach((p, i) => { if (i) p.y = Math.max(p.y, places[i - 1].y + step); });
     let floor = u.bbox.top + u.bbox.height;
     for (const p of [...places].reverse()) { p.y = Math.min(p.y, floor); floor = p.y - step; }
-    u.ctx.font = `600 ${13 * px}px system-ui, "Liberation Sans", sans-serif`;
     u.ctx.textBaseline = "middle";
     for (const p of places) {
-      u.ctx.fillStyle = colour(p.curve);
-      u.ctx.fillText(p.curve.label, u.bbox.left + u.bbox.width + 12 * px, p.y);
+      u.ctx.font = `${p.weight} ${13 * px}px system-ui, "Liberation Sans", sans-serif`;
+      u.ctx.fillStyle = p.colour;
+      u.ctx.fillText(p.name, u.bbox.left + u.bbox.width + 12 * px, p.y);
     }
   }
 
@@ -227,7 +225,7 @@
     const rules = lines();
     const width = byId("chart").clientWidth, wide = width > 640;
     const bounds = range([...shown.flatMap((s) => s.points.map((p) => p.y)), ...rules.map((r) => r.value)]);
-    const names = Math.max(...shown.map((s) => s.curve.label.length));
+    const names = Math.max(...shown.map((s) => s.curve.label.length), ...rules.map((r) => r.name.length));
     const font = '12px system-ui, "Liberation Sans", sans-serif';
     const axis = { stroke: css("--faint"), font, labelFont: font, ticks: { show: false }, labelSize: 24 };
     const few = (v) => state.axis === "linear" || [1, 2, 5].some((s) => Math.abs(v / 10 ** Math.floor(Math.log10(v) + 1e-9) - s) < 1e-6);
