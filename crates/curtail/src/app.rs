@@ -2,6 +2,7 @@
 
 use crate::Response;
 use curtail_policy::{ClassId, Nanos, WorkerId};
+use std::any::Any;
 
 /// A class of requests, as statistics and type-aware policies know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,5 +64,49 @@ pub trait App: Send + Sync + 'static {
     /// There is no room for this request: what to answer, on the dispatcher. Default: nothing.
     fn overloaded(&self, request: &[u8], response: &mut Response) {
         let _ = (request, response);
+    }
+}
+
+/// An [`App`] without its type, so that the runtime is compiled once, natively, and never in the
+/// application's (instrumented) crate.
+pub(crate) trait ErasedApp: Send + Sync {
+    fn classes(&self) -> Vec<Class>;
+    fn setup(&self) -> Result<(), String>;
+    fn setup_worker(&self, worker: WorkerId) -> Box<dyn Any>;
+    fn classify(&self, request: &[u8]) -> ClassId;
+    fn handle(&self, worker: &dyn Any, request: &[u8], response: &mut Response);
+    fn failed(&self, request: &[u8], response: &mut Response);
+    fn overloaded(&self, request: &[u8], response: &mut Response);
+}
+
+impl<A: App> ErasedApp for A {
+    fn classes(&self) -> Vec<Class> {
+        let classes = App::classes(self);
+        if classes.is_empty() { vec![Class::named("request")] } else { classes }
+    }
+
+    fn setup(&self) -> Result<(), String> {
+        App::setup(self)
+    }
+
+    fn setup_worker(&self, worker: WorkerId) -> Box<dyn Any> {
+        Box::new(App::setup_worker(self, worker))
+    }
+
+    fn classify(&self, request: &[u8]) -> ClassId {
+        App::classify(self, request)
+    }
+
+    fn handle(&self, worker: &dyn Any, request: &[u8], response: &mut Response) {
+        let worker = worker.downcast_ref().expect("setup_worker made it, of this type");
+        App::handle(self, worker, request, response);
+    }
+
+    fn failed(&self, request: &[u8], response: &mut Response) {
+        App::failed(self, request, response);
+    }
+
+    fn overloaded(&self, request: &[u8], response: &mut Response) {
+        App::overloaded(self, request, response);
     }
 }

@@ -1,6 +1,57 @@
-//! Skeleton.
+//! Curtail: a runtime for services whose requests take microseconds.
+//!
+//! Write an ordinary blocking handler ([`App`]), give it a policy and a transport, and [`Server::run`]
+//! it. Built with `cargo curtail build`, long requests yield at compiler-inserted safepoints every
+//! microsecond or two, so that short ones never wait behind them; built plainly, the same program
+//! runs each request to completion, and says so.
+//!
+//! ```no_run
+//! use curtail::{App, Response, Server, WorkerId};
+//!
+//! struct Echo;
+//!
+//! impl App for Echo {
+//!     type Worker = ();
+//!     fn setup_worker(&self, _: WorkerId) {}
+//!     fn handle(&self, _: &(), request: &[u8], response: &mut Response) {
+//!         response.write(request);
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let udp = curtail::net::open("udp://127.0.0.1:4000")?;
+//! let report = Server::builder(Echo).transport(udp).build()?.run()?;
+//! println!("{} requests", report.classes[0].completed);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A request's way through the modules: `intake` → policy → `dispatcher` → ring → `worker` →
+//! `engine` (a fiber runs the handler) → ring → `dispatcher`.
+
 mod app;
+pub mod clock;
+mod control;
+mod dispatcher;
+mod engine;
+mod intake;
+mod jobs;
+mod message;
+mod preempt;
+mod remote;
+mod report;
+mod response;
+mod server;
+mod stats;
+mod topology;
+mod worker;
+
 pub use app::{App, Class};
-/// Skeleton.
-#[derive(Debug, Default)]
-pub struct Response;
+pub use curtail_fiber::safepoint::{Kind as SafepointKind, kind as safepoint_kind};
+pub use curtail_net as net;
+pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
+pub use preempt::Preempt;
+pub use response::Response;
+pub use server::{DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError};
+pub use stats::{ClassStats, Cpu, Noise, Report, Stats};
+pub use topology::allowed_cores;

@@ -70,18 +70,21 @@ impl Central {
 
     /// Queues a started job at the tail.
     fn requeue(&mut self, job: Job, from: Place) {
-        match job.pinned {
-            None => self.table.push(&mut self.migratable, job, from),
-            Some(WorkerId::DISPATCHER) => self.table.push(&mut self.parked, job, from),
-            Some(worker) => {
-                self.table.push(&mut self.pinned[worker.index()], job, from);
-                self.refresh(worker.index());
-            }
-        }
+        let list = match job.pinned {
+            None => &mut self.migratable,
+            Some(WorkerId::DISPATCHER) => &mut self.parked,
+            Some(worker) => &mut self.pinned[worker.index()],
+        };
+        self.table.push(list, job, from);
     }
 
-    /// After a change of what `worker` holds or what waits for it alone.
-    fn refresh(&mut self, worker: usize) {
+    /// After a change of what `worker` holds or what waits for it alone. The dispatcher's own jobs
+    /// are in no tournament.
+    fn refresh(&mut self, worker: WorkerId) {
+        if worker == WorkerId::DISPATCHER {
+            return;
+        }
+        let worker = worker.index();
         let (held, pinned) = (self.held[worker], &self.pinned[worker]);
         self.shortest.set(worker, 2 * held + u32::from(!pinned.is_empty()));
         let has_place = held < self.bound();
@@ -92,14 +95,14 @@ impl Central {
     fn occupy(&mut self, on: WorkerId) {
         if on != WorkerId::DISPATCHER {
             self.held[on.index()] += 1;
-            self.refresh(on.index());
+            self.refresh(on);
         }
     }
 
     fn vacate(&mut self, on: WorkerId) {
         if on != WorkerId::DISPATCHER {
             self.held[on.index()] -= 1;
-            self.refresh(on.index());
+            self.refresh(on);
         }
     }
 
@@ -152,6 +155,7 @@ impl Policy for Central {
             self.table.push(&mut self.fresh, job, Place::Out);
         } else {
             self.requeue(job, Place::Out);
+            job.pinned.into_iter().for_each(|worker| self.refresh(worker));
         }
         Ok(())
     }
@@ -159,6 +163,7 @@ impl Policy for Central {
     fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
         self.requeue(job, Place::On(on));
         self.vacate(on);
+        job.pinned.into_iter().for_each(|worker| self.refresh(worker));
     }
 
     fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
@@ -173,6 +178,7 @@ impl Policy for Central {
 
     fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
         self.requeue(job, Place::Blocked(on));
+        job.pinned.into_iter().for_each(|worker| self.refresh(worker));
     }
 
     fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
@@ -226,7 +232,7 @@ impl Policy for Central {
         };
         let job = self.table.pop(list, Place::Out)?;
         if oldest >= 3 {
-            self.refresh(oldest - 3);
+            self.refresh(WorkerId((oldest - 3) as u16));
         }
         Some(job)
     }

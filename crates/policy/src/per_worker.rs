@@ -34,9 +34,11 @@ pub struct PerWorker {
     new: List,
     /// Started on the dispatcher, and goes on nowhere else.
     parked: List,
-    /// Each worker's key: its unfinished jobs, then (MSQ only) the complement of the quanta that
-    /// they have had, so that the most serviced comes first.
-    load: Tournament<(u32, u64)>,
+    /// Each worker's unfinished jobs.
+    unfinished: Vec<u32>,
+    /// Where the choice needs it: each worker's key is its unfinished jobs, then (MSQ only) the
+    /// complement of the quanta that they have had, so that the most serviced comes first.
+    shortest: Option<Tournament<(u32, u64)>>,
     /// How many of each worker's jobs are blocked.
     blocked: Vec<u32>,
     rng: Rng,
@@ -58,7 +60,9 @@ impl PerWorker {
             table: Table::new(jobs),
             new: List::EMPTY,
             parked: List::EMPTY,
-            load: Tournament::new(workers, (0, u64::MAX), (u32::MAX, u64::MAX)),
+            unfinished: vec![0; workers],
+            shortest: matches!(choice, Choice::Shortest(Ties::Msq | Ties::Random))
+                .then(|| Tournament::new(workers, (0, u64::MAX), (u32::MAX, u64::MAX))),
             blocked: vec![0; workers],
             rng: Rng::new(seed),
             turn: 0,
@@ -66,11 +70,7 @@ impl PerWorker {
     }
 
     fn workers(&self) -> usize {
-        self.blocked.len()
-    }
-
-    fn unfinished(&self, worker: usize) -> u32 {
-        self.load.key(worker).0
+        self.unfinished.len()
     }
 
     fn queue(&mut self, job: Job, from: Place) {
@@ -81,15 +81,23 @@ impl PerWorker {
 
     fn joins(&mut self, on: WorkerId) {
         if on != WorkerId::DISPATCHER {
-            let (unfinished, serviced) = self.load.key(on.index());
-            self.load.set(on.index(), (unfinished + 1, serviced));
+            self.unfinished[on.index()] += 1;
+            self.rank(on.index(), None);
         }
     }
 
     fn leaves(&mut self, on: WorkerId) {
         if on != WorkerId::DISPATCHER {
-            let (unfinished, serviced) = self.load.key(on.index());
-            self.load.set(on.index(), (unfinished - 1, serviced));
+            self.unfinished[on.index()] -= 1;
+            self.rank(on.index(), None);
+        }
+    }
+
+    /// After a change of a worker's unfinished jobs, or of the quanta that they have had.
+    fn rank(&mut self, worker: usize, quanta: Option<u64>) {
+        if let Some(shortest) = &mut self.shortest {
+            let serviced = quanta.map_or_else(|| shortest.key(worker).1, |quanta| !quanta);
+            shortest.set(worker, (self.unfinished[worker], serviced));
         }
     }
 
@@ -100,9 +108,13 @@ impl PerWorker {
                 let next = (self.turn + 1) % self.workers();
                 std::mem::replace(&mut self.turn, next)
             }
-            Choice::Shortest(Ties::Msq) => self.load.best().0,
-            Choice::Shortest(Ties::Random) => self.load.tied(self.rng.below(self.load.ties())),
-            Choice::Shortest(Ties::PowerOfTwo) => self.shorter_of_two(),
+            Choice::Shortest(ties) => match &self.shortest {
+                Some(shortest) if ties == Ties::Random => {
+                    shortest.tied(self.rng.below(shortest.ties()))
+                }
+                Some(shortest) => shortest.best().0,
+                None => self.shorter_of_two(),
+            },
         };
         WorkerId(worker as u16)
     }
@@ -116,7 +128,7 @@ impl PerWorker {
         }
         let other = self.rng.below(self.workers() - 1);
         let second = other + usize::from(other >= first);
-        if self.unfinished(second) < self.unfinished(first) { second } else { first }
+        if self.unfinished[second] < self.unfinished[first] { second } else { first }
     }
 }
 
@@ -164,7 +176,7 @@ impl Policy for PerWorker {
 
     fn serviced(&mut self, on: WorkerId, quanta: u64) {
         if self.choice == Choice::Shortest(Ties::Msq) && on != WorkerId::DISPATCHER {
-            self.load.set(on.index(), (self.unfinished(on.index()), !quanta));
+            self.rank(on.index(), Some(quanta));
         }
     }
 
@@ -185,7 +197,7 @@ impl Policy for PerWorker {
         if on == WorkerId::DISPATCHER {
             return Expiry::Yield;
         }
-        let ready = self.unfinished(on.index()) - self.blocked[on.index()];
+        let ready = self.unfinished[on.index()] - self.blocked[on.index()];
         if self.shares && ready > 1 { Expiry::Yield } else { Expiry::Continue }
     }
 

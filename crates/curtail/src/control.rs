@@ -1,0 +1,68 @@
+//! Commands to a running server: a mailbox that the dispatcher looks at once a turn.
+
+use crate::remote::Remote;
+use crate::stats::Stats;
+use curtail_policy::{Nanos, Spec};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
+
+pub(crate) enum Command {
+    Shutdown,
+    Stats(SyncSender<Stats>),
+    Switch(Spec),
+    Quantum(Option<Nanos>),
+}
+
+pub(crate) struct Control {
+    mail: Mutex<Vec<Command>>,
+    /// There may be mail; saves the dispatcher the lock.
+    flag: AtomicBool,
+    /// The dispatcher has ended: nobody will look.
+    closed: AtomicBool,
+    dispatcher: Arc<Remote>,
+}
+
+impl Control {
+    pub(crate) fn new(dispatcher: Arc<Remote>) -> Self {
+        Self {
+            mail: Mutex::default(),
+            flag: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            dispatcher,
+        }
+    }
+
+    /// Leaves a command; false: the server has ended.
+    pub(crate) fn post(&self, command: Command) -> bool {
+        {
+            let mut mail = self.mail.lock().unwrap_or_else(|p| p.into_inner());
+            if self.closed.load(Ordering::Relaxed) {
+                return false;
+            }
+            mail.push(command);
+            self.flag.store(true, Ordering::Release);
+        }
+        self.dispatcher.parker.unpark();
+        true
+    }
+
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.flag.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn take(&self) -> Vec<Command> {
+        let mut mail = self.mail.lock().unwrap_or_else(|p| p.into_inner());
+        self.flag.store(false, Ordering::Relaxed);
+        std::mem::take(&mut mail)
+    }
+
+    /// The dispatcher has ended. Commands still in the box are dropped, and with them the senders
+    /// of their answers.
+    pub(crate) fn close(&self) {
+        let mut mail = self.mail.lock().unwrap_or_else(|p| p.into_inner());
+        self.closed.store(true, Ordering::Relaxed);
+        mail.clear();
+    }
+}

@@ -1,0 +1,109 @@
+//! Where requests enter: the dispatcher's side of `Transport::poll`.
+
+use crate::Response;
+use crate::app::ErasedApp;
+use crate::clock::Clock;
+use crate::jobs::{Entry, Jobs, Place};
+use crate::message::{Envelopes, Message};
+use crate::stats::ClassStats;
+use curtail_net::{Completion, Intake, Outcome, Peer, Reply};
+use curtail_policy::{AnyPolicy, ClassId, Job, Nanos, Policy};
+use std::sync::Arc;
+
+/// How many requests are taken from a transport at a time: enough to amortise a look, few enough
+/// that workers' news and quanta are never late for it.
+const BATCH: usize = 64;
+
+/// The dispatcher's parts that an arrival touches.
+pub(crate) struct Desk<'a> {
+    pub app: &'a dyn ErasedApp,
+    pub clock: Clock,
+    pub now: Nanos,
+    pub now_tsc: u64,
+    pub policy: &'a mut AnyPolicy,
+    pub jobs: &'a mut Jobs,
+    pub envelopes: &'a Envelopes,
+    pub classes: &'a mut [ClassStats],
+    pub malformed: &'a mut u64,
+    pub refusal: &'a mut Response,
+    pub reply: &'a Arc<dyn Reply>,
+    pub dropped: &'a mut Vec<Completion>,
+    pub transport: u16,
+    pub taken: usize,
+}
+
+impl Intake for Desk<'_> {
+    fn room(&self) -> usize {
+        BATCH - self.taken.min(BATCH)
+    }
+
+    fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
+        self.taken += 1;
+        let last = ClassId((self.classes.len() - 1) as u16);
+        let class = self.app.classify(payload).min(last);
+        let Some(id) = self.jobs.vacant() else {
+            return self.refuse(payload, from, class, arrived_tsc);
+        };
+        let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
+        message.reply = from != Peer::None;
+        if message.reply || !inline {
+            // SAFETY: the slot is vacant, so no worker has its job.
+            let envelope = unsafe { self.envelopes.get(id) };
+            (envelope.peer, envelope.transport) = (from, self.transport);
+            envelope.payload.clear();
+            if !inline {
+                envelope.payload.extend_from_slice(payload);
+            }
+        }
+        let job = Job::new(id, class, self.clock.nanos(arrived_tsc));
+        if self.policy.arrive(self.now, job).is_err() {
+            return self.refuse(payload, from, class, arrived_tsc);
+        }
+        self.jobs.insert(Entry {
+            job,
+            message,
+            place: Place::Waiting,
+            peer: from,
+            transport: self.transport,
+            tag: tag(payload),
+        });
+    }
+
+    fn malformed(&mut self, count: u64) {
+        *self.malformed += count;
+    }
+}
+
+impl Desk<'_> {
+    /// There is no room: says so to whoever asked, and counts it for its class alone.
+    #[cold]
+    fn refuse(&mut self, payload: &[u8], from: Peer, class: ClassId, arrived_tsc: u64) {
+        self.classes[usize::from(class.0)].dropped += 1;
+        if from != Peer::None {
+            self.refusal.clear();
+            self.app.overloaded(payload, self.refusal);
+            if !self.refusal.as_bytes().is_empty() {
+                self.reply.reply(from, self.refusal.as_bytes());
+            }
+        }
+        self.dropped.push(Completion {
+            peer: from,
+            class: class.0,
+            outcome: Outcome::Dropped,
+            tag: tag(payload),
+            arrived_tsc,
+            started_tsc: self.now_tsc,
+            finished_tsc: self.now_tsc,
+            ran_cycles: 0,
+            preemptions: 0,
+            disturbed: false,
+        });
+    }
+}
+
+fn tag(payload: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = payload.len().min(8);
+    bytes[..length].copy_from_slice(&payload[..length]);
+    u64::from_le_bytes(bytes)
+}

@@ -1,0 +1,91 @@
+//! The dispatcher's table of jobs: a slot for each that is in the system.
+//!
+//! The dispatcher's alone. Free slots are used last in, first out, so that few of them stay warm.
+
+use crate::message::Message;
+use curtail_net::Peer;
+use curtail_policy::{Job, JobId, Nanos, WorkerId};
+use std::ptr;
+
+/// Where a job is, as far as the dispatcher knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// With the policy.
+    Waiting,
+    /// On that worker (or on its way there or back).
+    On(WorkerId),
+    /// Blocked on that worker.
+    Blocked(WorkerId),
+}
+
+pub(crate) struct Entry {
+    pub job: Job,
+    /// What is sent to a worker; `resume` is set once it has started.
+    pub message: Message,
+    pub place: Place,
+    pub peer: Peer,
+    pub transport: u16,
+    pub tag: u64,
+}
+
+pub(crate) struct Jobs {
+    entries: Vec<Option<Entry>>,
+    free: Vec<JobId>,
+}
+
+impl Jobs {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            entries: (0..capacity).map(|_| None).collect(),
+            free: (0..capacity as u32).rev().map(JobId).collect(),
+        }
+    }
+
+    /// How many are in the system.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// The slot that the next job gets; `None`: all taken.
+    pub(crate) fn vacant(&self) -> Option<JobId> {
+        self.free.last().copied()
+    }
+
+    /// Puts a job into the slot that [`Jobs::vacant`] named.
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        let id = self.free.pop().expect("vacant() was asked first");
+        debug_assert_eq!(id, entry.job.id);
+        self.entries[id.0 as usize] = Some(entry);
+    }
+
+    pub(crate) fn remove(&mut self, id: JobId) -> Entry {
+        let entry = self.entries[id.0 as usize].take().expect("only jobs in the system end");
+        self.free.push(id);
+        entry
+    }
+
+    pub(crate) fn get(&mut self, id: JobId) -> &mut Entry {
+        self.entries[id.0 as usize].as_mut().expect("events are about jobs in the system")
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
+    }
+}
+
+impl Entry {
+    /// The job has run for `ran` on `on` and comes back with its activation.
+    pub(crate) fn came_back(
+        &mut self,
+        resume: *mut crate::engine::Activation,
+        attained: Nanos,
+        pinned: Option<WorkerId>,
+    ) -> Job {
+        debug_assert!(resume != ptr::null_mut());
+        self.message.resume = resume;
+        self.place = Place::Waiting;
+        self.job.attained = attained;
+        self.job.pinned = pinned;
+        self.job
+    }
+}

@@ -1,0 +1,141 @@
+//! What dispatcher and workers tell each other: one cache line each, through SPSC rings.
+//!
+//! A small request travels inside the message, so that nothing but the ring's own lines, which the
+//! hardware prefetches, crosses between the cores. What does not fit lies in the job's
+//! [`Envelope`].
+//!
+//! **Ownership.** A job is the dispatcher's until its message is in the ring, then the worker's
+//! until its event (done, yielded) is in the ring back. The envelope and the activation go with it.
+
+use crate::engine::Activation;
+use curtail_net::{Outcome, Peer};
+use curtail_policy::{ClassId, JobId};
+use std::cell::UnsafeCell;
+use std::ptr;
+
+/// Payload bytes that travel in the message.
+pub(crate) const INLINE: usize = 32;
+
+/// A job on its way to a worker.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Message {
+    pub job: JobId,
+    pub class: ClassId,
+    /// Length of the payload where it is inline; [`Message::IN_ENVELOPE`] otherwise.
+    pub inline: u8,
+    /// Somebody waits for a response.
+    pub reply: bool,
+    pub arrived_tsc: u64,
+    /// 0: to completion, or as the worker's own policy says.
+    pub quantum_cycles: u64,
+    /// A started job comes (back) to this worker; null: a new one.
+    pub resume: *mut Activation,
+    pub payload: [u8; INLINE],
+}
+
+const _: () = assert!(size_of::<Message>() == 64);
+
+// SAFETY: the pointer is the job's activation, which moves with the job (see the module head);
+// whoever holds the message holds the job.
+unsafe impl Send for Message {}
+
+impl Message {
+    pub(crate) const IN_ENVELOPE: u8 = u8::MAX;
+}
+
+/// What a worker did with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// It has left.
+    Ended(Outcome),
+    /// Its quantum is over, and it comes back to be queued centrally.
+    Yielded,
+    /// It waits for something and stays on the worker.
+    Blocked,
+    /// What it waited for has come; it wants to be placed again, on the same worker.
+    Woken,
+    /// What it waited for has come, and the worker has made it ready by itself.
+    Resumed,
+}
+
+/// A job's news, on its way to the dispatcher.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Event {
+    pub job: JobId,
+    pub what: What,
+    pub preemptions: u32,
+    pub started_tsc: u64,
+    pub at_tsc: u64,
+    /// Cycles on a core so far.
+    pub ran_cycles: u64,
+    /// End of the last gap that the worker saw (TSC); 0: none yet.
+    pub gap_tsc: u64,
+    /// `Yielded`: where it goes on.
+    pub resume: *mut Activation,
+}
+
+const _: () = assert!(size_of::<Event>() == 64);
+
+// SAFETY: as for `Message`.
+unsafe impl Send for Event {}
+
+/// What of a job does not fit into its message.
+pub(crate) struct Envelope {
+    pub peer: Peer,
+    pub transport: u16,
+    pub payload: Vec<u8>,
+}
+
+/// The envelopes of all jobs, by job number.
+pub(crate) struct Envelopes(Box<[UnsafeCell<Envelope>]>);
+
+// SAFETY: an envelope is touched only by whoever owns its job, and ownership passes through a ring
+// (release on push, acquire on pop).
+unsafe impl Sync for Envelopes {}
+// SAFETY: it holds plain data.
+unsafe impl Send for Envelopes {}
+
+impl Envelopes {
+    pub(crate) fn new(jobs: usize) -> Self {
+        let empty = || Envelope { peer: Peer::None, transport: 0, payload: Vec::new() };
+        Self((0..jobs).map(|_| UnsafeCell::new(empty())).collect())
+    }
+
+    /// # Safety
+    /// The caller owns the job, and holds no other reference into its envelope.
+    #[allow(clippy::mut_from_ref)] // Exclusive by the contract.
+    pub(crate) unsafe fn get(&self, job: JobId) -> &mut Envelope {
+        // SAFETY: exclusive by the contract.
+        unsafe { &mut *self.0[job.0 as usize].get() }
+    }
+}
+
+impl Message {
+    /// A new job whose payload is `payload`; false in the second place: it must go into the envelope.
+    #[inline]
+    pub(crate) fn new(
+        job: JobId,
+        class: ClassId,
+        payload: &[u8],
+        arrived_tsc: u64,
+    ) -> (Self, bool) {
+        let mut message = Self {
+            job,
+            class,
+            inline: Self::IN_ENVELOPE,
+            reply: false,
+            arrived_tsc,
+            quantum_cycles: 0,
+            resume: ptr::null_mut(),
+            payload: [0; INLINE],
+        };
+        let fits = payload.len() <= INLINE;
+        if fits {
+            message.payload[..payload.len()].copy_from_slice(payload);
+            message.inline = payload.len() as u8;
+        }
+        (message, fits)
+    }
+}

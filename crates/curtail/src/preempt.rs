@@ -1,0 +1,124 @@
+//! Which pre-emption a program gets, out of what was asked for and what there is.
+
+use curtail_fiber::safepoint::{Kind, Mode};
+use curtail_policy::PreemptKind;
+use std::fmt;
+use std::str::FromStr;
+
+/// How a running request is made to yield.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preempt {
+    /// As the policy wants it.
+    #[default]
+    Auto,
+    /// Not at all: requests run to completion, unless they block or yield by themselves.
+    Never,
+    /// The dispatcher watches the time and writes the worker's poll word (Concord §3.1).
+    Flag,
+    /// Safepoints read the clock themselves (Tiny Quanta §3.1).
+    Clock,
+}
+
+impl fmt::Display for Preempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Never => "never",
+            Self::Flag => "flag",
+            Self::Clock => "clock",
+        })
+    }
+}
+
+impl FromStr for Preempt {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "never" => Ok(Self::Never),
+            "flag" => Ok(Self::Flag),
+            "clock" => Ok(Self::Clock),
+            "signal" => Err("pre-emption by signal does not exist yet".to_owned()),
+            other => Err(format!("`{other}` is no kind of pre-emption: never, flag, clock, auto")),
+        }
+    }
+}
+
+/// What is done, and why it differs from what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub effective: Preempt,
+    pub note: Option<String>,
+}
+
+impl Choice {
+    /// `wished`: by the user; `policy`: what the policy would have; `busy`: the dispatcher polls all
+    /// the time, so that it can keep the workers' time.
+    pub(crate) fn make(wished: Preempt, policy: PreemptKind, kind: Kind, busy: bool) -> Self {
+        let asked = match (wished, policy) {
+            (Preempt::Auto, PreemptKind::Never) => Preempt::Never,
+            (Preempt::Auto, PreemptKind::Flag) => Preempt::Flag,
+            (Preempt::Auto, PreemptKind::Clock) => Preempt::Clock,
+            (wished, _) => wished,
+        };
+        let (effective, note) = match (asked, kind, busy) {
+            (Preempt::Never | Preempt::Auto, _, _) => (Preempt::Never, None),
+            (_, Kind::None, _) => (
+                Preempt::Never,
+                Some("pre-emption is off: this program is not instrumented (cargo curtail build)"),
+            ),
+            (Preempt::Flag, Kind::Flag | Kind::Clock, true) => (Preempt::Flag, None),
+            (Preempt::Clock, Kind::Clock, _) => (Preempt::Clock, None),
+            (Preempt::Flag, Kind::Clock, false) => (
+                Preempt::Clock,
+                Some("flags need a dispatcher that polls all the time; safepoints time themselves"),
+            ),
+            (Preempt::Clock, Kind::Flag, true) => (
+                Preempt::Flag,
+                Some("this program has flag safepoints, which cannot time themselves"),
+            ),
+            (_, Kind::Flag, false) => (
+                Preempt::Never,
+                Some(
+                    "pre-emption is off: flag safepoints need a dispatcher that polls all the time",
+                ),
+            ),
+        };
+        Self { effective, note: note.map(str::to_owned) }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.effective {
+            Preempt::Flag => Mode::Flag,
+            Preempt::Clock => Mode::Clock,
+            Preempt::Never | Preempt::Auto => Mode::Off,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_safepoints_says_that_it_is_not_preempted() {
+        for wished in [Preempt::Flag, Preempt::Clock] {
+            let choice = Choice::make(wished, PreemptKind::Clock, Kind::None, true);
+            assert_eq!(choice.effective, Preempt::Never);
+            assert!(choice.note.unwrap().contains("pre-emption is off"));
+        }
+        let never = Choice::make(Preempt::Never, PreemptKind::Clock, Kind::None, true);
+        assert_eq!(never.note, None, "nothing was asked for, nothing is missing");
+    }
+
+    #[test]
+    fn a_flag_needs_somebody_to_raise_it() {
+        let busy = Choice::make(Preempt::Auto, PreemptKind::Flag, Kind::Clock, true);
+        assert_eq!((busy.effective, busy.note), (Preempt::Flag, None));
+        let asleep = Choice::make(Preempt::Auto, PreemptKind::Flag, Kind::Clock, false);
+        assert_eq!(asleep.effective, Preempt::Clock);
+        assert!(asleep.note.is_some());
+        let only_flags = Choice::make(Preempt::Clock, PreemptKind::Clock, Kind::Flag, false);
+        assert_eq!(only_flags.effective, Preempt::Never);
+    }
+}

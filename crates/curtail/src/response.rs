@@ -1,0 +1,47 @@
+//! What a handler answers.
+
+use std::io;
+
+/// The bytes of a response. Its buffer is reused from request to request.
+#[derive(Debug, Default)]
+pub struct Response {
+    bytes: Vec<u8>,
+}
+
+impl Response {
+    /// Adds `bytes` at the end.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The whole buffer, to encode into.
+    #[inline]
+    pub fn as_mut_vec(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// What is in it.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes everything out again.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+}
+
+impl io::Write for Response {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Response::write(self, bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

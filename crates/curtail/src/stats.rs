@@ -1,0 +1,121 @@
+//! What a server knows about itself: always on, kept by the dispatcher, copied out on demand.
+
+use crate::Preempt;
+use curtail_policy::Nanos;
+use hdrhistogram::Histogram;
+
+/// Two significant digits: some kilobytes a histogram, and a record stays cheap.
+fn histogram() -> Histogram<u64> {
+    Histogram::new(2).expect("two digits are allowed")
+}
+
+/// What is counted of one class.
+#[derive(Clone, Debug)]
+pub struct ClassStats {
+    /// The class's name.
+    pub name: String,
+    /// Requests whose handler returned.
+    pub completed: u64,
+    /// Requests whose handler panicked.
+    pub failed: u64,
+    /// Requests for which there was no room.
+    pub dropped: u64,
+    /// From arrival to the end, in nanoseconds.
+    pub sojourn_ns: Histogram<u64>,
+    /// From arrival to the first run, in nanoseconds.
+    pub queueing_ns: Histogram<u64>,
+    /// On a core, all quanta together, in nanoseconds.
+    pub service_ns: Histogram<u64>,
+}
+
+impl ClassStats {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            completed: 0,
+            failed: 0,
+            dropped: 0,
+            sojourn_ns: histogram(),
+            queueing_ns: histogram(),
+            service_ns: histogram(),
+        }
+    }
+}
+
+/// A look at a running server.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// By class, in the application's order.
+    pub classes: Vec<ClassStats>,
+    /// Inputs that were no requests.
+    pub malformed: u64,
+    /// Responses that could not be sent.
+    pub unsent: u64,
+    /// Requests in the system now.
+    pub in_system: usize,
+    /// Of these, waiting at the dispatcher.
+    pub waiting: usize,
+    /// Pre-emptions so far, of all workers.
+    pub preemptions: u64,
+    /// The policy in force.
+    pub policy: String,
+    /// The quantum in force.
+    pub quantum: Option<Nanos>,
+    /// How running requests are pre-empted.
+    pub preempt: Preempt,
+}
+
+/// How the workers' time went, as shares of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cpu {
+    /// In handlers.
+    pub app: f64,
+    /// In the runtime: switching, dispatching, answering.
+    pub switch: f64,
+    /// Waiting for work.
+    pub idle: f64,
+}
+
+/// What the machine took away, as seen from the dispatcher's and the workers' cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Noise {
+    /// Only longer gaps count.
+    pub gap_threshold_ns: u64,
+    /// How many there were.
+    pub gaps: u64,
+    /// Their share of the watched cores' time.
+    pub lost_share: f64,
+}
+
+/// What a server leaves behind.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The policy at the end.
+    pub policy: String,
+    /// How running requests were pre-empted.
+    pub preempt: Preempt,
+    /// Why that is not what was asked for, where it is not.
+    pub preempt_note: Option<String>,
+    /// The quantum at the end.
+    pub quantum: Option<Nanos>,
+    /// Workers.
+    pub workers: usize,
+    /// Jobs that gave up their core because their quantum was over.
+    pub preemptions: u64,
+    /// How long after the end of its quantum a job gave up its core, in nanoseconds.
+    pub late_ns: Histogram<u64>,
+    /// The workers' time.
+    pub cpu: Cpu,
+    /// The machine's gaps.
+    pub noise: Noise,
+    /// By class.
+    pub classes: Vec<ClassStats>,
+    /// Inputs that were no requests.
+    pub malformed: u64,
+    /// Responses that could not be sent.
+    pub unsent: u64,
+    /// Requests that were still in the system when draining took too long.
+    pub abandoned: usize,
+    /// What the user should know about the machine and the layout.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,96 @@
+//! Which cores there are, who gets which, and how an idle thread waits.
+
+use crate::clock::Clock;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// How a thread without work waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Idle {
+    /// It spins so long before it sleeps.
+    pub spin_cycles: u64,
+    /// Others need its core: it lets them run in between.
+    pub shares_core: bool,
+}
+
+/// The cores this process may use, in order.
+#[must_use]
+pub fn allowed_cores() -> Vec<usize> {
+    match sched_getaffinity(None) {
+        Ok(set) => (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect(),
+        Err(_) => (0..std::thread::available_parallelism().map_or(1, usize::from)).collect(),
+    }
+}
+
+/// Pins the calling thread. Failure is told, not fatal: it runs anyway, less evenly.
+pub(crate) fn pin(core: usize) -> Result<(), String> {
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to core {core}: {error}"))
+}
+
+/// Who runs where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The dispatcher's core; `None`: wherever the kernel puts it.
+    pub dispatcher: Option<usize>,
+    /// Each worker's core.
+    pub workers: Vec<usize>,
+    /// Everybody has a core to itself.
+    pub dedicated: bool,
+    /// What the user should know.
+    pub note: Option<String>,
+}
+
+impl Layout {
+    /// `cores`: the ones to use, first the dispatcher's. With too few of them workers share, and
+    /// the dispatcher floats.
+    pub(crate) fn plan(cores: &[usize], workers: usize) -> Self {
+        let dedicated = cores.len() > workers;
+        if dedicated {
+            let workers = cores[1..=workers].to_vec();
+            return Self { dispatcher: Some(cores[0]), workers, dedicated, note: None };
+        }
+        Self {
+            dispatcher: None,
+            workers: (1..=workers).map(|index| cores[index % cores.len()]).collect(),
+            dedicated,
+            note: Some(format!(
+                "{workers} workers and a dispatcher share {} core{}: expect latencies of the \
+                 kernel's scheduler, not of Curtail's",
+                cores.len(),
+                if cores.len() == 1 { "" } else { "s" }
+            )),
+        }
+    }
+
+    /// How the threads of this layout wait.
+    pub(crate) fn idle(&self, clock: &Clock) -> Idle {
+        let spin_ns = if self.dedicated { 10_000_000 } else { 20_000 };
+        Idle { spin_cycles: clock.cycles(spin_ns), shares_core: !self.dedicated }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_its_own_core_where_there_are_enough() {
+        let layout = Layout::plan(&[4, 5, 6, 7], 3);
+        assert_eq!((layout.dispatcher, layout.workers), (Some(4), vec![5, 6, 7]));
+        let layout = Layout::plan(&[0, 1], 1);
+        assert_eq!((layout.dispatcher, layout.workers, layout.dedicated), (Some(0), vec![1], true));
+    }
+
+    #[test]
+    fn too_few_cores_are_shared_and_it_is_said() {
+        for (cores, workers) in [(vec![3], 1), (vec![3], 4), (vec![0, 1], 2), (vec![0, 1], 5)] {
+            let layout = Layout::plan(&cores, workers);
+            assert!(!layout.dedicated && layout.note.is_some() && layout.dispatcher.is_none());
+            assert_eq!(layout.workers.len(), workers);
+            assert!(layout.workers.iter().all(|core| cores.contains(core)));
+        }
+        let spread = Layout::plan(&[0, 1], 2).workers;
+        assert_ne!(spread[0], spread[1]);
+    }
+}

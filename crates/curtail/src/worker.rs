@@ -1,0 +1,152 @@
+//! A worker's thread: an engine, its rings, and what it does when there is nothing to do.
+
+use crate::clock;
+use crate::engine::{Config, Counts, Engine};
+use crate::message::Event;
+use crate::remote::{Remote, Sleeper};
+use crate::topology::Idle;
+use curtail_policy::AnyCore;
+use curtail_ring::spsc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What a worker is to look at when its epoch is raised.
+pub(crate) type Orders = Mutex<Option<(Config, AnyCore)>>;
+
+/// What a worker leaves behind.
+pub(crate) struct WorkerReport {
+    pub counts: Counts,
+    pub idle_cycles: u64,
+    pub total_cycles: u64,
+}
+
+/// The links of a worker to its dispatcher.
+pub(crate) struct Links {
+    pub events: spsc::Producer<Event>,
+    pub remote: Arc<Remote>,
+    pub orders: Arc<Orders>,
+    /// The dispatcher's, to wake it.
+    pub dispatcher: Arc<Remote>,
+}
+
+struct Worker {
+    engine: *mut Engine,
+    links: Links,
+    idle: Idle,
+    epoch: u32,
+    idle_cycles: u64,
+}
+
+/// The worker's life, until it is told to stop.
+pub(crate) fn work(mut engine: Box<Engine>, links: Links, idle: Idle) -> WorkerReport {
+    links.remote.parker.set_sleeper(Sleeper::Thread(std::thread::current()));
+    let mut worker = Worker { engine: &raw mut *engine, links, idle, epoch: 0, idle_cycles: 0 };
+    let born = clock::now();
+    worker.live();
+    let total_cycles = clock::now() - born;
+    let idle_cycles = worker.idle_cycles;
+    // SAFETY: `worker` is done with its pointer, the engine's box is whole again.
+    let counts = unsafe { (*worker.engine).take_counts() };
+    WorkerReport { counts, idle_cycles, total_cycles }
+}
+
+impl Worker {
+    /// Short borrows only: while a fiber runs, the hook uses the engine.
+    #[allow(clippy::mut_from_ref)] // The pointer is this thread's own; see `Engine`.
+    fn engine(&self) -> &mut Engine {
+        // SAFETY: the engine outlives the worker, and no fiber runs while this thread is here.
+        unsafe { &mut *self.engine }
+    }
+
+    fn live(&mut self) {
+        let mut now = clock::now();
+        loop {
+            self.engine().take_in(now);
+            self.obey(now);
+            // SAFETY: this thread's engine; no reference into it is alive.
+            let ran = unsafe { Engine::run(self.engine, now) };
+            self.tell();
+            if self.is_to_stop() {
+                return;
+            }
+            now = match ran {
+                Some(end) => end,
+                None => self.wait(now),
+            };
+        }
+    }
+
+    /// The dispatcher says so when every job has left, or when it will wait no longer.
+    fn is_to_stop(&self) -> bool {
+        self.links.remote.wishes.stop.load(Ordering::Acquire)
+    }
+
+    /// Sends the engine's news, and wakes the dispatcher where it would want to know now.
+    fn tell(&mut self) {
+        let mut told = false;
+        while let Some(event) = self.engine().next_event() {
+            if let Err(full) = self.links.events.stage(event) {
+                self.engine().untell(full.into_inner());
+                break;
+            }
+            told = true;
+        }
+        if told {
+            self.links.events.publish();
+            self.links.dispatcher.parker.unpark();
+        }
+    }
+
+    /// Takes a new configuration, if there is one.
+    fn obey(&mut self, now: u64) {
+        let epoch = self.links.remote.wishes.epoch.load(Ordering::Acquire);
+        if epoch == self.epoch {
+            return;
+        }
+        self.epoch = epoch;
+        let orders = self.links.orders.lock().unwrap_or_else(|p| p.into_inner()).take();
+        if let Some((config, core)) = orders {
+            self.engine().reconfigure(config, core, now);
+        }
+    }
+
+    /// Waits for mail: spins, then yields, then sleeps, as far as the machine has room. Returns the
+    /// time.
+    fn wait(&mut self, since: u64) -> u64 {
+        let mut before = since;
+        let mut spins = 0_u32;
+        loop {
+            if self.engine().has_mail() || self.is_to_stop() || self.ordered() {
+                let now = clock::now();
+                self.idle_cycles += now - since;
+                return now;
+            }
+            std::hint::spin_loop();
+            spins += 1;
+            if spins % 16 != 0 {
+                continue;
+            }
+            let now = clock::now();
+            self.engine().watch(now - before, now);
+            before = now;
+            if now - since > self.idle.spin_cycles {
+                self.rest();
+                before = clock::now();
+            } else if self.idle.shares_core {
+                std::thread::yield_now();
+                before = clock::now();
+            }
+        }
+    }
+
+    fn ordered(&self) -> bool {
+        self.links.remote.wishes.epoch.load(Ordering::Relaxed) != self.epoch
+    }
+
+    fn rest(&mut self) {
+        let remote = self.links.remote.clone();
+        let work = || self.engine().has_mail() || self.is_to_stop() || self.ordered();
+        remote.parker.park(work, Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,189 @@
+//! This thread's safepoint block, as `include/curtail_safepoint.h` lays it out.
+//!
+//! The block is the owning thread's; only `poll` is written by others, through [`Poll`].
+
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a program was built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Not instrumented: nothing yields by itself.
+    None,
+    /// Safepoints poll a word.
+    Flag,
+    /// Safepoints count work and read the clock; they serve flags too.
+    Clock,
+}
+
+/// When a safepoint yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// Never.
+    Off = 0,
+    /// When another thread sets the poll word.
+    Flag = 1,
+    /// At a deadline by the TSC, or by the poll word.
+    Clock = 2,
+}
+
+/// `struct curtail_safepoint_block`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Block {
+    budget: i64,
+    poll: AtomicU32,
+    depth: u32,
+    pending: u32,
+    mode: u32,
+    deadline: u64,
+    refilled_at: u64,
+    granted: i64,
+    rate: u64,
+    yield_hook: Option<unsafe extern "C" fn(*mut Block)>,
+}
+
+const _: () = {
+    assert!(offset_of!(Block, budget) == 0);
+    assert!(offset_of!(Block, poll) == 8);
+    assert!(offset_of!(Block, depth) == 12);
+    assert!(offset_of!(Block, pending) == 16);
+    assert!(offset_of!(Block, mode) == 20);
+    assert!(offset_of!(Block, deadline) == 24);
+    assert!(offset_of!(Block, refilled_at) == 32);
+    assert!(offset_of!(Block, granted) == 40);
+    assert!(offset_of!(Block, rate) == 48);
+    assert!(offset_of!(Block, yield_hook) == 56);
+    assert!(size_of::<Block>() == 64);
+};
+
+unsafe extern "C" {
+    fn curtail_safepoint_self() -> *mut Block;
+    fn curtail_safepoint_arm(block: *mut Block, mode: u32, now: u64, deadline: u64);
+    fn curtail_safepoint_disarm(block: *mut Block);
+    fn curtail_enter_critical();
+    fn curtail_leave_critical();
+    fn curtail_safepoint_kind() -> i32;
+}
+
+/// The owning thread's handle. Not `Send`.
+#[derive(Clone, Copy, Debug)]
+pub struct Safepoint {
+    block: *mut Block,
+}
+
+/// Another thread's handle: it may ask the owner to yield.
+///
+/// # Safety of use
+/// Made by [`Safepoint::poll`]; see there.
+#[derive(Clone, Copy, Debug)]
+pub struct Poll(*const AtomicU32);
+
+// SAFETY: it only stores to an atomic; that the word is alive is the contract of `Safepoint::poll`.
+unsafe impl Send for Poll {}
+// SAFETY: as above.
+unsafe impl Sync for Poll {}
+
+impl Poll {
+    /// Asks the owner to yield at its next safepoint.
+    #[inline]
+    pub fn raise(self) {
+        // SAFETY: alive by the contract of `Safepoint::poll`; atomic.
+        unsafe { (*self.0).store(1, Ordering::Relaxed) };
+    }
+}
+
+impl Safepoint {
+    /// This thread's.
+    #[must_use]
+    pub fn this_thread() -> Self {
+        // SAFETY: returns the address of this thread's block, which lives as long as the thread.
+        Self { block: unsafe { curtail_safepoint_self() } }
+    }
+
+    /// The word by which other threads ask this one to yield.
+    ///
+    /// # Safety
+    /// Nobody uses the result after this thread has ended.
+    #[must_use]
+    pub unsafe fn poll(self) -> Poll {
+        // SAFETY: `block` is this thread's live block.
+        Poll(unsafe { &raw const (*self.block).poll })
+    }
+
+    /// What safepoints call, on the interrupted stack and with all registers saved, when it is time
+    /// to yield.
+    pub fn set_hook(self, hook: Option<unsafe extern "C" fn(*mut Block)>) {
+        // SAFETY: our own block; safepoints of this thread read it, none runs now.
+        unsafe { (*self.block).yield_hook = hook };
+    }
+
+    /// Starts a quantum; takes back what was asked before. `now`, `deadline`: TSC.
+    #[inline]
+    pub fn arm(self, mode: Mode, now: u64, deadline: u64) {
+        // SAFETY: our own block.
+        unsafe {
+            (*self.block).poll.store(0, Ordering::Relaxed);
+            curtail_safepoint_arm(self.block, mode as u32, now, deadline);
+        }
+    }
+
+    /// No yields until armed again.
+    #[inline]
+    pub fn disarm(self) {
+        // SAFETY: our own block.
+        unsafe { curtail_safepoint_disarm(self.block) };
+    }
+
+    /// How deep in critical sections the running code is.
+    #[inline]
+    #[must_use]
+    pub fn depth(self) -> u32 {
+        // SAFETY: our own block.
+        unsafe { (*self.block).depth }
+    }
+
+    /// Replaces the depth, when another fiber comes in: returns the old one's.
+    #[inline]
+    pub fn replace_depth(self, depth: u32) -> u32 {
+        // SAFETY: our own block; no reference to it is alive.
+        unsafe {
+            (*self.block).pending = 0;
+            std::mem::replace(&mut (*self.block).depth, depth)
+        }
+    }
+
+    /// The deadline of the current quantum (TSC).
+    #[inline]
+    #[must_use]
+    pub fn deadline(self) -> u64 {
+        // SAFETY: our own block.
+        unsafe { (*self.block).deadline }
+    }
+}
+
+/// Opens a critical section on this thread: no yield until the matching [`leave_critical`].
+#[inline]
+pub fn enter_critical() {
+    // SAFETY: touches this thread's block only.
+    unsafe { curtail_enter_critical() };
+}
+
+/// Closes it; the outermost yields if a yield fell due inside.
+#[inline]
+pub fn leave_critical() {
+    // SAFETY: touches this thread's block; may call the yield hook, like any safepoint.
+    unsafe { curtail_leave_critical() };
+}
+
+/// What this program was built with.
+#[must_use]
+pub fn kind() -> Kind {
+    // SAFETY: reads a constant of the program.
+    match unsafe { curtail_safepoint_kind() } {
+        1 => Kind::Flag,
+        2 => Kind::Clock,
+        _ => Kind::None,
+    }
+}

@@ -1,0 +1,182 @@
+//! Fiber stacks: slots of one size, carved from large anonymous mappings, handed out last in first
+//! out so that a fresh fiber gets a warm stack.
+//!
+//! Every slot begins (at its low end) with a guard. Where the kernel can mark guard pages inside a
+//! mapping (`MADV_GUARD_INSTALL`, Linux 6.13), a slab of stacks stays one mapping and a million
+//! fibers stay far from `vm.max_map_count`; elsewhere `mprotect` splits it, at two mappings a stack.
+//!
+//! A pool belongs to one thread; a stack that is dropped goes to a reserve that all pools of its
+//! size share. Slabs are never unmapped while the process lives.
+
+use corosensei::stack::{Stack, StackPointer};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+use std::num::NonZeroUsize;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes at a slot's low end that fault when touched. More than a page, because C code does not
+/// probe its larger frames.
+pub(crate) const GUARD: usize = 16 * 1024;
+/// The smallest usable stack: a deep call into libc and a saved AVX-512 state fit.
+const MIN_USABLE: usize = 16 * 1024;
+/// Slots a slab.
+const SLAB_SLOTS: usize = 64;
+/// Tops of stacks are spread over this many offsets of [`COLOUR_STEP`] bytes: slots are a multiple
+/// of the page size apart, so that without it all hot stack lines would share a few cache sets.
+const COLOURS: usize = 16;
+const COLOUR_STEP: usize = 256;
+/// Not yet in libc's headers everywhere.
+const MADV_GUARD_INSTALL: libc::c_int = 102;
+
+/// Why there is no stack.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// The size is outside what a slot can be.
+    #[error("a stack of {0} bytes is not possible: from 16 KiB to 1 GiB")]
+    Size(usize),
+    /// The kernel refused memory.
+    #[error("no memory for fiber stacks: {0} (vm.max_map_count or a memory limit?)")]
+    Memory(#[from] rustix::io::Errno),
+    /// More slabs than the overflow handler can know.
+    #[error("more than {} stack slabs", crate::overflow::MAX_SLABS)]
+    TooManySlabs,
+}
+
+/// One stack, owned.
+#[derive(Debug)]
+pub struct FiberStack {
+    /// Low end of the slot, guard included.
+    low: NonZeroUsize,
+    top: NonZeroUsize,
+    /// Bytes of the whole slot.
+    slot: usize,
+}
+
+// SAFETY: `low` starts a slot of this process's own mapping whose first `GUARD` bytes fault, with
+// at least MIN_USABLE bytes up to `top`, which `StackPool::carve` aligned to 16; the slot has one
+// owner (this value is not `Clone`), and its mapping is never removed.
+unsafe impl Stack for FiberStack {
+    fn base(&self) -> StackPointer {
+        self.top
+    }
+    fn limit(&self) -> StackPointer {
+        self.low
+    }
+}
+
+/// Stacks whose pools are gone: (slot bytes, low end, top).
+static RESERVE: Mutex<Vec<(usize, NonZeroUsize, NonZeroUsize)>> = Mutex::new(Vec::new());
+
+fn reserve() -> std::sync::MutexGuard<'static, Vec<(usize, NonZeroUsize, NonZeroUsize)>> {
+    RESERVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Drop for FiberStack {
+    fn drop(&mut self) {
+        reserve().push((self.slot, self.low, self.top));
+    }
+}
+
+/// A thread's supply of stacks of one size.
+#[derive(Debug)]
+pub struct StackPool {
+    usable: usize,
+    free: Vec<FiberStack>,
+    made: usize,
+}
+
+impl StackPool {
+    /// A pool of stacks with at least `usable` bytes each, rounded up to whole pages. Nothing is
+    /// mapped yet.
+    ///
+    /// # Errors
+    /// [`StackError::Size`].
+    pub fn new(usable: usize) -> Result<Self, StackError> {
+        if !(MIN_USABLE..=1 << 30).contains(&usable) {
+            return Err(StackError::Size(usable));
+        }
+        let usable = usable.next_multiple_of(rustix::param::page_size());
+        Ok(Self { usable, free: Vec::new(), made: 0 })
+    }
+
+    /// A stack: the one given back last, or a new one.
+    ///
+    /// # Errors
+    /// Where the kernel gives no more memory.
+    pub fn take(&mut self) -> Result<FiberStack, StackError> {
+        if self.free.is_empty() {
+            self.carve()?;
+        }
+        Ok(self.free.pop().expect("carve adds stacks or fails"))
+    }
+
+    /// Gives a stack back. Whatever ran on it is gone.
+    pub fn give(&mut self, stack: FiberStack) {
+        self.free.push(stack);
+    }
+
+    /// How many stacks this pool has mapped so far.
+    #[must_use]
+    pub fn made(&self) -> usize {
+        self.made
+    }
+
+    fn carve(&mut self) -> Result<(), StackError> {
+        let slot = self.usable + GUARD;
+        self.free.extend(
+            reserve()
+                .extract_if(.., |&mut (bytes, ..)| bytes == slot)
+                .take(SLAB_SLOTS)
+                .map(|(slot, low, top)| FiberStack { low, top, slot }),
+        );
+        if !self.free.is_empty() {
+            return Ok(());
+        }
+        let bytes = slot * SLAB_SLOTS;
+        // SAFETY: a fresh private anonymous mapping at an address of the kernel's choice.
+        let low = unsafe {
+            rustix::mm::mmap_anonymous(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        for index in 0..SLAB_SLOTS {
+            // SAFETY: the slot lies inside the mapping made above, which nobody else knows yet.
+            unsafe { install_guard(low.byte_add(index * slot))? };
+        }
+        crate::overflow::register_slab(low as usize, slot, SLAB_SLOTS)?;
+        for index in (0..SLAB_SLOTS).rev() {
+            let slot_low = low as usize + index * slot;
+            let colour = (self.made + index) % COLOURS * COLOUR_STEP;
+            let nonzero = |address| NonZeroUsize::new(address).expect("inside a mapping");
+            let top = nonzero(slot_low + slot - colour);
+            self.free.push(FiberStack { low: nonzero(slot_low), top, slot });
+        }
+        self.made += SLAB_SLOTS;
+        Ok(())
+    }
+}
+
+/// Makes the `GUARD` bytes at `low` fault.
+///
+/// # Safety
+/// They belong to the caller's own mapping and nothing lives there.
+unsafe fn install_guard(low: *mut libc::c_void) -> Result<(), StackError> {
+    /// 0: not tried yet; 1: works; 2: this kernel has no guard regions.
+    static MADVISE: AtomicUsize = AtomicUsize::new(0);
+    if MADVISE.load(Ordering::Relaxed) != 2 {
+        // SAFETY: per this function's contract; an unknown advice changes nothing.
+        let answer = unsafe { libc::madvise(low, GUARD, MADV_GUARD_INSTALL) };
+        if answer == 0 {
+            MADVISE.store(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        MADVISE.store(2, Ordering::Relaxed);
+    }
+    // SAFETY: per this function's contract.
+    unsafe { rustix::mm::mprotect(low, GUARD, MprotectFlags::empty())? };
+    Ok(())
+}
