@@ -156,7 +156,9 @@ fn the_dispatcher_works_when_all_inboxes_are_full() {
     policy.completed(NOW, WorkerId(1), JobId(1));
     assert_eq!(next(&mut policy), Some((5, WorkerId(1))));
     // Nothing else to dispatch: its own job does not starve, although places are free.
-    [(0, 0), (2, 0), (3, 1)].map(|(id, on)| policy.completed(NOW, WorkerId(on), JobId(id)));
+    for (id, on) in [(0, 0), (2, 0), (3, 1)] {
+        policy.completed(NOW, WorkerId(on), JobId(id));
+    }
     assert_eq!(next(&mut policy), Some((4, HERE)));
     policy.completed(NOW, HERE, JobId(4));
     assert_eq!(next(&mut policy), None);
@@ -193,7 +195,9 @@ fn msq_breaks_ties_by_quanta_then_by_number() {
     let mut policy = preset("tq").build(4, 16, 0);
     arrive(&mut policy, 0..4);
     assert_eq!(all(&mut policy), [(0, 0), (1, 1), (2, 2), (3, 3)]);
-    [(1, 7), (2, 9), (3, 9)].map(|(worker, quanta)| policy.serviced(WorkerId(worker), quanta));
+    for (worker, quanta) in [(1, 7), (2, 9), (3, 9)] {
+        policy.serviced(WorkerId(worker), quanta);
+    }
     arrive(&mut policy, 4..8);
     assert_eq!(all(&mut policy), [(4, 2), (5, 3), (6, 1), (7, 0)]);
     // Fewer jobs count for more than any number of quanta; a blocked job counts.

@@ -6,7 +6,7 @@ use curtail_policy::*;
 
 /// The decision that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// This job, to any of these.
     Run {
         slot: usize,
@@ -20,7 +20,7 @@ fn count(machine: &Machine, at: impl Fn(At) -> bool) -> usize {
 }
 
 /// How many jobs a worker holds, blocked ones not counted.
-pub fn held(machine: &Machine, worker: usize) -> usize {
+pub(crate) fn held(machine: &Machine, worker: usize) -> usize {
     let on = WorkerId(worker as u16);
     count(machine, |at| at == At::Ready(on) || at == At::Running(on))
 }
@@ -31,14 +31,14 @@ fn unfinished(machine: &Machine, worker: usize) -> usize {
 }
 
 /// The quanta of a worker's unfinished jobs.
-pub fn quanta(machine: &Machine, worker: usize) -> u64 {
+pub(crate) fn quanta(machine: &Machine, worker: usize) -> u64 {
     let on = WorkerId(worker as u16);
     let here = |at| [At::Ready(on), At::Running(on), At::Blocked(on)].contains(&at);
     machine.jobs.iter().filter(|record| here(record.at)).map(|record| record.quanta).sum()
 }
 
 /// How long a job may run there.
-pub fn slice(machine: &Machine, on: WorkerId) -> Option<Nanos> {
+pub(crate) fn slice(machine: &Machine, on: WorkerId) -> Option<Nanos> {
     if on == WorkerId::DISPATCHER {
         return Some(machine.quantum.unwrap_or(Nanos::from_micros(5)));
     }
@@ -46,7 +46,7 @@ pub fn slice(machine: &Machine, on: WorkerId) -> Option<Nanos> {
 }
 
 /// What becomes of the job that runs on `worker` when its quantum ends.
-pub fn expiry(machine: &Machine, worker: usize) -> Expiry {
+pub(crate) fn expiry(machine: &Machine, worker: usize) -> Expiry {
     let on = WorkerId(worker as u16);
     let may_come = |slot: &usize| machine.jobs[*slot].job.pinned.is_none_or(|place| place == on);
     // A two-level policy has not said yet where those go that have just arrived.
@@ -56,7 +56,7 @@ pub fn expiry(machine: &Machine, worker: usize) -> Expiry {
 }
 
 /// Which of the ready jobs a worker runs next.
-pub fn pick(machine: &Machine, worker: usize) -> Option<usize> {
+pub(crate) fn pick(machine: &Machine, worker: usize) -> Option<usize> {
     let ready = &machine.ready[worker];
     match machine.spec.core {
         CoreKind::Fcfs | CoreKind::Ps => ready.front().copied(),
@@ -66,7 +66,7 @@ pub fn pick(machine: &Machine, worker: usize) -> Option<usize> {
 }
 
 /// The decision that is due now.
-pub fn decision(machine: &Machine) -> Answer {
+pub(crate) fn decision(machine: &Machine) -> Answer {
     if machine.spec.is_two_level() { two_level(machine) } else { central(machine) }
 }
 

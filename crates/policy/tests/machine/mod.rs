@@ -7,7 +7,7 @@
 //! had all show as an answer that differs.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub mod expect;
+pub(crate) mod expect;
 
 use curtail_policy::*;
 use expect::Answer;
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 /// Where a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub(crate) enum At {
     /// Its slot is free.
     Out,
     /// In the policy.
@@ -28,7 +28,7 @@ pub enum At {
 
 /// How a job stops running.
 #[derive(Clone, Copy, Debug)]
-pub enum How {
+pub(crate) enum How {
     Complete,
     QuantumEnd,
     Block,
@@ -37,7 +37,7 @@ pub enum How {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Op {
+pub(crate) enum Op {
     Arrive,
     Stop(usize, How),
     StopDispatcher(How),
@@ -48,37 +48,37 @@ pub enum Op {
 
 /// A job as the machine knows it.
 #[derive(Clone, Copy, Debug)]
-pub struct Record {
-    pub job: Job,
-    pub at: At,
-    pub started: bool,
+pub(crate) struct Record {
+    pub(crate) job: Job,
+    pub(crate) at: At,
+    pub(crate) started: bool,
     /// Whole quanta it has had.
-    pub quanta: u64,
+    pub(crate) quanta: u64,
 }
 
-pub struct Machine {
-    pub spec: Spec,
-    pub policy: AnyPolicy,
-    pub cores: Vec<AnyCore>,
+pub(crate) struct Machine {
+    pub(crate) spec: Spec,
+    pub(crate) policy: AnyPolicy,
+    pub(crate) cores: Vec<AnyCore>,
     /// Jobs that have started stay where they are.
     pins: bool,
-    pub now: Nanos,
-    pub quantum: Option<Nanos>,
-    pub jobs: Vec<Record>,
+    pub(crate) now: Nanos,
+    pub(crate) quantum: Option<Nanos>,
+    pub(crate) jobs: Vec<Record>,
     /// What waits in the policy, oldest first.
-    pub queue: VecDeque<usize>,
+    pub(crate) queue: VecDeque<usize>,
     /// What is ready on each worker, in the order of readiness.
-    pub ready: Vec<VecDeque<usize>>,
-    pub running: Vec<Option<usize>>,
-    pub dispatcher: Option<usize>,
+    pub(crate) ready: Vec<VecDeque<usize>>,
+    pub(crate) running: Vec<Option<usize>>,
+    pub(crate) dispatcher: Option<usize>,
     /// Decisions since the policy was built that a round robin counts.
-    pub turns: usize,
-    pub arrived: u64,
-    pub completed: u64,
+    pub(crate) turns: usize,
+    pub(crate) arrived: u64,
+    pub(crate) completed: u64,
 }
 
 impl Machine {
-    pub fn new(spec: &Spec, workers: usize, jobs: usize, pins: bool) -> Self {
+    pub(crate) fn new(spec: &Spec, workers: usize, jobs: usize, pins: bool) -> Self {
         let empty = Record {
             job: Job::new(JobId(0), ClassId(0), Nanos::ZERO),
             at: At::Out,
@@ -103,12 +103,12 @@ impl Machine {
         }
     }
 
-    pub fn workers(&self) -> usize {
+    pub(crate) fn workers(&self) -> usize {
         self.cores.len()
     }
 
     /// One thing happens, and everyone reacts to it.
-    pub fn apply(&mut self, op: Op, specs: &[Spec]) {
+    pub(crate) fn apply(&mut self, op: Op, specs: &[Spec]) {
         self.now += Nanos(100);
         match op {
             Op::Arrive => self.arrive(),
@@ -221,7 +221,7 @@ impl Machine {
     }
 
     /// Another policy takes over, as the runtime does it.
-    pub fn switch(&mut self, spec: &Spec) {
+    pub(crate) fn switch(&mut self, spec: &Spec) {
         let mut policy = spec.build(self.workers(), self.jobs.len(), 2);
         for record in &self.jobs {
             match record.at {
@@ -334,7 +334,7 @@ impl Machine {
     }
 
     /// Everything that has arrived completes.
-    pub fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         let bound = 4 * self.jobs.len();
         for _ in 0..bound {
             while self.jobs.iter().any(|record| matches!(record.at, At::Blocked(_))) {
