@@ -3,13 +3,45 @@
 //! One [`Transport`] belongs to one dispatcher thread, which polls it. The workers answer by
 //! themselves, through the [`Reply`] that the transport shares with them. Nothing here knows jobs
 //! or policies.
+//!
+//! | transport | what it is |
+//! |---|---|
+//! | [`Udp`] | kernel UDP: a datagram is a request |
+//! | [`Tcp`] | kernel TCP: frames of a little-endian `u32` length and that many bytes |
+//! | [`Local`] | in-process, for tests and embedding |
+//! | [`Both`] | datagrams and streams behind one dispatcher |
+//! | [`Fault`] | any of them, with seeded faults on the way in |
+//!
+//! [`open`] makes the socket ones from URLs. [`Waiter`] is how a dispatcher sleeps that has no core
+//! of its own.
+
+mod both;
+mod error;
+mod fault;
+mod frame;
+mod local;
+mod socket;
+mod tcp;
+mod udp;
+mod url;
+mod waiter;
+
+pub use both::Both;
+pub use error::{OpenError, Reason};
+pub use fault::{Fault, FaultConfig, FaultCounters};
+pub use frame::{Framer, HEADER_BYTES, TooLong};
+pub use local::{Local, LocalClient, NoResponse, Refused, Ticket};
+pub use tcp::{Tcp, TcpConfig};
+pub use udp::{Udp, UdpConfig};
+pub use url::open;
+pub use waiter::{Waiter, Waker};
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// Where a request came from and its response goes. Opaque to everyone but its transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// Nobody expects a response by the wire (in-process).
     None,
@@ -25,6 +57,13 @@ pub enum Peer {
     Tcp {
         /// Slot.
         connection: u32,
+        /// Generation of the slot.
+        generation: u32,
+    },
+    /// A ticket of the in-process transport: a slot number and its generation.
+    Local {
+        /// Slot.
+        slot: u32,
         /// Generation of the slot.
         generation: u32,
     },
@@ -91,31 +130,84 @@ pub enum Status {
 /// Brings requests.
 pub trait Transport: Send {
     /// Takes what has come, up to `into.room()`; never blocks. `now_tsc` is a fresh reading.
+    ///
+    /// When it returns, either `into.room()` is 0, or everything that had come was taken, or
+    /// [`Transport::wait_fds`] are readable. A call that starts without room still accepts, flushes
+    /// and closes.
     fn poll(&mut self, now_tsc: u64, into: &mut dyn Intake) -> Status;
 
     /// The workers' side.
     fn reply(&self) -> Arc<dyn Reply>;
 
     /// Descriptors that become readable when `poll` has something to do; empty: poll it always
-    /// (then no thread may sleep on its behalf).
+    /// (then no thread may sleep on its behalf). They say nothing about input that the last `poll`
+    /// left for want of room: who had none polls again when there is some, before it sleeps.
     fn wait_fds(&self) -> Vec<RawFd>;
 
-    /// A request that this transport brought has ended.
+    /// A request that this transport brought has ended; to be called once for each of them,
+    /// refused ones included, and after its response, if any, was handed to [`Reply`]. Stream
+    /// transports keep a half-closed connection until all its requests have ended.
     fn completed(&mut self, completion: &Completion) {
         let _ = completion;
     }
 
-    /// No more requests are wanted; those under way will still be answered.
+    /// No more requests are wanted; those under way will still be answered. Once nothing is left to
+    /// do for them, `poll` answers [`Status::Closed`], and does so ever after.
     fn close(&mut self);
 
     /// `udp://127.0.0.1:4000` or the like.
     fn describe(&self) -> String;
+
+    /// The addresses it listens on, with the ports that the kernel chose where 0 was asked for.
+    fn local_addrs(&self) -> Vec<SocketAddr> {
+        Vec::new()
+    }
+
+    /// What it counted so far, by name, for reports. The same names in the same order every time.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn poll(&mut self, now_tsc: u64, into: &mut dyn Intake) -> Status {
+        (**self).poll(now_tsc, into)
+    }
+
+    fn reply(&self) -> Arc<dyn Reply> {
+        (**self).reply()
+    }
+
+    fn wait_fds(&self) -> Vec<RawFd> {
+        (**self).wait_fds()
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        (**self).completed(completion);
+    }
+
+    fn close(&mut self) {
+        (**self).close();
+    }
+
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn local_addrs(&self) -> Vec<SocketAddr> {
+        (**self).local_addrs()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        (**self).counters()
+    }
 }
 
 /// Sends responses; shared by all workers.
 pub trait Reply: Send + Sync {
     /// Sends one response; never blocks for long, drops it and counts where the peer is gone or
-    /// will not read.
+    /// will not read. May hold a lock for the length of one system call, so a fiber that calls it
+    /// must not be pre-empted inside.
     fn reply(&self, to: Peer, payload: &[u8]);
 
     /// How many responses were dropped so far.

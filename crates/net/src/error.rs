@@ -1,0 +1,123 @@
+//! Why a transport could not be opened. Cold path; one message a case, each with what to do.
+
+use std::io;
+use std::net::SocketAddr;
+use thiserror::Error;
+
+/// Why a transport could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The URL is not one that [`crate::open`] understands.
+    #[error("bad URL `{url}`: {reason}")]
+    Url {
+        /// The URL, as given.
+        url: String,
+        /// What is wrong with it.
+        reason: Reason,
+    },
+    /// Somebody else listens there.
+    #[error("{address}: address already in use; stop the other server or choose another port")]
+    InUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// This user may not listen there.
+    #[error("{address}: permission denied; ports below 1024 need CAP_NET_BIND_SERVICE")]
+    Permission {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// No interface of this machine has that address.
+    #[error("{address}: not an address of this machine")]
+    NotLocal {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A setting is out of range.
+    #[error("{what} is {value}, not within {least}..={most}")]
+    Range {
+        /// Which setting.
+        what: &'static str,
+        /// What was given.
+        value: usize,
+        /// The least that is possible.
+        least: usize,
+        /// The most that is possible.
+        most: usize,
+    },
+    /// No address was given.
+    #[error("no address to listen on")]
+    NoAddress,
+    /// The kernel refused for another reason.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// Its answer.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with a URL.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum Reason {
+    /// Neither `udp` nor `tcp`.
+    #[error("expected udp://IP:PORT or tcp://IP:PORT")]
+    Scheme,
+    /// Not an IP address and a port.
+    #[error("`{0}` is not IP:PORT, like 127.0.0.1:4000 or [::1]:4000")]
+    Address(String),
+    /// An option that this transport does not have.
+    #[error("no option `{name}` here; there is {known}")]
+    Option {
+        /// The option.
+        name: String,
+        /// Those that there are.
+        known: &'static str,
+    },
+    /// An option's value is not what it should be.
+    #[error("option `{name}`: `{value}` is not {expected}")]
+    Value {
+        /// The option.
+        name: String,
+        /// The value.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// Two URLs of one list give one option two values.
+    #[error("option `{0}` was given another value before; one transport serves the whole list")]
+    Conflict(String),
+}
+
+impl OpenError {
+    /// The right variant for what the kernel answered to `socket`, `bind` or `listen`.
+    pub(crate) fn of(address: SocketAddr, error: rustix::io::Errno) -> Self {
+        use rustix::io::Errno;
+        match error {
+            Errno::ADDRINUSE => Self::InUse { address },
+            Errno::ACCESS | Errno::PERM => Self::Permission { address },
+            Errno::ADDRNOTAVAIL => Self::NotLocal { address },
+            other => Self::System { what: address.to_string(), source: other.into() },
+        }
+    }
+
+    /// A call that has nothing to do with an address failed.
+    pub(crate) fn system(what: &str, error: rustix::io::Errno) -> Self {
+        Self::System { what: what.to_owned(), source: error.into() }
+    }
+
+    /// `value`, if it is within bounds.
+    pub(crate) fn within(
+        what: &'static str,
+        value: usize,
+        least: usize,
+        most: usize,
+    ) -> Result<usize, Self> {
+        if (least..=most).contains(&value) {
+            Ok(value)
+        } else {
+            Err(Self::Range { what, value, least, most })
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! One place of the in-process transport: the request, then its answer, and who waits for it.
+//!
+//! Touched by the ticket's thread, the dispatcher and the answering worker, under its mutex.
+
+use super::{NoResponse, lock};
+use std::mem;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    #[default]
+    Free,
+    /// `bytes` is the request; its number is in the ring.
+    Submitted,
+    /// The dispatcher has taken it.
+    Running,
+    /// `bytes` is the response.
+    Answered,
+    /// There is no response.
+    Without(NoResponse),
+}
+
+#[derive(Default)]
+pub(super) struct Inner {
+    pub(super) generation: u32,
+    pub(super) state: State,
+    pub(super) bytes: Vec<u8>,
+    /// The ticket's thread sleeps on the condition variable.
+    waiting: bool,
+    /// The ticket was dropped.
+    abandoned: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+impl Inner {
+    fn under_way(&self) -> bool {
+        matches!(self.state, State::Submitted | State::Running)
+    }
+
+    fn release(&mut self) -> Vec<u8> {
+        self.generation = self.generation.wrapping_add(1);
+        self.state = State::Free;
+        self.abandoned = false;
+        mem::take(&mut self.bytes)
+    }
+}
+
+impl Slot {
+    /// Puts a request into a free slot; its generation.
+    pub(super) fn occupy(&self, payload: Vec<u8>) -> u32 {
+        let mut inner = lock(&self.inner);
+        debug_assert_eq!(inner.state, State::Free);
+        inner.state = State::Submitted;
+        inner.bytes = payload;
+        inner.generation
+    }
+
+    /// Ends a request that is under way; `None`: it is not, or of another generation. The answer:
+    /// whether the slot is free now, because nobody waits for it.
+    pub(super) fn resolve(
+        &self,
+        generation: Option<u32>,
+        how: impl FnOnce(&mut Inner),
+    ) -> Option<bool> {
+        let mut inner = lock(&self.inner);
+        if !inner.under_way() || generation.is_some_and(|wanted| wanted != inner.generation) {
+            return None;
+        }
+        how(&mut inner);
+        let released = inner.abandoned && !inner.under_way();
+        if released {
+            inner.release();
+        } else if inner.waiting {
+            self.changed.notify_one();
+        }
+        Some(released)
+    }
+
+    /// Waits for the end of the request and frees the slot; `None`: not by the deadline.
+    pub(super) fn wait(&self, deadline: Option<Instant>) -> Option<Result<Vec<u8>, NoResponse>> {
+        let mut inner = lock(&self.inner);
+        while inner.under_way() {
+            inner.waiting = true;
+            inner = match deadline {
+                None => self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        inner.waiting = false;
+                        return None;
+                    }
+                    let woken = self.changed.wait_timeout(inner, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            inner.waiting = false;
+        }
+        let state = inner.state;
+        let bytes = inner.release();
+        Some(match state {
+            State::Without(why) => Err(why),
+            _ => Ok(bytes),
+        })
+    }
+
+    /// The ticket goes. The answer: whether the slot is free now; else it will be when the request
+    /// ends.
+    pub(super) fn abandon(&self) -> bool {
+        let mut inner = lock(&self.inner);
+        inner.abandoned = inner.under_way();
+        if !inner.abandoned {
+            inner.release();
+        }
+        !inner.abandoned
+    }
+}

@@ -1,0 +1,69 @@
+//! What the socket transports share: bound non-blocking sockets and small descriptor helpers.
+
+use crate::error::OpenError;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A bound, non-blocking, close-on-exec socket and the address it has got.
+///
+/// IPv6 sockets take IPv6 only, so that `0.0.0.0:p` and `[::]:p` can stand side by side in one list
+/// and mean what they say.
+pub(crate) fn bind(
+    address: SocketAddr,
+    kind: SocketType,
+) -> Result<(OwnedFd, SocketAddr), OpenError> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let attempt = || -> Result<(OwnedFd, SocketAddr), Errno> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = net::socket_with(family, kind, flags, None)?;
+        if address.is_ipv6() {
+            sockopt::set_ipv6_v6only(&socket, true)?;
+        }
+        if kind == SocketType::STREAM {
+            // A restarted server need not wait for TIME_WAIT. Not for datagrams: there it would
+            // let a second server take the first one's packets.
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+        }
+        net::bind(&socket, &address)?;
+        let bound = local_address(&socket)?;
+        Ok((socket, bound))
+    };
+    attempt().map_err(|error| OpenError::of(address, error))
+}
+
+/// The address that a socket is bound to.
+pub(crate) fn local_address(socket: impl AsFd) -> Result<SocketAddr, Errno> {
+    SocketAddr::try_from(net::getsockname(socket)?)
+}
+
+/// A non-blocking event counter.
+pub(crate) fn event() -> Result<OwnedFd, Errno> {
+    eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+}
+
+/// Makes an event counter readable. It cannot fail short of 2⁶⁴ − 2 unread signals, and then it is
+/// readable already.
+pub(crate) fn signal(event: impl AsFd) {
+    let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+}
+
+/// Takes the count out of an event counter or an expired timer; 0 where there is none.
+pub(crate) fn drain(event: impl AsFd) -> u64 {
+    let mut count = [0_u8; 8];
+    match rustix::io::read(event, &mut count) {
+        Ok(8) => u64::from_ne_bytes(count),
+        _ => 0,
+    }
+}
+
+/// Asks for a receive buffer of `bytes`: above the system's limit where this process may, else as
+/// large as allowed.
+pub(crate) fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) {
+    if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
+        // The kernel clamps to net.core.rmem_max by itself; what came of it is in the counters.
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, bytes);
+    }
+}

@@ -1,0 +1,75 @@
+//! New connections, and what happens to those that there is no place for.
+
+use super::Tcp;
+use super::connection::Connection;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with, sockopt};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Connections accepted in one poll from one listener; the rest keeps it readable.
+const MOST_ACCEPTS: usize = 64;
+
+impl Tcp {
+    pub(super) fn accept(&mut self, listener: usize) {
+        for _ in 0..MOST_ACCEPTS {
+            let Some(socket) = self.listeners.get(listener) else { return };
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match accept_with(socket, flags) {
+                Ok(socket) => self.admit(socket),
+                Err(Errno::AGAIN) => return,
+                Err(Errno::MFILE | Errno::NFILE) => {
+                    if !self.shed(listener) {
+                        return;
+                    }
+                }
+                // Who gave up while waiting is gone already; network errors of a connection yet to
+                // be accepted are reported here as well.
+                Err(_) => {
+                    self.shared.counters.accept_errors.fetch_add(1, Relaxed);
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd) {
+        let counters = &self.shared.counters;
+        let Some(&slot) = self.free.last() else {
+            // Closed at once: the peer learns more from that than from silence.
+            counters.refused.fetch_add(1, Relaxed);
+            return;
+        };
+        // Responses are whole frames, written at once: waiting to fill a segment only delays them.
+        let _ = sockopt::set_tcp_nodelay(&socket, true);
+        let socket = Arc::new(socket);
+        let Ok(generation) = self.shared.open(slot, socket.clone()) else {
+            counters.refused.fetch_add(1, Relaxed);
+            return;
+        };
+        counters.accepted.fetch_add(1, Relaxed);
+        self.free.pop();
+        let connection = Connection::new(socket, generation, self.config.limit);
+        self.connections[slot as usize] = Some(connection);
+    }
+
+    /// No descriptors are left: a connection that nobody accepts would keep the listener readable
+    /// and the dispatcher awake for nothing. So one is accepted by means of the spare descriptor,
+    /// and closed. Answers whether that worked.
+    fn shed(&mut self, listener: usize) -> bool {
+        let had_spare = self.spare.take().is_some();
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let accepted = had_spare && accept_with(&self.listeners[listener], flags).is_ok();
+        if accepted {
+            self.shared.counters.refused.fetch_add(1, Relaxed);
+        }
+        self.spare = spare();
+        accepted
+    }
+}
+
+/// A descriptor to give up in need.
+pub(super) fn spare() -> Option<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC).ok()
+}

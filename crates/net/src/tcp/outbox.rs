@@ -1,0 +1,239 @@
+//! The workers' half of the connections: responses, written at once where the kernel takes them.
+//!
+//! One outbox a slot, each under its own mutex, which is held for a system call at most. Any worker
+//! writes; the dispatcher opens, closes and flushes.
+//!
+//! Invariants, under the lock: `unsent` is non-empty exactly while `EPOLLOUT` is armed (changing the
+//! interest makes the kernel look anew, so no edge is lost); who finds `unsent` non-empty appends,
+//! so frames never interleave; `generation` is that of the connection in `socket`, or the next one's
+//! where there is none; after `broken` nothing is written, and the dispatcher is about to hear of it.
+
+use super::token::Token;
+use crate::frame::HEADER_BYTES;
+use crate::{Peer, Reply};
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::{Errno, IoSlice};
+use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Bytes that the dispatcher flushes for one connection before it looks at the others again.
+const FLUSH_BYTES: usize = 256 << 10;
+/// A larger buffer is given back when it is empty.
+const KEEP_BYTES: usize = 64 << 10;
+
+pub(super) struct Outboxes {
+    slots: Box<[Slot]>,
+    limit: usize,
+    pub(super) epoll: OwnedFd,
+    pub(super) counters: Counters,
+}
+
+/// On cache lines of its own (two: the processor fetches pairs).
+#[repr(align(128))]
+#[derive(Default)]
+struct Slot(Mutex<Outbox>);
+
+#[derive(Default)]
+struct Outbox {
+    generation: u32,
+    socket: Option<Arc<OwnedFd>>,
+    unsent: VecDeque<u8>,
+    /// Responses of which bytes have gone to `unsent` since it was last empty.
+    responses: u64,
+    broken: bool,
+}
+
+macro_rules! counters {
+    ($($field:ident: $name:literal;)*) => {
+        #[derive(Default)]
+        pub(super) struct Counters {
+            $(pub(super) $field: AtomicU64,)*
+        }
+        impl Counters {
+            pub(super) fn list(&self) -> Vec<(&'static str, u64)> {
+                vec![$(($name, self.$field.load(Relaxed)),)*]
+            }
+        }
+    };
+}
+
+counters! {
+    accepted: "tcp_accepted";
+    // All places taken, or no descriptors.
+    refused: "tcp_refused";
+    accept_errors: "tcp_accept_errors";
+    // Connections ended for an oversized frame; streams that ended within a frame.
+    too_long: "tcp_too_long";
+    cut: "tcp_cut";
+    // Connections closed because the peer did not read, and for silence.
+    unread: "tcp_unread";
+    idle: "tcp_idle";
+    dropped: "tcp_responses_dropped";
+}
+
+impl Outboxes {
+    pub(super) fn new(count: usize, limit: usize, epoll: OwnedFd) -> Self {
+        let slots = (0..count).map(|_| Slot::default()).collect();
+        Self { slots, limit, epoll, counters: Counters::default() }
+    }
+
+    fn lock(&self, slot: u32) -> Option<MutexGuard<'_, Outbox>> {
+        let slot = self.slots.get(slot as usize)?;
+        // Nothing in here panics half-way.
+        Some(slot.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a connection into a free slot and watches it; its generation.
+    pub(super) fn open(&self, slot: u32, socket: Arc<OwnedFd>) -> Result<u32, Errno> {
+        let mut outbox = self.lock(slot).ok_or(Errno::INVAL)?;
+        let generation = outbox.generation;
+        let token = Token::Connection { slot, generation };
+        epoll::add(&self.epoll, &socket, token.into(), interest(false))?;
+        outbox.socket = Some(socket);
+        Ok(generation)
+    }
+
+    /// Takes the connection out of its slot.
+    pub(super) fn release(&self, slot: u32, reset: bool) {
+        let Some(mut outbox) = self.lock(slot) else { return };
+        let Some(socket) = outbox.socket.take() else { return };
+        outbox.generation = outbox.generation.wrapping_add(1);
+        self.counters.dropped.fetch_add(outbox.responses, Relaxed);
+        if reset || outbox.broken {
+            // Else the kernel would keep for minutes what the peer does not read.
+            let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+        }
+        outbox.empty();
+        outbox.broken = false;
+    }
+
+    pub(super) fn is_flushed(&self, slot: u32) -> bool {
+        self.lock(slot).is_none_or(|outbox| outbox.unsent.is_empty())
+    }
+
+    /// Writes what waits, as far as the kernel takes it. Answers whether any of it went out.
+    pub(super) fn flush(&self, slot: u32, generation: u32) -> Result<bool, Errno> {
+        let Some(mut outbox) = self.lock(slot) else { return Ok(false) };
+        let Some(socket) = outbox.socket.clone() else { return Ok(false) };
+        let mut moved = 0;
+        while !outbox.unsent.is_empty() && moved < FLUSH_BYTES {
+            let (front, _) = outbox.unsent.as_slices();
+            match send(&socket, front, flags()) {
+                Ok(count) => {
+                    outbox.unsent.drain(..count);
+                    moved += count;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let more = !outbox.unsent.is_empty();
+        if !more {
+            outbox.empty();
+        }
+        if !more || moved >= FLUSH_BYTES {
+            self.arm(&socket, slot, generation, more)?;
+        }
+        Ok(moved > 0)
+    }
+
+    fn arm(
+        &self,
+        socket: &OwnedFd,
+        slot: u32,
+        generation: u32,
+        writable: bool,
+    ) -> Result<(), Errno> {
+        let token = Token::Connection { slot, generation };
+        epoll::modify(&self.epoll, socket, token.into(), interest(writable))
+    }
+
+    /// One response. `Err`: nobody will get it.
+    fn send(&self, slot: u32, generation: u32, payload: &[u8]) -> Result<(), ()> {
+        let length = u32::try_from(payload.len()).map_err(drop)?;
+        let header = length.to_le_bytes();
+        let mut outbox = self.lock(slot).ok_or(())?;
+        if outbox.generation != generation || outbox.broken {
+            return Err(());
+        }
+        let socket = outbox.socket.clone().ok_or(())?;
+        let was_empty = outbox.unsent.is_empty();
+        let sent = if was_empty { write_frame(&socket, &header, payload) } else { Ok(0) };
+        let Ok(sent) = sent else {
+            // Broken by the peer: epoll tells the dispatcher.
+            outbox.broken = true;
+            return Err(());
+        };
+        let rest = HEADER_BYTES + payload.len() - sent;
+        if rest == 0 {
+            return Ok(());
+        }
+        outbox.responses += 1;
+        let fits = outbox.unsent.len() + rest <= self.limit;
+        if fits {
+            outbox.unsent.extend(header.get(sent..).unwrap_or_default());
+            outbox.unsent.extend(&payload[sent.saturating_sub(HEADER_BYTES)..]);
+        }
+        if fits && (!was_empty || self.arm(&socket, slot, generation, true).is_ok()) {
+            return Ok(());
+        }
+        // Too much waits for a peer that does not read. The dispatcher hears of the shutdown and
+        // closes; it counts this response with the others that waited.
+        outbox.broken = true;
+        self.counters.unread.fetch_add(1, Relaxed);
+        let _ = shutdown(&socket, Shutdown::Both);
+        Ok(())
+    }
+}
+
+impl Outbox {
+    fn empty(&mut self) {
+        self.responses = 0;
+        self.unsent.clear();
+        if self.unsent.capacity() > KEEP_BYTES {
+            self.unsent = VecDeque::new();
+        }
+    }
+}
+
+impl Reply for Outboxes {
+    fn reply(&self, to: Peer, payload: &[u8]) {
+        let sent = match to {
+            Peer::Tcp { connection, generation } => self.send(connection, generation, payload),
+            _ => Err(()),
+        };
+        if sent.is_err() {
+            self.counters.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.counters.dropped.load(Relaxed)
+    }
+}
+
+/// Bytes that the kernel took of a frame.
+fn write_frame(socket: &OwnedFd, header: &[u8], payload: &[u8]) -> Result<usize, Errno> {
+    let pieces = [IoSlice::new(header), IoSlice::new(payload)];
+    loop {
+        match sendmsg(socket, &pieces, &mut SendAncillaryBuffer::default(), flags()) {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(0),
+            other => return other,
+        }
+    }
+}
+
+fn flags() -> SendFlags {
+    SendFlags::DONTWAIT | SendFlags::NOSIGNAL
+}
+
+fn interest(writable: bool) -> EventFlags {
+    let reading = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    if writable { reading | EventFlags::OUT } else { reading }
+}

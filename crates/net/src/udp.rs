@@ -1,0 +1,219 @@
+//! Kernel UDP: a datagram is a request, its answer goes back by the socket it came in by.
+//!
+//! The dispatcher's thread owns [`Udp`] and receives, in batches, into buffers made once. The
+//! workers share the sockets and send on them: the kernel serialises that, so no lock is ours.
+//! Invariant: sockets are non-blocking and live as long as either side does.
+
+use crate::error::OpenError;
+use crate::socket;
+use crate::{Intake, Peer, Reply, Status, Transport};
+use batch::{BATCH, Batch};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, SocketType, sendto, sockopt};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+mod batch;
+
+/// The largest payload that a UDP datagram can have, in bytes.
+const MOST_BYTES: usize = 65_535;
+/// Batches that one socket may fill in one poll: malformed datagrams use up no room, and a flood
+/// of them must not keep the dispatcher here.
+const MOST_BATCHES: usize = 8;
+/// Attempts to send one response while the socket's send buffer is full.
+const SEND_ATTEMPTS: usize = 16;
+/// Pauses between two such attempts.
+const SEND_PAUSES: usize = 64;
+
+/// Settings of [`Udp`].
+#[derive(Clone, Debug)]
+pub struct UdpConfig {
+    /// Largest request in bytes, 1 to 65,535; what is larger is malformed. Default 2,048.
+    pub limit: usize,
+    /// Wanted size of each socket's receive buffer in bytes. Default 4 MiB; the kernel may give
+    /// less (`net.core.rmem_max`), see the counter `receive_buffer_bytes`.
+    pub receive_buffer: usize,
+}
+
+impl Default for UdpConfig {
+    fn default() -> Self {
+        Self { limit: 2_048, receive_buffer: 4 << 20 }
+    }
+}
+
+/// Kernel UDP on one or more addresses.
+///
+/// Empty and over-long datagrams are malformed: counted and dropped. Errors that the network
+/// reports are counted and stop nothing. After [`Transport::close`], `poll` answers `Closed` at
+/// once; what is under way is still answered, as the workers hold the sockets too.
+pub struct Udp {
+    shared: Arc<Shared>,
+    batch: Batch,
+    addresses: Vec<SocketAddr>,
+    /// Which socket is asked first in the next poll, so that a busy one starves nobody.
+    first: usize,
+    receive_buffer: u64,
+    receive_errors: u64,
+    closed: bool,
+}
+
+/// What the workers see.
+struct Shared {
+    sockets: Vec<OwnedFd>,
+    dropped: AtomicU64,
+}
+
+impl Udp {
+    /// Listens on `addresses`; the index of each is the `socket` of [`Peer::Udp`].
+    ///
+    /// # Errors
+    /// [`OpenError`]: no address, a setting out of range, or what the kernel said.
+    pub fn bind(addresses: &[SocketAddr], config: &UdpConfig) -> Result<Self, OpenError> {
+        if addresses.is_empty() {
+            return Err(OpenError::NoAddress);
+        }
+        OpenError::within("number of UDP addresses", addresses.len(), 1, 1 << 16)?;
+        let limit = OpenError::within("largest datagram", config.limit, 1, MOST_BYTES)?;
+        let mut sockets = Vec::with_capacity(addresses.len());
+        let mut bound = Vec::with_capacity(addresses.len());
+        let mut receive_buffer = u64::MAX;
+        for &address in addresses {
+            let (socket, local) = socket::bind(address, SocketType::DGRAM)?;
+            socket::enlarge_receive_buffer(&socket, config.receive_buffer);
+            let got = sockopt::socket_recv_buffer_size(&socket).unwrap_or(0);
+            receive_buffer = receive_buffer.min(got as u64);
+            sockets.push(socket);
+            bound.push(local);
+        }
+        Ok(Self {
+            shared: Arc::new(Shared { sockets, dropped: AtomicU64::new(0) }),
+            batch: Batch::new(limit),
+            addresses: bound,
+            first: 0,
+            receive_buffer,
+            receive_errors: 0,
+            closed: false,
+        })
+    }
+
+    /// Receives from one socket until it is empty, there is no room, or its share is used up.
+    fn receive(&mut self, index: usize, now_tsc: u64, into: &mut dyn Intake) {
+        let socket = self.shared.sockets[index].as_fd();
+        for _ in 0..MOST_BATCHES {
+            let want = into.room().min(BATCH);
+            if want == 0 {
+                return;
+            }
+            let got = match self.batch.receive(socket, want) {
+                Ok(got) => got,
+                Err(Errno::AGAIN) => return,
+                // An ICMP error about an earlier response, an interrupted call, memory pressure:
+                // each is reported once and says nothing about the next datagram.
+                Err(_) => {
+                    self.receive_errors += 1;
+                    continue;
+                }
+            };
+            let mut malformed = 0;
+            for datagram in self.batch.received(got) {
+                match datagram {
+                    Some((from, payload)) => {
+                        let from = Peer::Udp { socket: index as u16, from };
+                        into.request(payload, from, now_tsc);
+                    }
+                    None => malformed += 1,
+                }
+            }
+            if malformed > 0 {
+                into.malformed(malformed);
+            }
+            if got < want {
+                return;
+            }
+        }
+    }
+}
+
+impl Transport for Udp {
+    fn poll(&mut self, now_tsc: u64, into: &mut dyn Intake) -> Status {
+        if self.closed {
+            return Status::Closed;
+        }
+        let count = self.addresses.len();
+        for step in 0..count {
+            self.receive((self.first + step) % count, now_tsc, into);
+        }
+        self.first = (self.first + 1) % count;
+        Status::Open
+    }
+
+    fn reply(&self) -> Arc<dyn Reply> {
+        self.shared.clone()
+    }
+
+    fn wait_fds(&self) -> Vec<RawFd> {
+        self.shared.sockets.iter().map(AsRawFd::as_raw_fd).collect()
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+    }
+
+    fn describe(&self) -> String {
+        let urls: Vec<_> = self.addresses.iter().map(|a| format!("udp://{a}")).collect();
+        urls.join(",")
+    }
+
+    fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.addresses.clone()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("udp_responses_dropped", self.shared.dropped()),
+            ("udp_receive_errors", self.receive_errors),
+            ("udp_receive_buffer_bytes", self.receive_buffer),
+        ]
+    }
+}
+
+impl Shared {
+    fn send(&self, socket: u16, to: SocketAddr, payload: &[u8]) -> Result<(), Errno> {
+        let socket = self.sockets.get(usize::from(socket)).ok_or(Errno::BADF)?;
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let mut last = Errno::AGAIN;
+        for _ in 0..SEND_ATTEMPTS {
+            match sendto(socket, payload, flags, &to) {
+                Ok(_) => return Ok(()),
+                Err(full @ (Errno::AGAIN | Errno::NOBUFS)) => {
+                    last = full;
+                    for _ in 0..SEND_PAUSES {
+                        std::hint::spin_loop();
+                    }
+                }
+                // The second is an ICMP error about an earlier datagram, delivered here.
+                Err(other @ (Errno::INTR | Errno::CONNREFUSED)) => last = other,
+                Err(other) => return Err(other),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Reply for Shared {
+    fn reply(&self, to: Peer, payload: &[u8]) {
+        let sent = match to {
+            Peer::Udp { socket, from } => self.send(socket, from, payload),
+            _ => Err(Errno::INVAL),
+        };
+        if sent.is_err() {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+}
