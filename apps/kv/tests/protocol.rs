@@ -259,12 +259,13 @@ fn a_listing_must_fill_the_body_and_not_exceed_the_entries() {
 
 #[test]
 fn the_checksum_notices_order_and_boundaries() {
-    let sum = |entries: &[(&[u8], &[u8])]| {
+    type Entry<'a> = (&'a [u8], &'a [u8]);
+    let sum = |entries: &[Entry<'_>]| {
         let mut sum = Checksum::default();
         entries.iter().for_each(|(k, v)| sum.entry(k, v));
         sum.value()
     };
-    let (a, b): ((&[u8], &[u8]), (&[u8], &[u8])) = ((b"a", b"1"), (b"b", b"2"));
+    let (a, b): (Entry<'_>, Entry<'_>) = ((b"a", b"1"), (b"b", b"2"));
     let sums = [
         sum(&[]),
         sum(&[a]),
