@@ -12,7 +12,18 @@
 //!
 //! The protocol, per job: `arrive`, then `decide` answers [`Decision::Run`]; then, as often as it
 //! happens, `yielded` (the job waits centrally again) or `blocked` … `woken`; at last `completed`.
-//! Time is an argument and never goes back.
+//! Time is an argument and never goes back. An event that does not fit (a job that arrives twice,
+//! completes where it is not, wakes without having blocked) is a bug of the caller, which would lose
+//! or double a job; the policies panic on it, in every build.
+//!
+//! Conventions, so that figures can be compared with ideal curves: a job that ends exactly with its
+//! quantum has completed; a job whose quantum ends while nobody waits goes on for another whole one
+//! ([`Policy::expired`]); a pre-empted job goes to the tail.
+//!
+//! A live switch: build the new policy; tell it of every job that the workers hold, ready, running
+//! or on its way (`adopt`), and of every blocked one (`adopt`, then `blocked`); move what waits
+//! (`evict` … `arrive`, oldest first); tell it the workers' quanta (`serviced`). A worker's
+//! [`CorePolicy`] moves by `pick` … `ready`.
 #![forbid(unsafe_code)]
 
 mod any;
@@ -119,8 +130,10 @@ pub trait Policy {
     /// [`Refused`] where the policy's bound is reached; the job is not in the policy then.
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused>;
 
-    /// A pre-empted job came back from `on` and waits again (central policies; a two-level policy
-    /// is told of quanta by [`Policy::serviced`]). `job.attained` includes what it just ran.
+    /// A pre-empted job came back from `on` and waits again. `job.attained` includes what it just
+    /// ran, and `job.pinned` says where it may go on. Central policies live by it. A two-level policy
+    /// is told of quanta by [`Policy::serviced`] and hears this only around a live switch and of jobs
+    /// on the dispatcher; it places the job once more.
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job);
 
     /// The job has left for good.
@@ -129,7 +142,9 @@ pub trait Policy {
     /// The job waits for something on `on` and does not occupy a place there any more.
     fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId);
 
-    /// What the job waited for has come. Central policies queue it; two-level ones count it.
+    /// What the job waited for has come. A central policy queues it, and a later decision gives it
+    /// a place. Under a two-level policy its worker has it already, so that this is the same as
+    /// [`Policy::resumed`]; except on the dispatcher, where it is queued under every policy.
     fn woken(&mut self, now: Nanos, on: WorkerId, job: Job);
 
     /// A blocked job goes on where it blocked without having been queued here: its worker, which
@@ -141,10 +156,13 @@ pub trait Policy {
     /// together (Tiny Quanta §3.2, MSQ). Absolute, not a difference.
     fn serviced(&mut self, on: WorkerId, quanta: u64);
 
-    /// What to do now. Called until it answers [`Decision::Idle`].
+    /// What to do now. Called until it answers [`Decision::Idle`], or [`Decision::Run`] for the
+    /// dispatcher itself: then again once that job has stopped.
     fn decide(&mut self, now: Nanos) -> Decision;
 
-    /// The quantum of what runs on `on` has ended: does anybody want the place?
+    /// The quantum of what runs on `on` has ended: does anybody want the place? Yes, if a job waits
+    /// here that may run there, or if the worker holds another one that is not blocked; never, where
+    /// jobs run to completion; always, on the dispatcher.
     fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry;
 
     /// When `decide` wants to be asked again although nothing happened.
@@ -153,14 +171,15 @@ pub trait Policy {
     /// How many jobs wait here.
     fn waiting(&self) -> usize;
 
-    /// From now on, quanta of this length; `None`: to completion.
+    /// From now on, quanta of this length; `None`: to completion. Of no effect on workers where jobs
+    /// run to completion anyway.
     fn set_quantum(&mut self, quantum: Option<Nanos>);
 
     /// Takes out one waiting job, oldest first, when the policy is being replaced.
     fn evict(&mut self) -> Option<Job>;
 
     /// The job is on that worker already: told to a policy that replaces another, once for each
-    /// job that the workers hold.
+    /// job that the workers hold. They may hold more than the policy would have sent them.
     fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job);
 }
 

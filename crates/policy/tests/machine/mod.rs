@@ -205,8 +205,15 @@ impl Machine {
         let all: Vec<usize> = (0..self.jobs.len()).filter(blocked).collect();
         let Some(&slot) = all.get(nth % all.len().max(1)) else { return };
         let At::Blocked(on) = self.jobs[slot].at else { unreachable!() };
-        self.policy.woken(self.now, on, self.jobs[slot].job);
-        if self.spec.is_two_level() && on != WorkerId::DISPATCHER {
+        let job = self.jobs[slot].job;
+        // A worker that has not heard of a switch yet may go on by itself under any policy.
+        let by_itself = on != WorkerId::DISPATCHER && nth % 4 == 0;
+        if by_itself {
+            self.policy.resumed(self.now, on, job.id);
+        } else {
+            self.policy.woken(self.now, on, job);
+        }
+        if by_itself || self.spec.is_two_level() && on != WorkerId::DISPATCHER {
             self.make_ready(slot, on.index());
         } else {
             self.jobs[slot].at = At::Waiting;
