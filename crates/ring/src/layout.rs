@@ -76,7 +76,7 @@ const _: () = {
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
 impl Header {
-    /// An empty ring whose magic is not there yet: nobody can attach to it.
+    /// An empty ring on the heap: without the magic, as nobody attaches to it.
     pub(crate) fn unsealed<T>(capacity: u64) -> Self {
         Self {
             magic: AtomicU64::new(0),
@@ -89,9 +89,12 @@ impl Header {
         }
     }
 
-    /// Says to those who attach that the header and the slots are ready.
+    /// Makes an empty ring of what is all zeroes, the magic last: who sees it sees the rest.
     #[cfg(not(loom))]
-    pub(crate) fn seal(&self) {
+    pub(crate) fn seal<T>(&self, capacity: u64) {
+        self.element_align.store(align_of::<T>() as u32, Ordering::Relaxed);
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.element_size.store(size_of::<T>() as u64, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
         self.magic.store(MAGIC, Ordering::Release);
     }
@@ -140,8 +143,8 @@ impl Layout {
     /// Alignment of the beginning of a ring, in bytes.
     pub const ALIGN: usize = LINE;
 
-    /// How many bytes a ring of at least `capacity` elements takes; `None` where no memory is that
-    /// large.
+    /// How many bytes a ring of at least `capacity` elements takes, a multiple of
+    /// [`Layout::ALIGN`], so that rings may follow one another; `None` where no memory is that large.
     #[must_use]
     pub fn bytes_for<T>(capacity: usize) -> Option<usize> {
         Self::of::<T>(Self::round(capacity)?).map(|(layout, _)| layout.size())

@@ -58,8 +58,8 @@ fn fits(region: NonNull<u8>, bytes: usize, needed: usize) -> Result<(), AttachEr
 /// Where the region is misaligned or too small, or no memory is as large as `capacity` asks.
 ///
 /// # Safety
-/// The region is `bytes` bytes of writable memory which nobody else in this process accesses, other
-/// than through attached producers and consumers, and to which none are attached.
+/// The region is `bytes` bytes of writable memory that nothing else in this process accesses; no
+/// producer or consumer is attached.
 pub unsafe fn init_in<T: Pod>(
     region: NonNull<u8>,
     bytes: usize,
@@ -69,10 +69,11 @@ pub unsafe fn init_in<T: Pod>(
     let rounded = Layout::round(capacity).ok_or(impossible)?;
     fits(region, bytes, Layout::bytes_for::<T>(rounded).ok_or(impossible)?)?;
     let header = region.cast::<Header>();
-    // SAFETY: aligned and large enough; ours by this function's contract.
+    // SAFETY: aligned and large enough; ours by this function's contract. Zeroes are a header, and
+    // what this process had in the padding's place stays here.
     unsafe {
-        header.write(Header::unsealed::<T>(rounded as u64));
-        header.as_ref().seal();
+        header.write_bytes(0, 1);
+        header.as_ref().seal::<T>(rounded as u64);
     }
     Ok(())
 }
@@ -97,7 +98,7 @@ unsafe fn view<T: Pod>(region: NonNull<u8>, bytes: usize) -> Result<View<T>, Att
 /// Where there is no ring of `T` in the region.
 ///
 /// # Safety
-/// The region is `bytes` bytes of memory that stay mapped, readable and writable, as long as the
+/// The region is `bytes` bytes of initialised memory (whatever is in it) that stay mapped, readable and writable, as long as the
 /// answer lives; this process accesses it by one producer and one consumer at most and in no other
 /// way.
 pub unsafe fn attach_producer<T: Pod>(

@@ -267,7 +267,7 @@ fn across_threads(capacity: usize, count: u64) {
 
 #[test]
 fn order_is_kept_across_threads() {
-    let count = if cfg!(miri) { 300 } else { 200_000 };
+    let count = if cfg!(miri) { 60 } else { 200_000 };
     for capacity in [1, 2, 8, 256] {
         across_threads(capacity, count);
     }
