@@ -207,7 +207,7 @@ impl Machine {
         let At::Blocked(on) = self.jobs[slot].at else { unreachable!() };
         let job = self.jobs[slot].job;
         // A worker that has not heard of a switch yet may go on by itself under any policy.
-        let by_itself = on != WorkerId::DISPATCHER && nth % 4 == 0;
+        let by_itself = on != WorkerId::DISPATCHER && nth.is_multiple_of(4);
         if by_itself {
             self.policy.resumed(self.now, on, job.id);
         } else {
