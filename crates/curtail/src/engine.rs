@@ -135,6 +135,7 @@ impl Engine {
         (remote, wakes): (Arc<Remote>, mpsc::Receiver<JobId>),
     ) -> Result<Box<Self>, curtail_fiber::StackError> {
         curtail_fiber::prepare_thread();
+        assert!(crate::pthread::is_linked());
         let safepoint = Safepoint::this_thread();
         safepoint.set_hook(Some(on_safepoint));
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
@@ -371,16 +372,16 @@ impl Engine {
                 self.answer_failure(activation);
                 self.end(pointer, Outcome::Failed, end);
             }
-            Suspend::Preempted | Suspend::Yielded => {
-                activation.preemptions += u32::from(matches!(why, Suspend::Preempted));
+            Suspend::Preempted => {
+                activation.preemptions += 1;
                 activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
                 if self.config.central {
                     self.send_back(pointer, end);
                 } else {
-                    let (now, job) = (self.around.clock.nanos(end), activation.job);
-                    self.core.ready(now, job);
+                    self.core.ready(self.around.clock.nanos(end), activation.job);
                 }
             }
+            Suspend::Yielded => self.core.ready(self.around.clock.nanos(end), activation.job),
             Suspend::Blocked => self.tell(pointer, What::Blocked, end),
         }
         if self.config.report_serviced {
@@ -456,6 +457,10 @@ impl Engine {
     /// The next event for the dispatcher.
     pub(crate) fn next_event(&mut self) -> Option<Event> {
         self.outbox.pop_front()
+    }
+
+    pub(crate) fn has_news(&self) -> bool {
+        !self.outbox.is_empty()
     }
 
     /// An event that had no room goes back to the front.
@@ -593,4 +598,10 @@ pub(crate) fn waker() -> Option<Waker> {
 /// the job must not be pre-empted (hold a critical section), so that the wake-up finds it blocked.
 pub(crate) fn block() {
     curtail_fiber::suspend(Suspend::Blocked);
+}
+
+/// Gives up the thread to the other jobs that are ready on it, and to other threads of the process
+/// where there are none; returns when it is this job's turn again.
+pub(crate) fn let_others_run() {
+    curtail_fiber::suspend(Suspend::Yielded);
 }

@@ -38,12 +38,15 @@ mod intake;
 mod jobs;
 mod message;
 mod preempt;
+mod pthread;
 mod remote;
 mod report;
 mod response;
 mod server;
 mod stats;
+pub mod sync;
 mod topology;
+mod wait;
 mod worker;
 
 pub use app::{App, Class};

@@ -117,7 +117,7 @@ impl Worker {
         let mut before = since;
         let mut spins = 0_u32;
         loop {
-            if self.engine().has_mail() || self.is_to_stop() || self.ordered() {
+            if self.has_reason() {
                 let now = clock::now();
                 self.idle_cycles += now - since;
                 return now;
@@ -140,13 +140,17 @@ impl Worker {
         }
     }
 
-    fn ordered(&self) -> bool {
-        self.links.remote.wishes.epoch.load(Ordering::Relaxed) != self.epoch
+    /// Why to stop waiting: mail, news that had no room, new orders, the end.
+    fn has_reason(&self) -> bool {
+        let wishes = &self.links.remote.wishes;
+        self.engine().has_mail()
+            || self.engine().has_news()
+            || wishes.epoch.load(Ordering::Relaxed) != self.epoch
+            || self.is_to_stop()
     }
 
     fn rest(&mut self) {
         let remote = self.links.remote.clone();
-        let work = || self.engine().has_mail() || self.is_to_stop() || self.ordered();
-        remote.parker.park(work, Duration::from_millis(100));
+        remote.parker.park(|| self.has_reason(), Duration::from_millis(100));
     }
 }
