@@ -132,17 +132,15 @@ impl Central {
         Some((job, on))
     }
 
-    /// Takes out the job that the dispatcher itself may run now. What is parked here depends on the
-    /// dispatcher alone and so runs whenever there is nothing to push, inboxes full or not.
+    /// Takes out the job that the dispatcher itself may run, now that there is nothing to push. What
+    /// is parked here depends on the dispatcher alone and so runs whether inboxes are full or not.
     fn take_for_dispatcher(&mut self) -> Option<Job> {
         let here = Place::On(WorkerId::DISPATCHER);
         if let Some(job) = self.table.pop(&mut self.parked, here) {
             return Some(job);
         }
-        if !self.options.work_conserving || self.has_free_place() {
-            return None;
-        }
-        self.table.pop(&mut self.fresh, here)
+        // What has not started waits only while every inbox is full.
+        if self.options.work_conserving { self.table.pop(&mut self.fresh, here) } else { None }
     }
 }
 

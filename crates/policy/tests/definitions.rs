@@ -322,6 +322,17 @@ fn an_overfull_inbox_drains_first() {
 }
 
 #[test]
+fn what_stays_after_an_eviction_is_served() {
+    let mut policy = preset("ps").build(2, 8, 0);
+    for (id, pinned) in [(0, None), (1, Some(HERE)), (2, Some(WorkerId(1))), (3, None)] {
+        policy.arrive(NOW, Job { pinned, ..job(id) }).unwrap();
+    }
+    let evicted: Vec<_> = (0..3).map(|_| policy.evict().unwrap().id.0).collect();
+    assert_eq!(evicted, [0, 1, 2], "oldest first, wherever they wait");
+    assert_eq!((policy.waiting(), all(&mut policy)), (1, vec![(3, 0)]));
+}
+
+#[test]
 fn no_room_gives_the_job_back() {
     for entry in catalogue() {
         let mut policy = preset(entry.name).build(1, 2, 0);
