@@ -26,8 +26,8 @@ mod slot;
 pub struct Local {
     shared: Arc<Shared>,
     requests: mpsc::Receiver<u32>,
-    /// Signals announced by `rung`, less those taken out of the bell (which may run ahead by one).
-    owed: i64,
+    /// Signals announced by `rung` and not yet taken out of the bell.
+    owed: u64,
     closed: bool,
 }
 
@@ -97,16 +97,15 @@ impl Local {
         Ok((Self { shared, requests: receiver, owed: 0, closed: false }, client))
     }
 
-    /// Takes the signals out of the bell, if it was rung. Before the ring is looked at: whoever
-    /// pushes after that look finds `rung` false and rings again.
+    /// Takes the signals out of the bell, and only then `rung` back: were it the other way round, a
+    /// signal given in between would be gone while `rung` still said that there is one. Whoever
+    /// pushes after the ring was looked at finds `rung` false and signals anew.
     fn answer_bell(&mut self) {
-        if self.shared.rung.load(Ordering::Relaxed) {
-            self.shared.rung.swap(false, Ordering::AcqRel);
-            self.owed += 1;
-        }
-        if self.owed > 0 {
-            // Who set `rung` may not have written yet; its signal is taken by a later poll.
-            self.owed -= drain(&self.shared.bell) as i64;
+        if self.owed > 0 || self.shared.rung.load(Ordering::Relaxed) {
+            let taken = drain(&self.shared.bell);
+            let announced = u64::from(self.shared.rung.swap(false, Ordering::AcqRel));
+            // Who set `rung` may not have written yet; that signal is taken by a later poll.
+            self.owed = self.owed + announced - taken;
         }
     }
 

@@ -4,7 +4,7 @@
 
 use curtail_net::{Completion, Intake, Outcome, Peer, Status, Transport, Waiter};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Long beyond doubt: reached only by a test that fails.
 pub const LONG: Duration = Duration::from_secs(20);
@@ -137,7 +137,9 @@ impl Echo {
                 if seen.load(std::sync::atomic::Ordering::SeqCst) {
                     transport.close();
                 } else if into.room() > 0 {
+                    let since = Instant::now();
                     waiter.wait(Some(LONG)).unwrap();
+                    assert!(since.elapsed() < LONG, "slept through a test: a wake was lost");
                 }
             }
         });

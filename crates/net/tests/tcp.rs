@@ -1,0 +1,392 @@
+//! Kernel TCP over loopback: requests, answers and the ends of connections.
+
+mod common;
+
+use common::{
+    Collect, Echo, LONG, completion, counter, loopback, loopbacks, poll_counter, poll_requests,
+    poll_until,
+};
+use curtail_net::{OpenError, Peer, Reply, Status, Tcp, TcpConfig, Transport};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn server(config: &TcpConfig) -> (Tcp, SocketAddr, Arc<dyn Reply>) {
+    let tcp = Tcp::bind(&[loopback()], config).unwrap();
+    let address = tcp.local_addrs()[0];
+    let reply = tcp.reply();
+    (tcp, address, reply)
+}
+
+fn client(server: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(server).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream.set_write_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+fn frame(payload: &[u8]) -> Vec<u8> {
+    [&(payload.len() as u32).to_le_bytes()[..], payload].concat()
+}
+
+fn receive(stream: &mut TcpStream) -> Vec<u8> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header).unwrap();
+    let mut payload = vec![0; u32::from_le_bytes(header) as usize];
+    stream.read_exact(&mut payload).unwrap();
+    payload
+}
+
+/// The peer has closed: an end or a reset, and no more bytes.
+fn assert_closed(stream: &mut TcpStream) {
+    match stream.read(&mut [0; 16]) {
+        Ok(count) => assert_eq!(count, 0),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+    }
+}
+
+/// No connection is left that has anything to say: closing is at once complete.
+fn assert_no_connections(mut tcp: Tcp) {
+    tcp.close();
+    assert_eq!(tcp.poll(0, &mut Collect::default()), Status::Closed);
+}
+
+#[test]
+fn requests_come_and_answers_go_on_every_address() {
+    let mut tcp = Tcp::bind(&loopbacks(), &TcpConfig::default()).unwrap();
+    let reply = tcp.reply();
+    for address in tcp.local_addrs() {
+        let mut client = client(address);
+        client.write_all(&[frame(b"one"), frame(b""), frame(&[9; 100_000])].concat()).unwrap();
+        let mut into = Collect::up_to(10);
+        poll_requests(&mut tcp, &mut into, 3);
+        assert_eq!(into.payloads(), [b"one".to_vec(), vec![], vec![9; 100_000]]);
+        for (payload, from) in &into.requests {
+            reply.reply(*from, payload);
+            tcp.completed(&completion(*from));
+        }
+        assert_eq!(receive(&mut client), b"one");
+        assert_eq!(receive(&mut client), b"");
+        assert_eq!(receive(&mut client), vec![9; 100_000]);
+    }
+    assert_eq!(reply.dropped(), 0);
+}
+
+#[test]
+fn many_clients_with_many_requests_under_way() {
+    let (tcp, address, _) = server(&TcpConfig::default());
+    let echo = Echo::start(Box::new(tcp));
+    let clients: Vec<_> = (0..16_u8)
+        .map(|id| {
+            std::thread::spawn(move || {
+                let mut stream = client(address);
+                let questions: Vec<_> =
+                    (0..200).map(|round| vec![id; 1 + round * 7 % 300]).collect();
+                for window in questions.chunks(20) {
+                    let bytes: Vec<u8> =
+                        window.iter().flat_map(|question| frame(question)).collect();
+                    // In pieces that no frame boundary cares about.
+                    for piece in bytes.chunks(111) {
+                        stream.write_all(piece).unwrap();
+                    }
+                    for question in window {
+                        assert_eq!(receive(&mut stream), *question);
+                    }
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+    let (transport, malformed) = echo.stop();
+    assert_eq!(malformed, 0);
+    assert_eq!(counter(&*transport, "tcp_accepted"), 16);
+    assert_eq!(counter(&*transport, "tcp_responses_dropped"), 0);
+}
+
+#[test]
+fn without_room_nothing_is_lost() {
+    let (mut tcp, address, _) = server(&TcpConfig::default());
+    let mut client = client(address);
+    let writer = std::thread::spawn(move || {
+        // Far more than the kernel's buffers hold: this only ends because the server reads.
+        for number in 0..200_u32 {
+            let mut payload = vec![0; 100_000];
+            payload[..4].copy_from_slice(&number.to_le_bytes());
+            client.write_all(&frame(&payload)).unwrap();
+        }
+        client
+    });
+    let mut got = 0_u32;
+    while got < 200 {
+        assert_eq!(tcp.poll(0, &mut Collect::up_to(0)), Status::Open);
+        let mut into = Collect::up_to(3.min(200 - got as usize));
+        let wanted = into.limit;
+        poll_requests(&mut tcp, &mut into, wanted);
+        for (payload, _) in &into.requests {
+            assert_eq!(payload[..4], got.to_le_bytes());
+            got += 1;
+        }
+    }
+    writer.join().unwrap();
+}
+
+/// Everything that was written has reached the other end's kernel.
+fn delivered(stream: &TcpStream) {
+    for _ in 0..1_000_000 {
+        let mut unacknowledged: libc::c_int = 0;
+        // SAFETY: this request writes one `int`, to where it is told.
+        let answer = unsafe {
+            libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, std::ptr::from_mut(&mut unacknowledged))
+        };
+        assert_eq!(answer, 0);
+        if unacknowledged == 0 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("not delivered");
+}
+
+#[test]
+fn a_busy_connection_leaves_others_their_turn() {
+    let (mut tcp, address, _) = server(&TcpConfig { burst: 4, ..TcpConfig::default() });
+    let (mut busy, mut calm) = (client(address), client(address));
+    poll_counter(&mut tcp, &mut Collect::default(), "tcp_accepted", 2);
+    for _ in 0..100 {
+        busy.write_all(&frame(b"busy")).unwrap();
+    }
+    calm.write_all(&frame(b"calm")).unwrap();
+    delivered(&busy);
+    delivered(&calm);
+    // Room for one burst at a time: were turns not taken in order, all would go to the busy one.
+    let mut first = Collect::up_to(4);
+    tcp.poll(0, &mut first);
+    let mut second = Collect::up_to(4);
+    tcp.poll(0, &mut second);
+    let calm = |into: &Collect| into.payloads().iter().filter(|p| *p == b"calm").count();
+    assert_eq!((first.requests.len(), second.requests.len()), (4, 4));
+    assert_eq!(calm(&first) + calm(&second), 1);
+    // Within one poll just the same.
+    let mut rest = Collect::up_to(1_000);
+    poll_requests(&mut tcp, &mut rest, 93);
+    assert_eq!(calm(&rest), 0);
+}
+
+#[test]
+fn a_frame_above_the_limit_ends_the_requests_not_the_answers() {
+    let (mut tcp, address, reply) = server(&TcpConfig { limit: 10, ..TcpConfig::default() });
+    let mut client = client(address);
+    client.write_all(&[frame(b"short"), frame(&[0; 11]), frame(b"never")].concat()).unwrap();
+    let mut into = Collect::up_to(10);
+    poll_counter(&mut tcp, &mut into, "tcp_too_long", 1);
+    assert_eq!((into.payloads(), into.malformed), (vec![b"short".to_vec()], 1));
+    let from = into.requests[0].1;
+    reply.reply(from, b"answer");
+    tcp.completed(&completion(from));
+    assert_eq!(receive(&mut client), b"answer");
+    assert_closed(&mut client);
+    assert_no_connections(tcp);
+}
+
+#[test]
+fn a_stream_that_ends_within_a_frame_is_malformed() {
+    let (mut tcp, address, _) = server(&TcpConfig::default());
+    let mut client = client(address);
+    client.write_all(&frame(b"whole")).unwrap();
+    client.write_all(&frame(b"not whole")[..7]).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut into = Collect::up_to(10);
+    poll_counter(&mut tcp, &mut into, "tcp_cut", 1);
+    assert_eq!((into.payloads(), into.malformed), (vec![b"whole".to_vec()], 1));
+    tcp.completed(&completion(into.requests[0].1));
+    assert_closed(&mut client);
+    assert_no_connections(tcp);
+}
+
+#[test]
+fn answers_go_out_after_the_peers_fin() {
+    let (mut tcp, address, reply) = server(&TcpConfig::default());
+    let mut client = client(address);
+    client.write_all(&[frame(b"1"), frame(b"2"), frame(b"3")].concat()).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    // With room for one at a time, the FIN is seen long before the last request.
+    let mut into = Collect::default();
+    for room in 1..=3 {
+        into.limit = room;
+        poll_requests(&mut tcp, &mut into, room);
+    }
+    into.limit = 10;
+    tcp.poll(0, &mut into);
+    for (payload, from) in into.requests {
+        reply.reply(from, &payload);
+        tcp.completed(&completion(from));
+    }
+    for expected in [b"1", b"2", b"3"] {
+        assert_eq!(receive(&mut client), expected);
+    }
+    // Now nothing is under way, and whether the FIN was read above or is now, that is the end.
+    poll_until(&mut tcp, &mut Collect::up_to(1), |_, _, _| {
+        client.set_nonblocking(true).unwrap();
+        let ended = matches!((&client).read(&mut [0; 1]), Ok(0));
+        client.set_nonblocking(false).unwrap();
+        ended
+    });
+    assert_eq!(reply.dropped(), 0);
+    assert_no_connections(tcp);
+}
+
+#[test]
+fn an_answer_never_reaches_the_next_owner_of_a_slot() {
+    let (mut tcp, address, reply) = server(&TcpConfig { connections: 1, ..TcpConfig::default() });
+    let mut first = client(address);
+    first.write_all(&frame(b"first")).unwrap();
+    let mut into = Collect::up_to(10);
+    poll_requests(&mut tcp, &mut into, 1);
+    let old = into.requests[0].1;
+    reset(first);
+    // The only place becomes free; until the server has noticed, others are refused.
+    let mut second = loop {
+        let refused = counter(&tcp, "tcp_refused");
+        let mut second = client(address);
+        second.write_all(&frame(b"second")).unwrap();
+        poll_until(&mut tcp, &mut into, |tcp, into, _| {
+            into.requests.len() == 2 || counter(tcp, "tcp_refused") > refused
+        });
+        if into.requests.len() == 2 {
+            break second;
+        }
+    };
+    let new = into.requests[1].1;
+    let (Peer::Tcp { connection: a, generation: g }, Peer::Tcp { connection: b, generation: h }) =
+        (old, new)
+    else {
+        panic!("not TCP peers: {old:?} {new:?}")
+    };
+    assert!(a == b && g != h);
+    reply.reply(old, b"for the first");
+    assert_eq!(reply.dropped(), 1);
+    tcp.completed(&completion(old));
+    reply.reply(new, b"for the second");
+    assert_eq!(receive(&mut second), b"for the second");
+    // The old completion has not been taken for the new request's.
+    second.shutdown(Shutdown::Write).unwrap();
+    tcp.poll(0, &mut into);
+    reply.reply(new, b"more");
+    assert_eq!(receive(&mut second), b"more");
+    tcp.completed(&completion(new));
+}
+
+/// Closes with a reset.
+fn reset(stream: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    drop(stream);
+}
+
+#[test]
+fn a_reset_ends_everything_at_once() {
+    let (mut tcp, address, reply) = server(&TcpConfig::default());
+    let mut client = client(address);
+    client.write_all(&frame(b"bye")).unwrap();
+    let mut into = Collect::up_to(10);
+    poll_requests(&mut tcp, &mut into, 1);
+    reset(client);
+    tcp.close();
+    poll_until(&mut tcp, &mut into, |_, _, status| status == Status::Closed);
+    reply.reply(into.requests[0].1, b"nobody");
+    assert_eq!(reply.dropped(), 1);
+}
+
+#[test]
+fn a_flood_of_connections_gets_the_places_that_there_are() {
+    let (mut tcp, address, reply) = server(&TcpConfig { connections: 4, ..TcpConfig::default() });
+    let mut clients: Vec<_> = (0..12).map(|_| client(address)).collect();
+    let mut into = Collect::up_to(100);
+    poll_until(&mut tcp, &mut into, |tcp, _, _| {
+        counter(tcp, "tcp_accepted") + counter(tcp, "tcp_refused") == 12
+    });
+    assert_eq!(counter(&tcp, "tcp_refused"), 8);
+    for refused in &mut clients[4..] {
+        assert_closed(refused);
+    }
+    for client in &mut clients[..4] {
+        client.write_all(&frame(b"in")).unwrap();
+    }
+    poll_requests(&mut tcp, &mut into, 4);
+    for (payload, from) in std::mem::take(&mut into.requests) {
+        reply.reply(from, &payload);
+        tcp.completed(&completion(from));
+    }
+    for mut client in clients.drain(..4) {
+        assert_eq!(receive(&mut client), b"in");
+        client.shutdown(Shutdown::Write).unwrap();
+        poll_until(&mut tcp, &mut into, |_, _, _| {
+            client.set_nonblocking(true).unwrap();
+            matches!((&client).read(&mut [0; 1]), Ok(0))
+        });
+    }
+    // The places are free again.
+    let mut next = client(address);
+    next.write_all(&frame(b"later")).unwrap();
+    poll_requests(&mut tcp, &mut into, 1);
+    assert_eq!(counter(&tcp, "tcp_accepted"), 5);
+}
+
+#[test]
+fn a_taken_address_is_an_error_of_its_own() {
+    let (_tcp, address, _) = server(&TcpConfig::default());
+    let error = Tcp::bind(&[address], &TcpConfig::default()).err().unwrap();
+    assert!(matches!(error, OpenError::InUse { address: taken } if taken == address), "{error}");
+    let config = TcpConfig { connections: 0, ..TcpConfig::default() };
+    let error = Tcp::bind(&[loopback()], &config).err().unwrap();
+    assert!(matches!(error, OpenError::Range { .. }), "{error}");
+}
+
+#[test]
+fn workers_answer_one_connection_from_many_threads() {
+    let (mut tcp, address, reply) = server(&TcpConfig::default());
+    let mut client = client(address);
+    client.write_all(&frame(b"go")).unwrap();
+    let mut into = Collect::up_to(1);
+    poll_requests(&mut tcp, &mut into, 1);
+    let from = into.requests[0].1;
+    let workers: Vec<_> = (0..4_u8)
+        .map(|id| {
+            let reply = reply.clone();
+            std::thread::spawn(move || {
+                for round in 0..500_usize {
+                    reply.reply(from, &vec![id; round]);
+                }
+            })
+        })
+        .collect();
+    let reader = std::thread::spawn(move || {
+        // Of each worker, in order and whole.
+        let mut next = [0_usize; 4];
+        let mut empty = 0;
+        for _ in 0..2_000 {
+            let payload = receive(&mut client);
+            let Some(&id) = payload.first() else {
+                empty += 1;
+                continue;
+            };
+            let expected = &mut next[usize::from(id)];
+            *expected += 1;
+            assert_eq!(payload, vec![id; *expected]);
+        }
+        assert_eq!((next, empty), ([499; 4], 4));
+        client
+    });
+    for worker in workers {
+        worker.join().unwrap();
+    }
+    tcp.completed(&completion(from));
+    // What did not fit into the kernel is flushed by the dispatcher.
+    tcp.close();
+    poll_until(&mut tcp, &mut into, |_, _, status| status == Status::Closed);
+    assert_closed(&mut reader.join().unwrap());
+    assert_eq!(reply.dropped(), 0);
+}
