@@ -15,7 +15,7 @@ use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Stats};
 use crate::worker::Orders;
-use curtail_fiber::safepoint::Mode;
+use curtail_fiber::safepoint::{Kind, Mode};
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::{AnyPolicy, Decision, Expiry, Job, Nanos, Policy, Spec, WorkerId};
 use curtail_ring::spsc;
@@ -112,6 +112,7 @@ pub(crate) struct Dispatcher {
     pub spec: Spec,
     pub wished: Preempt,
     pub choice: Choice,
+    pub kind: Kind,
     pub busy: bool,
     pub migratable: bool,
     pub shares_core: bool,
@@ -145,6 +146,7 @@ pub(crate) struct Parts {
     pub spec: Spec,
     pub wished: Preempt,
     pub choice: Choice,
+    pub kind: Kind,
     pub busy: bool,
     pub migratable: bool,
     pub shares_core: bool,
@@ -169,6 +171,7 @@ impl Dispatcher {
             spec: parts.spec,
             wished: parts.wished,
             choice: parts.choice,
+            kind: parts.kind,
             busy: parts.busy,
             migratable: parts.migratable,
             shares_core: parts.shares_core,
@@ -538,8 +541,7 @@ impl Dispatcher {
 
     /// Gives the workers their orders for the policy in force.
     fn reconfigure(&mut self) {
-        let kind = curtail_fiber::safepoint::kind();
-        self.choice = Choice::make(self.wished, self.spec.preempt, kind, self.busy);
+        self.choice = Choice::make(self.wished, self.spec.preempt, self.kind, self.busy);
         let config = config_of(&self.spec, &self.choice, self.workers.len());
         for worker in &mut self.workers {
             worker.contended = false;

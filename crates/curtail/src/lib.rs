@@ -50,7 +50,9 @@ mod wait;
 mod worker;
 
 pub use app::{App, Class};
-pub use curtail_fiber::safepoint::{Kind as SafepointKind, kind as safepoint_kind};
+pub use curtail_fiber::safepoint::{
+    Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
+};
 pub use curtail_net as net;
 pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
 pub use preempt::Preempt;

@@ -229,7 +229,7 @@ pub unsafe extern "C" fn pthread_cond_wait(cond: *mut c_void, mutex: *mut c_void
     }
     // SAFETY: the caller holds the mutex, as POSIX asks; it is taken again before we return.
     unsafe {
-        wait::wait(cond as usize, || true, || drop(pthread_mutex_unlock(mutex)));
+        wait::wait(cond as usize, || true, || _ = pthread_mutex_unlock(mutex));
         pthread_mutex_lock(mutex)
     }
 }
@@ -277,7 +277,7 @@ unsafe fn wait_timed(
     let in_time = unsafe {
         wait::wait_until(
             cond as usize,
-            || drop(pthread_mutex_unlock(mutex)),
+            || _ = pthread_mutex_unlock(mutex),
             || has_passed(clock, until),
         )
     };

@@ -11,6 +11,7 @@ use crate::remote::{Remote, Sleeper};
 use crate::stats::{ClassStats, Report, Stats};
 use crate::topology::{Layout, allowed_cores, pin};
 use crate::worker::{Links, Orders, WorkerReport, work};
+use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Nanos, Spec, SpecError, WorkerId};
 use curtail_ring::{mpsc, spsc};
@@ -88,6 +89,7 @@ pub struct ServerBuilder {
     capacity: usize,
     dispatcher: DispatcherMode,
     migratable: bool,
+    by_hand: bool,
     drain: Duration,
     seed: u64,
 }
@@ -105,6 +107,7 @@ impl ServerBuilder {
             capacity: 16 * 1024,
             dispatcher: DispatcherMode::Auto,
             migratable: false,
+            by_hand: false,
             drain: Duration::from_secs(5),
             seed: 1,
         }
@@ -163,6 +166,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn dispatcher(mut self, mode: DispatcherMode) -> Self {
         self.dispatcher = mode;
+        self
+    }
+
+    /// The handlers call [`crate::safepoint`] often enough by themselves: pre-empt there, although
+    /// the program is not instrumented.
+    #[must_use]
+    pub fn safepoints_by_hand(mut self) -> Self {
+        self.by_hand = true;
         self
     }
 
@@ -321,6 +332,7 @@ impl Server {
             spec: self.settings.spec,
             wished: self.settings.preempt,
             choice,
+            kind,
             busy,
             migratable: self.settings.migratable,
             shares_core: !self.layout.dedicated,

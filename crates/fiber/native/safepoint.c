@@ -157,6 +157,9 @@ void curtail_enter_critical(void) {
 void curtail_leave_critical(void) {
   struct curtail_safepoint_block *b = &curtail_safepoint;
   __asm__ volatile("" ::: "memory");
+  /* A lock taken off a fiber and given back on one: nothing was raised for it. */
+  if (b->depth == 0)
+    return;
   b->depth -= 1;
   if (b->depth != 0 || b->pending == 0)
     return;

@@ -65,6 +65,7 @@ unsafe extern "C" {
     fn curtail_enter_critical();
     fn curtail_leave_critical();
     fn curtail_safepoint_kind() -> i32;
+    fn curtail_safepoint_slow();
 }
 
 /// The owning thread's handle. Not `Send`.
@@ -175,6 +176,15 @@ pub fn enter_critical() {
 pub fn leave_critical() {
     // SAFETY: touches this thread's block; may call the yield hook, like any safepoint.
     unsafe { curtail_leave_critical() };
+}
+
+/// A safepoint placed by hand: reads the clock and yields if the quantum is over (about 20 ns if
+/// not). For loops in code that is not instrumented.
+#[inline]
+pub fn here() {
+    // SAFETY: any place between two Rust statements is a place where a call may happen; the stub
+    // preserves more than a call must.
+    unsafe { curtail_safepoint_slow() };
 }
 
 /// What this program was built with.
