@@ -1,0 +1,3 @@
+module curtail-bench-go
+
+go 1.19

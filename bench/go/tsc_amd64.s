@@ -1,0 +1,7 @@
+// func rdtsc() uint64
+TEXT ·rdtsc(SB), 4, $0-8
+	RDTSC
+	SHLQ $32, DX
+	ORQ  DX, AX
+	MOVQ AX, ret+0(FP)
+	RET

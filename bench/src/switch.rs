@@ -1,0 +1,199 @@
+//! `switch`: what it costs to give way and to start something, for our fibers and their peers, all
+//! on one core.
+
+use crate::Size;
+use crate::figure::{Contestant, Figure, Report};
+use crate::machine::{Cores, Pinned};
+use crate::peers::switches;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+use curtail_fiber::{Fiber, Label, StackPool, Suspend, Task, suspend};
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Instant;
+
+const STACK: usize = 64 * 1_024;
+
+fn per_call(start: Instant, count: u64) -> f64 {
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+/// A task that gives way for ever.
+fn giving_way() -> Task {
+    fn run(_: *mut ()) {
+        loop {
+            suspend(Suspend::Yielded);
+        }
+    }
+    Task { run: |argument| run(argument), argument: std::ptr::null_mut() }
+}
+
+/// A task that does nothing.
+fn nothing() -> Task {
+    Task { run: |_| {}, argument: std::ptr::null_mut() }
+}
+
+/// Our fiber resumed and suspended again.
+fn fiber_switch(pool: &mut StackPool, count: u64) -> f64 {
+    let mut fiber = Fiber::new(pool).expect("memory for a stack");
+    // SAFETY: the task needs no argument and holds nothing.
+    let first = unsafe { fiber.start(giving_way(), Label::default()) };
+    assert!(matches!(first, Suspend::Yielded));
+    let start = Instant::now();
+    for _ in 0..count {
+        // SAFETY: the thread that started it.
+        let why = unsafe { fiber.resume() };
+        assert!(matches!(why, Suspend::Yielded));
+    }
+    per_call(start, count)
+}
+
+/// A task run on an idle fiber, as the runtime runs a request.
+fn fiber_task(pool: &mut StackPool, count: u64) -> f64 {
+    let mut fiber = Fiber::new(pool).expect("memory for a stack");
+    let start = Instant::now();
+    for _ in 0..count {
+        // SAFETY: the task needs no argument.
+        let why = unsafe { fiber.start(nothing(), Label::default()) };
+        assert!(matches!(why, Suspend::Done));
+    }
+    per_call(start, count)
+}
+
+fn coroutine_switch(count: u64) -> f64 {
+    let stack = DefaultStack::new(STACK).expect("memory for a stack");
+    let mut coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
+        for _ in 0..count {
+            yielder.suspend(());
+        }
+    });
+    let start = Instant::now();
+    for _ in 0..count {
+        assert!(matches!(coroutine.resume(()), CoroutineResult::Yield(())));
+    }
+    let time = per_call(start, count);
+    assert!(matches!(coroutine.resume(()), CoroutineResult::Return(())));
+    time
+}
+
+/// A coroutine made on a stack that was used before, run to its end.
+fn coroutine_start(count: u64) -> f64 {
+    let mut stack = DefaultStack::new(STACK).expect("memory for a stack");
+    let start = Instant::now();
+    for _ in 0..count {
+        let mut coroutine: Coroutine<(), (), (), _> = Coroutine::with_stack(stack, |_, ()| {});
+        assert!(matches!(coroutine.resume(()), CoroutineResult::Return(())));
+        stack = coroutine.into_stack();
+    }
+    per_call(start, count)
+}
+
+fn tokio_runtime() -> tokio::runtime::Runtime {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime without drivers asks the system for nothing")
+}
+
+/// Two tasks that give way to each other.
+fn tokio_yield(count: u64) -> f64 {
+    let give_way = move || async move {
+        for _ in 0..count / 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio_runtime().block_on(async {
+        let start = Instant::now();
+        let both = [tokio::spawn(give_way()), tokio::spawn(give_way())];
+        for task in both {
+            task.await.expect("it only yields");
+        }
+        per_call(start, count)
+    })
+}
+
+fn tokio_spawn(count: u64) -> f64 {
+    tokio_runtime().block_on(async {
+        let start = Instant::now();
+        for _ in 0..count {
+            tokio::spawn(async {}).await.expect("it does nothing");
+        }
+        per_call(start, count)
+    })
+}
+
+/// Two threads on one core that give way to each other.
+fn thread_yield(count: u64) -> f64 {
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..count / 2).for_each(|_| std::thread::yield_now()));
+        }
+    });
+    per_call(start, count)
+}
+
+fn thread_spawn(count: u64) -> f64 {
+    let start = Instant::now();
+    for _ in 0..count {
+        std::thread::spawn(|| {}).join().expect("it does nothing");
+    }
+    per_call(start, count)
+}
+
+/// Runs the benchmark; `go`: the Go program, where there is one.
+#[must_use]
+pub fn run(size: Size, go: Option<&Path>) -> Report {
+    let mut report = Report::new("switch", size);
+    if go.is_none() {
+        report.notes.push("go: skipped, there is no Go toolchain here".to_owned());
+    }
+    let core = Cores::pair().map(|cores| cores.here);
+    let _pin = Pinned::to(core);
+    let rounds = size.pick(2, 21);
+    let many = size.pick(200, 1_000_000);
+    let few = size.pick(20, 2_000);
+    let pool = RefCell::new(StackPool::new(STACK).expect("a stack of 64 KiB"));
+    let trouble = RefCell::new(None);
+    let ask_go = |pick: fn(&crate::peers::Switches) -> f64| {
+        let answer = switches(go.expect("asked only where there is Go"), many, core);
+        answer.map_or_else(
+            |error| {
+                *trouble.borrow_mut() = Some(format!("go: {error}"));
+                f64::NAN
+            },
+            |found| pick(&found),
+        )
+    };
+    let mut figure =
+        |what: &str, ours: &mut [Contestant<'_>], go_value: &mut dyn FnMut() -> f64| {
+            let mut all: Vec<Contestant<'_>> = Vec::new();
+            all.extend(
+                ours.iter_mut().map(|(name, run)| (*name, &mut **run as &mut dyn FnMut() -> f64)),
+            );
+            if go.is_some() {
+                all.push(("go, goroutine", go_value));
+            }
+            report.figures.push(Figure::measure(what, "ns", false, rounds, &mut all));
+        };
+    figure(
+        "give way and be resumed",
+        &mut [
+            ("curtail, fiber", &mut || fiber_switch(&mut pool.borrow_mut(), many)),
+            ("corosensei, bare", &mut || coroutine_switch(many)),
+            ("tokio, task", &mut || tokio_yield(many)),
+            ("thread", &mut || thread_yield(few * 10)),
+        ],
+        &mut || ask_go(|found| found.yield_ns),
+    );
+    figure(
+        "start something empty and see its end",
+        &mut [
+            ("curtail, task on a fiber", &mut || fiber_task(&mut pool.borrow_mut(), many)),
+            ("corosensei, stack reused", &mut || coroutine_start(many)),
+            ("tokio, task", &mut || tokio_spawn(many)),
+            ("thread", &mut || thread_spawn(few)),
+        ],
+        &mut || ask_go(|found| found.spawn_ns),
+    );
+    report.notes.extend(trouble.into_inner());
+    report
+}
