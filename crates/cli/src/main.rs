@@ -1,2 +1,66 @@
-//! Skeleton.
-fn main() {}
+//! The command `curtail`: runs, drives and measures servers on the runtime, and says what there is.
+//!
+//! Each verb is one module; all of them run on the main thread (which `bench` and `serve` lend to
+//! the dispatcher). Exit codes: 0 success, 2 bad usage, 1 failure, the last two with one line on
+//! standard error.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod catalogue;
+mod doctor;
+mod failure;
+mod load;
+mod output;
+mod report;
+mod result;
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Curtail: a runtime for requests that take microseconds.
+#[derive(Parser)]
+#[command(name = "curtail", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Measure the runtime in this process: an open-loop generator on the dispatcher's core
+    Bench(bench::Bench),
+    /// Run a server
+    Serve(serve::Serve),
+    /// Drive a server with an open-loop load
+    Load(load::Load),
+    /// What policies there are
+    Policies(catalogue::Policies),
+    /// What workloads there are
+    Workloads(catalogue::Workloads),
+    /// What this machine offers, what Curtail uses of it, and what would make it better
+    Doctor(doctor::Doctor),
+    /// Show results: as a table, a page, a picture
+    Report(report::Report),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::parse_error(&error),
+    };
+    let outcome = match cli.verb {
+        Verb::Bench(bench) => bench.run(),
+        Verb::Serve(serve) => serve.run(),
+        Verb::Load(load) => load.run(),
+        Verb::Policies(policies) => policies.run(),
+        Verb::Workloads(workloads) => workloads.run(),
+        Verb::Doctor(doctor) => doctor.run(),
+        Verb::Report(report) => report.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.exit(),
+    }
+}

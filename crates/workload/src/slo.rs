@@ -80,6 +80,23 @@ impl Slo {
             Metric::Sojourn => of.sojourn.at(self.quantile),
         }
     }
+
+    /// The same where so many further requests were never served at all: they count as endless
+    /// ones. Infinite where the figure falls among them; a mean does if there is one.
+    #[must_use]
+    pub fn value_with_endless(&self, of: &ClassRecord, endless: u64) -> f64 {
+        if endless == 0 {
+            return self.value(of);
+        }
+        let Quantile::Percentile(p) = self.quantile else { return f64::INFINITY };
+        let (served, all) = (of.count() as f64, (of.count() + endless) as f64);
+        // The same rank, as a percentile of those served.
+        let p = p * all / served;
+        if p > 100.0 || served == 0.0 {
+            return f64::INFINITY;
+        }
+        Self { quantile: Quantile::Percentile(p), ..self.clone() }.value(of)
+    }
 }
 
 fn parse_quantile(text: &str) -> Option<Quantile> {
@@ -155,6 +172,24 @@ mod tests {
         assert!((value("p50 slowdown 2") - 50.0).abs() < 0.1);
         assert!((value("mean sojourn 1us") - 50_500.0).abs() < 100.0);
         assert!((value("max sojourn 1us") - 100_000.0).abs() < 100.0);
+    }
+
+    #[test]
+    fn requests_never_served_are_the_slowest() {
+        let mut recorder = Recorder::new(1);
+        for i in 1..=90 {
+            recorder.record(0, i * 1_000, 1_000, false);
+        }
+        let all = recorder.overall();
+        let value = |text: &str| Slo::parse(text).unwrap().value_with_endless(&all, 10);
+        assert!((value("p50 slowdown 2") - 50.0).abs() < 0.1);
+        assert!((value("p90 slowdown 2") - 90.0).abs() < 0.1);
+        for text in ["p91 slowdown 2", "mean slowdown 2", "max sojourn 1us"] {
+            assert_eq!(value(text), f64::INFINITY, "{text}");
+        }
+        let none = Recorder::new(1).overall();
+        let slo = Slo::parse("p50 slowdown 2").unwrap();
+        assert_eq!(slo.value_with_endless(&none, 1), f64::INFINITY);
     }
 
     proptest! {

@@ -1,0 +1,328 @@
+//! Options that several verbs share, and what they mean together.
+
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use curtail::Preempt;
+use curtail_policy::{CoreKind, Nanos, Spec, Ties};
+use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
+
+/// A list given as one argument. (Clap would take a plain `Vec` for an argument given repeatedly.)
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+fn names(text: &str) -> Result<List<String>, ParseError> {
+    workload::names(text).map(List)
+}
+
+fn cores(text: &str) -> Result<List<usize>, ParseError> {
+    workload::cores(text).map(List)
+}
+
+fn durations(text: &str) -> Result<List<u64>, ParseError> {
+    // Durations are below 2^53 ns, so that the way through floating point is exact.
+    let values = workload::list(text, |item| workload::duration_ns(item).map(|ns| ns as f64))?;
+    Ok(List(values.into_iter().map(|ns| ns as u64).collect()))
+}
+
+fn loads(text: &str) -> Result<List<f64>, ParseError> {
+    workload::list(text, workload::load).map(List)
+}
+
+fn rates(text: &str) -> Result<List<f64>, ParseError> {
+    workload::list(text, workload::rate_rps).map(List)
+}
+
+/// `--preempt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PreemptArg {
+    /// As the policy wants it
+    Auto,
+    /// Run to completion
+    Never,
+    /// Somebody writes the worker's poll word
+    Flag,
+    /// Safepoints time themselves
+    Clock,
+    /// The kernel interrupts
+    Signal,
+}
+
+/// Where results go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Json {
+    /// Write the result as JSON to FILE; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<String>,
+}
+
+/// What runs the requests.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct System {
+    /// Policies, by name; see `curtail policies`
+    #[arg(long, value_name = "NAMES", value_parser = names, default_value = "tq")]
+    policy: List<String>,
+    /// How long a request may run while others wait; by default the policy's own
+    #[arg(long, value_name = "DURATIONS", value_parser = durations)]
+    quantum: Option<List<u64>>,
+    /// Worker threads; by default one for each core allowed but one, which the dispatcher gets
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    workers: Option<u16>,
+    /// Cores to run on: the first is the dispatcher's, the others are the workers'
+    #[arg(long, value_name = "LIST", value_parser = cores)]
+    cores: Option<List<usize>>,
+    /// Requests that a worker may hold under a central policy, the running one included
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
+    jbsq: Option<u16>,
+    /// Which of equally short queues (tq): msq, random, power-of-two
+    #[arg(long, value_name = "RULE")]
+    ties: Option<Ties>,
+    /// What each worker does (two-level policies): fcfs, ps, las
+    #[arg(long, value_name = "POLICY")]
+    core: Option<CoreKind>,
+    /// How a request is made to give up its core
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    preempt: PreemptArg,
+    /// Requests that the system holds at most
+    #[arg(long, value_name = "N", default_value_t = 16_384,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
+    pub(crate) capacity: u32,
+    /// Size of a request's stack in KiB; by default the runtime's
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    stack_kib: Option<u32>,
+}
+
+impl System {
+    /// Every policy at every quantum, without repeating those that have no use for one.
+    pub(crate) fn specs(&self) -> Result<Vec<Spec>, Failure> {
+        let mut specs: Vec<Spec> = Vec::new();
+        for name in &self.policy.0 {
+            let quanta = self.quantum.as_ref().map(|quanta| quanta.0.as_slice());
+            let quanta: Vec<Option<u64>> =
+                quanta.map_or(vec![None], |quanta| quanta.iter().copied().map(Some).collect());
+            for quantum in quanta {
+                let spec = self.spec(name, quantum)?;
+                if !specs.contains(&spec) {
+                    specs.push(spec);
+                }
+            }
+        }
+        Ok(specs)
+    }
+
+    fn spec(&self, name: &str, quantum_ns: Option<u64>) -> Result<Spec, Failure> {
+        let mut spec = Spec::preset(name).map_err(Failure::usage)?;
+        if let Some(core) = self.core {
+            spec = spec.with_core(core).map_err(Failure::usage)?;
+        }
+        if let Some(ties) = self.ties {
+            spec = spec.with_ties(ties).map_err(Failure::usage)?;
+        }
+        if let Some(k) = self.jbsq {
+            spec = spec.with_jbsq(k).map_err(Failure::usage)?;
+        }
+        if let Some(ns) = quantum_ns {
+            spec = spec.with_quantum(Nanos(ns)).map_err(Failure::usage)?;
+        }
+        spec.validate(self.workers()).map_err(Failure::usage)?;
+        Ok(spec)
+    }
+
+    /// How the runtime is to pre-empt.
+    pub(crate) fn preempt(&self) -> Result<Preempt, Failure> {
+        match self.preempt {
+            PreemptArg::Auto => Ok(Preempt::Auto),
+            PreemptArg::Never => Ok(Preempt::Never),
+            PreemptArg::Flag => Ok(Preempt::Flag),
+            PreemptArg::Clock => Ok(Preempt::Clock),
+            PreemptArg::Signal => Err(Failure::usage(
+                "--preempt signal: the runtime does not pre-empt by signals; \
+                 choose auto, never, flag or clock",
+            )),
+        }
+    }
+
+    /// How many workers.
+    pub(crate) fn workers(&self) -> usize {
+        let spare = |cores: usize| cores.saturating_sub(1).max(1);
+        match (self.workers, &self.cores) {
+            (Some(n), _) => usize::from(n),
+            (None, Some(cores)) => spare(cores.0.len()),
+            (None, None) => spare(allowed_cores()),
+        }
+    }
+
+    /// Bytes of a request's stack, where that was asked for.
+    pub(crate) fn stack_size(&self) -> Option<usize> {
+        self.stack_kib.map(|kib| kib as usize * 1024)
+    }
+
+    /// The cores asked for; empty: the runtime chooses.
+    pub(crate) fn cores(&self) -> &[usize] {
+        self.cores.as_ref().map_or(&[], |cores| &cores.0)
+    }
+}
+
+/// How many cores this process may use.
+pub(crate) fn allowed_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What the requests are.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkloadArgs {
+    /// A workload by name; see `curtail workloads`
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "extreme-bimodal",
+        conflicts_with = "classes"
+    )]
+    workload: String,
+    /// A workload of one's own: name:service:share, …; service is 0.5us, exp(1us) or
+    /// uniform(1us..3us)
+    #[arg(long, value_name = "CLASSES", value_parser = Mix::parse)]
+    classes: Option<Mix>,
+}
+
+impl WorkloadArgs {
+    /// The workload and its name.
+    pub(crate) fn mix(&self) -> Result<(String, Mix), Failure> {
+        match &self.classes {
+            Some(mix) => Ok((mix.to_string(), mix.clone())),
+            None => {
+                let named = workload::named(&self.workload).map_err(Failure::usage)?;
+                Ok((named.name.to_owned(), named.mix()))
+            }
+        }
+    }
+}
+
+/// What is offered to the system.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Offered {
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArgs,
+    /// When requests arrive: poisson, uniform, bursty:PEAK:BURST
+    #[arg(long, value_name = "PROCESS", default_value = "poisson", value_parser = Arrivals::parse)]
+    pub(crate) arrivals: Arrivals,
+    /// Offered load as a fraction of the workers' total capacity [default: 0.7]
+    #[arg(long, value_name = "FRACTIONS", value_parser = loads, conflicts_with = "rate")]
+    load: Option<List<f64>>,
+    /// Offered load in requests per second
+    #[arg(long, value_name = "RATES", value_parser = rates)]
+    rate: Option<List<f64>>,
+    /// How long requests arrive, the warm-up included
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = workload::duration_ns)]
+    pub(crate) duration: u64,
+    /// Requests that arrive before this are not counted [default: a tenth of the duration]
+    #[arg(long, value_name = "DURATION", value_parser = workload::duration_ns)]
+    warmup: Option<u64>,
+    /// Of the random numbers: the same seed offers the same requests at the same times
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// One offered load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// As a fraction of the workers' capacity, where that is known.
+    pub(crate) load: Option<f64>,
+    /// In requests per second.
+    pub(crate) rate_rps: f64,
+}
+
+impl Offered {
+    /// The loads asked for, on so many workers (`None`: unknown) with this mean service time.
+    pub(crate) fn points(
+        &self,
+        mean_ns: f64,
+        workers: Option<usize>,
+    ) -> Result<Vec<Point>, Failure> {
+        let capacity_rps = workers.map(|n| n as f64 * 1e9 / mean_ns).filter(|c| c.is_finite());
+        if let Some(rates) = &self.rate {
+            let point =
+                |&rate_rps: &f64| Point { load: capacity_rps.map(|c| rate_rps / c), rate_rps };
+            return Ok(rates.0.iter().map(point).collect());
+        }
+        let capacity_rps = capacity_rps.ok_or_else(|| {
+            Failure::usage(if mean_ns == 0.0 {
+                "requests without service make no load: say how many a second with --rate"
+            } else {
+                "a load is a fraction of the server's capacity: say --workers N, or --rate instead"
+            })
+        })?;
+        let loads = self.load.as_ref().map_or(&[0.7][..], |loads| &loads.0);
+        Ok(loads
+            .iter()
+            .map(|&load| Point { load: Some(load), rate_rps: load * capacity_rps })
+            .collect())
+    }
+
+    /// Whether loads or rates were given at all.
+    pub(crate) fn asks_for_a_load(&self) -> bool {
+        self.load.is_some() || self.rate.is_some()
+    }
+
+    /// The warm-up, shorter than the duration.
+    pub(crate) fn warmup_ns(&self) -> Result<u64, Failure> {
+        let warmup = self.warmup.unwrap_or(self.duration / 10);
+        if self.duration == 0 {
+            return Err(Failure::usage("--duration: nothing arrives in no time"));
+        }
+        if warmup >= self.duration {
+            return Err(Failure::usage("--warmup must be shorter than --duration"));
+        }
+        Ok(warmup)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Both {
+        #[command(flatten)]
+        system: System,
+        #[command(flatten)]
+        offered: Offered,
+    }
+
+    fn parse(line: &str) -> Both {
+        Both::try_parse_from(std::iter::once("x").chain(line.split_whitespace())).unwrap()
+    }
+
+    #[test]
+    fn quanta_are_swept_only_where_they_matter() {
+        let specs = parse("--policy fcfs,tq --quantum 1us,5us --workers 2").system.specs().unwrap();
+        let shown: Vec<_> = specs.iter().map(|s| (s.name.as_str(), s.quantum)).collect();
+        let us = |n| Some(Nanos::from_micros(n));
+        assert_eq!(shown, [("fcfs", None), ("tq", us(1)), ("tq", us(5))]);
+    }
+
+    #[test]
+    fn loads_and_rates_are_two_views() {
+        let both = parse("--load 0.5,1 --classes a:10us:1");
+        let points = both.offered.points(10_000.0, Some(2)).unwrap();
+        assert_eq!(points[0], Point { load: Some(0.5), rate_rps: 100_000.0 });
+        assert_eq!(points[1].rate_rps, 200_000.0);
+        let points = parse("--rate 100k").offered.points(10_000.0, Some(2)).unwrap();
+        assert_eq!(points, [Point { load: Some(0.5), rate_rps: 100_000.0 }]);
+        assert!(parse("--load 0.5").offered.points(10_000.0, None).is_err());
+        assert!(parse("--load 0.5").offered.points(0.0, Some(1)).is_err());
+    }
+
+    #[test]
+    fn warm_up_is_a_tenth() {
+        assert_eq!(parse("--duration 10s").offered.warmup_ns().unwrap(), 1_000_000_000);
+        assert_eq!(parse("--duration 10s --warmup 0").offered.warmup_ns().unwrap(), 0);
+        assert!(parse("--duration 1s --warmup 1s").offered.warmup_ns().is_err());
+        assert!(parse("--duration 0").offered.warmup_ns().is_err());
+    }
+
+    #[test]
+    fn signals_are_refused_in_a_sentence() {
+        assert!(matches!(parse("--preempt signal").system.preempt(), Err(Failure::Usage(_))));
+    }
+}

@@ -1,0 +1,204 @@
+//! The in-process transport: an open-loop generator that the dispatcher polls.
+//!
+//! It lives on the dispatcher's thread. Every request has its time of arrival fixed in advance; a
+//! poll hands over those that are due, with that time and not the time of the poll, so whatever
+//! keeps the dispatcher from polling is charged to the system under test. What is due while the
+//! system has no room waits here, and is late all the same. Nothing allocates after the start.
+
+use curtail::clock::Clock;
+use curtail_net::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
+use curtail_workload::{Recorder, Sampler, Schedule};
+use spin::protocol::Request;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What waits here at the scheduled end may still be handed over for this part of the duration.
+const GRACE: u64 = 10;
+
+/// What is to be generated. Times are nanoseconds since the start.
+pub(crate) struct Offer {
+    pub(crate) schedule: Schedule,
+    pub(crate) rate_rps: f64,
+    pub(crate) sampler: Sampler,
+    pub(crate) classes: usize,
+    pub(crate) duration_ns: u64,
+    pub(crate) warmup_ns: u64,
+}
+
+/// What came of the requests that were scheduled after the warm-up.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) recorder: Recorder,
+    /// How many were to arrive.
+    pub(crate) offered: u64,
+    /// Refused for want of room, by class.
+    pub(crate) dropped: Vec<u64>,
+    /// The handler failed.
+    pub(crate) failed: u64,
+    /// Due, and not handed over by the end of the grace; counted in `dropped` too.
+    pub(crate) stranded: u64,
+    /// The most requests, to a good estimate, that were due and waited here at once.
+    pub(crate) most_waiting: u64,
+    /// When the last one was finished.
+    pub(crate) last_finish_ns: u64,
+}
+
+impl Tally {
+    fn new(classes: usize) -> Self {
+        Self {
+            recorder: Recorder::new(classes),
+            offered: 0,
+            dropped: vec![0; classes],
+            failed: 0,
+            stranded: 0,
+            most_waiting: 0,
+            last_finish_ns: 0,
+        }
+    }
+}
+
+/// Where a generator leaves its tally when the runtime lets go of it.
+pub(crate) type Outbox = Arc<Mutex<Option<Tally>>>;
+
+#[derive(Clone, Copy)]
+struct Next {
+    at_ns: u64,
+    class: usize,
+    service_ns: u64,
+}
+
+/// The generator.
+pub(crate) struct Generator {
+    offer: Offer,
+    next: Next,
+    clock: Clock,
+    /// TSC at the first poll, when the run starts.
+    start_tsc: Option<u64>,
+    closed: bool,
+    tally: Tally,
+    outbox: Outbox,
+}
+
+impl Generator {
+    pub(crate) fn new(mut offer: Offer, outbox: Outbox) -> Self {
+        let tally = Tally::new(offer.classes);
+        let next = offer.draw();
+        let clock = Clock::get();
+        Self { offer, next, clock, start_tsc: None, closed: false, tally, outbox }
+    }
+
+    /// Counts those that will not be handed over any more.
+    fn strand(&mut self) {
+        while self.next.at_ns < self.offer.duration_ns {
+            if self.next.at_ns >= self.offer.warmup_ns {
+                self.tally.offered += 1;
+                self.tally.stranded += 1;
+                self.tally.dropped[self.next.class] += 1;
+            }
+            self.next = self.offer.draw();
+        }
+    }
+}
+
+impl Offer {
+    fn draw(&mut self) -> Next {
+        let (class, service_ns) = self.sampler.draw();
+        Next { at_ns: self.schedule.next_ns(), class, service_ns }
+    }
+}
+
+impl Transport for Generator {
+    fn poll(&mut self, now_tsc: u64, into: &mut dyn Intake) -> Status {
+        if self.closed {
+            return Status::Closed;
+        }
+        let start = *self.start_tsc.get_or_insert(now_tsc);
+        let now_ns = self.clock.ns(now_tsc.saturating_sub(start));
+        let due = now_ns.min(self.offer.duration_ns.saturating_sub(1));
+        let mut room = into.room();
+        while self.next.at_ns <= due && room > 0 {
+            let Next { at_ns, class, service_ns } = self.next;
+            // The tag tells `completed` what service the request asked for.
+            let service_ns = u32::try_from(service_ns).unwrap_or(u32::MAX);
+            let request = Request { tag: u64::from(service_ns), class: class as u16, service_ns };
+            into.request(&request.encode(), Peer::None, start + self.clock.cycles(at_ns));
+            self.tally.offered += u64::from(at_ns >= self.offer.warmup_ns);
+            self.next = self.offer.draw();
+            room -= 1;
+        }
+        if self.next.at_ns <= due {
+            let waiting = (due - self.next.at_ns) as f64 * self.offer.rate_rps / 1e9;
+            self.tally.most_waiting = self.tally.most_waiting.max(1 + waiting as u64);
+        }
+        let over = self.next.at_ns >= self.offer.duration_ns && now_ns >= self.offer.duration_ns;
+        let grace_ns = self.offer.duration_ns / GRACE;
+        if over || now_ns >= self.offer.duration_ns + grace_ns {
+            self.close();
+            return Status::Closed;
+        }
+        Status::Open
+    }
+
+    fn reply(&self) -> Arc<dyn Reply> {
+        Arc::new(Nobody)
+    }
+
+    fn wait_fds(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        let start = self.start_tsc.unwrap_or(completion.arrived_tsc);
+        let since_start = |tsc: u64| self.clock.ns(tsc.saturating_sub(start));
+        // Half a cycle is lost on the way to the TSC and back; the warm-up's edge may be crossed by
+        // it and by nothing else.
+        if since_start(completion.arrived_tsc) + 1 < self.offer.warmup_ns {
+            return;
+        }
+        let class = usize::from(completion.class).min(self.offer.classes - 1);
+        match completion.outcome {
+            Outcome::Dropped => self.tally.dropped[class] += 1,
+            Outcome::Failed => self.tally.failed += 1,
+            Outcome::Done => {
+                let cycles = completion.finished_tsc.saturating_sub(completion.arrived_tsc);
+                let sojourn_ns = self.clock.ns(cycles);
+                let service_ns = completion.tag;
+                self.tally.recorder.record(class, sojourn_ns, service_ns, completion.disturbed);
+                let finish_ns = since_start(completion.finished_tsc);
+                self.tally.last_finish_ns = self.tally.last_finish_ns.max(finish_ns);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            self.strand();
+        }
+    }
+
+    fn describe(&self) -> String {
+        "bench://".to_owned()
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        let tally = std::mem::replace(&mut self.tally, Tally::new(1));
+        *self.outbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(tally);
+    }
+}
+
+/// Nobody waits for a response here.
+struct Nobody;
+
+impl Reply for Nobody {
+    fn reply(&self, _: Peer, _: &[u8]) {}
+
+    fn dropped(&self) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests;

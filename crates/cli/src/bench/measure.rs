@@ -1,0 +1,165 @@
+//! One run: the runtime, the spin application and the generator, in this process.
+
+use super::generator::{Generator, Offer, Outbox, Tally};
+use crate::args::Point;
+use crate::failure::Failure;
+use crate::result::{self, Slowdowns};
+use curtail::clock::Clock;
+use curtail::{Class, Preempt, Report, Server};
+use curtail_policy::{Nanos, Spec};
+use curtail_report::{Machine, Run};
+use curtail_workload::spin::Calibration;
+use curtail_workload::{Arrivals, Measurement, Mix, Recorder, Slo};
+use spin::Spin;
+use std::sync::PoisonError;
+
+/// What stays the same from run to run.
+pub(crate) struct Setting {
+    pub(crate) workload: String,
+    pub(crate) mix: Mix,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) duration_ns: u64,
+    pub(crate) warmup_ns: u64,
+    pub(crate) seed: u64,
+    pub(crate) workers: usize,
+    pub(crate) cores: Vec<usize>,
+    pub(crate) preempt: Preempt,
+    pub(crate) capacity: usize,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) calibration: Calibration,
+}
+
+/// What one run gave.
+pub(crate) struct Measured {
+    pub(crate) run: Run,
+    pub(crate) recorder: Recorder,
+    /// What the runtime wants the user to know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Setting {
+    /// Runs one policy at one load.
+    pub(crate) fn measure(&self, spec: &Spec, point: Point) -> Result<Measured, Failure> {
+        let outbox = Outbox::default();
+        let generator = Generator::new(self.offer(point.rate_rps), outbox.clone());
+        // A thread of its own: the runtime pins the one it runs on.
+        let report = std::thread::scope(|scope| {
+            let dispatcher = std::thread::Builder::new().name("dispatcher".to_owned());
+            let run = || self.serve(spec, generator);
+            let thread = dispatcher.spawn_scoped(scope, run).map_err(Failure::failed)?;
+            thread.join().map_err(|_| Failure::failed("the dispatcher's thread panicked"))?
+        })?;
+        let tally = outbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let tally = tally.ok_or_else(|| Failure::failed("the runtime kept the generator"))?;
+        Ok(self.result(point, report, tally))
+    }
+
+    fn serve(&self, spec: &Spec, generator: Generator) -> Result<Report, Failure> {
+        let class = |class: &curtail_workload::Class| Class {
+            name: class.name.clone(),
+            hint: Some(Nanos(class.service.mean_ns().round() as u64)),
+        };
+        let classes = self.mix.classes().iter().map(class).collect();
+        let app = Spin::new(classes, self.calibration.iterations_per_us());
+        let mut builder = Server::builder(app)
+            .policy(spec.clone())
+            .preempt(self.preempt)
+            .workers(self.workers)
+            .capacity(self.capacity)
+            .transport(Box::new(generator));
+        if !self.cores.is_empty() {
+            builder = builder.cores(self.cores.clone());
+        }
+        if let Some(bytes) = self.stack_size {
+            builder = builder.stack_size(bytes);
+        }
+        builder.build().map_err(Failure::failed)?.run().map_err(Failure::failed)
+    }
+
+    fn offer(&self, rate_rps: f64) -> Offer {
+        Offer {
+            schedule: self.arrivals.schedule(rate_rps, self.seed),
+            rate_rps,
+            sampler: self.mix.sampler(self.seed),
+            classes: self.mix.classes().len(),
+            duration_ns: self.duration_ns,
+            warmup_ns: self.warmup_ns,
+        }
+    }
+
+    fn result(&self, point: Point, report: Report, tally: Tally) -> Measured {
+        let names: Vec<String> =
+            self.mix.classes().iter().map(|class| class.name.clone()).collect();
+        let window_ns = self.duration_ns - self.warmup_ns;
+        let mut run = Run {
+            verb: "bench".to_owned(),
+            policy: report.policy,
+            preempt: report.preempt.to_string(),
+            quantum_ns: report.quantum.map(|quantum| quantum.0),
+            workers: u32::try_from(report.workers).ok(),
+            workload: self.workload.clone(),
+            offered_rps: point.rate_rps,
+            load: point.load,
+            duration_s: window_ns as f64 / 1e9,
+            offered: tally.offered,
+            preemptions: report.preemptions,
+            preempt_late_ns: result::lateness(&report.late_ns),
+            cpu: Some(curtail_report::Cpu {
+                app: report.cpu.app,
+                switch: report.cpu.switch,
+                idle: report.cpu.idle,
+            }),
+            machine: Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() },
+            ..Run::default()
+        };
+        run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
+        run.noise.gaps = report.noise.gaps;
+        run.noise.lost_share = report.noise.lost_share;
+        result::fill(&mut run, &tally.recorder, &names, &tally.dropped, Slowdowns::Known);
+        result::fill_undisturbed(&mut run, &tally.recorder, &names);
+        // An overloaded system goes on for a while after the last arrival.
+        let took_ns = window_ns.max(tally.last_finish_ns.saturating_sub(self.warmup_ns));
+        run.achieved_rps = run.completed as f64 * 1e9 / took_ns as f64;
+        self.judge(&mut run, &tally, report.abandoned);
+        let notes = report.preempt_note.into_iter().chain(report.notes).collect();
+        Measured { run, recorder: tally.recorder, notes }
+    }
+
+    /// Whether the figures may be trusted.
+    fn judge(&self, run: &mut Run, tally: &Tally, abandoned: usize) {
+        if tally.stranded > 0 {
+            run.invalidate(&format!(
+                "the generator fell behind: {} due requests were never handed over",
+                tally.stranded
+            ));
+        } else if tally.most_waiting > self.capacity as u64 {
+            run.invalidate(&format!(
+                "the generator fell behind: about {} due requests waited for room in a system of {}",
+                tally.most_waiting, self.capacity
+            ));
+        }
+        if tally.failed > 0 {
+            run.invalidate(&format!("{} handlers failed", tally.failed));
+        }
+        if abandoned > 0 {
+            run.invalidate(&format!("{abandoned} requests were abandoned at the end"));
+        }
+        if run.completed == 0 {
+            run.invalidate("no request completed after the warm-up");
+        }
+    }
+}
+
+impl Measured {
+    /// The objective's figure. Refused requests count as endless ones: where there are more than
+    /// the objective leaves out, or where it leaves out none, it is not met.
+    pub(crate) fn against(&self, slo: &Slo, class: Option<usize>) -> Measurement {
+        let record = class.map_or_else(|| self.recorder.overall(), |i| self.recorder.class(i));
+        let dropped = match class {
+            Some(i) => self.run.classes[i].dropped.unwrap_or(0),
+            None => self.run.dropped,
+        };
+        let value = slo.value_with_endless(&record, dropped);
+        Measurement { value, valid: self.run.valid }
+    }
+}

@@ -1,0 +1,214 @@
+//! `curtail bench`: the real runtime in this process, under an open-loop load.
+
+mod generator;
+mod measure;
+
+use crate::args::{Json, Offered, Point, System};
+use crate::failure::Failure;
+use crate::output;
+use clap::Args;
+use curtail_policy::Spec;
+use curtail_report::Run;
+use curtail_workload::spin::Calibration;
+use curtail_workload::{Found, Search, Slo, format_rate};
+use indicatif::{ProgressBar, ProgressStyle};
+use measure::{Measured, Setting};
+
+/// `curtail bench`.
+#[derive(Args)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    system: System,
+    #[command(flatten)]
+    offered: Offered,
+    /// An objective: '[CLASS:] p99.9 slowdown 50' or '[CLASS:] p99 sojourn 100us'
+    #[arg(long, value_name = "OBJECTIVE", value_parser = Slo::parse)]
+    slo: Option<Slo>,
+    /// Search the highest load at which the objective is met
+    #[arg(long, requires = "slo")]
+    find_max: bool,
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Bench {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let specs = self.system.specs()?;
+        let setting = self.setting()?;
+        let class = self.slo_class(&setting)?;
+        if self.find_max {
+            return self.search(&setting, &specs, class);
+        }
+        let points = self.offered.points(setting.mix.mean_ns(), Some(setting.workers))?;
+        let mut bar = Bar::new((specs.len() * points.len()) as u64);
+        let mut runs = Vec::new();
+        let mut verdicts = Vec::new();
+        for spec in &specs {
+            for &point in &points {
+                let measured = bar.step(&setting, spec, point)?;
+                if let Some(slo) = &self.slo {
+                    verdicts.push(verdict(slo, class, &measured));
+                }
+                runs.push(measured.run);
+            }
+        }
+        bar.finish();
+        output::results(&runs, runs.len() > 1, self.json.json.as_deref())?;
+        self.say(&verdicts)
+    }
+
+    fn setting(&self) -> Result<Setting, Failure> {
+        let (workload, mix) = self.offered.workload.mix()?;
+        if mix.classes().len() > usize::from(u16::MAX) {
+            return Err(Failure::usage("more classes than a request can name"));
+        }
+        Ok(Setting {
+            workload,
+            mix,
+            arrivals: self.offered.arrivals,
+            duration_ns: self.offered.duration,
+            warmup_ns: self.offered.warmup_ns()?,
+            seed: self.offered.seed,
+            workers: self.system.workers(),
+            cores: self.system.cores().to_vec(),
+            preempt: self.system.preempt()?,
+            capacity: self.system.capacity as usize,
+            stack_size: self.system.stack_size(),
+            calibration: Calibration::measure(),
+        })
+    }
+
+    /// The index of the class that the objective is about.
+    fn slo_class(&self, setting: &Setting) -> Result<Option<usize>, Failure> {
+        let Some(name) = self.slo.as_ref().and_then(|slo| slo.class.as_deref()) else {
+            return Ok(None);
+        };
+        let names: Vec<&str> = setting.mix.classes().iter().map(|c| c.name.as_str()).collect();
+        match names.iter().position(|&other| other == name) {
+            Some(class) => Ok(Some(class)),
+            None => Err(Failure::usage(format!(
+                "--slo: workload {} has no class `{name}`, it has {}",
+                setting.workload,
+                names.join(", ")
+            ))),
+        }
+    }
+
+    fn search(
+        &self,
+        setting: &Setting,
+        specs: &[Spec],
+        class: Option<usize>,
+    ) -> Result<(), Failure> {
+        let slo = self.slo.as_ref().ok_or_else(|| Failure::usage("--find-max needs --slo"))?;
+        if self.offered.asks_for_a_load() {
+            return Err(Failure::usage("--find-max chooses the loads itself"));
+        }
+        let full_rps = setting.mix.rate_rps(1.0, setting.workers);
+        if !full_rps.is_finite() {
+            return Err(Failure::usage("--find-max: requests without service make no load"));
+        }
+        let mut bar = Bar::endless();
+        let mut runs: Vec<Run> = Vec::new();
+        let mut lines = Vec::new();
+        for spec in specs {
+            let found = Search::new(slo.limit).run(|load| {
+                let point = Point { load: Some(load), rate_rps: load * full_rps };
+                let measured = bar.step(setting, spec, point)?;
+                let measurement = measured.against(slo, class);
+                runs.push(measured.run);
+                Ok::<_, Failure>(measurement)
+            })?;
+            lines.push(found_line(spec, slo, &found, full_rps));
+        }
+        bar.finish();
+        output::results(&runs, true, self.json.json.as_deref())?;
+        self.say(&lines)
+    }
+
+    /// Lines beside the table; on standard error where JSON has standard output.
+    fn say(&self, lines: &[String]) -> Result<(), Failure> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let text = format!("{}\n", lines.join("\n"));
+        if self.json.json.as_deref() == Some("-") {
+            eprint!("{text}");
+            return Ok(());
+        }
+        output::text(&text)
+    }
+}
+
+fn named(spec: &Spec) -> String {
+    match spec.quantum {
+        Some(quantum) => {
+            format!("{} ({})", spec.name, curtail_workload::format_duration(quantum.0))
+        }
+        None => spec.name.clone(),
+    }
+}
+
+fn verdict(slo: &Slo, class: Option<usize>, measured: &Measured) -> String {
+    let run = &measured.run;
+    let measurement = measured.against(slo, class);
+    let meets = measurement.valid && measurement.value <= slo.limit;
+    let word = if meets { "meets" } else { "does not meet" };
+    format!("{} at {}/s {word} {slo}", run.policy, format_rate(run.offered_rps))
+}
+
+fn found_line(spec: &Spec, slo: &Slo, found: &Found, full_rps: f64) -> String {
+    let name = named(spec);
+    let at = |load: f64| format!("load {load:.3} ({}/s)", format_rate(load * full_rps));
+    match (found.max_load, found.fails_at) {
+        (Some(max), Some(fails)) => {
+            format!("{name} meets {slo} up to {}, not at {}", at(max), at(fails))
+        }
+        (Some(max), None) => format!("{name} meets {slo} at every load up to {}", at(max)),
+        (None, fails) => {
+            format!("{name} does not meet {slo}, not even at {}", at(fails.unwrap_or(0.0)))
+        }
+    }
+}
+
+/// Progress on standard error, if that is a terminal: drawn between runs only, as during a run the
+/// cores have other things to do. Also says each of the runtime's notes once.
+struct Bar {
+    bar: ProgressBar,
+    said: Vec<String>,
+}
+
+impl Bar {
+    fn new(runs: u64) -> Self {
+        let bar = ProgressBar::new(runs);
+        Self::styled(bar, "{bar:20} {pos}/{len} {msg}")
+    }
+
+    fn endless() -> Self {
+        Self::styled(ProgressBar::no_length(), "{pos} runs, {msg}")
+    }
+
+    fn styled(bar: ProgressBar, template: &str) -> Self {
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, said: Vec::new() }
+    }
+
+    fn step(&mut self, setting: &Setting, spec: &Spec, at: Point) -> Result<Measured, Failure> {
+        self.bar.set_message(format!("{} at {}/s", named(spec), format_rate(at.rate_rps)));
+        self.bar.tick();
+        let measured = setting.measure(spec, at)?;
+        self.bar.inc(1);
+        for note in &measured.notes {
+            if !self.said.contains(note) {
+                self.said.push(note.clone());
+                self.bar.suspend(|| eprintln!("note: {note}"));
+            }
+        }
+        Ok(measured)
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

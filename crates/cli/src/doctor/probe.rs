@@ -1,0 +1,250 @@
+//! The single findings. What a kernel or a container hides is reported as unknown, never guessed.
+
+use super::Finding;
+use curtail::SafepointKind;
+use curtail::clock::Clock;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket};
+use std::fs;
+
+/// Everything that is quick to find out.
+pub(super) fn all() -> Vec<Finding> {
+    vec![
+        cores(),
+        isolation(),
+        quota(),
+        tsc(),
+        instrumentation(),
+        kernel(),
+        stacks(),
+        io_uring(),
+        af_xdp(),
+        huge_pages(),
+        capabilities(),
+        socket_buffers(),
+    ]
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// A field of `/proc/cpuinfo`, `/proc/meminfo` or a status file.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+fn cores() -> Finding {
+    let cores = curtail::allowed_cores();
+    let list: Vec<String> = cores.iter().map(ToString::to_string).collect();
+    let list =
+        if list.len() > 16 { format!("{} …", list[..16].join(",")) } else { list.join(",") };
+    let here = format!("{} allowed ({list})", cores.len());
+    match cores.len() {
+        0 | 1 => Finding::poor(
+            "cores",
+            here,
+            "dispatcher and workers share it: latencies of the kernel's scheduler",
+            "two cores or more",
+        ),
+        n => {
+            let used = format!("dispatcher on core {}, {} for workers", cores[0], n - 1);
+            if n == 2 {
+                let better = "a third core, so that the kernel and the network have one too";
+                return Finding::poor("cores", here, used, better);
+            }
+            Finding::good("cores", here, used)
+        }
+    }
+}
+
+fn isolation() -> Finding {
+    let isolated = read("/sys/devices/system/cpu/isolated").unwrap_or_default();
+    let tickless = read("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    let tickless = tickless.trim_matches(|c| c == '(' || c == ')').replace("null", "");
+    if isolated.is_empty() && tickless.is_empty() {
+        return Finding::poor(
+            "isolation",
+            "no isolated cores",
+            "threads are pinned; the kernel may still run others beside them",
+            "boot with isolcpus=…, nohz_full=… for the workers' cores",
+        );
+    }
+    let or_none = |list: &str| if list.is_empty() { "none".to_owned() } else { list.to_owned() };
+    let here = format!("isolated {}, tickless {}", or_none(&isolated), or_none(&tickless));
+    Finding::good("isolation", here, "name them with --cores")
+}
+
+fn quota() -> Finding {
+    // Version 2 of control groups, as seen from inside one.
+    match read("/sys/fs/cgroup/cpu.max") {
+        Some(limit) if !limit.starts_with("max") => Finding::poor(
+            "cpu quota",
+            format!("cpu.max = {limit}"),
+            "nothing: the kernel stops all threads when it is used up",
+            "no quota (cpu.max = max), or cpusets instead",
+        ),
+        Some(_) => Finding::good("cpu quota", "none", ""),
+        None => Finding::good("cpu quota", "none known", ""),
+    }
+}
+
+fn tsc() -> Finding {
+    let flags = field("/proc/cpuinfo", "flags").unwrap_or_default();
+    let has = |flag: &str| flags.split_ascii_whitespace().any(|other| other == flag);
+    let hz = Clock::get().hz;
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let here = format!(
+        "{:.3} GHz, {}, kernel's clock: {}",
+        hz / 1e9,
+        if has("constant_tsc") && has("nonstop_tsc") { "invariant" } else { "not invariant" },
+        source.as_deref().unwrap_or("unknown")
+    );
+    if has("constant_tsc") && has("nonstop_tsc") {
+        return Finding::good("tsc", here, "the only clock on the hot path");
+    }
+    let used = "the only clock on the hot path; times may be off when the frequency changes";
+    Finding::poor("tsc", here, used, "a processor (or virtual machine) with an invariant TSC")
+}
+
+fn instrumentation() -> Finding {
+    match curtail::safepoint_kind() {
+        SafepointKind::Clock => {
+            Finding::good("safepoints", "clock", "pre-emption: never, flag, clock")
+        }
+        SafepointKind::Flag => Finding::poor(
+            "safepoints",
+            "flag",
+            "pre-emption: never, flag",
+            "cargo curtail build --safepoint=clock: serves both",
+        ),
+        SafepointKind::None => Finding::poor(
+            "safepoints",
+            "this program is not instrumented",
+            "no pre-emption: requests run to completion",
+            "cargo curtail build --release",
+        ),
+    }
+}
+
+fn kernel() -> Finding {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    let virtual_machine = field("/proc/cpuinfo", "flags")
+        .is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"));
+    let here = format!(
+        "Linux {release}, {}",
+        if virtual_machine { "virtual machine" } else { "no hypervisor seen" }
+    );
+    if virtual_machine {
+        let used = "gaps that the hypervisor makes are counted";
+        return Finding::poor("kernel", here, used, "bare metal, for figures below 10us");
+    }
+    Finding::good("kernel", here, "")
+}
+
+fn stacks() -> Finding {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let maps = read("/proc/sys/vm/max_map_count").and_then(|text| text.parse::<u64>().ok());
+    // MADV_GUARD_INSTALL is in Linux since 6.13.
+    if version >= (6, 13) {
+        let used = "a slab of guarded stacks is one mapping: as many as memory holds";
+        return Finding::good("stacks", "guard pages by madvise", used);
+    }
+    let maps = maps.unwrap_or(65_530);
+    Finding::poor(
+        "stacks",
+        format!("no guard pages by madvise, vm.max_map_count = {maps}"),
+        format!("guard pages by mprotect: about {} stacks", maps / 2),
+        "Linux 6.13 or later, or a higher vm.max_map_count",
+    )
+}
+
+fn io_uring() -> Finding {
+    const USED: &str = "not needed: sockets by epoll, recvmmsg and sendto";
+    match io_uring::IoUring::new(2) {
+        Ok(_) => Finding::good("io_uring", "available", USED),
+        Err(error) => {
+            let disabled = read("/proc/sys/kernel/io_uring_disabled");
+            let why = match disabled.as_deref() {
+                Some("1") => " (kernel.io_uring_disabled = 1)",
+                Some("2") => " (kernel.io_uring_disabled = 2)",
+                _ => "",
+            };
+            Finding::good("io_uring", format!("not available: {error}{why}"), USED)
+        }
+    }
+}
+
+fn af_xdp() -> Finding {
+    const USED: &str = "not needed: sockets of the kernel";
+    let here = match socket(AddressFamily::XDP, SocketType::RAW, None) {
+        Ok(_) => "available".to_owned(),
+        Err(Errno::PERM | Errno::ACCESS) => "there, but needs CAP_NET_RAW".to_owned(),
+        Err(Errno::AFNOSUPPORT) => "not in this kernel".to_owned(),
+        Err(error) => format!("not available: {error}"),
+    };
+    Finding::good("af_xdp", here, USED)
+}
+
+fn huge_pages() -> Finding {
+    let transparent = read("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let chosen = transparent.split(['[', ']']).nth(1).unwrap_or("unknown");
+    let reserved = field("/proc/meminfo", "HugePages_Total").unwrap_or_else(|| "0".to_owned());
+    let here = format!("transparent: {chosen}, reserved: {reserved}");
+    Finding::good("huge pages", here, "not needed: stacks and rings are small")
+}
+
+fn capabilities() -> Finding {
+    /// Those that matter to Curtail or its transports, with their bits.
+    const KNOWN: &[(&str, u32)] = &[
+        ("CAP_NET_ADMIN", 12),
+        ("CAP_NET_RAW", 13),
+        ("CAP_IPC_LOCK", 14),
+        ("CAP_SYS_ADMIN", 21),
+        ("CAP_SYS_NICE", 23),
+        ("CAP_BPF", 39),
+    ];
+    let bits = field("/proc/self/status", "CapEff")
+        .and_then(|hex| u64::from_str_radix(&hex, 16).ok())
+        .unwrap_or(0);
+    let held: Vec<&str> =
+        KNOWN.iter().filter(|(_, bit)| bits >> bit & 1 == 1).map(|&(name, _)| name).collect();
+    let here = if held.is_empty() { "none of interest".to_owned() } else { held.join(", ") };
+    Finding::good("capabilities", here, "needs none")
+}
+
+fn socket_buffers() -> Finding {
+    const WANTED: u64 = 4 << 20;
+    let limit = read("/proc/sys/net/core/rmem_max").and_then(|text| text.parse::<u64>().ok());
+    match limit {
+        Some(bytes) if bytes < WANTED => Finding::poor(
+            "socket buffers",
+            format!("net.core.rmem_max = {bytes}"),
+            "bursts of datagrams beyond that are lost in the kernel",
+            format!("sysctl net.core.rmem_max={WANTED}"),
+        ),
+        Some(bytes) => {
+            Finding::good("socket buffers", format!("net.core.rmem_max = {bytes}"), "4 MiB each")
+        }
+        None => Finding::good("socket buffers", "limit unknown", "asks for 4 MiB each"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_finding_says_what_is_here() {
+        let findings = super::all();
+        assert!(findings.len() >= 10);
+        for finding in findings {
+            assert!(!finding.here.is_empty(), "{finding:?}");
+            assert!(finding.good || !finding.better.is_empty(), "{finding:?}");
+        }
+    }
+}

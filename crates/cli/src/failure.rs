@@ -1,0 +1,61 @@
+//! How the command ends when it does not succeed: one line, and an exit code.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Why the command did not do what it was asked to.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It was asked for something that makes no sense: exit code 2.
+    Usage(String),
+    /// It tried and failed: exit code 1.
+    Failed(String),
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self::Usage(message.to_string())
+    }
+
+    pub(crate) fn failed(message: impl Display) -> Self {
+        Self::Failed(message.to_string())
+    }
+
+    /// Says it and gives the exit code.
+    pub(crate) fn exit(&self) -> ExitCode {
+        let (message, code) = match self {
+            Self::Usage(message) => (message, 2),
+            Self::Failed(message) => (message, 1),
+        };
+        eprintln!("curtail: {}", one_line(message));
+        ExitCode::from(code)
+    }
+}
+
+impl From<curtail_report::Error> for Failure {
+    fn from(error: curtail_report::Error) -> Self {
+        Self::failed(error)
+    }
+}
+
+/// What clap has to say: help and version as they are, errors as one line.
+pub(crate) fn parse_error(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // A closed standard output is no reason to complain.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::usage("what to do? see `curtail --help`").exit();
+    }
+    let text = error.to_string();
+    // The first paragraph is the error; usage and hints follow it.
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    let paragraph = paragraph.strip_prefix("error: ").unwrap_or(paragraph);
+    Failure::usage(paragraph).exit()
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}

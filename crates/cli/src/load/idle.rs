@@ -1,0 +1,71 @@
+//! Asking an idle server, one request at a time: whether it is there, and what its service takes.
+
+use super::client::Client;
+use super::wire::{Answer, Outcome};
+use crate::failure::Failure;
+use std::time::{Duration, Instant};
+
+/// Requests of each class whose service times are asked for …
+const ASKED: usize = 41;
+/// … unless that takes longer than this.
+const AT_MOST: Duration = Duration::from_millis(500);
+/// After this long a request is repeated.
+const RETRY: Duration = Duration::from_millis(100);
+/// Between two requests to an address where nobody listens.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Unanswered requests in a row, after which an idle server counts as gone.
+const GONE: u32 = 20;
+
+impl Client {
+    /// Waits until the server answers, for up to `wait_ns`.
+    pub(super) fn greet(&mut self, wait_ns: u64) -> Result<(), Failure> {
+        let until = Instant::now() + Duration::from_nanos(wait_ns);
+        loop {
+            match self.ask(0, RETRY) {
+                Ok(Some(_)) => return Ok(()),
+                Err(failure) if Instant::now() >= until => return Err(failure),
+                Ok(None) if Instant::now() >= until => {
+                    let waited = curtail_workload::format_duration(wait_ns);
+                    let url = self.url();
+                    return Err(Failure::failed(format!("{url}: no answer within {waited}")));
+                }
+                Ok(None) => {}
+                // Nobody listens, and the kernel says so at once: the server may be starting.
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// What each class's service takes by the server's own measure, on the median, in nanoseconds.
+    /// An idle server pre-empts nobody, so that nothing but service is in it. 0: it does not say.
+    pub(super) fn idle_services(&mut self, classes: usize) -> Result<Vec<u32>, Failure> {
+        let mut services = Vec::new();
+        for class in 0..classes {
+            let mut times: Vec<u64> = Vec::new();
+            let start = Instant::now();
+            let mut unanswered = 0;
+            while times.len() < ASKED && (times.is_empty() || start.elapsed() < AT_MOST) {
+                match self.ask(class as u16, RETRY)? {
+                    Some(Answer { outcome: Outcome::Done, service_ns, .. }) => {
+                        times.push(service_ns);
+                        unanswered = 0;
+                    }
+                    Some(Answer { outcome: Outcome::Failed, .. }) => {
+                        let url = self.url();
+                        return Err(Failure::failed(format!(
+                            "{url}: a request failed at the server"
+                        )));
+                    }
+                    Some(_) | None => unanswered += 1,
+                }
+                if unanswered == GONE {
+                    let url = self.url();
+                    return Err(Failure::failed(format!("{url}: the server stopped answering")));
+                }
+            }
+            times.sort_unstable();
+            services.push(u32::try_from(times[times.len() / 2]).unwrap_or(u32::MAX));
+        }
+        Ok(services)
+    }
+}

@@ -1,0 +1,216 @@
+//! `curtail load`: an open-loop client. One thread sends each request when it is due and receives
+//! what has come in between; it sleeps when neither is at hand, unless told to spin.
+//!
+//! Sojourn times count from the scheduled arrival, so the client's own lateness is in them: a
+//! late client makes the server look worse, never better. A run in which the client was late more
+//! than it may be is not valid.
+
+mod client;
+mod flight;
+mod idle;
+mod socket;
+mod wire;
+
+use crate::args::{Json, Offered, Point};
+use crate::failure::Failure;
+use crate::output;
+use crate::result::{self, Slowdowns};
+use clap::Args;
+use client::{Client, Plan, Tally};
+use curtail::clock::Clock;
+use curtail_report::{Machine, Run};
+use curtail_workload::{Mix, duration_ns, format_duration};
+use socket::Url;
+use wire::{App, Wire};
+
+/// `curtail load`.
+#[derive(Args)]
+pub(crate) struct Load {
+    /// The server: udp://HOST:PORT or tcp://HOST:PORT
+    #[arg(value_name = "URL", value_parser = Url::parse)]
+    url: Url,
+    /// What the server runs
+    #[arg(long, default_value = "spin")]
+    app: App,
+    #[command(flatten)]
+    offered: Offered,
+    /// How many workers the server has, to make rates of loads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    workers: Option<u16>,
+    /// The server's policy, for the result
+    #[arg(long, value_name = "NAME", default_value = "unknown")]
+    policy: String,
+    /// Flows to the server
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u16).range(1..=1024))]
+    connections: u16,
+    /// Poll all the time rather than sleep between arrivals: precise, and takes a whole core
+    #[arg(long)]
+    spin: bool,
+    /// Un-instrumented service times by class, `get:0.8us,scan:1.3ms`, for slowdowns; by default
+    /// those of the workload (spin), or what an idle server measures of its own (kv)
+    #[arg(long, value_name = "TIMES", value_parser = services)]
+    service: Option<Services>,
+    /// How long answers are waited for after the last request
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration_ns)]
+    timeout: u64,
+    /// How long the server may take to answer for the first time
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration_ns)]
+    wait: u64,
+    /// How late 99% of the requests must have been sent for the result to be valid
+    #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = duration_ns)]
+    max_lateness: u64,
+    /// Keys that are asked for (kv)
+    #[arg(long, value_name = "N", default_value_t = kv_app::load::PAPER_KEYS,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    keys: u32,
+    /// Bytes of the values that are put (kv)
+    #[arg(long, value_name = "BYTES", default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(0..=kv_app::protocol::MAX_VALUE as i64))]
+    value_size: u32,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Service times by class name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Services(Vec<(String, u64)>);
+
+fn services(text: &str) -> Result<Services, String> {
+    let one = |part: &str| {
+        let (name, time) = part
+            .split_once(':')
+            .ok_or_else(|| format!("`{part}` is no service time: write get:0.8us"))?;
+        let ns = duration_ns(time).map_err(|error| error.to_string())?;
+        if ns == 0 || ns > u64::from(u32::MAX) {
+            return Err(format!("`{part}`: a service time is between 1ns and 4.29s"));
+        }
+        Ok((name.trim().to_owned(), ns))
+    };
+    text.split(',').map(one).collect::<Result<_, _>>().map(Services)
+}
+
+impl Load {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let (name, mix) = self.offered.workload.mix()?;
+        let known = self.known_services(&mix)?;
+        let wire = Wire::new(self.app, mix.classes(), self.keys, self.value_size as usize);
+        let wire = wire.map_err(Failure::usage)?;
+        let mut client = Client::open(&self.url, usize::from(self.connections), wire, self.wait)?;
+        let warmup_ns = self.offered.warmup_ns()?;
+        // Before anything is sent: what cannot be offered must not disturb the server.
+        self.offered.points(mix.mean_ns(), self.workers.map(usize::from))?;
+        client.greet(self.wait)?;
+        let services = match known {
+            Some(known) => known,
+            None if self.app == App::Kv => client.idle_services(mix.classes().len())?,
+            None => vec![0; mix.classes().len()],
+        };
+        let mean_ns = self.mean_ns(&mix, &services);
+        let points = self.offered.points(mean_ns, self.workers.map(usize::from))?;
+        let mut runs = Vec::new();
+        for &point in &points {
+            let plan = Plan {
+                schedule: self.offered.arrivals.schedule(point.rate_rps, self.offered.seed),
+                sampler: mix.sampler(self.offered.seed),
+                services: services.clone(),
+                seed: self.offered.seed,
+                duration_ns: self.offered.duration,
+                warmup_ns,
+                timeout_ns: self.timeout,
+                spin: self.spin,
+            };
+            let tally = client.drive(plan)?;
+            runs.push(self.result(&name, &mix, point, &tally));
+        }
+        output::results(&runs, runs.len() > 1, self.json.json.as_deref())
+    }
+
+    /// Service times by class, where the user gave them; every class needs one then.
+    fn known_services(&self, mix: &Mix) -> Result<Option<Vec<u32>>, Failure> {
+        let Some(Services(given)) = &self.service else { return Ok(None) };
+        let mut services = Vec::new();
+        for class in mix.classes() {
+            let found = given.iter().find(|(name, _)| *name == class.name);
+            let (_, ns) = found.ok_or_else(|| {
+                Failure::usage(format!("--service says nothing about class `{}`", class.name))
+            })?;
+            services.push(u32::try_from(*ns).unwrap_or(u32::MAX));
+        }
+        let unknown = given.iter().find(|(name, _)| mix.classes().iter().all(|c| c.name != *name));
+        match unknown {
+            Some((name, _)) => Err(Failure::usage(format!("--service: no class `{name}`"))),
+            None => Ok(Some(services)),
+        }
+    }
+
+    /// Mean service time of a request, as the server will give it.
+    fn mean_ns(&self, mix: &Mix, services: &[u32]) -> f64 {
+        if self.app == App::Spin {
+            return mix.mean_ns();
+        }
+        services.iter().enumerate().map(|(i, &ns)| mix.fraction(i) * f64::from(ns)).sum()
+    }
+
+    fn result(&self, workload: &str, mix: &Mix, point: Point, tally: &Tally) -> Run {
+        let names: Vec<String> = mix.classes().iter().map(|class| class.name.clone()).collect();
+        let window_ns = tally.window_ns;
+        let mut run = Run {
+            verb: "load".to_owned(),
+            policy: self.policy.clone(),
+            preempt: "unknown".to_owned(),
+            workers: self.workers.map(u32::from),
+            workload: workload.to_owned(),
+            offered_rps: point.rate_rps,
+            load: point.load,
+            duration_s: window_ns as f64 / 1e9,
+            offered: tally.offered,
+            machine: Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() },
+            ..Run::default()
+        };
+        let slowdowns = if tally.unknown_service { Slowdowns::Unknown } else { Slowdowns::Known };
+        // Who is not answered is as good as refused, whoever lost it.
+        let gone: Vec<u64> = tally.overloaded.iter().zip(&tally.lost).map(|(a, b)| a + b).collect();
+        result::fill(&mut run, &tally.recorder, &names, &gone, slowdowns);
+        let took_ns = window_ns.max(tally.last_answer_ns);
+        run.achieved_rps = run.completed as f64 * 1e9 / took_ns as f64;
+        self.judge(&mut run, tally);
+        run
+    }
+
+    fn judge(&self, run: &mut Run, tally: &Tally) {
+        let lateness = tally.lateness_ns.value_at_percentile(99.0);
+        let lost: u64 = tally.lost.iter().sum();
+        eprintln!(
+            "sent {} of {} in time (late: p50 {}, p99 {}), {} overloaded, {} unanswered, {} failed",
+            tally.sent_in_time,
+            tally.offered,
+            format_duration(tally.lateness_ns.value_at_percentile(50.0)),
+            format_duration(lateness),
+            tally.overloaded.iter().sum::<u64>(),
+            lost,
+            tally.failed,
+        );
+        // Losing pace: by the end of the schedule, one request in a hundred was still unsent.
+        if (tally.sent_in_time as f64) < 0.99 * tally.offered as f64 {
+            run.invalidate(&format!(
+                "the client fell behind: {} of {} requests were sent by the end of the schedule",
+                tally.sent_in_time, tally.offered
+            ));
+        }
+        if lateness > self.max_lateness {
+            run.invalidate(&format!(
+                "the client was late: one request in a hundred was sent {} or more after its time \
+                 (allowed: {})",
+                format_duration(lateness),
+                format_duration(self.max_lateness)
+            ));
+        }
+        if tally.failed > 0 {
+            run.invalidate(&format!("{} requests failed at the server", tally.failed));
+        }
+        if run.completed == 0 {
+            run.invalidate("no request was answered after the warm-up");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Where results and tables go.
+
+use crate::failure::Failure;
+use curtail_report::Run;
+use serde_json::Value;
+
+/// Shows results as a table and writes them as JSON where that was asked for. JSON on standard
+/// output stands there alone.
+pub(crate) fn results(runs: &[Run], sweep: bool, json: Option<&str>) -> Result<(), Failure> {
+    if json != Some("-") {
+        text(&curtail_report::table(runs))?;
+    }
+    match (json, runs) {
+        (None, _) => Ok(()),
+        (Some(file), [run]) if !sweep => Ok(curtail_report::write_run(file, run)?),
+        (Some(file), runs) => Ok(curtail_report::write_runs(file, runs)?),
+    }
+}
+
+/// Shows a table, or writes the same as JSON.
+pub(crate) fn listing(
+    heads: &[&str],
+    rows: &[Vec<String>],
+    value: &Value,
+    json: Option<&str>,
+) -> Result<(), Failure> {
+    if json != Some("-") {
+        text(&table(heads, rows))?;
+    }
+    match json {
+        None => Ok(()),
+        Some(file) => Ok(curtail_report::write_text(file, &format!("{value:#}\n"))?),
+    }
+}
+
+/// Text on standard output.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    Ok(curtail_report::write_text("-", text)?)
+}
+
+/// Columns as wide as their widest cell, two spaces between, no space at the end of a line.
+fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = heads.iter().map(|head| head.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut text = String::new();
+        for (cell, width) in cells.zip(&widths) {
+            text.push_str(&format!("{cell:width$}  "));
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    };
+    line(&mut heads.iter().copied());
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn columns_line_up() {
+        let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["long".to_owned(), String::new()]];
+        assert_eq!(super::table(&["x", "y"], &rows), "x     y\na     b\nlong\n");
+    }
+}

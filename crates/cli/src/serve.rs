@@ -1,0 +1,219 @@
+//! `curtail serve`: one of the bundled servers on the runtime.
+//!
+//! The main thread becomes the dispatcher; a second one waits for signals. The first SIGINT or
+//! SIGTERM drains, the second one ends at once.
+
+use crate::args::{Json, System, WorkloadArgs};
+use crate::failure::Failure;
+use crate::output;
+use crate::result;
+use clap::{Args, ValueEnum};
+use curtail::clock::Clock;
+use curtail::{App, Class, Handle, Report, Server};
+use curtail_net::OpenError;
+use curtail_policy::{Nanos, Spec};
+use curtail_report::{Machine, Run};
+use curtail_workload::spin::Calibration;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use spin::Spin;
+use std::time::Instant;
+
+/// `curtail serve`.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// What to serve
+    #[arg(long)]
+    app: Bundled,
+    /// Where: udp://IP:PORT,tcp://IP:PORT; port 0: the kernel chooses
+    #[arg(long, value_name = "URLS")]
+    listen: String,
+    #[command(flatten)]
+    system: System,
+    /// The classes' names (spin)
+    #[command(flatten)]
+    workload: WorkloadArgs,
+    #[cfg(feature = "kv")]
+    #[command(flatten)]
+    kv: KvArgs,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// The bundled servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Bundled {
+    /// Serves as long as the request says
+    Spin,
+    /// LevelDB
+    Kv,
+}
+
+/// What a `kv` server starts with.
+#[cfg(feature = "kv")]
+#[derive(Args, Clone, Debug)]
+struct KvArgs {
+    /// Keys that are there from the start (kv)
+    #[arg(long, value_name = "N", default_value_t = kv_app::load::PAPER_KEYS)]
+    keys: u32,
+    /// Bytes of their values (kv)
+    #[arg(long, value_name = "BYTES", default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(0..=kv_app::protocol::MAX_VALUE as i64))]
+    value_size: u32,
+}
+
+impl Serve {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let specs = self.system.specs()?;
+        let [spec] = specs.as_slice() else {
+            return Err(Failure::usage("a server has one policy and one quantum at a time"));
+        };
+        match self.app {
+            Bundled::Spin => self.serve(self.spin()?, spec),
+            Bundled::Kv => self.serve_kv(spec),
+        }
+    }
+
+    fn spin(&self) -> Result<Spin, Failure> {
+        let (_, mix) = self.workload.mix()?;
+        let class = |class: &curtail_workload::Class| Class {
+            name: class.name.clone(),
+            hint: Some(Nanos(class.service.mean_ns().round() as u64)),
+        };
+        let classes = mix.classes().iter().map(class).collect();
+        Ok(Spin::new(classes, Calibration::measure().iterations_per_us()))
+    }
+
+    #[cfg(feature = "kv")]
+    fn serve_kv(&self, spec: &Spec) -> Result<(), Failure> {
+        let options = kv_app::KvOptions {
+            keys: self.kv.keys,
+            value_bytes: self.kv.value_size as usize,
+            ..kv_app::KvOptions::default()
+        };
+        self.serve(kv_app::KvApp::open(options).map_err(Failure::failed)?, spec)
+    }
+
+    #[cfg(not(feature = "kv"))]
+    fn serve_kv(&self, _: &Spec) -> Result<(), Failure> {
+        Err(Failure::failed("this curtail was built without kv: build it with `--features kv`"))
+    }
+
+    fn serve(&self, app: impl App, spec: &Spec) -> Result<(), Failure> {
+        let transport = curtail_net::open(&self.listen).map_err(|error| match error {
+            OpenError::Url { .. } => Failure::usage(format!("--listen: {error}")),
+            error => Failure::failed(error),
+        })?;
+        // With the ports that the kernel chose.
+        let addresses = transport.describe();
+        let mut builder = Server::builder(app)
+            .policy(spec.clone())
+            .preempt(self.system.preempt()?)
+            .workers(self.system.workers())
+            .capacity(self.system.capacity as usize)
+            .transport(transport);
+        if !self.system.cores().is_empty() {
+            builder = builder.cores(self.system.cores().to_vec());
+        }
+        if let Some(bytes) = self.system.stack_size() {
+            builder = builder.stack_size(bytes);
+        }
+        let server = builder.build().map_err(Failure::failed)?;
+        let signals = on_signals(server.handle())?;
+        eprintln!("listening on {addresses} ({spec})", spec = spec.name);
+        let start = Instant::now();
+        let report = server.run().map_err(Failure::failed);
+        signals.close();
+        let report = report?;
+        self.summary(&report, start.elapsed().as_secs_f64())
+    }
+
+    fn summary(&self, report: &Report, seconds: f64) -> Result<(), Failure> {
+        for note in report.preempt_note.iter().chain(&report.notes) {
+            eprintln!("note: {note}");
+        }
+        if report.malformed + report.unsent > 0 {
+            eprintln!(
+                "{} malformed requests, {} responses not sent",
+                report.malformed, report.unsent
+            );
+        }
+        output::results(&[summary(report, seconds)], false, self.json.json.as_deref())
+    }
+}
+
+/// What a server did, as a result. Nobody knows its requests' un-instrumented service times, so
+/// there are no slowdowns.
+fn summary(report: &Report, seconds: f64) -> Run {
+    let sum = |of: fn(&curtail::ClassStats) -> u64| report.classes.iter().map(of).sum::<u64>();
+    let (completed, dropped, failed) =
+        (sum(|class| class.completed), sum(|class| class.dropped), sum(|class| class.failed));
+    let mut all = hdrhistogram::Histogram::<u64>::new(2).expect("two digits are allowed");
+    for class in &report.classes {
+        // A histogram that resizes itself takes every value.
+        let _ = all.add(&class.sojourn_ns);
+    }
+    let mut run = Run {
+        verb: "serve".to_owned(),
+        policy: report.policy.clone(),
+        preempt: report.preempt.to_string(),
+        quantum_ns: report.quantum.map(|quantum| quantum.0),
+        workers: u32::try_from(report.workers).ok(),
+        workload: "requests".to_owned(),
+        offered_rps: (completed + dropped + failed) as f64 / seconds,
+        achieved_rps: completed as f64 / seconds,
+        duration_s: seconds,
+        offered: completed + dropped + failed,
+        completed,
+        dropped,
+        sojourn_ns: result::histogram_quantiles(&all),
+        classes: report.classes.iter().map(class).collect(),
+        preemptions: report.preemptions,
+        preempt_late_ns: result::lateness(&report.late_ns),
+        cpu: Some(curtail_report::Cpu {
+            app: report.cpu.app,
+            switch: report.cpu.switch,
+            idle: report.cpu.idle,
+        }),
+        machine: Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() },
+        ..Run::default()
+    };
+    run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
+    run.noise.gaps = report.noise.gaps;
+    run.noise.lost_share = report.noise.lost_share;
+    if report.abandoned > 0 {
+        run.invalidate(&format!("{} requests were abandoned at the end", report.abandoned));
+    }
+    run
+}
+
+fn class(stats: &curtail::ClassStats) -> curtail_report::Class {
+    curtail_report::Class {
+        name: stats.name.clone(),
+        count: stats.completed,
+        service_ns_mean: if stats.completed == 0 { 0.0 } else { stats.service_ns.mean() },
+        sojourn_ns: result::histogram_quantiles(&stats.sojourn_ns),
+        slowdown: None,
+        dropped: Some(stats.dropped),
+    }
+}
+
+/// Starts the thread that waits for signals; closing the handle ends it.
+fn on_signals(server: Handle) -> Result<signal_hook::iterator::Handle, Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
+    let handle = signals.handle();
+    let wait = move || {
+        let mut pending = signals.forever();
+        if pending.next().is_some() {
+            server.shutdown();
+        }
+        if pending.next().is_some() {
+            eprintln!("curtail: interrupted while draining");
+            std::process::exit(1);
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(wait).map_err(Failure::failed)?;
+    Ok(handle)
+}
