@@ -1,0 +1,157 @@
+#include "cost.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+enum Costs : unsigned {
+  CallOverhead = 5,
+  LibraryCall = 25,
+  UnknownLength = 30,
+  Allocation = 40,
+  Mathematics = 40,
+  IntegerDivision = 10,
+  FloatDivision = 5,
+  Atomic = 15,
+  Assembly = 4,
+};
+
+// Wide vectors are several operations; 512 bits count as one.
+static unsigned widthOf(const Instruction &I) {
+  Type *T = I.getType();
+  if (auto *S = dyn_cast<StoreInst>(&I))
+    T = S->getValueOperand()->getType();
+  auto *V = dyn_cast<FixedVectorType>(T);
+  if (!V)
+    return 1;
+  uint64_t Bits = V->getPrimitiveSizeInBits().getFixedValue();
+  return Bits <= 512 ? 1 : unsigned((Bits + 511) / 512);
+}
+
+static unsigned costOfLength(const Value *Length) {
+  if (auto *C = dyn_cast<ConstantInt>(Length))
+    return C->getValue().ugt(1 << 20) ? (1u << 15) : 4 + unsigned(C->getZExtValue() / 32);
+  return UnknownLength;
+}
+
+static unsigned costOfIntrinsic(const IntrinsicInst &I) {
+  if (auto *Memory = dyn_cast<MemIntrinsic>(&I))
+    return costOfLength(Memory->getLength());
+  switch (I.getIntrinsicID()) {
+  case Intrinsic::lifetime_start:
+  case Intrinsic::lifetime_end:
+  case Intrinsic::assume:
+  case Intrinsic::experimental_noalias_scope_decl:
+  case Intrinsic::invariant_start:
+  case Intrinsic::invariant_end:
+  case Intrinsic::annotation:
+  case Intrinsic::ptr_annotation:
+  case Intrinsic::var_annotation:
+    return 0;
+  case Intrinsic::sqrt:
+    return FloatDivision;
+  case Intrinsic::sin:
+  case Intrinsic::cos:
+  case Intrinsic::sincos:
+  case Intrinsic::tan:
+  case Intrinsic::exp:
+  case Intrinsic::exp2:
+  case Intrinsic::exp10:
+  case Intrinsic::log:
+  case Intrinsic::log2:
+  case Intrinsic::log10:
+  case Intrinsic::pow:
+    return Mathematics * widthOf(I);
+  default:
+    return I.isAssumeLikeIntrinsic() ? 0 : widthOf(I);
+  }
+}
+
+static unsigned costOfLibraryCall(LibFunc Function) {
+  switch (Function) {
+  case LibFunc_malloc:
+  case LibFunc_calloc:
+  case LibFunc_realloc:
+  case LibFunc_free:
+  case LibFunc_Znwm:
+  case LibFunc_Znam:
+  case LibFunc_ZdlPv:
+  case LibFunc_ZdlPvm:
+  case LibFunc_ZdaPv:
+    return Allocation;
+  case LibFunc_sin:
+  case LibFunc_cos:
+  case LibFunc_exp:
+  case LibFunc_log:
+  case LibFunc_pow:
+    return Mathematics;
+  default:
+    return LibraryCall;
+  }
+}
+
+bool isRealCall(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  if (!Call || Call->isInlineAsm())
+    return false;
+  auto *Intrinsic = dyn_cast<IntrinsicInst>(Call);
+  // Memory intrinsics may become library calls, but those never yield.
+  return !Intrinsic;
+}
+
+bool isPlainLibraryCall(const CallBase &Call, const TargetLibraryInfo &TLI) {
+  LibFunc Function;
+  const llvm::Function *Callee = Call.getCalledFunction();
+  return Callee && Callee->isDeclaration() && TLI.getLibFunc(*Callee, Function) &&
+         TLI.has(Function) && Function != LibFunc_qsort;
+}
+
+unsigned costOf(const Instruction &I, const TargetLibraryInfo &TLI) {
+  if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
+    return costOfIntrinsic(*Intrinsic);
+  if (auto *Call = dyn_cast<CallBase>(&I)) {
+    if (Call->isInlineAsm())
+      return Assembly;
+    LibFunc Function;
+    if (isPlainLibraryCall(*Call, TLI) && TLI.getLibFunc(*Call->getCalledFunction(), Function))
+      return costOfLibraryCall(Function);
+    return CallOverhead;
+  }
+  switch (I.getOpcode()) {
+  case Instruction::PHI:
+  case Instruction::BitCast:
+  case Instruction::IntToPtr:
+  case Instruction::PtrToInt:
+  case Instruction::Freeze:
+  case Instruction::ExtractValue:
+  case Instruction::InsertValue:
+  case Instruction::Unreachable:
+  case Instruction::LandingPad:
+    return 0;
+  case Instruction::Alloca:
+    return cast<AllocaInst>(I).isStaticAlloca() ? 0 : 5;
+  case Instruction::GetElementPtr:
+    return cast<GetElementPtrInst>(I).hasAllConstantIndices() ? 0 : 1;
+  case Instruction::UDiv:
+  case Instruction::SDiv:
+  case Instruction::URem:
+  case Instruction::SRem:
+    return isa<Constant>(I.getOperand(1)) ? 4 : IntegerDivision * widthOf(I);
+  case Instruction::FDiv:
+  case Instruction::FRem:
+    return FloatDivision * widthOf(I);
+  case Instruction::AtomicRMW:
+  case Instruction::AtomicCmpXchg:
+  case Instruction::Fence:
+    return Atomic;
+  default:
+    return widthOf(I);
+  }
+}
+
+} // namespace curtail

@@ -1,0 +1,304 @@
+#include "place.h"
+#include "cost.h"
+#include "tls.h"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+// What a call to something unseen costs its caller: mostly the callee charges for itself.
+static const unsigned UnseenCharge = 10;
+// Work after a recursive call that is let pass without a safepoint of its own. A chain of returns
+// can therefore be this much times its depth long.
+static const unsigned ReturnTolerance = 16;
+
+Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
+               const SmallPtrSetImpl<const Function *> &Cycle, const Options &O)
+    : F(F), A(A), Known(Known), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
+      Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || !Cycle.empty()),
+      Locals(std::make_unique<ThreadLocalLiveness>(F)) {
+  ReversePostOrderTraversal<Function *> Traversal(&F);
+  for (BasicBlock *BB : Traversal) {
+    Index[BB] = Order.size();
+    Order.push_back(BB);
+  }
+}
+
+Placer::Effect Placer::effectOf(const CallBase &Call) const {
+  if (isPlainLibraryCall(Call, A.TLI)) {
+    unsigned Cost = costOf(Call, A.TLI);
+    return {Cost, true, Cost, false, 0, double(Cost)};
+  }
+  const Function *Callee = Call.getCalledFunction();
+  if (Callee && Cycle.contains(Callee))
+    return {Quarter, false, 0, true, Quarter > ReturnTolerance ? Quarter - ReturnTolerance : 0, 5};
+  auto It = Callee ? Known.find(Callee) : Known.end();
+  if (It != Known.end()) {
+    const Summary &S = It->second;
+    return {S.ToFirst + 5, S.Through, S.ThroughMax + 5, S.MayYield, S.FromLast, S.Uncharged + 5};
+  }
+  return {Quarter, true, std::min(Quarter, 20u), true, Quarter, double(UnseenCharge)};
+}
+
+// Blocks that inevitably end in `unreachable` or leave the function by an exception.
+void Placer::findCold() {
+  for (bool Changed = true; Changed;) {
+    Changed = false;
+    for (BasicBlock *BB : reverse(Order)) {
+      const Instruction *End = BB->getTerminator();
+      bool Ends = isa<UnreachableInst, ResumeInst>(End) ||
+                  (End->getNumSuccessors() != 0 &&
+                   all_of(successors(BB), [&](BasicBlock *S) { return Cold.contains(S); }));
+      if (Ends && Cold.insert(BB).second)
+        Changed = true;
+    }
+  }
+}
+
+bool Placer::mayPlaceIn(const BasicBlock &BB) const {
+  return Placing && !Cold.contains(&BB) && !BB.isEHPad();
+}
+
+bool Placer::legal(const Instruction &I) const {
+  if (isa<PHINode>(I) || I.isEHPad() || Locals->liveBefore(I))
+    return false;
+  // Nothing may come between a musttail call and its return.
+  const Instruction *Previous = I.getPrevNode();
+  auto *Call = dyn_cast_or_null<CallInst>(Previous);
+  return !(Call && Call->isMustTailCall());
+}
+
+// The last place in a block: before the terminator, the comparison it depends on, and a tail call.
+Instruction *Placer::endOf(BasicBlock &BB) const {
+  Instruction *End = BB.getTerminator();
+  if (isa<ReturnInst>(End)) {
+    Instruction *Previous = End->getPrevNode();
+    while (Previous && isa<BitCastInst>(Previous))
+      Previous = Previous->getPrevNode();
+    auto *Call = dyn_cast_or_null<CallInst>(Previous);
+    return Call && Call->isTailCall() && !isa<IntrinsicInst>(Call) ? Call : End;
+  }
+  auto *Branch = dyn_cast<BranchInst>(End);
+  if (!Branch || !Branch->isConditional())
+    return End;
+  auto *Condition = dyn_cast<CmpInst>(Branch->getCondition());
+  if (!Condition || Condition->getParent() != &BB || !Condition->hasOneUse())
+    return End;
+  // Keeps comparison and branch together, so that they still become one instruction.
+  Condition->moveBefore(End->getIterator());
+  return Condition;
+}
+
+unsigned Placer::longestIteration(Loop &L, bool &Possible) const {
+  DenseMap<const BasicBlock *, unsigned> Distance;
+  unsigned Longest = 0;
+  for (BasicBlock *BB : Order) {
+    if (!L.contains(BB))
+      continue;
+    unsigned D = 0;
+    for (BasicBlock *Before : predecessors(BB))
+      if (L.contains(Before) && Index.lookup(Before) < Index.lookup(BB))
+        D = std::max(D, Distance.lookup(Before));
+    Loop *Inner = A.LI.getLoopFor(BB);
+    if (Inner != &L && Inner->getHeader() == BB) {
+      auto It = Free.find(Inner);
+      if (It == Free.end())
+        Possible = false;
+      else
+        D += (It->second.Trips - 1) * It->second.Iteration;
+    }
+    for (Instruction &I : *BB) {
+      D += costOf(I, A.TLI);
+      if (isRealCall(I)) {
+        Effect E = effectOf(cast<CallBase>(I));
+        Possible &= !E.MayYield && E.Through;
+        D += E.ThroughMax;
+      }
+    }
+    Distance[BB] = D;
+    Longest = std::max(Longest, D);
+    if (Longest > Bound)
+      Possible = false;
+    if (!Possible)
+      return Longest;
+  }
+  return Longest;
+}
+
+// Small, and provably short: its whole run is part of the path that it lies on.
+bool Placer::tryFree(Loop &L) {
+  unsigned Trips = A.SE.getSmallConstantMaxTripCount(&L);
+  if (Trips == 0 || Trips > Bound)
+    return false;
+  bool Possible = true;
+  unsigned Iteration = longestIteration(L, Possible);
+  if (!Possible || uint64_t(Trips) * Iteration > Bound / 2)
+    return false;
+  Free[&L] = {Trips, Iteration, A.SE.getSmallConstantTripCount(&L) == Trips};
+  return true;
+}
+
+void Placer::findFreeLoops() {
+  for (Loop *L : reverse(A.LI.getLoopsInPreorder()))
+    tryFree(*L);
+}
+
+void Placer::forceLatch(Loop &L, BasicBlock &Latch) {
+  if (Cold.contains(&Latch))
+    return;
+  // At the latch's end if that is allowed, else anywhere that every iteration through it passes.
+  Instruction *End = endOf(Latch);
+  for (BasicBlock *BB = &Latch; BB && L.contains(BB);) {
+    if (BB->isEHPad())
+      break;
+    for (Instruction *I = BB == &Latch ? End : BB->getTerminator(); I; I = I->getPrevNode())
+      if (legal(*I)) {
+        Forced.insert(I);
+        return;
+      }
+    DomTreeNode *Above = A.DT.getNode(BB)->getIDom();
+    BB = Above ? Above->getBlock() : nullptr;
+    // A block of an inner loop would run more often than the latch.
+    while (BB && L.contains(BB) && A.LI.getLoopFor(BB) != &L)
+      BB = A.DT.getNode(BB)->getIDom() ? A.DT.getNode(BB)->getIDom()->getBlock() : nullptr;
+  }
+  P.LoopsWithout++;
+}
+
+void Placer::forceLoopPoints() {
+  for (Loop *L : A.LI.getLoopsInPreorder()) {
+    if (Free.count(L))
+      continue;
+    SmallVector<BasicBlock *, 4> Latches;
+    L->getLoopLatches(Latches);
+    for (BasicBlock *Latch : Latches)
+      forceLatch(*L, *Latch);
+  }
+}
+
+// Cycles that are no natural loops: a safepoint where a retreating edge arrives.
+void Placer::forceIrreducible() {
+  for (BasicBlock *BB : Order)
+    for (BasicBlock *Next : successors(BB)) {
+      if (Index.lookup(Next) > Index.lookup(BB))
+        continue;
+      Loop *L = A.LI.getLoopFor(Next);
+      if (L && L->getHeader() == Next && L->contains(BB))
+        continue;
+      Instruction *First = &*Next->getFirstInsertionPt();
+      if (!Next->isEHPad() && !Cold.contains(Next) && legal(*First))
+        Forced.insert(First);
+    }
+}
+
+void Placer::forceEntry() {
+  for (Instruction &I : F.getEntryBlock()) {
+    auto *Alloca = dyn_cast<AllocaInst>(&I);
+    if (Alloca && Alloca->isStaticAlloca())
+      continue;
+    if (legal(I))
+      Forced.insert(&I);
+    return;
+  }
+}
+
+int Placer::nestOf(const BasicBlock *BB) const {
+  for (auto [I, L] : enumerate(P.Nests))
+    if (L->contains(BB))
+      return int(I);
+  return -1;
+}
+
+bool Placer::nestPossible(Loop &L) const {
+  for (BasicBlock *BB : L.blocks()) {
+    if (isa<IndirectBrInst, CallBrInst, InvokeInst>(BB->getTerminator()))
+      return false;
+    for (Instruction &I : *BB)
+      if (isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield)
+        return false;
+    for (BasicBlock *Next : successors(BB)) {
+      Loop *Target = A.LI.getLoopFor(Next);
+      if (L.contains(Next) && Index.lookup(Next) <= Index.lookup(BB) &&
+          !(Target->getHeader() == Next && Target->contains(BB)))
+        return false;
+      if (!L.contains(Next) && Next->isEHPad())
+        return false;
+    }
+  }
+  return none_of(predecessors(L.getHeader()), [](BasicBlock *BB) {
+    return isa<IndirectBrInst, CallBrInst, InvokeInst>(BB->getTerminator());
+  });
+}
+
+// A loop whose iterations are so short that a read-modify-write of memory in each would show.
+bool Placer::hasTightLoop(Loop &L) const {
+  for (Loop *Inner : L.getLoopsInPreorder()) {
+    bool Possible = true; // stays so only if all loops inside are free
+    if (!Free.count(Inner) && longestIteration(*Inner, Possible) <= 64 && Possible)
+      return true;
+  }
+  return false;
+}
+
+void Placer::chooseNests() {
+  if (Opts.Safepoints != Kind::Clock || F.callsFunctionThatReturnsTwice())
+    return;
+  SmallVector<Loop *, 8> Work(A.LI.begin(), A.LI.end());
+  while (!Work.empty()) {
+    Loop *L = Work.pop_back_val();
+    bool Used = any_of(Forced, [&](Instruction *I) { return L->contains(I); });
+    if (!Used)
+      continue;
+    if (hasTightLoop(*L) && nestPossible(*L))
+      P.Nests.push_back(L);
+    else
+      Work.append(L->begin(), L->end());
+  }
+}
+
+void Placer::findBracketed() {
+  if (!Locals->any())
+    return;
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call || !isRealCall(I) || Call->isMustTailCall() || Cold.contains(I.getParent()))
+      continue;
+    if (effectOf(*Call).MayYield && Locals->heldDuring(*Call))
+      P.Bracketed.push_back(Call);
+  }
+}
+
+Plan Placer::plan() {
+  findCold();
+  findFreeLoops();
+  forceLoopPoints();
+  forceIrreducible();
+  bool Recursive = !Cycle.empty();
+  if (Recursive)
+    forceEntry();
+  // Short, and without safepoints of its own: the callers account for it.
+  if (Forced.empty()) {
+    Placing = false;
+    walk();
+    bool Short = P.Longest <= (Visible ? Quarter : Bound / 2);
+    if (!Short) {
+      Placing = true;
+      P.Longest = 0;
+    }
+  }
+  if (Placing) {
+    chooseNests();
+    walk();
+    chargeRemainder();
+  }
+  findBracketed();
+  Result.MayYield |= !P.Points.empty();
+  return std::move(P);
+}
+
+} // namespace curtail

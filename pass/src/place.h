@@ -1,0 +1,145 @@
+// Where safepoints go, and what each of them charges.
+//
+// The promise: no path between two safepoints is longer than the bound. Two figures travel along
+// the paths of a function: `Longest`, the longest distance since a safepoint, on which placement
+// decides, and `Mean`, the work that is expected since the last charge, which a safepoint of kind
+// clock subtracts from the budget. Calls reset the first (the callee has safepoints of its own) but
+// not the second (a callee charges only for itself).
+//
+// Functions that are called from where this module cannot see (other modules, pointers) keep a
+// convention: at most a quarter of the bound lies before their first safepoint and after their
+// last, and if they have none, between entry and exit. Callers that see a callee use its summary.
+#pragma once
+#include "options.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/BlockFrequencyInfo.h"
+#include "llvm/Analysis/BranchProbabilityInfo.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstrTypes.h"
+
+namespace curtail {
+
+class ThreadLocalLiveness;
+
+// What callers need to know of a function.
+struct Summary {
+  unsigned ToFirst = 0;   // longest path from entry to a safepoint, or to a call that may have one
+  bool Through = true;    // some path from entry to exit has none
+  unsigned ThroughMax = 0;
+  unsigned FromLast = 0;  // longest path from a safepoint to the exit
+  double Uncharged = 0;   // expected work of an activation that no safepoint of its own charges
+  bool MayYield = false;  // it has safepoints, or calls what may have
+};
+using Summaries = llvm::DenseMap<const llvm::Function *, Summary>;
+
+struct Point {
+  llvm::Instruction *Before;
+  double Mean;  // work to charge
+  int Nest;     // index into Plan::Nests, or -1: straight to the thread-local budget
+};
+
+struct Plan {
+  llvm::SmallVector<Point, 8> Points;
+  // Loop nests in which the budget lives in a register.
+  llvm::SmallVector<llvm::Loop *, 4> Nests;
+  llvm::SmallVector<llvm::CallBase *, 4> Bracketed;
+  unsigned Longest = 0;
+  unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
+};
+
+struct Analyses {
+  llvm::LoopInfo &LI;
+  llvm::DominatorTree &DT;
+  llvm::BlockFrequencyInfo &BFI;
+  llvm::BranchProbabilityInfo &BPI;
+  llvm::ScalarEvolution &SE;
+  llvm::TargetLibraryInfo &TLI;
+};
+
+// Plans one function. `Cycle`: the functions of its call-graph cycle, empty if it is in none.
+class Placer {
+public:
+  Placer(llvm::Function &F, const Analyses &A, const Summaries &Known,
+         const llvm::SmallPtrSetImpl<const llvm::Function *> &Cycle, const Options &O);
+  Plan plan();
+  // Valid after plan().
+  Summary summary() const { return Result; }
+
+private:
+  struct Effect {
+    unsigned ToFirst;
+    bool Through;
+    unsigned ThroughMax;
+    bool MayYield;
+    unsigned FromLast;
+    double Charge;
+  };
+  struct State {
+    unsigned Longest = 0; // with what the callers are assumed to bring
+    unsigned Real = 0;    // in this function alone
+    double Mean = 0;
+    bool Reached = false;
+    bool SinceEntry = true; // some path from the entry comes here without a safepoint
+    unsigned FromEntry = 0; // the longest of these
+  };
+  struct FreeLoop {
+    unsigned Trips;
+    unsigned Iteration; // longest path
+    bool Exact;
+  };
+
+  Effect effectOf(const llvm::CallBase &Call) const;
+  void findCold();
+  void findFreeLoops();
+  bool tryFree(llvm::Loop &L);
+  unsigned longestIteration(llvm::Loop &L, bool &Possible) const;
+  void forceLoopPoints();
+  void forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
+  void forceIrreducible();
+  void forceEntry();
+  void chooseNests();
+  bool nestPossible(llvm::Loop &L) const;
+  bool hasTightLoop(llvm::Loop &L) const;
+  int nestOf(const llvm::BasicBlock *BB) const;
+
+  void walk();
+  State stateAt(llvm::BasicBlock &BB) const;
+  void walkBlock(llvm::BasicBlock &BB, State S);
+  void passCall(const llvm::CallBase &Call, State &S);
+  void passReturn(llvm::Instruction &Return, State &S);
+  void beforeFreeLoops(llvm::BasicBlock &BB, State &S);
+  bool tryPlace(llvm::Instruction *Before, State &S);
+  void place(llvm::Instruction *Before, State &S);
+  void chargeRemainder();
+  bool legal(const llvm::Instruction &I) const;
+  bool mayPlaceIn(const llvm::BasicBlock &BB) const;
+  llvm::Instruction *endOf(llvm::BasicBlock &BB) const;
+  void findBracketed();
+
+  llvm::Function &F;
+  Analyses A;
+  const Summaries &Known;
+  const llvm::SmallPtrSetImpl<const llvm::Function *> &Cycle;
+  const Options &Opts;
+  const unsigned Bound, Quarter;
+  bool Visible;        // may be called from where nobody sees its summary
+  bool Placing = true; // false: only measure
+  std::unique_ptr<ThreadLocalLiveness> Locals;
+
+  llvm::SmallVector<llvm::BasicBlock *, 32> Order;
+  llvm::DenseMap<const llvm::BasicBlock *, unsigned> Index;
+  llvm::SmallPtrSet<const llvm::BasicBlock *, 8> Cold;
+  llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
+  llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
+  llvm::DenseMap<const llvm::BasicBlock *, State> Out;
+  double ReturnFrequency = 0, ReturnMean = 0;
+  Plan P;
+  Summary Result;
+};
+
+} // namespace curtail

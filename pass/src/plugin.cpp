@@ -1,0 +1,119 @@
+// The plugin's entry: `curtail-safepoints`, a module pass that runs last in the optimiser, at
+// compile time or (for bitcode) at link time, never twice over a function.
+#include "emit.h"
+#include "exclude.h"
+#include "options.h"
+#include "place.h"
+#include "report.h"
+#include "tls.h"
+#include "llvm/ADT/SCCIterator.h"
+#include "llvm/Analysis/CallGraph.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Plugins/PassPlugin.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+static const char Done[] = "curtail-instrumented";
+
+// What callers are to know of a function that was left alone: no safepoints in it, and about its
+// size as cost. What it calls may have some.
+static Summary summaryOfSkipped(const Function &F) {
+  Summary S;
+  unsigned Size = std::min<unsigned>(F.getInstructionCount(), 40);
+  S.ToFirst = S.ThroughMax = S.FromLast = Size;
+  S.Uncharged = Size;
+  S.MayYield = any_of(instructions(F), [](const Instruction &I) {
+    return isa<CallBase>(I) && !cast<CallBase>(I).isInlineAsm() &&
+           cast<CallBase>(I).getIntrinsicID() == Intrinsic::not_intrinsic;
+  });
+  return S;
+}
+
+class SafepointPass : public PassInfoMixin<SafepointPass> {
+public:
+  static bool isRequired() { return true; } // optnone functions need safepoints, too
+
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
+    const Options &O = options();
+    if (O.Safepoints == Kind::None)
+      return PreservedAnalyses::all();
+    auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+    Exclusions Excluded(M, O);
+    Report R(M, O);
+    Summaries Known;
+    GlobalVariable &Block = declareBlock(M, O);
+    CallGraph Graph(M);
+    for (auto It = scc_begin(&Graph); !It.isAtEnd(); ++It) {
+      SmallPtrSet<const Function *, 8> Cycle;
+      if (It.hasCycle())
+        for (CallGraphNode *Node : *It)
+          if (Node->getFunction())
+            Cycle.insert(Node->getFunction());
+      for (CallGraphNode *Node : *It)
+        if (Function *F = Node->getFunction())
+          runOn(*F, Cycle, Excluded, Block, FAM, Known, R);
+    }
+    R.write();
+    return PreservedAnalyses::none();
+  }
+
+private:
+  static void runOn(Function &F, const SmallPtrSetImpl<const Function *> &Cycle,
+                    const Exclusions &Excluded, GlobalVariable &Block,
+                    FunctionAnalysisManager &FAM, Summaries &Known, Report &R) {
+    if (F.isDeclaration() || F.hasAvailableExternallyLinkage() || F.hasFnAttribute(Done))
+      return;
+    StringRef Why = Excluded.reason(F);
+    if (!Why.empty()) {
+      R.skipped(F, Why);
+      if (!F.isInterposable())
+        Known[&F] = summaryOfSkipped(F);
+      return;
+    }
+    Analyses A{FAM.getResult<LoopAnalysis>(F),
+               FAM.getResult<DominatorTreeAnalysis>(F),
+               FAM.getResult<BlockFrequencyAnalysis>(F),
+               FAM.getResult<BranchProbabilityAnalysis>(F),
+               FAM.getResult<ScalarEvolutionAnalysis>(F),
+               FAM.getResult<TargetLibraryAnalysis>(F)};
+    Placer Place(F, A, Known, Cycle, options());
+    Plan P = Place.plan();
+    if (!F.isInterposable())
+      Known[&F] = Place.summary();
+    if (!P.Points.empty())
+      emit(F, P, Block, options());
+    for (CallBase *Call : P.Bracketed)
+      bracketCall(*Call, Block);
+    bracketGuards(F, Block);
+    F.addFnAttr(Done);
+    R.instrumented(F, P);
+    FAM.invalidate(F, PreservedAnalyses::none());
+  }
+};
+
+static void registerCallbacks(PassBuilder &PB) {
+  PB.registerPipelineParsingCallback(
+      [](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
+        if (Name != "curtail-safepoints")
+          return false;
+        MPM.addPass(SafepointPass());
+        return true;
+      });
+  // Before the link, code is still to be inlined and optimised: too early.
+  PB.registerOptimizerLastEPCallback(
+      [](ModulePassManager &MPM, OptimizationLevel, ThinOrFullLTOPhase Phase) {
+        if (Phase == ThinOrFullLTOPhase::None || Phase == ThinOrFullLTOPhase::ThinLTOPostLink)
+          MPM.addPass(SafepointPass());
+      });
+  PB.registerFullLinkTimeOptimizationLastEPCallback(
+      [](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(SafepointPass()); });
+}
+
+} // namespace curtail
+
+extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "curtail", "1", curtail::registerCallbacks};
+}

@@ -1,0 +1,165 @@
+#include "tls.h"
+#include "emit.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+void ThreadLocalLiveness::findDerived(const Function &F) {
+  SmallVector<const Instruction *, 8> Work;
+  for (const Instruction &I : instructions(F))
+    if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
+      if (Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address && Derived.insert(&I).second)
+        Work.push_back(&I);
+  while (!Work.empty()) {
+    const Instruction *I = Work.pop_back_val();
+    for (const User *U : I->users()) {
+      auto *Use = dyn_cast<Instruction>(U);
+      if (Use && isa<GetElementPtrInst, CastInst, PHINode, SelectInst, FreezeInst>(Use) &&
+          Derived.insert(Use).second)
+        Work.push_back(Use);
+    }
+  }
+}
+
+void ThreadLocalLiveness::step(const Instruction &I, Values &Live) const {
+  Live.erase(&I);
+  if (isa<PHINode>(I))
+    return; // a phi uses its operands at the end of the predecessors
+  for (const Value *Operand : I.operands())
+    if (auto *D = dyn_cast<Instruction>(Operand))
+      if (Derived.contains(D))
+        Live.insert(D);
+}
+
+void ThreadLocalLiveness::findLive(const Function &F) {
+  SmallVector<const BasicBlock *, 32> Blocks;
+  for (const BasicBlock &BB : F)
+    Blocks.push_back(&BB);
+  for (bool Changed = true; Changed;) {
+    Changed = false;
+    for (const BasicBlock *BB : reverse(Blocks)) {
+      Values Out;
+      for (const BasicBlock *Next : successors(BB)) {
+        Values Live = LiveOut[Next];
+        for (const Instruction &I : reverse(*Next))
+          step(I, Live);
+        Out.insert(Live.begin(), Live.end());
+        for (const PHINode &Phi : Next->phis())
+          if (auto *D = dyn_cast<Instruction>(Phi.getIncomingValueForBlock(BB)))
+            if (Derived.contains(D))
+              Out.insert(D);
+      }
+      if (Out.size() != LiveOut[BB].size()) {
+        LiveOut[BB] = std::move(Out);
+        Changed = true;
+      }
+    }
+  }
+}
+
+ThreadLocalLiveness::ThreadLocalLiveness(const Function &F) {
+  findDerived(F);
+  if (any())
+    findLive(F);
+}
+
+ThreadLocalLiveness::Values ThreadLocalLiveness::liveAfter(const Instruction &I) const {
+  Values Live = LiveOut.lookup(I.getParent());
+  for (const Instruction &Later : reverse(*I.getParent())) {
+    if (&Later == &I)
+      break;
+    step(Later, Live);
+  }
+  return Live;
+}
+
+bool ThreadLocalLiveness::liveBefore(const Instruction &I) const {
+  if (!any())
+    return false;
+  Values Live = liveAfter(I);
+  step(I, Live);
+  return !Live.empty();
+}
+
+bool ThreadLocalLiveness::heldDuring(const CallBase &Call) const {
+  if (!any())
+    return false;
+  Values Live = liveAfter(Call);
+  Live.erase(&Call);
+  step(Call, Live);
+  return !Live.empty();
+}
+
+static void changeDepth(IRBuilder<> &B, GlobalVariable &Block, Value *By) {
+  Value *Depth = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), B.CreateThreadLocalAddress(&Block),
+                                              DepthOffset);
+  // Volatile: a critical section's edges stay where they are.
+  Value *Old = B.CreateAlignedLoad(B.getInt32Ty(), Depth, Align(4), /*isVolatile=*/true);
+  B.CreateAlignedStore(B.CreateAdd(Old, By), Depth, Align(4), /*isVolatile=*/true);
+}
+
+static void changeDepthBefore(Instruction *Where, GlobalVariable &Block, int By,
+                              const DebugLoc &Location) {
+  IRBuilder<> B(Where);
+  B.SetCurrentDebugLocation(Location);
+  changeDepth(B, Block, B.getInt32(By));
+}
+
+static void lowerOnUnwind(InvokeInst &Invoke, GlobalVariable &Block) {
+  BasicBlock *Pad = Invoke.getUnwindDest();
+  if (!Pad->getSinglePredecessor()) {
+    SmallVector<BasicBlock *, 2> Parts;
+    SplitLandingPadPredecessors(Pad, {Invoke.getParent()}, ".curtail", ".rest", Parts);
+    Pad = Invoke.getUnwindDest();
+  }
+  changeDepthBefore(&*Pad->getFirstInsertionPt(), Block, -1, Invoke.getDebugLoc());
+}
+
+void bracketCall(CallBase &Call, GlobalVariable &Block) {
+  changeDepthBefore(&Call, Block, 1, Call.getDebugLoc());
+  auto *Invoke = dyn_cast<InvokeInst>(&Call);
+  if (!Invoke) {
+    // An exception that leaves the function here leaves the depth raised: no yields, until the
+    // runtime resets it when the request ends.
+    changeDepthBefore(Call.getNextNode(), Block, -1, Call.getDebugLoc());
+    if (auto *Plain = dyn_cast<CallInst>(&Call); Plain && Plain->isTailCall())
+      Plain->setTailCallKind(CallInst::TCK_NoTail);
+    return;
+  }
+  BasicBlock *Normal = Invoke->getNormalDest();
+  if (!Normal->getSinglePredecessor())
+    Normal = SplitEdge(Invoke->getParent(), Normal);
+  changeDepthBefore(&*Normal->getFirstInsertionPt(), Block, -1, Call.getDebugLoc());
+  lowerOnUnwind(*Invoke, Block);
+}
+
+bool bracketGuards(Function &F, GlobalVariable &Block) {
+  SmallVector<CallBase *, 4> Acquired, Released;
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+    if (!Callee || isa<InvokeInst>(Call))
+      continue;
+    if (Callee->getName() == "__cxa_guard_acquire")
+      Acquired.push_back(Call);
+    else if (Callee->getName() == "__cxa_guard_release" || Callee->getName() == "__cxa_guard_abort")
+      Released.push_back(Call);
+  }
+  for (CallBase *Call : Acquired) {
+    IRBuilder<> B(Call->getNextNode());
+    B.SetCurrentDebugLocation(Call->getDebugLoc());
+    Value *Won = B.CreateICmpNE(Call, ConstantInt::get(Call->getType(), 0));
+    changeDepth(B, Block, B.CreateZExt(Won, B.getInt32Ty()));
+  }
+  for (CallBase *Call : Released)
+    changeDepthBefore(Call->getNextNode(), Block, -1, Call->getDebugLoc());
+  return !Acquired.empty() || !Released.empty();
+}
+
+} // namespace curtail

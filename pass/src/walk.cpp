@@ -1,0 +1,194 @@
+// The second half of Placer: the walk along all paths, in reverse post-order, which places what the
+// bound demands and works out what each safepoint charges.
+#include "cost.h"
+#include "place.h"
+#include "tls.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+void Placer::walk() {
+  Out.clear();
+  P.Points.clear();
+  Result = Summary();
+  Result.Through = false;
+  ReturnFrequency = ReturnMean = 0;
+  for (BasicBlock *BB : Order)
+    walkBlock(*BB, stateAt(*BB));
+  if (ReturnFrequency > 0)
+    Result.Uncharged = ReturnMean / ReturnFrequency;
+}
+
+// Predecessors that were walked: their longest distance, and their mean weighted by how often each
+// edge is taken. A loop's back edge comes from a safepoint, so it brings nothing but its weight.
+Placer::State Placer::stateAt(BasicBlock &BB) const {
+  State S;
+  if (&BB == &F.getEntryBlock()) {
+    S.Reached = true;
+    // The part of the convention that lies in the callers.
+    S.Longest = Visible ? Bound - Quarter : Bound / 2;
+    if (!Placing)
+      S.Longest = 0;
+    return S;
+  }
+  double Weights = 0, Sum = 0;
+  S.SinceEntry = false;
+  Loop *L = A.LI.getLoopFor(&BB);
+  bool FreeHeader = L && L->getHeader() == &BB && Free.count(L);
+  for (BasicBlock *Before : predecessors(&BB)) {
+    bool Back = Index.lookup(Before) >= Index.lookup(&BB);
+    if (!Index.count(Before) || (Back && FreeHeader))
+      continue;
+    double Weight = double(A.BFI.getBlockFreq(Before).getFrequency()) *
+                    A.BPI.getEdgeProbability(Before, &BB).getNumerator();
+    Weight = std::max(Weight, 1.0);
+    Weights += Weight;
+    if (Back)
+      continue;
+    const State From = Out.lookup(Before);
+    if (!From.Reached)
+      continue;
+    S.Reached = true;
+    S.Longest = std::max(S.Longest, From.Longest);
+    S.Real = std::max(S.Real, From.Real);
+    if (From.SinceEntry) {
+      S.SinceEntry = true;
+      S.FromEntry = std::max(S.FromEntry, From.FromEntry);
+    }
+    Sum += Weight * From.Mean;
+  }
+  S.Mean = Weights > 0 ? Sum / Weights : 0;
+  if (FreeHeader) {
+    const FreeLoop &Short = Free.find(L)->second;
+    unsigned Rest = (Short.Trips - 1) * Short.Iteration;
+    S.Longest += Rest;
+    S.Real += Rest;
+    S.FromEntry += Rest;
+    S.Mean += Short.Exact ? Rest : Rest / 2;
+  }
+  return S;
+}
+
+void Placer::place(Instruction *Before, State &S) {
+  P.Longest = std::max(P.Longest, S.Real);
+  if (S.SinceEntry)
+    Result.ToFirst = std::max(Result.ToFirst, S.FromEntry);
+  P.Points.push_back({Before, S.Mean, nestOf(Before->getParent())});
+  bool Reached = S.Reached;
+  S = State();
+  S.Reached = Reached;
+  S.SinceEntry = false;
+}
+
+bool Placer::tryPlace(Instruction *Before, State &S) {
+  Loop *L = A.LI.getLoopFor(Before->getParent());
+  for (; L; L = L->getParentLoop())
+    if (Free.count(L))
+      return false;
+  if (!mayPlaceIn(*Before->getParent()) || !legal(*Before))
+    return false;
+  place(Before, S);
+  return true;
+}
+
+void Placer::passCall(const CallBase &Call, State &S) {
+  Effect E = effectOf(Call);
+  S.Mean += E.Charge;
+  if (E.MayYield) {
+    Result.MayYield = true;
+    if (S.SinceEntry)
+      Result.ToFirst = std::max(Result.ToFirst, S.FromEntry + E.ToFirst);
+  }
+  P.Longest = std::max(P.Longest, S.Real + E.ToFirst);
+  unsigned After = E.MayYield ? E.FromLast : 0;
+  S.Longest = std::max(E.Through ? S.Longest + E.ThroughMax : 0, After);
+  S.Real = std::max(E.Through ? S.Real + E.ThroughMax : 0, After);
+  if (E.Through)
+    S.FromEntry += E.ThroughMax;
+  else
+    S.SinceEntry = false;
+}
+
+void Placer::passReturn(Instruction &Return, State &S) {
+  double Frequency = std::max(double(A.BFI.getBlockFreq(Return.getParent()).getFrequency()), 1.0);
+  ReturnFrequency += Frequency;
+  ReturnMean += Frequency * S.Mean;
+  P.Longest = std::max(P.Longest, S.Real);
+  if (S.SinceEntry) {
+    Result.Through = true;
+    Result.ThroughMax = std::max(Result.ThroughMax, S.FromEntry);
+    Result.ToFirst = std::max(Result.ToFirst, S.FromEntry);
+  }
+  Result.FromLast = std::max(Result.FromLast, S.Real);
+}
+
+// A short loop counts whole: what does not fit before the bound goes before the loop.
+void Placer::beforeFreeLoops(BasicBlock &BB, State &S) {
+  for (BasicBlock *Next : successors(&BB)) {
+    Loop *L = A.LI.getLoopFor(Next);
+    if (!L || L->getHeader() != Next || L->contains(&BB) || !Free.count(L))
+      continue;
+    const FreeLoop &Short = Free.find(L)->second;
+    if (S.Longest + Short.Trips * Short.Iteration > Bound && tryPlace(endOf(BB), S))
+      return;
+  }
+}
+
+void Placer::walkBlock(BasicBlock &BB, State S) {
+  if (!S.Reached)
+    return;
+  // A returning path must leave the caller its part: the last place for a safepoint is here.
+  Instruction *Last = isa<ReturnInst>(BB.getTerminator()) ? endOf(BB) : nullptr;
+  bool Recent = false; // nothing since the last safepoint
+  for (Instruction &I : make_early_inc_range(BB)) {
+    if (Placing && Forced.contains(&I) && !Recent) {
+      place(&I, S);
+      Recent = true;
+    }
+    unsigned Cost = isRealCall(I) ? 0 : costOf(I, A.TLI);
+    unsigned Need = S.Longest + Cost;
+    if (isRealCall(I))
+      Need = S.Longest + effectOf(cast<CallBase>(I)).ToFirst;
+    if (&I == Last && Visible && Placing && S.Real > Quarter)
+      Need = Bound + 1;
+    if (Need > Bound && !Recent && tryPlace(&I, S))
+      Recent = true;
+    if (Cost == 0 && !isRealCall(I) && !isa<ReturnInst>(I))
+      continue;
+    Recent = false;
+    if (isRealCall(I)) {
+      passCall(cast<CallBase>(I), S);
+    } else if (isa<ReturnInst>(I)) {
+      passReturn(I, S);
+    } else {
+      S.Longest += Cost;
+      S.Real += Cost;
+      S.Mean += Cost;
+      S.FromEntry += Cost;
+    }
+  }
+  if (BB.getTerminator()->getNumSuccessors() != 0)
+    beforeFreeLoops(BB, S);
+  Out[&BB] = S;
+}
+
+// Work between the last safepoint and the return belongs to somebody: to a safepoint that runs once
+// in every activation if there is one, else to the callers that see this function.
+void Placer::chargeRemainder() {
+  for (Point &Safepoint : P.Points) {
+    BasicBlock *BB = Safepoint.Before->getParent();
+    bool Always = !A.LI.getLoopFor(BB) && all_of(Order, [&](BasicBlock *Exit) {
+      return !isa<ReturnInst>(Exit->getTerminator()) || A.DT.dominates(BB, Exit);
+    });
+    if (!Always)
+      continue;
+    Safepoint.Mean += Result.Uncharged;
+    Result.Uncharged = 0;
+    return;
+  }
+}
+
+} // namespace curtail
