@@ -32,7 +32,7 @@ pub struct Options {
     pub loads: Vec<f64>,
     /// Length of a run.
     pub seconds: f64,
-    /// Runs of everybody at every load.
+    /// How often everybody has a turn.
     pub rounds: usize,
 }
 
@@ -45,8 +45,8 @@ impl Options {
             go: None,
             curtail: None,
             loads: size.pick(vec![0.3], vec![0.3, 0.5, 0.7]),
-            seconds: size.pick(0.05, 3.0),
-            rounds: size.pick(1, 3),
+            seconds: size.pick(0.05, 2.0),
+            rounds: size.pick(1, 5),
         }
     }
 
@@ -76,7 +76,6 @@ pub fn run(options: &Options) -> Report {
 
 fn throughput(options: &Options, report: &mut Report) {
     let count = options.size.pick(2_000, 2_000_000);
-    let rounds = options.size.pick(1, 7);
     let peers = options.peers();
     let mut values: Vec<(String, Vec<f64>)> = Vec::new();
     let mut push = |name: &str, value: f64| match values.iter_mut().find(|(known, _)| known == name)
@@ -84,7 +83,7 @@ fn throughput(options: &Options, report: &mut Report) {
         Some((_, rounds)) => rounds.push(value),
         None => values.push((name.to_owned(), vec![value])),
     };
-    for _ in 0..rounds {
+    for _ in 0..options.rounds {
         if let Some(program) = &options.curtail {
             match most(program, options) {
                 Ok(rate) => push("curtail", rate),

@@ -129,3 +129,19 @@ fn a_program_that_is_no_peer_is_an_error() {
         assert!(error.contains("Go program said ``") || error.contains("cannot run"), "{error}");
     }
 }
+
+#[test]
+fn the_command_writes_json_and_refuses_what_it_does_not_know() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = || Command::new(env!("CARGO_BIN_EXE_curtail-bench"));
+    let out = command().args(["ring", "--smoke", "--out"]).arg(dir.path()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = std::fs::read_to_string(dir.path().join("ring.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&text).unwrap().benchmark, "ring");
+
+    for args in [&["rung"] as &[&str], &["--rounds", "0"], &["--loads", "0.3,x"], &["--go"]] {
+        let out = command().args(args).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains("usage:"), "{args:?}");
+    }
+}
