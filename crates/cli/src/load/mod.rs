@@ -185,8 +185,8 @@ impl Load {
             "sent {} of {} in time (late: p50 {}, p99 {}), {} overloaded, {} unanswered, {} failed",
             tally.sent_in_time,
             tally.offered,
-            format_duration(tally.lateness_ns.value_at_percentile(50.0)),
-            format_duration(lateness),
+            curtail_report::duration(tally.lateness_ns.value_at_percentile(50.0) as f64),
+            curtail_report::duration(lateness as f64),
             tally.overloaded.iter().sum::<u64>(),
             lost,
             tally.failed,
@@ -202,7 +202,7 @@ impl Load {
             run.invalidate(&format!(
                 "the client was late: one request in a hundred was sent {} or more after its time \
                  (allowed: {})",
-                format_duration(lateness),
+                curtail_report::duration(lateness as f64),
                 format_duration(self.max_lateness)
             ));
         }

@@ -1,0 +1,319 @@
+//! The command as a user meets it: exit codes, one-line errors, JSON, a server and its client.
+//!
+//! Runs are short and nothing is asserted about speed: the machine may be busy.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+fn curtail() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_curtail"))
+}
+
+fn run(line: &str) -> Output {
+    curtail().args(line.split_whitespace()).stdin(Stdio::null()).output().expect("it starts")
+}
+
+/// Standard output as JSON, after success.
+fn json(arguments: &[&str]) -> Value {
+    let output = curtail().args(arguments).args(["--json", "-"]).output().expect("it starts");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+#[test]
+fn bad_usage_is_one_line_and_two() {
+    for (line, says) in [
+        ("", "--help"),
+        ("frobnicate", "'frobnicate'"),
+        ("bench --nonsense", "'--nonsense'"),
+        ("bench --load 70", "`70`"),
+        ("bench --load 0.1..0.9", "no step"),
+        ("bench --load 0.5 --rate 5k", "--rate"),
+        ("bench --rate 5x", "`5x`"),
+        ("bench --duration 5", "`5`"),
+        ("bench --duration 1s --warmup 2s", "--warmup"),
+        ("bench --workload tpch", "`tpch`"),
+        ("bench --classes short:1us", "`short:1us`"),
+        ("bench --policy tqq", "tqq"),
+        ("bench --policy fcfs --ties msq", "fcfs"),
+        ("bench --preempt signal", "signal"),
+        ("bench --quantum 0", "quantum"),
+        ("bench --arrivals sometimes", "`sometimes`"),
+        ("bench --find-max", "--slo"),
+        ("bench --workers 0", "0"),
+        ("bench --classes a:0:1 --load 0.5", "--rate"),
+        ("serve --app spin", "--listen"),
+        ("serve --app spin --listen http://127.0.0.1:1", "http://127.0.0.1:1"),
+        ("serve --app spin --listen udp://127.0.0.1:0 --policy fcfs,tq", "one policy"),
+        ("load", "URL"),
+        ("load ftp://127.0.0.1:1", "`ftp://127.0.0.1:1`"),
+        ("load udp://127.0.0.1:9 --load 0.5", "--workers"),
+        ("load udp://127.0.0.1:9 --rate 1k --app kv", "`short`"),
+        ("load udp://127.0.0.1:9 --rate 1k --service short:1us", "`long`"),
+        ("report", "FILE"),
+    ] {
+        let output = run(line);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
+        assert!(stderr.starts_with("curtail: ") && stderr.contains(says), "{line}: {stderr}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn an_objective_of_no_class_is_bad_usage() {
+    let arguments = ["bench", "--slo", "medium: p99 slowdown 5"];
+    let output = curtail().args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`medium`"));
+}
+
+#[test]
+fn failure_is_one_line_and_one() {
+    for (line, says) in [
+        ("report /nonexistent/results.json", "/nonexistent/results.json"),
+        ("load udp://127.0.0.1:9 --rate 1k --wait 1ms", "udp://127.0.0.1:9"),
+        ("load tcp://127.0.0.1:9 --rate 1k --wait 1ms", "tcp://127.0.0.1:9"),
+        ("policies --json /nonexistent/policies.json", "/nonexistent/policies.json"),
+        ("serve --app spin --listen udp://192.0.2.1:4000", "192.0.2.1:4000"),
+    ] {
+        let output = run(line);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
+        assert!(stderr.starts_with("curtail: ") && stderr.contains(says), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn help_and_version_succeed() {
+    for line in ["--help", "--version", "bench --help", "serve --help", "load --help"] {
+        let output = run(line);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{line}");
+        assert!(output.stderr.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn listings_are_tables_and_json() {
+    let names = |value: &Value| -> Vec<String> {
+        let items = value.as_array().unwrap().iter();
+        items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let policies = names(&json(&["policies"]));
+    for name in ["fcfs", "dfcfs", "ps", "jbsq", "shinjuku", "concord", "tq"] {
+        assert!(policies.iter().any(|other| other == name), "{name} in {policies:?}");
+    }
+    let workloads = json(&["workloads"]);
+    let expect = "extreme-bimodal high-bimodal tpcc exp1 exp10 fixed1 bimodal-90-10 rocksdb-50 \
+                  rocksdb-0.5 zippydb usr";
+    assert_eq!(names(&workloads).join(" "), expect);
+    let share = workloads[0]["classes"][1]["share"].as_f64().unwrap();
+    assert!((share - 0.005).abs() < 1e-12);
+    let findings = json(&["doctor", "--quick"]);
+    for what in ["cores", "tsc", "safepoints", "io_uring", "capabilities"] {
+        let has = findings.as_array().unwrap().iter().any(|finding| finding["what"] == what);
+        assert!(has, "{what} in {findings}");
+    }
+    let table = String::from_utf8(run("workloads").stdout).unwrap();
+    assert!(table.lines().any(|line| line.starts_with("tpcc ") && line.contains("Table 4")));
+}
+
+/// What every result says of itself, whatever the machine was doing.
+fn check(run: &Value, verb: &str) {
+    assert_eq!((&run["schema"], &run["verb"]), (&Value::from(1), &Value::from(verb)), "{run}");
+    let count = |name: &str| run[name].as_u64().unwrap_or_else(|| panic!("{name} in {run}"));
+    assert_eq!(count("offered"), count("completed") + count("dropped"), "{run}");
+    assert_eq!(run["valid"].as_bool().unwrap(), run["invalid_reason"].is_null(), "{run}");
+    let classes = run["classes"].as_array().unwrap();
+    let by_class: u64 = classes.iter().map(|class| class["count"].as_u64().unwrap()).sum();
+    assert_eq!(by_class, count("completed"), "{run}");
+}
+
+#[test]
+fn bench_gives_one_object() {
+    let classes = "short:2us:90,long:20us:10";
+    let arguments =
+        ["bench", "--classes", classes, "--rate", "2k", "--duration", "300ms", "--policy", "fcfs"];
+    let run = json(&arguments);
+    check(&run, "bench");
+    assert_eq!((&run["policy"], &run["workload"]), (&"fcfs".into(), &classes.into()));
+    assert_eq!(run["offered_rps"], 2_000.0);
+    // Poisson arrivals over 270 ms at a fixed seed: 540 in the mean.
+    let offered = run["offered"].as_u64().unwrap();
+    assert!((400..700).contains(&offered), "{offered}");
+    if run["completed"].as_u64().unwrap() > 0 {
+        assert!(run["sojourn_ns"]["p50"].as_u64().unwrap() >= 2_000, "{run}");
+        assert!(run["slowdown"]["p50"].as_f64().unwrap() >= 0.9, "{run}");
+        let share = run["noise"]["disturbed_share"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&share));
+    }
+}
+
+#[test]
+fn the_same_seed_offers_the_same() {
+    let offered = |seed: &str| {
+        let arguments = [
+            "bench",
+            "--workload",
+            "fixed1",
+            "--rate",
+            "5k",
+            "--duration",
+            "100ms",
+            "--seed",
+            seed,
+        ];
+        json(&arguments)["offered"].as_u64().unwrap()
+    };
+    assert_eq!(offered("7"), offered("7"));
+}
+
+#[test]
+fn a_sweep_is_an_array_and_makes_a_report() {
+    let arguments = [
+        "bench",
+        "--workload",
+        "exp10",
+        "--load",
+        "0.05..0.1/0.05",
+        "--policy",
+        "fcfs,tq",
+        "--quantum",
+        "2us,5us",
+        "--duration",
+        "50ms",
+        "--slo",
+        "p99 slowdown 1000",
+    ];
+    let runs = json(&arguments);
+    // c-FCFS has no use for quanta, tq runs with both; each at two loads.
+    assert_eq!(runs.as_array().unwrap().len(), 6, "{runs}");
+    for run in runs.as_array().unwrap() {
+        check(run, "bench");
+    }
+    let mut report = curtail()
+        .args(["report", "-", "--markdown"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    report.stdin.take().unwrap().write_all(runs.to_string().as_bytes()).unwrap();
+    let output = report.wait_with_output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && table.contains("| tq"), "{table}");
+}
+
+#[test]
+fn find_max_searches() {
+    let output = curtail()
+        .args(["bench", "--find-max", "--slo", "mean sojourn 1000s", "--workload", "exp10"])
+        .args(["--duration", "20ms", "--json", "-"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let runs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!runs.as_array().unwrap().is_empty());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("mean sojourn 1000s"), "{said}");
+}
+
+/// A running server; killed if a test forgets it.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    /// Starts one and waits until it listens.
+    fn start(listen: &str) -> Self {
+        let mut child = curtail()
+            .args(["serve", "--app", "spin", "--listen", listen, "--classes", "a:5us:9,b:50us:1"])
+            .args(["--json", "-"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (send, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Read to the end, so that the server never waits for its reader.
+            stderr.lines().map_while(Result::ok).for_each(|line| drop(send.send(line)));
+        });
+        let mut server = Self { child, url: String::new() };
+        let line = lines.recv_timeout(Duration::from_secs(60)).expect("it says that it listens");
+        let (_, rest) = line.split_once("listening on ").unwrap_or_else(|| panic!("{line}"));
+        server.url = rest.split_whitespace().next().unwrap().to_owned();
+        server
+    }
+
+    /// Ends it by a signal and gives what it wrote.
+    fn stop(mut self, signal: rustix::process::Signal) -> Value {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut self.child.stdout.take().unwrap(), &mut text).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn drive(scheme: &str, signal: rustix::process::Signal) {
+    let server = Server::start(&format!("{scheme}://127.0.0.1:0"));
+    assert!(server.url.starts_with(scheme) && !server.url.ends_with(":0"), "{}", server.url);
+    let run = json(&[
+        "load",
+        &server.url,
+        "--classes",
+        "a:5us:9,b:50us:1",
+        "--rate",
+        "500",
+        "--duration",
+        "500ms",
+        "--connections",
+        "2",
+        "--timeout",
+        "20s",
+    ]);
+    check(&run, "load");
+    // The loopback loses nothing at this rate, and 20 s are enough for any machine.
+    assert_eq!(run["dropped"], 0, "{run}");
+    assert!(run["completed"].as_u64().unwrap() > 100, "{run}");
+    assert!(run["sojourn_ns"]["p50"].as_u64().unwrap() >= 5_000, "{run}");
+    assert!(run["undisturbed"]["sojourn_ns"].as_object().unwrap().is_empty(), "{run}");
+    let summary = server.stop(signal);
+    check(&summary, "serve");
+    // The client's warm-up and greetings are in the server's count.
+    assert!(summary["completed"].as_u64() > run["completed"].as_u64(), "{summary}");
+}
+
+#[test]
+fn a_server_and_its_client_over_udp() {
+    drive("udp", rustix::process::Signal::INT);
+}
+
+#[test]
+fn a_server_and_its_client_over_tcp() {
+    drive("tcp", rustix::process::Signal::TERM);
+}
+
+#[test]
+fn a_server_without_requests_ends_too() {
+    let server = Server::start("udp://127.0.0.1:0,tcp://127.0.0.1:0");
+    assert_eq!(server.url.split(',').count(), 2, "{}", server.url);
+    let summary = server.stop(rustix::process::Signal::TERM);
+    assert_eq!((&summary["completed"], &summary["verb"]), (&0.into(), &"serve".into()));
+}
