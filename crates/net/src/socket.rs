@@ -5,7 +5,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// A bound, non-blocking, close-on-exec socket and the address it has got.
 ///
@@ -66,4 +66,26 @@ pub(crate) fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) {
         // The kernel clamps to net.core.rmem_max by itself; what came of it is in the counters.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, bytes);
     }
+}
+
+/// Datagrams that the kernel dropped because this socket's receive buffer was full.
+pub(crate) fn kernel_drops(socket: impl AsFd) -> u64 {
+    // `SK_MEMINFO_VARS` and `SK_MEMINFO_DROPS` of the kernel's `sock_diag.h`.
+    const VALUES: usize = 9;
+    const DROPS: usize = 8;
+    let mut values = [0_u32; VALUES];
+    let mut bytes = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `values`, which has as many, and the new
+    // length to `bytes`. Any bytes make valid integers.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &mut bytes,
+        )
+    };
+    // An older kernel gives fewer values, or none: then it stays 0.
+    if answer == 0 { values[DROPS].into() } else { 0 }
 }

@@ -174,6 +174,7 @@ impl Transport for Udp {
         vec![
             ("udp_responses_dropped", self.shared.dropped()),
             ("udp_receive_errors", self.receive_errors),
+            ("udp_kernel_dropped", self.shared.sockets.iter().map(socket::kernel_drops).sum()),
             ("udp_receive_buffer_bytes", self.receive_buffer),
         ]
     }

@@ -2,50 +2,14 @@
 
 mod common;
 
+use common::tcp::{assert_closed, client, frame, receive, reset, server};
 use common::{
-    Collect, Echo, LONG, completion, counter, loopback, loopbacks, poll_counter, poll_requests,
-    poll_until,
+    Collect, completion, counter, loopback, loopbacks, poll_counter, poll_requests, poll_until,
 };
-use curtail_net::{OpenError, Peer, Reply, Status, Tcp, TcpConfig, Transport};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use curtail_net::{OpenError, Peer, Status, Tcp, TcpConfig, Transport};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::time::Duration;
-
-fn server(config: &TcpConfig) -> (Tcp, SocketAddr, Arc<dyn Reply>) {
-    let tcp = Tcp::bind(&[loopback()], config).unwrap();
-    let address = tcp.local_addrs()[0];
-    let reply = tcp.reply();
-    (tcp, address, reply)
-}
-
-fn client(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    stream.set_write_timeout(Some(LONG)).unwrap();
-    stream
-}
-
-fn frame(payload: &[u8]) -> Vec<u8> {
-    [&(payload.len() as u32).to_le_bytes()[..], payload].concat()
-}
-
-fn receive(stream: &mut TcpStream) -> Vec<u8> {
-    let mut header = [0; 4];
-    stream.read_exact(&mut header).unwrap();
-    let mut payload = vec![0; u32::from_le_bytes(header) as usize];
-    stream.read_exact(&mut payload).unwrap();
-    payload
-}
-
-/// The peer has closed: an end or a reset, and no more bytes.
-fn assert_closed(stream: &mut TcpStream) {
-    match stream.read(&mut [0; 16]) {
-        Ok(count) => assert_eq!(count, 0),
-        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
-    }
-}
 
 /// No connection is left that has anything to say: closing is at once complete.
 fn assert_no_connections(mut tcp: Tcp) {
@@ -72,39 +36,6 @@ fn requests_come_and_answers_go_on_every_address() {
         assert_eq!(receive(&mut client), vec![9; 100_000]);
     }
     assert_eq!(reply.dropped(), 0);
-}
-
-#[test]
-fn many_clients_with_many_requests_under_way() {
-    let (tcp, address, _) = server(&TcpConfig::default());
-    let echo = Echo::start(Box::new(tcp));
-    let clients: Vec<_> = (0..16_u8)
-        .map(|id| {
-            std::thread::spawn(move || {
-                let mut stream = client(address);
-                let questions: Vec<_> =
-                    (0..200).map(|round| vec![id; 1 + round * 7 % 300]).collect();
-                for window in questions.chunks(20) {
-                    let bytes: Vec<u8> =
-                        window.iter().flat_map(|question| frame(question)).collect();
-                    // In pieces that no frame boundary cares about.
-                    for piece in bytes.chunks(111) {
-                        stream.write_all(piece).unwrap();
-                    }
-                    for question in window {
-                        assert_eq!(receive(&mut stream), *question);
-                    }
-                }
-            })
-        })
-        .collect();
-    for client in clients {
-        client.join().unwrap();
-    }
-    let (transport, malformed) = echo.stop();
-    assert_eq!(malformed, 0);
-    assert_eq!(counter(&*transport, "tcp_accepted"), 16);
-    assert_eq!(counter(&*transport, "tcp_responses_dropped"), 0);
 }
 
 #[test]
@@ -280,12 +211,6 @@ fn an_answer_never_reaches_the_next_owner_of_a_slot() {
     tcp.completed(&completion(new));
 }
 
-/// Closes with a reset.
-fn reset(stream: TcpStream) {
-    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
-    drop(stream);
-}
-
 #[test]
 fn a_reset_ends_everything_at_once() {
     let (mut tcp, address, reply) = server(&TcpConfig::default());
@@ -343,50 +268,4 @@ fn a_taken_address_is_an_error_of_its_own() {
     let config = TcpConfig { connections: 0, ..TcpConfig::default() };
     let error = Tcp::bind(&[loopback()], &config).err().unwrap();
     assert!(matches!(error, OpenError::Range { .. }), "{error}");
-}
-
-#[test]
-fn workers_answer_one_connection_from_many_threads() {
-    let (mut tcp, address, reply) = server(&TcpConfig::default());
-    let mut client = client(address);
-    client.write_all(&frame(b"go")).unwrap();
-    let mut into = Collect::up_to(1);
-    poll_requests(&mut tcp, &mut into, 1);
-    let from = into.requests[0].1;
-    let workers: Vec<_> = (0..4_u8)
-        .map(|id| {
-            let reply = reply.clone();
-            std::thread::spawn(move || {
-                for round in 0..500_usize {
-                    reply.reply(from, &vec![id; round]);
-                }
-            })
-        })
-        .collect();
-    let reader = std::thread::spawn(move || {
-        // Of each worker, in order and whole.
-        let mut next = [0_usize; 4];
-        let mut empty = 0;
-        for _ in 0..2_000 {
-            let payload = receive(&mut client);
-            let Some(&id) = payload.first() else {
-                empty += 1;
-                continue;
-            };
-            let expected = &mut next[usize::from(id)];
-            *expected += 1;
-            assert_eq!(payload, vec![id; *expected]);
-        }
-        assert_eq!((next, empty), ([499; 4], 4));
-        client
-    });
-    for worker in workers {
-        worker.join().unwrap();
-    }
-    tcp.completed(&completion(from));
-    // What did not fit into the kernel is flushed by the dispatcher.
-    tcp.close();
-    poll_until(&mut tcp, &mut into, |_, _, status| status == Status::Closed);
-    assert_closed(&mut reader.join().unwrap());
-    assert_eq!(reply.dropped(), 0);
 }

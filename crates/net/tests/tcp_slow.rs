@@ -2,24 +2,15 @@
 
 mod common;
 
-use common::{
-    Collect, LONG, completion, counter, loopback, poll_counter, poll_requests, poll_until,
-};
-use curtail_net::{Peer, Reply, Status, Tcp, TcpConfig, Transport};
+use common::tcp::server;
+use common::{Collect, LONG, completion, counter, poll_counter, poll_requests, poll_until};
+use curtail_net::{Peer, Status, Tcp, TcpConfig, Transport};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// More than the kernel takes for a peer that does not read, on any default configuration.
 const MANY: usize = 100_000;
-
-fn server(config: &TcpConfig) -> (Tcp, SocketAddr, Arc<dyn Reply>) {
-    let tcp = Tcp::bind(&[loopback()], config).unwrap();
-    let address = tcp.local_addrs()[0];
-    let reply = tcp.reply();
-    (tcp, address, reply)
-}
 
 /// A client that has sent one request, and that request's peer.
 fn connect(tcp: &mut Tcp, server: SocketAddr) -> (TcpStream, Peer) {

@@ -103,6 +103,20 @@ fn what_there_is_no_room_for_waits_in_the_kernel() {
 }
 
 #[test]
+fn what_the_kernel_has_no_room_for_is_counted() {
+    let (mut udp, address) = server(&UdpConfig { receive_buffer: 1, ..UdpConfig::default() });
+    let client = client(address);
+    for number in 0..200_u8 {
+        client.send(&[number; 1_000]).unwrap();
+    }
+    let dropped = counter(&udp, "udp_kernel_dropped");
+    assert!(dropped > 0 && dropped < 200, "{dropped}");
+    let mut into = Collect::up_to(200);
+    poll_requests(&mut udp, &mut into, 200 - dropped as usize);
+    assert_eq!(into.requests.len() as u64 + dropped, 200);
+}
+
+#[test]
 fn an_answer_to_nobody_stops_nothing() {
     let (mut udp, address) = server(&UdpConfig::default());
     let reply = udp.reply();

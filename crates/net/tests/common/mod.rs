@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(unreachable_pub, reason = "a module of test binaries")]
 
+pub mod tcp;
+
 use curtail_net::{Completion, Intake, Outcome, Peer, Status, Transport, Waiter};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
