@@ -149,9 +149,11 @@ fn alone_batched<R: Ring>(count: u64) -> f64 {
 /// From one core to another: nanoseconds an element.
 fn across<R: Ring>(count: u64, batched: bool, cores: Option<Cores>) -> f64 {
     let (mut producer, mut consumer) = R::channel(CAPACITY);
-    let ready = Barrier::new(2);
+    let ready = &Barrier::new(2);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        // Moved: an end holds its own index, and two ends side by side on one stack would share
+        // a cache line.
+        scope.spawn(move || {
             let _pin = Pinned::to(cores.map(|c| c.there));
             ready.wait();
             let (mut next, mut patience) = (0, Patience(0));
@@ -210,9 +212,9 @@ fn drain_batched<R: Ring>(consumer: &mut R::Consumer, count: u64) -> u64 {
 fn round_trip<R: Ring>(count: u64, cores: Option<Cores>) -> f64 {
     let (mut there, mut their_inbox) = R::channel(8);
     let (mut back, mut our_inbox) = R::channel(8);
-    let ready = Barrier::new(2);
+    let ready = &Barrier::new(2);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        scope.spawn(move || {
             let _pin = Pinned::to(cores.map(|c| c.there));
             ready.wait();
             for _ in 0..count {
