@@ -57,8 +57,9 @@ pub(crate) enum Slowdowns {
 
 fn class(name: &str, record: &ClassRecord, dropped: Option<u64>, known: Slowdowns) -> Class {
     let slowdown = match known {
-        Slowdowns::Known => slowdown(&record.slowdown),
-        Slowdowns::Unknown => None,
+        // Nothing can be said to slow down requests that ask for no service.
+        Slowdowns::Known if record.service_sum_ns > 0 => slowdown(&record.slowdown),
+        _ => None,
     };
     Class {
         name: name.to_owned(),
