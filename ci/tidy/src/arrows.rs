@@ -1,0 +1,204 @@
+//! Who may depend on whom.
+
+use serde_json::Value;
+use std::path::Path;
+
+/// Crates by directory, and the crates of ours that each may depend on.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("crates/policy", &[]),
+    ("crates/workload", &[]),
+    ("crates/ring", &[]),
+    ("crates/fiber", &[]),
+    ("crates/report", &[]),
+    ("crates/driver", &[]),
+    ("ci/tidy", &[]),
+    ("crates/sim", &["crates/policy", "crates/workload"]),
+    ("crates/shm", &["crates/ring"]),
+    ("crates/net", &["crates/ring"]),
+    (
+        "crates/curtail",
+        &["crates/policy", "crates/ring", "crates/fiber", "crates/shm", "crates/net"],
+    ),
+    ("crates/allocd", &["crates/policy", "crates/shm"]),
+];
+
+/// What tests may use beyond that: the instruments, and the policies.
+const FOR_TESTS: &[&str] = &["crates/policy", "crates/workload", "crates/report"];
+
+/// A package of the workspace.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its directory, relative to the root.
+    pub dir: String,
+    /// The packages of ours that it depends on (their directories), and whether for tests only.
+    pub needs: Vec<(String, bool)>,
+    /// The roots of its libraries and binaries, relative to the repository's.
+    pub roots: Vec<String>,
+}
+
+/// The packages that `cargo metadata --no-deps` tells of.
+///
+/// # Errors
+/// Where it is not what Cargo writes.
+pub fn parse(metadata: &str, root: &Path) -> Result<Vec<Package>, String> {
+    let metadata: Value = serde_json::from_str(metadata).map_err(|error| error.to_string())?;
+    let list = |value: &Value, key: &str| -> Result<Vec<Value>, String> {
+        value[key].as_array().cloned().ok_or(format!("cargo metadata has no {key}"))
+    };
+    let text = |value: &Value, key: &str| -> Result<String, String> {
+        value[key].as_str().map(str::to_owned).ok_or(format!("cargo metadata has no {key}"))
+    };
+    let relative = |path: &str| {
+        Path::new(path).strip_prefix(root).map_or(path.into(), |p| p.to_string_lossy().into_owned())
+    };
+    let mut packages = Vec::new();
+    for package in list(&metadata, "packages")? {
+        let manifest = relative(&text(&package, "manifest_path")?);
+        let mut needs = Vec::new();
+        for dependency in list(&package, "dependencies")? {
+            if let Some(path) = dependency["path"].as_str() {
+                needs.push((relative(path), dependency["kind"] == "dev"));
+            }
+        }
+        let mut roots = Vec::new();
+        for target in list(&package, "targets")? {
+            if list(&target, "kind")?.iter().any(|kind| kind == "lib" || kind == "bin") {
+                roots.push(relative(&text(&target, "src_path")?));
+            }
+        }
+        let dir = manifest.trim_end_matches("/Cargo.toml").to_owned();
+        packages.push(Package { name: text(&package, "name")?, dir, needs, roots });
+    }
+    Ok(packages)
+}
+
+/// Complaints about the arrows between packages.
+#[must_use]
+pub fn check(packages: &[Package]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for Package { dir, needs, .. } in packages {
+        if class(dir).is_none() {
+            complaints
+                .push(format!("{dir}: nothing says on what it may depend (ci/tidy/src/arrows.rs)"));
+        }
+        for (to, for_tests) in needs {
+            let test_only = *for_tests && FOR_TESTS.contains(&to.as_str());
+            if !test_only && !allowed(dir, to) {
+                complaints.push(format!("{dir} must not depend on {to}"));
+            }
+        }
+    }
+    complaints
+}
+
+enum Class {
+    /// The command: may use everything.
+    Cli,
+    /// A benchmark or an application: everything but the command; an application no other either.
+    Bench,
+    App,
+    Listed(&'static [&'static str]),
+}
+
+fn class(dir: &str) -> Option<Class> {
+    match dir {
+        "crates/cli" => Some(Class::Cli),
+        "bench" => Some(Class::Bench),
+        _ if dir.starts_with("apps/") => Some(Class::App),
+        _ => ARROWS.iter().find(|(name, _)| *name == dir).map(|(_, to)| Class::Listed(to)),
+    }
+}
+
+fn allowed(from: &str, to: &str) -> bool {
+    let is_cli = to == "crates/cli";
+    match class(from) {
+        Some(Class::Cli) => to != "bench",
+        Some(Class::Bench) => !is_cli,
+        // Parts of its own lie below it.
+        Some(Class::App) => {
+            to.starts_with(&format!("{from}/")) || to.starts_with("crates/") && !is_cli
+        }
+        Some(Class::Listed(list)) => list.contains(&to),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Package, check, parse};
+    use std::path::Path;
+
+    fn complaints(from: &str, to: &str, for_tests: bool) -> usize {
+        let needs = vec![(to.to_owned(), for_tests)];
+        let (name, dir) = ("p".to_owned(), from.to_owned());
+        check(&[Package { name, dir, needs, roots: Vec::new() }]).len()
+    }
+
+    #[test]
+    fn arrows_of_the_architecture_only() {
+        for (from, to) in [
+            ("crates/curtail", "crates/policy"),
+            ("crates/net", "crates/ring"),
+            ("crates/cli", "apps/kv"),
+            ("crates/cli", "crates/curtail"),
+            ("apps/kv", "crates/curtail"),
+            ("apps/kv", "apps/kv/part"),
+            ("bench", "apps/spin"),
+        ] {
+            assert_eq!(complaints(from, to, false), 0, "{from} → {to}");
+        }
+        for (from, to) in [
+            ("crates/policy", "crates/workload"),
+            ("crates/policy", "crates/curtail"),
+            ("crates/net", "crates/curtail"),
+            ("crates/curtail", "crates/cli"),
+            ("crates/curtail", "apps/spin"),
+            ("apps/kv", "apps/spin"),
+            ("apps/kv", "apps/kv2"),
+            ("apps/kv", "crates/cli"),
+            ("bench", "crates/cli"),
+            ("crates/driver", "crates/policy"),
+        ] {
+            assert_eq!(complaints(from, to, false), 1, "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn tests_may_use_instruments_but_not_applications() {
+        assert_eq!(complaints("apps/spin", "crates/workload", true), 0);
+        assert_eq!(complaints("crates/curtail", "crates/workload", true), 0);
+        assert_eq!(complaints("crates/curtail", "crates/workload", false), 1);
+        assert_eq!(complaints("crates/curtail", "apps/spin", true), 1);
+    }
+
+    #[test]
+    fn a_crate_that_nobody_has_placed_is_found() {
+        let package = Package {
+            name: "new".into(),
+            dir: "crates/new".into(),
+            needs: Vec::new(),
+            roots: Vec::new(),
+        };
+        assert_eq!(check(&[package]).len(), 1);
+    }
+
+    #[test]
+    fn metadata_is_understood() {
+        let metadata = r#"{"packages": [{"name": "a", "manifest_path": "/r/crates/a/Cargo.toml",
+            "dependencies": [{"name": "b", "path": "/r/crates/b", "kind": null},
+                             {"name": "c", "path": "/r/apps/c", "kind": "dev"},
+                             {"name": "serde", "kind": null}],
+            "targets": [{"kind": ["lib"], "src_path": "/r/crates/a/src/lib.rs"},
+                        {"kind": ["test"], "src_path": "/r/crates/a/tests/t.rs"}]}]}"#;
+        let expected = Package {
+            name: "a".into(),
+            dir: "crates/a".into(),
+            needs: vec![("crates/b".into(), false), ("apps/c".into(), true)],
+            roots: vec!["crates/a/src/lib.rs".into()],
+        };
+        assert_eq!(parse(metadata, Path::new("/r")), Ok(vec![expected]));
+        assert!(parse("{}", Path::new("/r")).is_err());
+    }
+}
