@@ -1,0 +1,89 @@
+//! For tests: a `std::mutex` in C++ that is held for as long as one likes, and what happened
+//! meanwhile.
+//!
+//! A [`Probe`] may be used from any thread and fiber. Whoever runs beside the holder moves a clock
+//! on; the holder reads it before, at the end of, and right after its critical section.
+
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+#[repr(C)]
+struct CProbe {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn kv_probe_new() -> *mut CProbe;
+    fn kv_probe_free(probe: *mut CProbe);
+    fn kv_probe_work(turns: u64, seed: u64) -> u64;
+    fn kv_probe_hold(
+        probe: *mut CProbe,
+        clock: *const AtomicU64,
+        turns: u64,
+        inside: *mut u64,
+        after: *mut u64,
+    );
+    fn kv_probe_taken(probe: *mut CProbe) -> u64;
+}
+
+/// How far the clock went in one [`Probe::hold`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// While the lock was held.
+    pub inside: u64,
+    /// From then until right after it was given back.
+    pub after: u64,
+}
+
+/// A mutex in C++, and how often it was taken.
+#[derive(Debug)]
+pub struct Probe(NonNull<CProbe>);
+
+// SAFETY: the C++ object belongs to no thread.
+unsafe impl Send for Probe {}
+// SAFETY: its counter is read and written under its mutex alone.
+unsafe impl Sync for Probe {}
+
+impl Default for Probe {
+    /// One that was never taken.
+    ///
+    /// # Panics
+    /// When there is no memory.
+    fn default() -> Self {
+        // SAFETY: no preconditions.
+        Self(NonNull::new(unsafe { kv_probe_new() }).expect("memory for a probe"))
+    }
+}
+
+impl Probe {
+    /// Takes the lock, works for `turns` turns (some nanoseconds each), gives it back.
+    #[must_use]
+    pub fn hold(&self, clock: &AtomicU64, turns: u64) -> Held {
+        let mut held = Held { inside: 0, after: 0 };
+        // SAFETY: the probe is live, the clock is an atomic of C++'s layout, the results are ours.
+        unsafe {
+            kv_probe_hold(self.0.as_ptr(), clock, turns, &mut held.inside, &mut held.after);
+        }
+        held
+    }
+
+    /// How often it was taken. Counted without an atomic: right only if the lock excludes.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        // SAFETY: the probe is live.
+        unsafe { kv_probe_taken(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        // SAFETY: the probe is live and freed once.
+        unsafe { kv_probe_free(self.0.as_ptr()) }
+    }
+}
+
+/// Works for `turns` turns without a lock.
+pub fn work(turns: u64) {
+    // SAFETY: no preconditions.
+    std::hint::black_box(unsafe { kv_probe_work(turns, 1) });
+}

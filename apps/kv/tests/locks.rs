@@ -1,0 +1,170 @@
+//! A quantum that ends while a C++ mutex is held: the holder goes on, and yields when it gives the
+//! mutex back (Concord §3.1, safe pre-emption); whoever else wants it gets on.
+//!
+//! Built plainly nobody is pre-empted, and the rest must hold all the same.
+#![cfg(feature = "leveldb")]
+
+use curtail::net::{Local, Ticket};
+use curtail::{
+    App, ClassId, Nanos, Preempt, Report, Response, SafepointKind, Server, Spec, WorkerId,
+    safepoint_kind,
+};
+use kv::{Store, StoreOptions};
+use kv_lock_probe::{Probe, work};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// No figure is judged by it: it turns a deadlock into a failure.
+const STUCK: Duration = Duration::from_secs(120);
+/// Work of many microseconds: many quanta.
+const LONG: u64 = 30_000;
+const ROUNDS: u64 = 10;
+
+/// Sends one request for each byte of `requests`, all at once, and collects the answers.
+fn serve(app: impl App, requests: &[u8]) -> (Report, Vec<Vec<u8>>) {
+    let (transport, local) = Local::new(1024).unwrap();
+    let spec = Spec::preset("tq").unwrap().with_quantum(Nanos::from_micros(1)).unwrap();
+    let server = Server::builder(app)
+        .policy(spec)
+        .workers(1)
+        .stack_size(128 << 10)
+        .transport(Box::new(transport))
+        .build()
+        .unwrap();
+    let handle = server.handle();
+    // Not joined where a request is stuck: then the test fails instead of waiting for it.
+    let server = thread::spawn(move || server.run());
+    let tickets: Vec<Ticket> =
+        requests.iter().map(|&byte| local.submit(vec![byte]).expect("a place")).collect();
+    let answers = tickets
+        .into_iter()
+        .map(|ticket| ticket.wait_timeout(STUCK).expect("nobody is stuck").expect("an answer"))
+        .collect();
+    handle.shutdown();
+    (server.join().unwrap().unwrap(), answers)
+}
+
+fn is_preempting(report: &Report) -> bool {
+    let preempting = report.preempt != Preempt::Never;
+    assert!(!preempting || safepoint_kind() != SafepointKind::None);
+    if preempting {
+        assert!(report.preemptions > 0, "long requests, and others waiting");
+    } else {
+        assert_eq!(report.preemptions, 0);
+    }
+    preempting
+}
+
+/// Holders take the probe's mutex again and again; bystanders work without it. All move the clock
+/// of their worker on.
+struct Holders {
+    probe: Arc<Probe>,
+}
+
+const HOLDER: u8 = 1;
+const BYSTANDER: u8 = 2;
+
+impl App for Holders {
+    type Worker = AtomicU64;
+
+    fn setup_worker(&self, _: WorkerId) -> AtomicU64 {
+        AtomicU64::new(0)
+    }
+
+    fn classify(&self, _: &[u8]) -> ClassId {
+        ClassId(0)
+    }
+
+    fn handle(&self, clock: &AtomicU64, request: &[u8], response: &mut Response) {
+        let (mut inside, mut after) = (0_u64, 0_u64);
+        for _ in 0..ROUNDS {
+            clock.fetch_add(1, Ordering::Relaxed);
+            if request[0] == HOLDER {
+                let held = self.probe.hold(clock, LONG);
+                inside += held.inside;
+                after += u64::from(held.after > 0);
+            } else {
+                work(LONG / 10);
+            }
+        }
+        response.write(&inside.to_le_bytes());
+        response.write(&after.to_le_bytes());
+    }
+}
+
+#[test]
+fn the_holder_of_a_mutex_yields_after_it_and_not_before() {
+    let probe = Arc::new(Probe::default());
+    let requests: Vec<u8> = [HOLDER, BYSTANDER].into_iter().cycle().take(40).collect();
+    let (report, answers) = serve(Holders { probe: probe.clone() }, &requests);
+    let (mut inside, mut after) = (0, 0);
+    for answer in &answers {
+        inside += u64::from_le_bytes(answer[..8].try_into().unwrap());
+        after += u64::from_le_bytes(answer[8..].try_into().unwrap());
+    }
+    assert_eq!(probe.taken(), 20 * ROUNDS, "the mutex excludes");
+    assert_eq!(inside, 0, "somebody ran on this thread while its mutex was held");
+    if is_preempting(&report) {
+        // Every critical section lasts for many quanta, and somebody always waits.
+        assert!(after > 0, "no holder yielded when it gave the mutex back");
+    } else {
+        assert_eq!(after, 0);
+    }
+}
+
+/// LevelDB's own mutex: describing its tables takes long and happens under it; reads and writes
+/// need it too.
+struct Described {
+    store: Store,
+}
+
+fn long_key(index: u32) -> Vec<u8> {
+    // A description shows each table's first and last key, byte by byte.
+    [&index.to_be_bytes()[..], &[0xFF; 1000]].concat()
+}
+
+impl App for Described {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
+        let index = u32::from(request[0]);
+        for round in 0..4 {
+            let key = long_key(index + 256 * round);
+            match request[0] % 3 {
+                0 => {
+                    let text = self.store.property("leveldb.sstables").unwrap().unwrap();
+                    response.write(&[u8::from(text.len() > 10_000)]);
+                }
+                1 => {
+                    let found = self.store.get(&key).unwrap();
+                    response.write(&[u8::from(found.is_some_and(|value| value == key))]);
+                }
+                _ => {
+                    self.store.put(&key, &key).unwrap();
+                    response.write(&[1]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_description_under_leveldbs_mutex_keeps_nobody_from_going_on() {
+    let store = Store::open(&StoreOptions { write_buffer_bytes: 1, block_cache_bytes: 1 << 20 });
+    let store = store.unwrap();
+    // 12 MB: tables of 2 MB, as LevelDB makes them, and their keys in the description.
+    for index in 0..6_000 {
+        let key = long_key(index);
+        store.put(&key, &key).unwrap();
+    }
+    store.compact();
+    let requests: Vec<u8> = (0..=255).cycle().take(150).collect();
+    let (report, answers) = serve(Described { store }, &requests);
+    assert!(answers.iter().all(|answer| answer == &[1; 4]));
+    assert_eq!(report.classes[0].completed, 150);
+    is_preempting(&report);
+}
