@@ -593,9 +593,14 @@ impl Dispatcher {
             return;
         }
         let remote = self.own_remote.clone();
+        let own = self.own;
         let (workers, control, waiter) = (&mut self.workers, &self.control, &mut self.waiter);
-        let work =
-            || control.has_mail() || workers.iter_mut().any(|worker| !worker.events.is_empty());
+        let work = || {
+            control.has_mail()
+                || workers.iter_mut().any(|worker| !worker.events.is_empty())
+                // SAFETY: this thread's engine, which runs nothing now.
+                || (!own.is_null() && unsafe { (*own).has_mail() })
+        };
         remote.parker.sleep(work, || {
             if let Err(error) = waiter.wait(Some(Duration::from_millis(100))) {
                 tracing::warn!(%error, "epoll");

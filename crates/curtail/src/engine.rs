@@ -79,7 +79,7 @@ impl Default for Counts {
         Self {
             app_cycles: 0,
             preemptions: 0,
-            late_ns: Histogram::new(3).expect("three digits are allowed"),
+            late_ns: crate::stats::histogram(3),
             gaps: 0,
             gap_cycles: 0,
             last_gap_tsc: 0,
@@ -107,8 +107,9 @@ pub(crate) struct Engine {
     spare: Vec<Box<Activation>>,
     /// The activation of each job that is here, by job number; null: not here.
     here: Box<[*mut Activation]>,
-    /// The job that runs, for the hook.
+    /// The job that runs, for the hook, and since when (TSC).
     running: *mut Activation,
+    run_start: u64,
     quantum_cycles: u64,
     /// Quanta had by the unfinished jobs that are here.
     quanta: u64,
@@ -151,6 +152,7 @@ impl Engine {
             spare: Vec::new(),
             here: vec![ptr::null_mut(); around.jobs].into_boxed_slice(),
             running: ptr::null_mut(),
+            run_start: 0,
             quantum_cycles: 0,
             quanta: 0,
             inbox,
@@ -284,6 +286,7 @@ impl Engine {
     fn prepare(&mut self, now: u64) -> Option<(*mut Activation, *mut Fiber, Option<Label>)> {
         let (pointer, quantum) = self.pick(now)?;
         self.running = pointer;
+        self.run_start = now;
         self.quantum_cycles = quantum;
         // SAFETY: ours, and its fiber does not run.
         let activation = unsafe { &mut *pointer };
@@ -381,6 +384,8 @@ impl Engine {
                     self.core.ready(self.around.clock.nanos(end), activation.job);
                 }
             }
+            // The dispatcher runs one of its jobs only when the policy says so again.
+            Suspend::Yielded if self.inbox.is_none() => self.send_back(pointer, end),
             Suspend::Yielded => self.core.ready(self.around.clock.nanos(end), activation.job),
             Suspend::Blocked => self.tell(pointer, What::Blocked, end),
         }
@@ -592,6 +597,18 @@ pub(crate) fn waker() -> Option<Waker> {
     }
     // SAFETY: this thread's engine, with a running job.
     unsafe { Some(Waker { remote: (*engine).remote.clone(), job: (*(*engine).running).job.id }) }
+}
+
+/// How long the request that calls has been on a core so far, all its quanta together, in TSC
+/// cycles; `None` where no request calls.
+#[must_use]
+pub fn served_cycles() -> Option<u64> {
+    let engine = ENGINE.get();
+    if engine.is_null() || !curtail_fiber::on_fiber() {
+        return None;
+    }
+    // SAFETY: this thread's engine, with a running job; nothing else touches it meanwhile.
+    unsafe { Some((*(*engine).running).ran_cycles + clock::now() - (*engine).run_start) }
 }
 
 /// Gives up the thread until the job's waker is used. Between handing the waker out and this call

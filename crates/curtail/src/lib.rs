@@ -55,6 +55,7 @@ pub use curtail_fiber::safepoint::{
 };
 pub use curtail_net as net;
 pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
+pub use engine::served_cycles;
 pub use preempt::Preempt;
 pub use response::Response;
 pub use server::{DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError};

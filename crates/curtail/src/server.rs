@@ -308,7 +308,10 @@ impl Server {
             stack_size: self.settings.stack_size,
             jobs: self.settings.capacity,
         };
-        let kind = curtail_fiber::safepoint::kind();
+        let kind = match self.settings.by_hand {
+            true => SafepointKind::Clock,
+            false => curtail_fiber::safepoint::kind(),
+        };
         let choice = Choice::make(self.settings.preempt, self.settings.spec.preempt, kind, busy);
         let (links, started) = self.start_workers(&around, &choice)?;
         if let Some(Err(problem)) = self.layout.dispatcher.map(pin) {

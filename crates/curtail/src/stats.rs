@@ -4,9 +4,9 @@ use crate::Preempt;
 use curtail_policy::Nanos;
 use hdrhistogram::Histogram;
 
-/// Two significant digits: some kilobytes a histogram, and a record stays cheap.
-fn histogram() -> Histogram<u64> {
-    Histogram::new(2).expect("two digits are allowed")
+/// Up to a minute in nanoseconds; longer values count as a minute.
+pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, digits).expect("valid bounds")
 }
 
 /// What is counted of one class.
@@ -30,6 +30,8 @@ pub struct ClassStats {
 
 impl ClassStats {
     pub(crate) fn new(name: String) -> Self {
+        // Two digits: some kilobytes each, and a record stays cheap.
+        let histogram = || histogram(2);
         Self {
             name,
             completed: 0,

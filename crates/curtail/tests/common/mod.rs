@@ -1,0 +1,93 @@
+//! An application for tests, and a way to run a server around a client.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
+use curtail::net::{Local, LocalClient};
+use curtail::policy::Spec;
+use curtail::{App, Class, ClassId, Handle, Report, Response, Server, ServerBuilder, WorkerId};
+use std::thread;
+
+/// Requests are a verb and its argument, as text.
+pub struct Verbs;
+
+pub const CLASSES: [&str; 2] = ["short", "long"];
+
+impl App for Verbs {
+    type Worker = WorkerId;
+
+    fn classes(&self) -> Vec<Class> {
+        CLASSES.into_iter().map(Class::named).collect()
+    }
+
+    fn setup_worker(&self, worker: WorkerId) -> WorkerId {
+        worker
+    }
+
+    fn classify(&self, request: &[u8]) -> ClassId {
+        ClassId(u16::from(request.starts_with(b"spin")))
+    }
+
+    fn handle(&self, worker: &WorkerId, request: &[u8], response: &mut Response) {
+        let text = std::str::from_utf8(request).unwrap();
+        let (verb, argument) = text.split_once(' ').unwrap_or((text, ""));
+        match verb {
+            "echo" => response.write(argument.as_bytes()),
+            "spin" => response.write(spin(argument.parse().unwrap()).to_string().as_bytes()),
+            "panic" => panic!("{argument}"),
+            "worker" => response.write(worker.0.to_string().as_bytes()),
+            "silent" => {}
+            other => panic!("no such verb: {other}"),
+        }
+    }
+
+    fn failed(&self, request: &[u8], response: &mut Response) {
+        response.write(b"failed: ");
+        response.write(request);
+    }
+
+    fn overloaded(&self, _: &[u8], response: &mut Response) {
+        response.write(b"overloaded");
+    }
+}
+
+/// Some work, with a safepoint every few dozen steps.
+pub fn spin(steps: u64) -> u64 {
+    let mut x = 1_u64;
+    for step in 0..steps {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
+        if step % 32 == 0 {
+            curtail::safepoint();
+        }
+    }
+    std::hint::black_box(x)
+}
+
+pub fn preset(name: &str) -> Spec {
+    Spec::preset(name).unwrap()
+}
+
+pub const PRESETS: [&str; 7] = ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "concord", "tq"];
+
+/// Runs a server for `app` while `client` talks to it; ends it then.
+pub fn serve<R: Send + 'static>(
+    app: impl App,
+    settings: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    client: impl FnOnce(&LocalClient, &Handle) -> R + Send + 'static,
+) -> (R, Report) {
+    let (local, user) = Local::new(1024).unwrap();
+    let builder = Server::builder(app).transport(Box::new(local)).safepoints_by_hand();
+    let server = settings(builder).build().unwrap();
+    let handle = server.handle();
+    let client = thread::spawn(move || {
+        /// Also when the client panics: the server must end.
+        struct End(Handle);
+        impl Drop for End {
+            fn drop(&mut self) {
+                self.0.shutdown();
+            }
+        }
+        let end = End(handle);
+        client(&user, &end.0)
+    });
+    let report = server.run().unwrap();
+    (client.join().unwrap(), report)
+}

@@ -1,0 +1,408 @@
+//! The whole server, from a client's place: every policy, failures, overload, switching, draining.
+
+mod common;
+
+use common::{PRESETS, Verbs, preset, serve, spin};
+use curtail::net::NoResponse;
+use curtail::{App, ClassId, Nanos, Preempt, Response, Server, WorkerId, sync};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+#[test]
+fn every_policy_answers_every_request() {
+    for name in PRESETS {
+        for workers in [1, 2] {
+            let ((), report) = serve(
+                Verbs,
+                |server| server.policy(preset(name)).workers(workers),
+                move |client, _| {
+                    let tickets: Vec<_> = (0..300)
+                        .map(|index| {
+                            let text = if index % 10 == 0 {
+                                format!("spin {}", 20_000 + index)
+                            } else {
+                                format!("echo {index}")
+                            };
+                            (index, client.submit(text.into_bytes()).unwrap())
+                        })
+                        .collect();
+                    for (index, ticket) in tickets {
+                        let answer = String::from_utf8(ticket.wait().unwrap()).unwrap();
+                        let expected = if index % 10 == 0 { spin(20_000 + index) } else { index };
+                        assert_eq!(answer, expected.to_string(), "{name}");
+                    }
+                },
+            );
+            assert_eq!(report.classes[0].completed, 270, "{name}");
+            assert_eq!(report.classes[1].completed, 30, "{name}");
+            assert_eq!((report.abandoned, report.workers), (0, workers));
+        }
+    }
+}
+
+#[test]
+fn long_requests_are_cut_and_short_ones_pass_them() {
+    for name in ["ps", "shinjuku", "concord", "tq"] {
+        let (passed, report) = serve(
+            Verbs,
+            |server| server.policy(preset(name)).workers(1),
+            |client, _| {
+                let long = client.submit(b"spin 20000000".to_vec()).unwrap();
+                let short = client.call(b"echo hello".to_vec()).unwrap();
+                assert_eq!(short, b"hello");
+                let long_was_running = long.try_take().err();
+                long_was_running.map(|long| long.wait().unwrap()).is_some()
+            },
+        );
+        assert!(passed, "{name}: the short request waited for the long one");
+        assert!(report.preemptions > 0, "{name}");
+        assert_ne!(report.preempt, Preempt::Never);
+    }
+}
+
+#[test]
+fn run_to_completion_does_not_preempt() {
+    for name in ["fcfs", "dfcfs", "jbsq"] {
+        let ((), report) = serve(
+            Verbs,
+            |server| server.policy(preset(name)).workers(1),
+            |client, _| {
+                let long = client.submit(b"spin 200000".to_vec()).unwrap();
+                client.call(b"echo x".to_vec()).unwrap();
+                assert!(long.try_take().is_ok(), "the long request was first");
+            },
+        );
+        assert_eq!((report.preemptions, report.preempt), (0, Preempt::Never), "{name}");
+    }
+}
+
+#[test]
+fn without_safepoints_the_program_says_that_preemption_is_off() {
+    let (local, _client) = curtail::net::Local::new(4).unwrap();
+    let server = Server::builder(Verbs).transport(Box::new(local)).workers(1).build().unwrap();
+    server.handle().shutdown();
+    let report = server.run().unwrap();
+    if curtail::safepoint_kind() == curtail::SafepointKind::None {
+        assert_eq!(report.preempt, Preempt::Never);
+        assert!(report.preempt_note.unwrap().contains("pre-emption is off"));
+    }
+}
+
+#[test]
+fn a_panic_fails_one_request_only() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let ((), report) = serve(
+        Verbs,
+        |server| server.workers(1),
+        |client, _| {
+            for round in 0..50 {
+                let bad = client.submit(b"panic on purpose".to_vec()).unwrap();
+                let good = client.submit(format!("echo {round}").into_bytes()).unwrap();
+                assert_eq!(bad.wait().unwrap(), b"failed: panic on purpose");
+                assert_eq!(good.wait().unwrap(), round.to_string().as_bytes());
+            }
+        },
+    );
+    assert_eq!((report.classes[0].failed, report.classes[0].completed), (50, 50));
+}
+
+#[test]
+fn a_silent_handler_ends_without_an_answer() {
+    let ((), report) = serve(
+        Verbs,
+        |server| server.workers(1),
+        |client, _| {
+            assert_eq!(client.call(b"silent".to_vec()), Err(NoResponse::Silent));
+        },
+    );
+    assert_eq!(report.classes[0].completed, 1);
+}
+
+#[test]
+fn large_requests_and_responses_travel_whole() {
+    let ((), _) = serve(
+        Verbs,
+        |server| server.workers(1),
+        |client, _| {
+            for length in [0, 1, 26, 27, 28, 100, 5_000, 100_000] {
+                let body = "x".repeat(length);
+                let answer = client.call(format!("echo {body}").into_bytes());
+                match length {
+                    0 => assert_eq!(answer, Err(NoResponse::Silent)),
+                    _ => assert_eq!(answer.unwrap(), body.as_bytes()),
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn overload_is_answered_and_counted_for_its_class() {
+    let (refused, report) = serve(
+        Verbs,
+        |server| server.workers(1).capacity(8),
+        |client, _| {
+            let tickets: Vec<_> =
+                (0..100).map(|_| client.submit(b"spin 300000".to_vec()).unwrap()).collect();
+            let answers = tickets.into_iter().map(|ticket| ticket.wait().unwrap());
+            answers.filter(|answer| answer == b"overloaded").count() as u64
+        },
+    );
+    assert!(refused > 0);
+    assert_eq!(report.classes[1].dropped, refused);
+    assert_eq!(report.classes[1].completed, 100 - refused);
+    assert_eq!(report.classes[0].dropped, 0);
+}
+
+#[test]
+fn policies_switch_under_load_and_nothing_is_lost() {
+    let ((), report) = serve(
+        Verbs,
+        |server| server.workers(2).policy(preset("fcfs")),
+        |client, handle| {
+            let mut expected = 0;
+            let mut tickets = Vec::new();
+            for round in 0..4 {
+                for name in PRESETS {
+                    handle.switch(preset(name)).unwrap();
+                    handle.set_quantum(Some(Nanos(1_000 + 500 * round))).unwrap();
+                    for _ in 0..20 {
+                        let text: &[u8] = if expected % 3 == 0 { b"spin 30000" } else { b"echo y" };
+                        tickets.push(client.submit(text.to_vec()).unwrap());
+                        expected += 1;
+                    }
+                }
+            }
+            for ticket in tickets {
+                ticket.wait().unwrap();
+            }
+            let stats = handle.stats().unwrap();
+            assert_eq!(stats.policy, PRESETS[PRESETS.len() - 1]);
+            assert!(handle.switch(preset("tq").with_quantum(Nanos(700)).unwrap()).is_ok());
+        },
+    );
+    let completed: u64 = report.classes.iter().map(|class| class.completed).sum();
+    assert_eq!(completed, 4 * 7 * 20);
+}
+
+#[test]
+fn shutdown_drains_what_is_under_way() {
+    let (ticket, report) = serve(
+        Verbs,
+        |server| server.workers(1),
+        |client, _| {
+            let ticket = client.submit(b"spin 3000000".to_vec()).unwrap();
+            while !client.call(b"echo up".to_vec()).is_ok_and(|answer| answer == b"up") {}
+            ticket
+        },
+    );
+    assert_eq!(ticket.wait().unwrap(), spin(3_000_000).to_string().as_bytes());
+    assert_eq!(report.abandoned, 0);
+}
+
+/// Handlers that use locks and condition variables of both kinds.
+struct Locking {
+    ours: sync::Mutex<u64>,
+    turn: sync::Mutex<u64>,
+    turned: sync::Condvar,
+    c_mutex: Box<CMutex>,
+    concurrent: AtomicU32,
+}
+
+struct CMutex(std::cell::UnsafeCell<(libc::pthread_mutex_t, libc::pthread_cond_t, u64)>);
+// SAFETY: a pthread mutex is made to be shared; the counter is touched by its holder only.
+unsafe impl Sync for CMutex {}
+// SAFETY: it is boxed and does not move while in use.
+unsafe impl Send for CMutex {}
+
+impl Locking {
+    fn new() -> Self {
+        Self {
+            ours: sync::Mutex::new(0),
+            turn: sync::Mutex::new(0),
+            turned: sync::Condvar::new(),
+            c_mutex: Box::new(CMutex(std::cell::UnsafeCell::new((
+                libc::PTHREAD_MUTEX_INITIALIZER,
+                libc::PTHREAD_COND_INITIALIZER,
+                0,
+            )))),
+            concurrent: AtomicU32::new(0),
+        }
+    }
+
+    /// Between taking and giving back a lock: nobody else may be here, although the quantum ends.
+    fn alone(&self) {
+        assert_eq!(self.concurrent.fetch_add(1, Ordering::SeqCst), 0);
+        spin(20_000);
+        assert_eq!(self.concurrent.fetch_sub(1, Ordering::SeqCst), 1);
+    }
+}
+
+impl App for Locking {
+    type Worker = ();
+    fn setup_worker(&self, _: WorkerId) {}
+    fn classify(&self, _: &[u8]) -> ClassId {
+        ClassId(0)
+    }
+    fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
+        let raw = self.c_mutex.0.get();
+        match request {
+            b"ours" => {
+                let mut guard = self.ours.lock();
+                self.alone();
+                *guard += 1;
+            }
+            // SAFETY: an initialised mutex, taken and given back by this fiber.
+            b"pthread" => unsafe {
+                assert_eq!(libc::pthread_mutex_lock(&raw mut (*raw).0), 0);
+                self.alone();
+                (*raw).2 += 1;
+                assert_eq!(libc::pthread_mutex_unlock(&raw mut (*raw).0), 0);
+            },
+            b"await" => {
+                let mut turn = self.turn.lock();
+                while *turn == 0 {
+                    turn = self.turned.wait(turn);
+                }
+                *turn -= 1;
+            }
+            b"advance" => {
+                *self.turn.lock() += 1;
+                self.turned.notify_one();
+            }
+            // SAFETY: as above.
+            b"pawait" => unsafe {
+                libc::pthread_mutex_lock(&raw mut (*raw).0);
+                while (*raw).2 == 0 {
+                    libc::pthread_cond_wait(&raw mut (*raw).1, &raw mut (*raw).0);
+                }
+                (*raw).2 -= 1;
+                libc::pthread_mutex_unlock(&raw mut (*raw).0);
+            },
+            // SAFETY: as above.
+            b"padvance" => unsafe {
+                libc::pthread_mutex_lock(&raw mut (*raw).0);
+                (*raw).2 += 1;
+                libc::pthread_mutex_unlock(&raw mut (*raw).0);
+                libc::pthread_cond_signal(&raw mut (*raw).1);
+            },
+            other => panic!("{other:?}"),
+        }
+        response.write(b"done");
+    }
+}
+
+#[test]
+fn whoever_holds_a_lock_is_not_preempted() {
+    for name in ["tq", "concord"] {
+        for lock in ["ours", "pthread"] {
+            let quantum = preset(name).with_quantum(Nanos(1_000)).unwrap();
+            let ((), report) = serve(
+                Locking::new(),
+                |server| server.policy(quantum).workers(2),
+                move |client, _| {
+                    let tickets: Vec<_> = (0..200)
+                        .map(|_| client.submit(lock.as_bytes().to_vec()).unwrap())
+                        .collect();
+                    for ticket in tickets {
+                        assert_eq!(ticket.wait().unwrap(), b"done");
+                    }
+                },
+            );
+            assert_eq!(report.classes[0].completed, 200, "{name} {lock}");
+            assert!(report.preemptions > 0, "{name} {lock}: quanta end inside, yields come after");
+        }
+    }
+}
+
+#[test]
+fn a_waiting_request_lets_the_one_it_waits_for_run_on_the_same_worker() {
+    for name in PRESETS {
+        for (wait, signal) in [("await", "advance"), ("pawait", "padvance")] {
+            let ((), report) = serve(
+                Locking::new(),
+                |server| server.policy(preset(name)).workers(1),
+                move |client, _| {
+                    let submit = |text: &str| client.submit(text.as_bytes().to_vec()).unwrap();
+                    let waiting: Vec<_> = (0..20).map(|_| submit(wait)).collect();
+                    let signals: Vec<_> = (0..20).map(|_| submit(signal)).collect();
+                    for ticket in signals.into_iter().chain(waiting) {
+                        assert_eq!(ticket.wait().unwrap(), b"done");
+                    }
+                },
+            );
+            assert_eq!(report.classes[0].completed, 40, "{name} {wait}");
+        }
+    }
+}
+
+#[test]
+fn a_thread_outside_wakes_a_waiting_request() {
+    let app = Arc::new(Locking::new());
+    struct Shared(Arc<Locking>);
+    impl App for Shared {
+        type Worker = ();
+        fn setup_worker(&self, _: WorkerId) {}
+        fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
+            self.0.handle(&(), request, response);
+        }
+    }
+    let outside = app.clone();
+    serve(
+        Shared(app),
+        |server| server.workers(1),
+        move |client, _| {
+            let waiting = client.submit(b"await".to_vec()).unwrap();
+            client.call(b"ours".to_vec()).unwrap(); // The waiting one has had its turn.
+            *outside.turn.lock() += 1;
+            outside.turned.notify_all();
+            assert_eq!(waiting.wait().unwrap(), b"done");
+        },
+    );
+}
+
+#[test]
+fn a_request_that_never_ends_does_not_keep_the_server() {
+    static STUCK: OnceLock<sync::Mutex<()>> = OnceLock::new();
+    struct Stuck(sync::Condvar);
+    impl App for Stuck {
+        type Worker = ();
+        fn setup_worker(&self, _: WorkerId) {}
+        fn handle(&self, (): &(), _: &[u8], _: &mut Response) {
+            let mut guard = STUCK.get_or_init(|| sync::Mutex::new(())).lock();
+            loop {
+                guard = self.0.wait(guard);
+            }
+        }
+    }
+    let (ticket, report) = serve(
+        Stuck(sync::Condvar::new()),
+        |server| server.workers(1).drain(Duration::from_millis(20)),
+        |client, _| client.submit(b"forever".to_vec()).unwrap(),
+    );
+    assert!(ticket.wait().is_err());
+    assert_eq!(report.abandoned, 1);
+}
+
+#[test]
+fn bad_settings_are_refused_with_a_reason() {
+    let build = |server: curtail::ServerBuilder| server.build().err().unwrap().to_string();
+    assert!(build(Server::builder(Verbs)).contains("transport"));
+    let local = || Box::new(curtail::net::Local::new(4).unwrap().0);
+    let server = || Server::builder(Verbs).transport(local());
+    assert!(build(server().stack_size(100)).contains("stack"));
+    assert!(build(server().capacity(0)).contains("capacity"));
+    assert!(build(server().cores(vec![])).contains("cores"));
+    struct Broken;
+    impl App for Broken {
+        type Worker = ();
+        fn setup(&self) -> Result<(), String> {
+            Err("no database".to_owned())
+        }
+        fn setup_worker(&self, _: WorkerId) {}
+        fn handle(&self, (): &(), _: &[u8], _: &mut Response) {}
+    }
+    let text = build(Server::builder(Broken).transport(local()));
+    assert!(text.contains("no database"), "{text}");
+}
