@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the safepoint pass: build.sh [DIRECTORY] leaves libcurtail_pass.so in DIRECTORY, by default
-# where cargo puts release builds. Needs the development files of the LLVM major that rustc uses.
+# Builds the safepoint pass: build.sh [DIRECTORY] leaves libcurtail_pass.so, libcurtail_safepoint.a and
+# the name curtail-c++ in DIRECTORY, by default where cargo puts release builds. Needs the development files of the LLVM major that rustc uses.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-${CARGO_TARGET_DIR:-$here/../target}/release}
@@ -24,5 +24,20 @@ if [ -z "$config" ]; then
 fi
 
 mkdir -p "$out"
-exec make -s -C "$here" -j"$(nproc)" LLVM_CONFIG="$config" OUT="$(cd "$out" && pwd)/libcurtail_pass.so" \
-  CXX="${CXX:-c++}"
+out=$(cd "$out" && pwd)
+make -s -C "$here" -j"$(nproc)" LLVM_CONFIG="$config" OUT="$out/libcurtail_pass.so" CXX="${CXX:-c++}"
+
+# The safepoint's native half, as crates/fiber/build.rs compiles it: never instrumented.
+native=$here/../crates/fiber/native
+objects=$out/libcurtail_pass.so.objects
+for source in "$native"/*.c "$native"/*.S; do
+  "${CURTAIL_NATIVE_CC:-gcc}" -std=gnu11 -O2 -g1 -fPIC -fno-lto -mgeneral-regs-only \
+    -fasynchronous-unwind-tables -fno-stack-protector -ftls-model=initial-exec -Wall -Wextra \
+    -I "$native/../include" -c "$source" -o "$objects/native-$(basename "$source").o"
+done
+rm -f "$out/libcurtail_safepoint.a.new"
+ar rcsD "$out/libcurtail_safepoint.a.new" "$objects"/native-*.o
+mv "$out/libcurtail_safepoint.a.new" "$out/libcurtail_safepoint.a"
+
+# Cargo cannot build a program of this name.
+ln -sf curtail-cc "$out/curtail-c++"

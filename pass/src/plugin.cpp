@@ -7,6 +7,7 @@
 #include "report.h"
 #include "tls.h"
 #include "llvm/ADT/SCCIterator.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Analysis/CallGraph.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -93,6 +94,11 @@ private:
     FAM.invalidate(F, PreservedAnalyses::none());
   }
 };
+
+// The drivers read this off the file, to find the compiler and the linker that can load it.
+#define TEXT_OF(X) #X
+#define TEXT(X) TEXT_OF(X)
+__attribute__((used)) static const char Mark[] = "curtail-pass-for-llvm-" TEXT(LLVM_VERSION_MAJOR);
 
 static void registerCallbacks(PassBuilder &PB) {
   PB.registerPipelineParsingCallback(

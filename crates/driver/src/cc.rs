@@ -1,0 +1,260 @@
+//! `curtail-cc` and `curtail-c++`: clang's command line, with safepoints.
+
+use crate::options::{Kind, Options};
+use crate::toolkit::Toolkit;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// Options whose value is the next argument, and so no input file.
+const TAKES_VALUE: &[&str] = &[
+    "-o",
+    "-I",
+    "-D",
+    "-U",
+    "-L",
+    "-F",
+    "-x",
+    "-T",
+    "-u",
+    "-z",
+    "-e",
+    "-B",
+    "-A",
+    "-G",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-MJ",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-idirafter",
+    "-iquote",
+    "-isysroot",
+    "-iprefix",
+    "-iwithprefix",
+    "-iwithprefixbefore",
+    "-Xlinker",
+    "-Xclang",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-mllvm",
+    "-target",
+    "--target",
+    "-arch",
+    "--param",
+    "--sysroot",
+    "-framework",
+    "-rpath",
+    "-l",
+    "-dumpdir",
+    "--config",
+];
+
+/// What a command line asks the compiler for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// Compiles something (and the compiler is to see the pass).
+    pub compiles: bool,
+    /// Ends in a link.
+    pub links: bool,
+    /// … of a shared object.
+    pub shared: bool,
+    /// … of a relocatable object.
+    pub relocatable: bool,
+    /// … without the C library and start files.
+    pub bare: bool,
+    /// At -O0.
+    pub unoptimised: bool,
+}
+
+impl Job {
+    /// Reads a command line as clang would.
+    #[must_use]
+    pub fn of(arguments: &[String]) -> Self {
+        let mut job = Self { compiles: true, links: true, ..Self::default() };
+        let mut inputs = false;
+        let mut words = arguments.iter().map(String::as_str);
+        // Without -O, clang does not optimise; a link without -O does.
+        while let Some(word) = words.next() {
+            match word {
+                "-c" | "-S" => job.links = false,
+                "-E" | "-M" | "-MM" | "-fsyntax-only" | "--version" | "-dumpversion"
+                | "-dumpmachine" | "--help" | "-emit-llvm" | "--precompile" | "-emit-ast"
+                | "--analyze" => {
+                    job.links = false;
+                    job.compiles = false;
+                }
+                "-shared" | "--shared" => job.shared = true,
+                "-r" => job.relocatable = true,
+                "-nostdlib" => job.bare = true,
+                "-O0" => job.unoptimised = true,
+                "-" => inputs = true,
+                _ if word.starts_with("-print-") || word.starts_with("--print-") => {
+                    job.links = false;
+                    job.compiles = false;
+                }
+                _ if word.starts_with("-O") => job.unoptimised = false,
+                // How rustc says it.
+                _ if word.contains("plugin-opt=O") => job.unoptimised = word.contains("=O0"),
+                _ if TAKES_VALUE.contains(&word) => {
+                    words.next();
+                }
+                _ if !word.starts_with('-') => inputs = true,
+                _ => {}
+            }
+        }
+        job.links &= inputs;
+        job.compiles &= inputs;
+        job
+    }
+}
+
+/// The arguments to add for compiling. `fat`: machine code beside the bitcode.
+fn compile_arguments(toolkit: &Toolkit, fat: bool) -> Vec<String> {
+    let mut arguments = vec!["-flto=thin".to_owned()];
+    if fat {
+        arguments.push("-ffat-lto-objects".to_owned());
+    }
+    arguments.push(format!("-fpass-plugin={}", toolkit.pass.display()));
+    arguments
+}
+
+/// The arguments to add for a link.
+fn link_arguments(
+    toolkit: &Toolkit,
+    lld: &str,
+    options: &Options,
+    job: &Job,
+) -> (Vec<String>, Vec<String>) {
+    let front = vec!["-flto=thin".into(), "-fuse-ld=lld".into(), format!("--ld-path={lld}")];
+    let mut back: Vec<String> = vec!["-Wl,--fat-lto-objects".into()];
+    if job.unoptimised {
+        // At -O0 the link's pipeline is empty, and the pass would not run.
+        back.extend(["-Wl,--lto-O1".into(), "-Wl,--lto-CGO0".into()]);
+    }
+    if options.kind == Kind::None {
+        return (front, back);
+    }
+    back.push(format!("-Wl,--load-pass-plugin={}", toolkit.pass.display()));
+    if job.relocatable {
+        return (front, back);
+    }
+    let mut roots = vec!["curtail_safepoint_slow", "curtail_safepoint_abi_1"];
+    if !job.shared {
+        roots.push(match options.kind {
+            Kind::Flag => "curtail_kind_flag",
+            _ => "curtail_kind_clock",
+        });
+        if !job.bare {
+            roots.push("curtail_timing_start");
+        }
+        // Shared objects that are loaded later find the program's block and stub, not their own.
+        back.push("-Wl,--export-dynamic-symbol=curtail_safepoint".into());
+        back.push("-Wl,--export-dynamic-symbol=curtail_safepoint_slow".into());
+    }
+    back.extend(roots.iter().map(|root| format!("-Wl,-u,{root}")));
+    back.push(toolkit.safepoint.display().to_string());
+    (front, back)
+}
+
+/// Wraps what a step may not need, so that clang does not warn of it.
+fn unwarned(arguments: Vec<String>) -> impl Iterator<Item = String> {
+    let some = !arguments.is_empty();
+    let bracket = |text: &str| some.then(|| text.to_owned());
+    let (open, close) =
+        (bracket("--start-no-unused-arguments"), bracket("--end-no-unused-arguments"));
+    open.into_iter().chain(arguments).chain(close)
+}
+
+/// The whole command: clang, its arguments, and the pass's environment.
+///
+/// # Errors
+/// A bad option, or a part that is missing.
+pub fn command(cxx: bool, arguments: Vec<String>) -> Result<Command, String> {
+    let mut options = Options::from_environment()?;
+    let rest = options.take(arguments)?;
+    let toolkit = Toolkit::find()?;
+    let clang = toolkit.clang()?;
+    let job = Job::of(&rest);
+    let (mut front, mut back) = (Vec::new(), Vec::new());
+    if job.links {
+        let lld = toolkit.lld(&clang)?;
+        (front, back) = link_arguments(&toolkit, &lld.to_string_lossy(), &options, &job);
+    }
+    if job.compiles && options.kind != Kind::None {
+        // Objects that only this command sees need no machine code.
+        let thin = std::env::var_os("CURTAIL_OBJECTS") == Some(OsString::from("thin"));
+        front = compile_arguments(&toolkit, !thin && !job.links).into_iter().chain(front).collect();
+    }
+    let tls = match (job.links, job.shared, job.relocatable) {
+        (true, false, false) => "local",
+        (true, true, false) => "initial",
+        _ => "auto",
+    };
+    let mut command = Command::new(clang);
+    if cxx {
+        command.arg("--driver-mode=g++");
+    }
+    command.args(unwarned(front)).args(rest).args(unwarned(back));
+    command.env("CURTAIL_PASS", options.for_pass(tls)?);
+    Ok(command)
+}
+
+/// `main` of both drivers; which of them is asked for says the name it was called by.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut arguments = Vec::new();
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    let cxx = name.to_string_lossy().ends_with("++");
+    let program = if cxx { "curtail-c++" } else { "curtail-cc" };
+    for word in words {
+        match word.into_string() {
+            Ok(word) => arguments.push(word),
+            Err(word) => {
+                return crate::fail(program, &format!("{} is not UTF-8", word.display()));
+            }
+        }
+    }
+    match command(cxx, arguments) {
+        Ok(mut command) => {
+            let error = command.exec();
+            crate::fail(program, &format!("{}: {error}", command.get_program().display()))
+        }
+        Err(reason) => crate::fail(program, &reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(text: &str) -> Job {
+        Job::of(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn compiling_is_not_linking() {
+        assert!(job("-O2 -c a.c -o a.o") == Job { compiles: true, ..Job::default() });
+        assert!(job("-S a.c") == Job { compiles: true, ..Job::default() });
+        assert!(job("-E a.c") == Job::default());
+    }
+
+    #[test]
+    fn queries_are_neither() {
+        for text in ["--version", "-v", "-print-search-dirs", "-dumpmachine", "-o x -I y"] {
+            assert_eq!(job(text), Job::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn links_are_told_apart() {
+        assert!(job("a.o -o a").links);
+        assert!(job("-shared a.o -o a.so").shared);
+        assert!(job("-nostdlib -r a.o -o b.o").relocatable);
+        assert!(job("a.o -Wl,-plugin-opt=O0,-plugin-opt=mcpu=x86-64").unoptimised);
+        assert!(!job("a.o -O0 -O2").unoptimised);
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the parts are: the pass, the safepoint library, clang and lld of the right major.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The pass carries this in its text, followed by the major of the LLVM it was built for.
+const MARK: &[u8] = b"curtail-pass-for-llvm-";
+
+/// The parts, found.
+#[derive(Clone, Debug)]
+pub struct Toolkit {
+    /// The directory with the drivers, the pass and the library.
+    pub home: PathBuf,
+    /// `libcurtail_pass.so`.
+    pub pass: PathBuf,
+    /// `libcurtail_safepoint.a`.
+    pub safepoint: PathBuf,
+    /// LLVM's major: that of the pass.
+    pub major: u32,
+}
+
+impl Toolkit {
+    /// Looks beside this executable, or in `CURTAIL_HOME`.
+    ///
+    /// # Errors
+    /// What is missing, and what to do about it.
+    pub fn find() -> Result<Self, String> {
+        let home = match env::var_os("CURTAIL_HOME") {
+            Some(home) => PathBuf::from(home),
+            None => beside_self()?,
+        };
+        let part = |name: &str| {
+            let path = home.join(name);
+            if path.is_file() {
+                return Ok(path);
+            }
+            Err(format!("no {name} in {}: run pass/build.sh, or set CURTAIL_HOME", home.display()))
+        };
+        let pass = part("libcurtail_pass.so")?;
+        let safepoint = part("libcurtail_safepoint.a")?;
+        let major = major_of(&pass)?;
+        Ok(Self { home, pass, safepoint, major })
+    }
+
+    /// The compiler: `CURTAIL_CLANG`, or clang of the pass's major.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn clang(&self) -> Result<PathBuf, String> {
+        if let Some(clang) = env::var_os("CURTAIL_CLANG") {
+            return on_path(Path::new(&clang))
+                .ok_or_else(|| format!("CURTAIL_CLANG={} does not exist", clang.display()));
+        }
+        let major = self.major;
+        [format!("/usr/lib/llvm-{major}/bin/clang"), format!("clang-{major}")]
+            .iter()
+            .find_map(|name| on_path(Path::new(name)))
+            .ok_or_else(|| format!("no clang-{major}: install clang-{major}, or set CURTAIL_CLANG"))
+    }
+
+    /// The linker that belongs to a compiler: the `ld.lld` beside it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn lld(&self, clang: &Path) -> Result<PathBuf, String> {
+        let real = fs::canonicalize(clang).unwrap_or_else(|_| clang.to_owned());
+        let beside = real.with_file_name("ld.lld");
+        if beside.is_file() {
+            return Ok(beside);
+        }
+        let major = self.major;
+        on_path(Path::new(&format!("ld.lld-{major}")))
+            .ok_or_else(|| format!("no ld.lld-{major}: install lld-{major}"))
+    }
+}
+
+fn beside_self() -> Result<PathBuf, String> {
+    let exe = env::current_exe().and_then(fs::canonicalize);
+    let exe = exe.map_err(|error| format!("where am I? {error}"))?;
+    exe.parent().map(Path::to_owned).ok_or_else(|| "where am I?".to_owned())
+}
+
+fn on_path(name: &Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return name.is_file().then(|| name.to_owned());
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+fn major_of(pass: &Path) -> Result<u32, String> {
+    let bytes = fs::read(pass).map_err(|error| format!("{}: {error}", pass.display()))?;
+    bytes
+        .windows(MARK.len())
+        .position(|window| window == MARK)
+        .and_then(|at| {
+            let digits = &bytes[at + MARK.len()..];
+            let length = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+            std::str::from_utf8(&digits[..length]).ok()?.parse().ok()
+        })
+        .ok_or_else(|| format!("{} is not our pass: run pass/build.sh", pass.display()))
+}

@@ -1,0 +1,140 @@
+//! `cargo curtail` as cargo's `RUSTC_WRAPPER`: crates that are to be instrumented are compiled to
+//! bitcode, for the pass in the link; all others as always.
+//!
+//! Cargo knows nothing of the pass's options. The wrapper therefore adds them, as an environment
+//! variable, to what rustc says a linked artifact depends on: changed options mean a new link.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Names the state of everything that the link depends on and cargo does not see.
+pub const STAMP: &str = "CURTAIL_STAMP";
+/// The wrapper that was there before, if any.
+pub const INNER: &str = "CURTAIL_INNER_WRAPPER";
+
+/// Is the package's `[package.metadata.curtail] instrument = false`?
+fn opted_out(manifest: &str) -> bool {
+    let mut within = false;
+    for line in manifest.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
+        if line.starts_with('[') {
+            within = line.replace(' ', "") == "[package.metadata.curtail]";
+        } else if within {
+            if let Some((key, value)) = line.split_once('=') {
+                if key.trim() == "instrument" && value.trim() == "false" {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+fn instruments(arguments: &[OsString]) -> bool {
+    // Build scripts and procedural macros are compiled for the host: without --target.
+    let targeted = arguments.iter().any(|argument| {
+        argument == "--target" || argument.to_string_lossy().starts_with("--target=")
+    });
+    if !targeted || env::var_os("CARGO_PKG_NAME").is_none() {
+        return false;
+    }
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").map(|dir| Path::new(&dir).join("Cargo.toml"));
+    let text = manifest.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    !opted_out(&text)
+}
+
+/// The value of `--name value`, `--name=value`, `-C name=value` or `-Cname=value`.
+fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        let plain = word.strip_prefix("-C").unwrap_or(word);
+        if word == name {
+            return words.next();
+        }
+        if let Some(value) = plain.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')) {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// The dependency file of a crate that is linked in this step.
+fn dependency_file(arguments: &[OsString]) -> Option<PathBuf> {
+    let kind = value_of(arguments, "--crate-type").unwrap_or("bin");
+    let test = arguments.iter().any(|argument| argument == "--test");
+    if !test && !matches!(kind, "bin" | "cdylib" | "dylib") {
+        return None;
+    }
+    let directory = value_of(arguments, "--out-dir")?;
+    let name = value_of(arguments, "--crate-name")?;
+    let extra = value_of(arguments, "extra-filename").unwrap_or("");
+    Some(Path::new(directory).join(format!("{name}{extra}.d")))
+}
+
+fn note_dependency(file: &Path) -> std::io::Result<()> {
+    let Some(stamp) = env::var(STAMP).ok().filter(|_| file.is_file()) else { return Ok(()) };
+    let mut file = OpenOptions::new().append(true).open(file)?;
+    writeln!(file, "\n# env-dep:{STAMP}={}", stamp.replace('\\', "\\\\").replace('\n', "\\n"))
+}
+
+/// Runs rustc: `arguments` begin with its path.
+#[must_use]
+pub fn main(rustc: &OsStr, arguments: &[OsString]) -> ExitCode {
+    let mut command = match env::var_os(INNER).filter(|inner| !inner.is_empty()) {
+        Some(inner) => {
+            let mut command = Command::new(inner);
+            command.arg(rustc);
+            command
+        }
+        None => Command::new(rustc),
+    };
+    command.args(arguments);
+    if instruments(arguments) {
+        command.arg("-Clinker-plugin-lto");
+    }
+    let status = match command.status() {
+        Ok(status) => status,
+        Err(error) => {
+            let reason = format!("{}: {error}", command.get_program().display());
+            return crate::fail("cargo curtail", &reason);
+        }
+    };
+    if status.success() {
+        if let Some(file) = dependency_file(arguments) {
+            if let Err(error) = note_dependency(&file) {
+                return crate::fail("cargo curtail", &format!("{}: {error}", file.display()));
+            }
+        }
+    }
+    status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_own_table_opts_out() {
+        let table = "[package.metadata.curtail]\n# why\ninstrument = false # yes\n";
+        assert!(opted_out(table));
+        assert!(opted_out(&format!("[package]\nname = \"x\"\n\n{table}[dependencies]\n")));
+        assert!(!opted_out("[package.metadata.curtail]\ninstrument = true\n"));
+        assert!(!opted_out("[package.metadata.other]\ninstrument = false\n"));
+        assert!(!opted_out(""));
+    }
+
+    #[test]
+    fn finds_the_dependency_file_of_what_is_linked() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let bin =
+            "--crate-name app src/main.rs --crate-type bin -C extra-filename=-12 --out-dir /d";
+        assert_eq!(dependency_file(&words(bin)), Some(PathBuf::from("/d/app-12.d")));
+        let lib = "--crate-name app src/lib.rs --crate-type lib --out-dir /d";
+        assert_eq!(dependency_file(&words(lib)), None);
+        let test = "--crate-name app src/lib.rs --test --out-dir=/d -Cextra-filename=-3";
+        assert_eq!(dependency_file(&words(test)), Some(PathBuf::from("/d/app-3.d")));
+    }
+}
