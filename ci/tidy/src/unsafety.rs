@@ -7,12 +7,12 @@ use proc_macro2::TokenTree;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail", &["src/"]),
     ("curtail-bench", &["src/"]),
-    ("curtail-driver", &["src/"]),
     ("curtail-fiber", &["src/"]),
     ("curtail-net", &["src/"]),
     ("curtail-ring", &["src/"]),
     ("curtail-shm", &["src/"]),
     ("kv", &["src/ffi.rs"]),
+    ("kv-lock-probe", &["src/"]),
 ];
 
 /// Complaint about the root of a library or a binary: it neither forbids `unsafe` nor may have it.

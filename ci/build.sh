@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Builds everything, optimised, into target/release. With LLVM, the command `curtail` is built by
+# our own drivers, so that its applications (LevelDB included) are instrumented; without, plainly.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_rust
+need g++=g++ make=make || die "LevelDB needs a C++ compiler"
+
+say "building the drivers"
+cargo build --quiet --release -p curtail-driver
+
+say "fetching LevelDB"
+apps/kv/fetch-leveldb.sh "$target" >/dev/null
+
+if need_llvm; then
+  say "building the pass"
+  pass/build.sh "$release"
+  for part in cargo-curtail curtail-cc curtail-c++ libcurtail_pass.so libcurtail_safepoint.a; do
+    [ -e "$release/$part" ] || die "$release/$part was not built"
+  done
+  say "building curtail, instrumented"
+  built=$("$release/cargo-curtail" curtail build --quiet --release -p curtail-cli --features kv)
+  built=$(grep '/curtail$' <<<"$built") || die "cargo curtail build tells of no program \`curtail\`"
+  # By a rename: the old one may be running.
+  cp "$built" "$release/curtail.new"
+  mv "$release/curtail.new" "$release/curtail"
+else
+  say "building curtail, not instrumented: pre-emption is off"
+  cargo build --quiet --release -p curtail-cli --features kv
+fi
+say "done: $release/curtail"

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Format, clippy, the house's rules, licences and origins of what we build on.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_rust
+# For LevelDB's build script.
+need g++=g++ || die "LevelDB needs a C++ compiler"
+
+say "format"
+cargo fmt --all --check
+for script in x .ci/run ci/*.sh; do
+  bash -n "$script"
+done
+
+say "clippy"
+cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+say "the house's rules"
+cargo test --quiet -p curtail-tidy
+
+if ! have cargo-deny; then
+  say "installing cargo-deny into $tools (about a minute)"
+  # Unoptimised: it runs for a second, and compiles for five minutes otherwise.
+  cargo install --quiet --locked --debug --root "$tools" --target-dir "$target/tools/build" \
+    --config profile.dev.debug=0 cargo-deny@0.20.2 ||
+    die "cargo-deny could not be installed: is the registry within reach?"
+  rm -rf "$target/tools/build"
+fi
+say "licences and origins"
+cargo deny --log-level error check licenses bans sources

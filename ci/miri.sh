@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The rings under miri, which finds undefined behaviour and data races. Needs a nightly toolchain.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_rust
+have rustup || skip "miri comes with rustup's nightly toolchain, and there is no rustup"
+if ! cargo +nightly miri --version >/dev/null 2>&1; then
+  say "installing miri by rustup"
+  rustup toolchain list | grep -q '^nightly' ||
+    rustup toolchain install nightly --profile minimal >/dev/null 2>&1 || true
+  rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 ||
+    skip "no nightly toolchain with miri can be installed here"
+fi
+exec cargo +nightly miri test -p curtail-ring
