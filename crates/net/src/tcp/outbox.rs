@@ -122,7 +122,8 @@ impl Outboxes {
         let mut moved = 0;
         while !outbox.unsent.is_empty() && moved < FLUSH_BYTES {
             let (front, _) = outbox.unsent.as_slices();
-            match send(&socket, front, flags()) {
+            let piece = &front[..front.len().min(FLUSH_BYTES - moved)];
+            match send(&socket, piece, flags()) {
                 Ok(count) => {
                     outbox.unsent.drain(..count);
                     moved += count;
@@ -136,7 +137,8 @@ impl Outboxes {
         if !more {
             outbox.empty();
         }
-        if !more || moved >= FLUSH_BYTES {
+        // Where the kernel would have taken more, no edge is to come: arming anew makes one.
+        if !more || moved == FLUSH_BYTES {
             self.arm(&socket, slot, generation, more)?;
         }
         Ok(moved > 0)
