@@ -144,7 +144,8 @@ bool Placer::tryFree(Loop &L) {
 }
 
 void Placer::findFreeLoops() {
-  for (Loop *L : reverse(A.LI.getLoopsInPreorder()))
+  SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
+  for (Loop *L : reverse(Loops)) // innermost first
     tryFree(*L);
 }
 

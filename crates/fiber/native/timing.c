@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static struct {
 } records;
 
 static struct curtail_safepoint_block *main_block;
-static uint32_t stopped;
+static uint32_t stopped, strobing;
 static pid_t owner;
 static char out_path[4096];
 static uint64_t start_tsc, start_ns, first_hz;
@@ -103,6 +104,7 @@ static void record(struct curtail_safepoint_block *b) {
  * firing. It has to spin, no timer of the system is that fine; it ends with the program. */
 static void *strobe(void *unused) {
   (void)unused;
+  __atomic_store_n(&strobing, 1, __ATOMIC_RELAXED);
   while (!__atomic_load_n(&stopped, __ATOMIC_RELAXED)) {
     if (tsc() - get(&records.last) >= records.quantum &&
         !__atomic_load_n(&main_block->poll, __ATOMIC_RELAXED))
@@ -119,9 +121,14 @@ static int start_strobe(void) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = pthread_create(&thread, NULL, strobe, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (error == 0)
-    pthread_detach(thread);
-  return error;
+  if (error != 0)
+    return error;
+  pthread_detach(thread);
+  /* Until it runs, or a tenth of a second has passed: the first intervals are to count, too. */
+  uint64_t begin = monotonic_ns();
+  while (!__atomic_load_n(&strobing, __ATOMIC_RELAXED) && monotonic_ns() - begin < 100000000u)
+    sched_yield();
+  return 0;
 }
 
 static uint64_t percentile(uint64_t count, unsigned percent) {
@@ -233,15 +240,16 @@ __attribute__((constructor)) void curtail_timing_start(void) {
   owner = getpid();
   main_block = curtail_safepoint_self();
   main_block->yield = record;
-  uint64_t now = tsc();
-  records.last = now;
   uint32_t mode = curtail_safepoint_kind() == 1 ? CURTAIL_FLAG : CURTAIL_CLOCK;
-  curtail_safepoint_arm(main_block, mode, now, now + records.quantum);
+  set(&records.last, tsc());
   int error = mode == CURTAIL_FLAG ? start_strobe() : 0;
   if (error != 0) {
-    curtail_safepoint_disarm(main_block);
+    main_block->yield = NULL;
     fprintf(stderr, "curtail: no thread for CURTAIL_TIMING: %s\n", strerror(error));
     return;
   }
   atexit(report);
+  uint64_t now = tsc();
+  set(&records.last, now);
+  curtail_safepoint_arm(main_block, mode, now, now + records.quantum);
 }

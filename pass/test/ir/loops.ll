@@ -1,0 +1,145 @@
+; Loops: every cycle has a safepoint, except those that are provably short.
+; RUN: opt -passes=curtail-safepoints -S < %s | FileCheck %s
+
+declare void @unseen()
+
+; A tight loop keeps the budget in a register: loaded before, a phi within, stored behind.
+; CHECK-LABEL: define void @tight(
+; CHECK: entry:
+; CHECK: load i64, ptr %{{.*}}, align 8
+; CHECK: loop:
+; CHECK: [[BUDGET:%.*]] = phi i64
+; CHECK-NOT: threadlocal
+; CHECK: [[LEFT:%.*]] = sub nsw i64 [[BUDGET]], [[#]]
+; CHECK-NEXT: [[DUE:%.*]] = icmp slt i64 [[LEFT]], 0
+; CHECK-NEXT: br i1 [[DUE]]
+; CHECK: store i64 [[LEFT]], ptr
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: load i64, ptr
+; CHECK: store i64 {{%.*}}, ptr
+; CHECK: ret void
+define void @tight(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; CHECK-LABEL: define void @constant_and_small(
+; CHECK-NOT: curtail_safepoint
+; CHECK: ret void
+define void @constant_and_small(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, 8
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; CHECK-LABEL: define void @constant_but_long(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: ret void
+define void @constant_but_long(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, 800
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; A loop with a call in it charges memory: no register would survive the call.
+; CHECK-LABEL: define void @calls(
+; CHECK: loop:
+; CHECK: call void @unseen()
+; CHECK: threadlocal.address
+; CHECK: sub i64
+; CHECK: store i64
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: ret void
+define void @calls(i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  call void @unseen()
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; One budget for a whole nest: it is not handed over through memory at the inner loop's ends.
+; CHECK-LABEL: define void @nest(
+; CHECK: outer:
+; CHECK-NOT: threadlocal
+; CHECK: inner:
+; CHECK: exit.curtail.out:
+; CHECK-NEXT: call {{.*}}@llvm.threadlocal.address
+define void @nest(ptr %p, i64 %n) {
+entry:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %outer ], [ %j.next, %inner ]
+  %at = getelementptr i64, ptr %p, i64 %j
+  store i64 %i, ptr %at
+  %j.next = add i64 %j, 1
+  %j.done = icmp eq i64 %j.next, %n
+  br i1 %j.done, label %latch, label %inner
+latch:
+  %i.next = add i64 %i, 1
+  %i.done = icmp eq i64 %i.next, %n
+  br i1 %i.done, label %exit, label %outer
+exit:
+  ret void
+}
+
+; A cycle with two entries is no natural loop, and needs a safepoint all the same.
+; CHECK-LABEL: define void @irreducible(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: ret void
+define void @irreducible(i1 %first, ptr %p) {
+entry:
+  br i1 %first, label %one, label %two
+one:
+  store volatile i64 1, ptr %p
+  %a = load volatile i1, ptr %p
+  br i1 %a, label %two, label %exit
+two:
+  store volatile i64 2, ptr %p
+  br label %one
+exit:
+  ret void
+}
+
+; CHECK-LABEL: define void @forever(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+define void @forever(ptr %p) {
+entry:
+  br label %loop
+loop:
+  store volatile i64 1, ptr %p
+  br label %loop
+}
