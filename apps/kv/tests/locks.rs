@@ -48,7 +48,12 @@ fn serve(app: impl App, requests: &[u8]) -> (Report, Vec<Vec<u8>>) {
 
 fn is_preempting(report: &Report) -> bool {
     let preempting = report.preempt != Preempt::Never;
-    assert!(!preempting || safepoint_kind() != SafepointKind::None);
+    match safepoint_kind() {
+        SafepointKind::None => assert!(!preempting),
+        SafepointKind::Clock => assert!(preempting, "{:?}", report.preempt_note),
+        // Depends on whether the dispatcher has a core to itself.
+        SafepointKind::Flag => {}
+    }
     if preempting {
         assert!(report.preemptions > 0, "long requests, and others waiting");
     } else {
@@ -107,8 +112,8 @@ fn the_holder_of_a_mutex_yields_after_it_and_not_before() {
     assert_eq!(probe.taken(), 20 * ROUNDS, "the mutex excludes");
     assert_eq!(inside, 0, "somebody ran on this thread while its mutex was held");
     if is_preempting(&report) {
-        // Every critical section lasts for many quanta, and somebody always waits.
-        assert!(after > 0, "no holder yielded when it gave the mutex back");
+        // Every critical section lasts for many quanta, and but for the last somebody waits.
+        assert!(after > 10 * ROUNDS, "{after} of {} yielded when they gave it back", 20 * ROUNDS);
     } else {
         assert_eq!(after, 0);
     }

@@ -241,12 +241,14 @@ fn check(policy: &str, workers: usize) {
     let lost: u64 = report.classes.iter().map(|class| class.failed + class.dropped).sum();
     assert_eq!((completed, lost, report.abandoned, report.unsent), (sent, 0, 0, 0));
     assert!(report.classes.iter().all(|class| class.completed > 0));
-    if safepoint_kind() == SafepointKind::None {
-        assert_eq!((report.preempt, report.preemptions), (Preempt::Never, 0));
-    } else if report.preempt != Preempt::Never {
-        // SCANs of 150 entries take several quanta, and there is always somebody waiting.
-        assert!(report.preemptions > 0, "{:?}", report.preempt_note);
+    match safepoint_kind() {
+        SafepointKind::None => assert_eq!(report.preempt, Preempt::Never),
+        SafepointKind::Clock => assert_ne!(report.preempt, Preempt::Never),
+        // Depends on whether the dispatcher has a core to itself.
+        SafepointKind::Flag => {}
     }
+    // SCANs of 150 entries take several quanta, and there is always somebody waiting.
+    assert_eq!(report.preempt != Preempt::Never, report.preemptions > 0, "{:?}", report.preempt);
 }
 
 #[test]
