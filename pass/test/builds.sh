@@ -1,0 +1,162 @@
+# Part of programs.sh (uses its variables): ways of building other than one compiler call, and cargo.
+
+# Archives made by plain ar, ld -r, strip: everything that knows no bitcode.
+mkdir "$scratch/parts"
+cat >"$scratch/parts/a.c" <<'CODE'
+unsigned step(unsigned x) { unsigned n = 0; while (x != 1) { x = x & 1 ? 3 * x + 1 : x / 2; n++; } return n; }
+CODE
+cat >"$scratch/parts/b.c" <<'CODE'
+unsigned step(unsigned);
+unsigned all(unsigned n) { unsigned sum = 0; for (unsigned i = 1; i < n; i++) sum += step(i); return sum; }
+CODE
+cat >"$scratch/parts/main.c" <<'CODE'
+#include <stdio.h>
+unsigned all(unsigned);
+int main(void) { printf("%u\n", all(60000)); return 0; }
+CODE
+gcc -O2 "$scratch"/parts/*.c -o "$scratch/plain"
+sum=$("$scratch/plain")
+# $1 label, $2 program: prints the right sum, and fires.
+fires() {
+  CURTAIL_TIMING=1us CURTAIL_TIMING_OUT="$scratch/timing" "$2" >"$scratch/got" &&
+    [ "$(cat "$scratch/got")" = "$sum" ] || fail "$1: wrong result"
+  sane "$scratch/timing" 100 || fail "$1: does not fire"
+  rm -f "$scratch/timing"
+}
+parts() (
+  set -ex
+  cd "$scratch/parts"
+  "$out/curtail-cc" -O2 -fPIC --report report.json -c a.c b.c main.c
+  [ "$(grep -c '"summary":true' report.json)" -eq 3 ]
+  ar rcs libparts.a a.o b.o
+  "$out/curtail-cc" -O2 main.o libparts.a -o by-archive
+  gcc -c -x c - -o plain.o </dev/null
+  ld -r a.o b.o -o both.o
+  strip --strip-debug both.o
+  objcopy -R .llvm.lto both.o
+  "$out/curtail-cc" -O2 main.o both.o plain.o -o by-relocatable
+  "$out/curtail-cc" -O2 -r a.o b.o -o ours.o
+  "$out/curtail-cc" -O2 main.o ours.o -o by-our-relocatable
+  "$out/curtail-cc" -O2 -shared a.o b.o -o libparts.so
+  "$out/curtail-cc" -O2 main.o -L. -lparts -Wl,-rpath,"$PWD" -o by-shared-object
+  "$out/curtail-cc" -O2 -fno-lto a.c b.c main.c -o without-lto
+  # An uninstrumented program with an instrumented library just runs.
+  gcc -O2 main.c -L. -lparts -Wl,-rpath,"$PWD" -o plain-with-shared-object
+  [ "$(./plain-with-shared-object)" = "$sum" ]
+)
+# Not as a condition: `set -e` has no effect there.
+set +e
+parts >"$scratch/log" 2>&1
+built=$?
+set -e
+if [ $built -eq 0 ]; then
+  for way in by-archive by-relocatable by-our-relocatable by-shared-object without-lto; do
+    fires "$way" "$scratch/parts/$way"
+  done
+else
+  cat "$scratch/log"
+  fail "archives and relocatables"
+fi
+echo "done builds"
+
+# Cargo: a crate with a C part, one that opts out, a procedural build script, both profiles.
+mkdir -p "$scratch/crate/src" "$scratch/crate/out/src"
+cp "$scratch/parts/a.c" "$scratch/crate/a.c"
+cat >"$scratch/crate/Cargo.toml" <<'CODE'
+[package]
+name = "tried"
+version = "0.1.0"
+edition = "2021"
+build = "build.rs"
+[dependencies]
+kept_out = { path = "out" }
+[workspace]
+[profile.release]
+lto = "thin"
+CODE
+cat >"$scratch/crate/out/Cargo.toml" <<'CODE'
+[package]
+name = "kept_out"
+version = "0.1.0"
+edition = "2021"
+[package.metadata.curtail]
+instrument = false
+CODE
+cat >"$scratch/crate/out/src/lib.rs" <<'CODE'
+#[inline(never)]
+pub fn kept_out(n: u64) -> u64 { (0..n).fold(1, |a, i| a.rotate_left(3) ^ i) }
+CODE
+cat >"$scratch/crate/build.rs" <<'CODE'
+use std::{env, process::Command};
+fn main() {
+    let out = env::var("OUT_DIR").unwrap();
+    let cc = env::var("CC_x86_64_unknown_linux_gnu").unwrap_or("cc".into());
+    let object = format!("{out}/a.o");
+    assert!(Command::new(cc).args(["-O2", "-fPIC", "-c", "a.c", "-o", &object]).status().unwrap().success());
+    let archive = format!("{out}/libstep.a");
+    assert!(Command::new("ar").args(["rcs", &archive, &object]).status().unwrap().success());
+    println!("cargo:rustc-link-search={out}\ncargo:rustc-link-lib=static=step\ncargo:rerun-if-changed=a.c");
+}
+CODE
+cat >"$scratch/crate/src/main.rs" <<'CODE'
+use std::collections::BTreeMap;
+extern "C" { fn step(x: u32) -> u32; }
+fn inside(n: u64) -> u64 { (0..n).fold(1, |a, i| a.rotate_left(5) ^ i) }
+fn main() {
+    let mut counts = BTreeMap::new();
+    for i in 1..60000 { *counts.entry(unsafe { step(i) }).or_insert(0u32) += 1; }
+    println!("{:?}", counts.iter().max_by_key(|(_, n)| **n));
+    println!("{} {}", inside(300_000), kept_out::kept_out(1000));
+    let caught = std::panic::catch_unwind(|| { let v: Vec<u8> = vec![]; v[inside(7) as usize] });
+    println!("{}", caught.is_err());
+}
+#[test]
+fn works() { assert_ne!(inside(3), inside(4)); }
+CODE
+
+by_cargo() (
+  set -ex
+  cd "$scratch/crate"
+  unset CARGO_TARGET_DIR RUSTFLAGS RUSTC_WRAPPER CARGO_BUILD_TARGET
+  target=x86_64-unknown-linux-gnu
+  PATH=$out:$PATH
+  cargo build -q --release
+  ./target/release/tried >expected 2>/dev/null
+  for profile in release dev; do
+    for kind in clock flag; do
+      cargo curtail build --profile $profile --safepoint $kind --report report.json >where
+      [ "$(cat where)" = "$PWD/target/curtail/$target/$(echo $profile | sed s/dev/debug/)/tried" ]
+      CURTAIL_TIMING=2us CURTAIL_TIMING_OUT=timing "$(cat where)" >got 2>/dev/null
+      cmp expected got
+      if [ $kind = clock ]; then sane timing 100; else sane timing 0; fi
+      grep -q '"function":"step"' report.json || [ $profile = release ]
+      grep -q '"skipped":null' report.json
+      if grep 'kept_out8kept_out' report.json; then echo "kept_out was instrumented"; exit 1; fi
+    done
+  done
+  cargo curtail test -q >/dev/null
+  cargo curtail run -q --release >got 2>/dev/null
+  cmp expected got
+)
+set +e
+by_cargo >"$scratch/log" 2>&1
+built=$?
+set -e
+if [ $built -ne 0 ]; then
+  cat "$scratch/log"
+  fail "cargo"
+fi
+echo "done cargo"
+
+# Bad input is refused in one line.
+refused() {
+  if "$@" >"$scratch/log" 2>&1 || [ "$(wc -l <"$scratch/log")" -ne 1 ]; then
+    cat "$scratch/log"
+    fail "not refused: $*"
+  fi
+}
+refused "$out/curtail-cc" --safepoint=often -c "$scratch/parts/a.c" -o "$scratch/x.o"
+refused "$out/curtail-cc" --keep-out "$scratch/nowhere" -c "$scratch/parts/a.c" -o "$scratch/x.o"
+refused env CURTAIL_HOME=/nowhere "$out/curtail-cc" -c "$scratch/parts/a.c" -o "$scratch/x.o"
+refused "$out/cargo-curtail" curtail frobnicate
+echo "done refusals"
