@@ -22,12 +22,12 @@ fn opted_out(manifest: &str) -> bool {
     for line in manifest.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
         if line.starts_with('[') {
             within = line.replace(' ', "") == "[package.metadata.curtail]";
-        } else if within {
-            if let Some((key, value)) = line.split_once('=') {
-                if key.trim() == "instrument" && value.trim() == "false" {
-                    return true;
-                }
-            }
+        } else if within
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim() == "instrument"
+            && value.trim() == "false"
+        {
+            return true;
         }
     }
     false
@@ -102,12 +102,11 @@ pub fn main(rustc: &OsStr, arguments: &[OsString]) -> ExitCode {
             return crate::fail("cargo curtail", &reason);
         }
     };
-    if status.success() {
-        if let Some(file) = dependency_file(arguments) {
-            if let Err(error) = note_dependency(&file) {
-                return crate::fail("cargo curtail", &format!("{}: {error}", file.display()));
-            }
-        }
+    if status.success()
+        && let Some(file) = dependency_file(arguments)
+        && let Err(error) = note_dependency(&file)
+    {
+        return crate::fail("cargo curtail", &format!("{}: {error}", file.display()));
     }
     status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8))
 }
