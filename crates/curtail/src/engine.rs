@@ -504,7 +504,7 @@ impl Engine {
 
     /// What the hook decides: true, yield; false, another quantum.
     fn expired(&mut self) -> bool {
-        let now = clock::now();
+        let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = now.saturating_sub(self.safepoint.deadline());
         self.counts.late_ns.saturating_record(self.around.clock.ns(late));
         self.note_late(now);
@@ -613,12 +613,14 @@ pub fn served_cycles() -> Option<u64> {
 
 /// Gives up the thread until the job's waker is used. Between handing the waker out and this call
 /// the job must not be pre-empted (hold a critical section), so that the wake-up finds it blocked.
+#[inline(never)]
 pub(crate) fn block() {
     curtail_fiber::suspend(Suspend::Blocked);
 }
 
 /// Gives up the thread to the other jobs that are ready on it, and to other threads of the process
 /// where there are none; returns when it is this job's turn again.
+#[inline(never)]
 pub(crate) fn let_others_run() {
     curtail_fiber::suspend(Suspend::Yielded);
 }

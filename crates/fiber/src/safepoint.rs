@@ -155,6 +155,15 @@ impl Safepoint {
         }
     }
 
+    /// When a safepoint of this quantum last read the clock (TSC); `None`: it did not need to.
+    #[inline]
+    #[must_use]
+    pub fn last_reading(self) -> Option<u64> {
+        // SAFETY: our own block.
+        let tsc = unsafe { (*self.block).refilled_at };
+        (tsc != 0).then_some(tsc)
+    }
+
     /// The deadline of the current quantum (TSC).
     #[inline]
     #[must_use]
