@@ -13,8 +13,8 @@ namespace curtail {
 
 // What a call to something unseen costs its caller: mostly the callee charges for itself.
 static const unsigned UnseenCharge = 10;
-// Work after a recursive call that is let pass without a safepoint of its own. A chain of returns
-// can therefore be this much times its depth long.
+// Work between a call and a return that is let pass without a safepoint of its own. A chain of
+// returns can therefore be this much times its depth long.
 static const unsigned ReturnTolerance = 16;
 
 Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
@@ -35,14 +35,14 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
     return {Cost, true, Cost, false, 0, double(Cost)};
   }
   const Function *Callee = Call.getCalledFunction();
-  if (Callee && Cycle.contains(Callee))
-    return {Quarter, false, 0, true, Quarter > ReturnTolerance ? Quarter - ReturnTolerance : 0, 5};
   auto It = Callee ? Known.find(Callee) : Known.end();
   if (It != Known.end()) {
     const Summary &S = It->second;
     return {S.ToFirst + 5, S.Through, S.ThroughMax + 5, S.MayYield, S.FromLast, S.Uncharged + 5};
   }
-  return {Quarter, true, std::min(Quarter, 20u), true, Quarter, double(UnseenCharge)};
+  // Not seen, or (in a cycle) not yet: what the convention says.
+  unsigned After = Quarter > ReturnTolerance ? Quarter - ReturnTolerance : 0;
+  return {Quarter, true, std::min(Quarter, 20u), true, After, double(UnseenCharge)};
 }
 
 // Blocks that inevitably end in `unreachable` or leave the function by an exception.
@@ -149,36 +149,46 @@ void Placer::findFreeLoops() {
     tryFree(*L);
 }
 
-void Placer::forceLatch(Loop &L, BasicBlock &Latch) {
-  if (Cold.contains(&Latch))
-    return;
-  // At the latch's end if that is allowed, else anywhere that every iteration through it passes.
-  Instruction *End = endOf(Latch);
+// A loop's safepoint goes to the top of its header: the body stays in one piece, with its back edge,
+// and so keeps the registers that the compiler finds for it.
+bool Placer::forceHeader(Loop &L) {
+  BasicBlock *Header = L.getHeader();
+  if (Header->isEHPad() || Cold.contains(Header))
+    return false;
+  Instruction *Top = &*Header->getFirstInsertionPt();
+  if (!legal(*Top))
+    return false;
+  Forced.insert(Top);
+  return true;
+}
+
+// Where the top is not allowed: at the latch's end, or anywhere that every iteration through the
+// latch passes.
+bool Placer::forceLatch(Loop &L, BasicBlock &Latch) {
   for (BasicBlock *BB = &Latch; BB && L.contains(BB);) {
-    if (BB->isEHPad())
-      break;
-    for (Instruction *I = BB == &Latch ? End : BB->getTerminator(); I; I = I->getPrevNode())
-      if (legal(*I)) {
-        Forced.insert(I);
-        return;
-      }
+    // A block of an inner loop would run more often than the latch.
+    if (A.LI.getLoopFor(BB) == &L && !BB->isEHPad())
+      for (Instruction *I = BB == &Latch ? endOf(*BB) : BB->getTerminator(); I; I = I->getPrevNode())
+        if (legal(*I)) {
+          Forced.insert(I);
+          return true;
+        }
     DomTreeNode *Above = A.DT.getNode(BB)->getIDom();
     BB = Above ? Above->getBlock() : nullptr;
-    // A block of an inner loop would run more often than the latch.
-    while (BB && L.contains(BB) && A.LI.getLoopFor(BB) != &L)
-      BB = A.DT.getNode(BB)->getIDom() ? A.DT.getNode(BB)->getIDom()->getBlock() : nullptr;
   }
-  P.LoopsWithout++;
+  return false;
 }
 
 void Placer::forceLoopPoints() {
   for (Loop *L : A.LI.getLoopsInPreorder()) {
-    if (Free.count(L))
+    if (Free.count(L) || forceHeader(*L))
       continue;
     SmallVector<BasicBlock *, 4> Latches;
     L->getLoopLatches(Latches);
+    bool All = true;
     for (BasicBlock *Latch : Latches)
-      forceLatch(*L, *Latch);
+      All &= Cold.contains(Latch) || forceLatch(*L, *Latch);
+    P.LoopsWithout += !All;
   }
 }
 
@@ -197,7 +207,17 @@ void Placer::forceIrreducible() {
     }
 }
 
+// A recursive function needs one on the way to each call of its cycle; a loop's may do.
 void Placer::forceEntry() {
+  bool Covered = true;
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call || !Call->getCalledFunction() || !Cycle.contains(Call->getCalledFunction()))
+      continue;
+    Covered &= any_of(Forced, [&](Instruction *Point) { return A.DT.dominates(Point, Call); });
+  }
+  if (Covered)
+    return;
   for (Instruction &I : F.getEntryBlock()) {
     auto *Alloca = dyn_cast<AllocaInst>(&I);
     if (Alloca && Alloca->isStaticAlloca())
@@ -295,6 +315,7 @@ Plan Placer::plan() {
   if (Placing) {
     chooseNests();
     walk();
+    closeLoops();
     chargeRemainder();
   }
   findBracketed();

@@ -99,7 +99,8 @@ private:
   bool tryFree(llvm::Loop &L);
   unsigned longestIteration(llvm::Loop &L, bool &Possible) const;
   void forceLoopPoints();
-  void forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
+  bool forceHeader(llvm::Loop &L);
+  bool forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
   void forceIrreducible();
   void forceEntry();
   void chooseNests();
@@ -108,13 +109,14 @@ private:
   int nestOf(const llvm::BasicBlock *BB) const;
 
   void walk();
-  State stateAt(llvm::BasicBlock &BB) const;
+  State stateAt(llvm::BasicBlock &BB, bool WithBackEdges = false) const;
   void walkBlock(llvm::BasicBlock &BB, State S);
   void passCall(const llvm::CallBase &Call, State &S);
   void passReturn(llvm::Instruction &Return, State &S);
   void beforeFreeLoops(llvm::BasicBlock &BB, State &S);
   bool tryPlace(llvm::Instruction *Before, State &S);
   void place(llvm::Instruction *Before, State &S);
+  void closeLoops();
   void chargeRemainder();
   bool legal(const llvm::Instruction &I) const;
   bool mayPlaceIn(const llvm::BasicBlock &BB) const;

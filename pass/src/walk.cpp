@@ -22,9 +22,10 @@ void Placer::walk() {
     Result.Uncharged = ReturnMean / ReturnFrequency;
 }
 
-// Predecessors that were walked: their longest distance, and their mean weighted by how often each
-// edge is taken. A loop's back edge comes from a safepoint, so it brings nothing but its weight.
-Placer::State Placer::stateAt(BasicBlock &BB) const {
+// What comes in from the predecessors: their longest distance, and their mean weighted by how often
+// each edge is taken. On the walk itself a back edge brings nothing but its weight: either it comes
+// from a safepoint, or it leads to one, which closeLoops corrects.
+Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
   State S;
   if (&BB == &F.getEntryBlock()) {
     S.Reached = true;
@@ -46,7 +47,7 @@ Placer::State Placer::stateAt(BasicBlock &BB) const {
                     A.BPI.getEdgeProbability(Before, &BB).getNumerator();
     Weight = std::max(Weight, 1.0);
     Weights += Weight;
-    if (Back)
+    if (Back && !WithBackEdges)
       continue;
     const State From = Out.lookup(Before);
     if (!From.Reached)
@@ -173,6 +174,19 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
   if (BB.getTerminator()->getNumSuccessors() != 0)
     beforeFreeLoops(BB, S);
   Out[&BB] = S;
+}
+
+// Safepoints at the top of a loop charge what comes in over the back edge, which was not known yet
+// when the walk came by.
+void Placer::closeLoops() {
+  for (Point &Safepoint : P.Points) {
+    BasicBlock *BB = Safepoint.Before->getParent();
+    if (!A.LI.isLoopHeader(BB) || &*BB->getFirstInsertionPt() != Safepoint.Before)
+      continue;
+    State S = stateAt(*BB, /*WithBackEdges=*/true);
+    Safepoint.Mean = S.Mean;
+    P.Longest = std::max(P.Longest, S.Real);
+  }
 }
 
 // Work between the last safepoint and the return belongs to somebody: to a safepoint that runs once

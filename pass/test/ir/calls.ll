@@ -25,6 +25,28 @@ more:
   ret i64 %z
 }
 
+; Where a loop's safepoint lies on the way to the recursive call, the entry needs none.
+; CHECK-LABEL: define void @tree(
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: loop:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: ret void
+define void @tree(ptr %t) {
+entry:
+  br label %loop
+loop:
+  %at = phi ptr [ %t, %entry ], [ %right, %loop ]
+  %left = load ptr, ptr %at
+  call void @tree(ptr %left)
+  %slot = getelementptr ptr, ptr %at, i64 1
+  %right = load ptr, ptr %slot
+  %done = icmp eq ptr %right, null
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
 ; Mutual recursion too, in each of the functions.
 ; CHECK-LABEL: define i64 @even(
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow"

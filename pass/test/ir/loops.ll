@@ -69,11 +69,12 @@ exit:
 ; A loop with a call in it charges memory: no register would survive the call.
 ; CHECK-LABEL: define void @calls(
 ; CHECK: loop:
-; CHECK: call void @unseen()
 ; CHECK: threadlocal.address
 ; CHECK: sub i64
 ; CHECK: store i64
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void @unseen()
+; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret void
 define void @calls(i64 %n) {
 entry:
@@ -91,8 +92,10 @@ exit:
 ; One budget for a whole nest: it is not handed over through memory at the inner loop's ends.
 ; CHECK-LABEL: define void @nest(
 ; CHECK: outer:
-; CHECK-NOT: threadlocal
+; CHECK: phi i64
+; CHECK: sub nsw i64
 ; CHECK: inner:
+; CHECK: sub nsw i64
 ; CHECK: exit.curtail.out:
 ; CHECK-NEXT: call {{.*}}@llvm.threadlocal.address
 define void @nest(ptr %p, i64 %n) {

@@ -29,12 +29,13 @@ exit:
   ret void
 }
 
-; Taken anew in each iteration, it is dead at the latch: there the safepoint goes.
-; CHECK-LABEL: define void @dead_at_latch(
-; CHECK: store volatile i64 %i, ptr %p
+; Taken anew in each iteration, it is dead at the top of the loop: there the safepoint goes.
+; CHECK-LABEL: define void @dead_at_top(
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
+; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret void
-define void @dead_at_latch(i64 %n) {
+define void @dead_at_top(i64 %n) {
 entry:
   br label %loop
 loop:
