@@ -21,7 +21,7 @@ import json, sys
 line = open(sys.argv[1]).read()
 assert line.count("\n") == 1, line
 t = json.loads(line)
-names = "quantum_cycles yields interval_mean interval_mae interval_p50 interval_p99 interval_max tsc_hz"
+names = "quantum_cycles yields interval_mean interval_mae interval_p50 interval_p99 interval_max tsc_hz disturbed calm_mae"
 assert list(t) == names.split(), list(t)
 assert t["yields"] >= int(sys.argv[2]), t
 assert t["interval_p50"] <= t["interval_p99"] <= t["interval_max"], t

@@ -8,8 +8,13 @@
  *
  * `cold` calls curtail_safepoint_slow, a stub that preserves every register, so that a safepoint
  * forces no spill and a leaf stays a leaf: the pass emits the call as inline assembly that clobbers
- * the flags (and, where a function uses it, the x87 stack), and marks the function noredzone. The stub aligns the stack, asks
- * curtail_safepoint_check and, if that says so, calls block->yield with all state saved.
+ * the flags (and, where a function uses it, the x87 stack), and marks the function noredzone. The
+ * stub aligns the stack, asks curtail_safepoint_check and, if that says so, calls block->yield with
+ * all state saved.
+ *
+ * In loops whose iterations are short, the budget lives in a register: loaded before the loop,
+ * written back before `cold` and behind the loop. So `budget` in memory may be old between two
+ * safepoints, and a write to it from a signal handler may be lost.
  *
  * Clock-built code serves every mode: in mode FLAG the budget is kept short and the slow path polls
  * the word. Flag-built code serves OFF and FLAG only.
@@ -79,8 +84,9 @@ void curtail_leave_critical(void);
 /* What this program was built with: 0 not instrumented, 1 flag, 2 clock. */
 int curtail_safepoint_kind(void);
 
-/* Keeps a C or C++ function free of safepoints. */
-#define CURTAIL_NO_SAFEPOINT __attribute__((annotate("curtail.no_safepoint")))
+/* Keeps a C or C++ function free of safepoints; what it calls may have some. In Rust:
+ * #[inline(never)] #[unsafe(link_section = ".text.curtail_no_safepoint")]. */
+#define CURTAIL_NO_SAFEPOINT __attribute__((annotate("curtail.no_safepoint"), noinline))
 
 #ifdef __cplusplus
 }

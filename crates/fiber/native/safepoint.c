@@ -18,9 +18,11 @@ enum {
   SHORT_GRANT = 600,
   /* No refill is smaller: the next safepoint is about this far away anyhow. */
   LEAST_GRANT = 64,
-  /* Closer to the deadline than this many cycles counts as there: half of what typically lies
-   * between two safepoints. */
-  SLACK_CYCLES = 40,
+  /* What passes between the decision here and the hook's first instruction. */
+  HOOK_CYCLES = 48,
+  /* Closer to the deadline than this counts as there: half of what typically lies between two
+   * safepoints. */
+  SLACK_CYCLES = 56,
   /* A remainder below this is granted whole. */
   LAST_STRETCH_CYCLES = 320,
   /* Shorter stretches measure the clock read more than the program. */
@@ -120,7 +122,7 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
   uint64_t now = tsc();
   measure(b, now);
   b->refilled_at = now;
-  int64_t left = (int64_t)(b->deadline - now);
+  int64_t left = (int64_t)(b->deadline - HOOK_CYCLES - now);
   if (left <= SLACK_CYCLES)
     return due(b);
   grant(b, grant_for(b, (uint64_t)left));

@@ -1,6 +1,8 @@
 /* The stand-alone timing mode: CURTAIL_TIMING=2us (500ns, 4000cycles, …) in the environment of an
  * instrumented program makes its main thread fire at that quantum, yield to nobody and record the
- * intervals; at exit one JSON line goes to CURTAIL_TIMING_OUT, or stderr.
+ * intervals; at exit one JSON line goes to CURTAIL_TIMING_OUT, or stderr. Beside the figures over
+ * all intervals it has `calm_mae`, over those of up to five quanta, and `disturbed`, how many others
+ * there were.
  *
  * The main thread alone records (`record`, from its safepoints). The report runs at exit, possibly
  * on another thread, hence the relaxed atomics. In a program built with --safepoint=flag nobody
@@ -20,9 +22,11 @@
 #include <unistd.h>
 
 enum {
-  /* Log-linear: 32 steps to each power of two, exact below 64. */
-  STEP_BITS = 5,
+  /* Log-linear: 128 steps to each power of two, exact below 256. */
+  STEP_BITS = 7,
   BUCKETS = (64 - STEP_BITS + 1) << STEP_BITS,
+  /* Longer intervals, in quanta, are the system's doing, or a library's. */
+  DISTURBED = 5,
   CALIBRATION_NS = 4000000,
 };
 
@@ -32,6 +36,9 @@ static struct {
   uint64_t yields;
   uint64_t sum;
   uint64_t error_sum;
+  /* The same over intervals of up to DISTURBED quanta. */
+  uint64_t calm;
+  uint64_t calm_error_sum;
   uint64_t max;
   uint64_t histogram[BUCKETS];
 } records;
@@ -59,7 +66,7 @@ static uint64_t hz_since(uint64_t tsc0, uint64_t ns0) {
   return (uint64_t)((unsigned __int128)cycles * 1000000000u / (ns ? ns : 1));
 }
 
-/* Values below 64 have a bucket each; above, the power of two and the next STEP_BITS bits. */
+/* Values below two steps' worth have a bucket each; above, the power of two and the next STEP_BITS bits. */
 static inline unsigned bucket_of(uint64_t v) {
   if (v < (2u << STEP_BITS))
     return (unsigned)v;
@@ -91,8 +98,12 @@ static void record(struct curtail_safepoint_block *b) {
   set(cell, *cell + 1);
   set(&records.yields, records.yields + 1);
   set(&records.sum, records.sum + interval);
-  set(&records.error_sum,
-      records.error_sum + (interval > quantum ? interval - quantum : quantum - interval));
+  uint64_t error = interval > quantum ? interval - quantum : quantum - interval;
+  set(&records.error_sum, records.error_sum + error);
+  if (interval <= quantum * DISTURBED) {
+    set(&records.calm, records.calm + 1);
+    set(&records.calm_error_sum, records.calm_error_sum + error);
+  }
   if (interval > records.max)
     set(&records.max, interval);
   set(&records.last, now);
@@ -156,16 +167,19 @@ static void report(void) {
   if (monotonic_ns() - start_ns > 20 * (uint64_t)CALIBRATION_NS)
     hz = hz_since(start_tsc, start_ns);
   uint64_t mean = mean_milli(get(&records.sum), n), mae = mean_milli(get(&records.error_sum), n);
-  char line[512];
+  uint64_t calm = get(&records.calm), calm_mae = mean_milli(get(&records.calm_error_sum), calm);
+  char line[640];
   int length = snprintf(
       line, sizeof line,
       "{\"quantum_cycles\":%llu, \"yields\":%llu, \"interval_mean\":%llu.%03u, "
       "\"interval_mae\":%llu.%03u, \"interval_p50\":%llu, \"interval_p99\":%llu, "
-      "\"interval_max\":%llu, \"tsc_hz\":%llu}\n",
+      "\"interval_max\":%llu, \"tsc_hz\":%llu, \"disturbed\":%llu, \"calm_mae\":%llu.%03u}\n",
       (unsigned long long)records.quantum, (unsigned long long)n, (unsigned long long)(mean / 1000),
       (unsigned)(mean % 1000), (unsigned long long)(mae / 1000), (unsigned)(mae % 1000),
       (unsigned long long)percentile(n, 50), (unsigned long long)percentile(n, 99),
-      (unsigned long long)get(&records.max), (unsigned long long)hz);
+      (unsigned long long)get(&records.max), (unsigned long long)hz,
+      (unsigned long long)(n - calm), (unsigned long long)(calm_mae / 1000),
+      (unsigned)(calm_mae % 1000));
   int fd = 2;
   if (out_path[0]) {
     fd = open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
