@@ -5,7 +5,6 @@
 use crate::message::Message;
 use curtail_net::Peer;
 use curtail_policy::{Job, JobId, Nanos, WorkerId};
-use std::ptr;
 
 /// Where a job is, as far as the dispatcher knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +76,11 @@ impl Entry {
     /// The job has run for `ran` on `on` and comes back with its activation.
     pub(crate) fn came_back(
         &mut self,
-        resume: *mut crate::engine::Activation,
+        resume: *mut crate::activation::Activation,
         attained: Nanos,
         pinned: Option<WorkerId>,
     ) -> Job {
-        debug_assert!(resume != ptr::null_mut());
+        debug_assert!(!resume.is_null());
         self.message.resume = resume;
         self.place = Place::Waiting;
         self.job.attained = attained;

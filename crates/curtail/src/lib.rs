@@ -29,7 +29,9 @@
 //! A request's way through the modules: `intake` → policy → `dispatcher` → ring → `worker` →
 //! `engine` (a fiber runs the handler) → ring → `dispatcher`.
 
+mod activation;
 mod app;
+mod calls;
 pub mod clock;
 mod control;
 mod dispatcher;
@@ -50,12 +52,12 @@ mod wait;
 mod worker;
 
 pub use app::{App, Class};
+pub use calls::served_cycles;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
 pub use curtail_net as net;
 pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
-pub use engine::served_cycles;
 pub use preempt::Preempt;
 pub use response::Response;
 pub use server::{DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError};

@@ -7,7 +7,7 @@
 //! **Ownership.** A job is the dispatcher's until its message is in the ring, then the worker's
 //! until its event (done, yielded) is in the ring back. The envelope and the activation go with it.
 
-use crate::engine::Activation;
+use crate::activation::Activation;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::{ClassId, JobId};
 use std::cell::UnsafeCell;

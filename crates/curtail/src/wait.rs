@@ -7,7 +7,7 @@
 //! protects the condition) and leaves the processor afterwards; who wakes it in between finds it
 //! here.
 
-use crate::engine;
+use crate::calls;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ struct Ticket {
 
 enum Who {
     /// It has blocked, or will at once: its worker is told.
-    Blocked(engine::Waker),
+    Blocked(calls::Waker),
     /// It looks at `woken` from time to time: it has a deadline.
     Looking,
     Thread(Thread),
@@ -60,13 +60,13 @@ fn enter(address: usize, who: Who, still: impl FnOnce() -> bool) -> Option<Arc<T
 /// Waits until somebody wakes `address`; returns at once if `still` does not hold. Once entered,
 /// lets go of the caller's lock by `release`.
 pub(crate) fn wait(address: usize, still: impl FnOnce() -> bool, release: impl FnOnce()) {
-    if let Some(waker) = engine::waker() {
+    if let Some(waker) = calls::waker() {
         // A pre-emption between entering and blocking would make the wake-up find a job that does
         // not block.
         enter_critical();
         if enter(address, Who::Blocked(waker), still).is_some() {
             release();
-            engine::block();
+            calls::block();
         }
         leave_critical();
         return;
@@ -102,7 +102,7 @@ pub(crate) fn wait_until(
             }
             return in_time;
         }
-        engine::let_others_run();
+        calls::let_others_run();
     }
 }
 

@@ -124,7 +124,7 @@ impl Worker {
             }
             std::hint::spin_loop();
             spins += 1;
-            if spins % 16 != 0 {
+            if !spins.is_multiple_of(16) {
                 continue;
             }
             let now = clock::now();

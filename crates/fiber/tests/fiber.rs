@@ -57,9 +57,9 @@ fn many_fibers_interleave_on_their_own_stacks() {
         .map(|(index, sum)| {
             move || {
                 let mut local = [index as u64; 64];
-                for round in 0..20 {
+                for (round, place) in local.iter_mut().enumerate().take(20) {
                     suspend(Suspend::Yielded);
-                    local[round] += round as u64;
+                    *place += round as u64;
                 }
                 *sum = local.iter().sum();
             }

@@ -1,0 +1,71 @@
+//! A worker, from the dispatcher's side: what goes to it and what comes back.
+
+use crate::message::{Event, Message};
+use crate::remote::Remote;
+use crate::worker::Orders;
+use curtail_ring::spsc;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A worker, as the dispatcher sees it.
+pub(crate) struct WorkerLink {
+    pub messages: spsc::Producer<Message>,
+    /// What the ring had no room for.
+    pub overflow: VecDeque<Message>,
+    pub events: spsc::Consumer<Event>,
+    pub remote: Arc<Remote>,
+    pub orders: Arc<Orders>,
+    /// Something is staged or was published since the worker was last woken.
+    pub dirty: bool,
+    pub contended: bool,
+    /// When the quantum that runs there is to be looked at (TSC), and which one that was.
+    pub quantum_start: u64,
+    pub quantum_end: u64,
+}
+
+impl WorkerLink {
+    pub(crate) fn new(
+        messages: spsc::Producer<Message>,
+        events: spsc::Consumer<Event>,
+        remote: Arc<Remote>,
+        orders: Arc<Orders>,
+    ) -> Self {
+        Self {
+            messages,
+            overflow: VecDeque::new(),
+            events,
+            remote,
+            orders,
+            dirty: false,
+            contended: false,
+            quantum_start: 0,
+            quantum_end: 0,
+        }
+    }
+
+    pub(crate) fn send(&mut self, message: Message) {
+        self.dirty = true;
+        if self.overflow.is_empty() {
+            if let Err(full) = self.messages.stage(message) {
+                self.overflow.push_back(full.into_inner());
+            }
+        } else {
+            self.overflow.push_back(message);
+        }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        while let Some(message) = self.overflow.pop_front() {
+            self.dirty = true;
+            if let Err(full) = self.messages.stage(message) {
+                self.overflow.push_front(full.into_inner());
+                break;
+            }
+        }
+        if self.dirty {
+            self.dirty = false;
+            self.messages.publish();
+            self.remote.parker.unpark();
+        }
+    }
+}

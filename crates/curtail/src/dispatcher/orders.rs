@@ -1,0 +1,113 @@
+//! Commands to the dispatcher: looking at it, changing the policy or the quantum, closing.
+
+use super::Dispatcher;
+use crate::control::Command;
+use crate::engine::Config;
+use crate::jobs::Place;
+use crate::preempt::{Choice, Preempt};
+use crate::remote::Remote;
+use crate::stats::Stats;
+use curtail_fiber::safepoint::Mode;
+use curtail_policy::{Nanos, Policy, Spec};
+use std::sync::atomic::Ordering;
+
+impl Dispatcher {
+    pub(super) fn obey(&mut self, now: u64) {
+        if !self.set.control.has_mail() {
+            return;
+        }
+        for command in self.set.control.take() {
+            match command {
+                Command::Shutdown => {
+                    self.closing.get_or_insert(now);
+                    self.set.lines.iter_mut().for_each(|line| line.transport.close());
+                }
+                Command::Stats(answer) => drop(answer.send(self.stats())),
+                Command::Quantum(quantum) => {
+                    self.set_quantum(quantum);
+                    self.reconfigure();
+                }
+                Command::Switch(spec) => self.switch(spec, now),
+            }
+        }
+    }
+
+    /// Another policy from now on. What waits moves over in order; what the workers hold is told to
+    /// the new policy, and the workers get their part of it.
+    fn switch(&mut self, spec: Spec, now: u64) {
+        let time = self.nanos(now);
+        let mut policy = spec.build(self.set.workers.len(), self.set.around.jobs, self.set.seed);
+        for entry in self.jobs.iter() {
+            match entry.place {
+                Place::Waiting => {}
+                Place::On(on) => policy.adopt(time, on, entry.job),
+                Place::Blocked(on) => {
+                    policy.adopt(time, on, entry.job);
+                    policy.blocked(time, on, entry.job.id);
+                }
+            }
+        }
+        while let Some(job) = self.policy.evict() {
+            policy.arrive(time, job).expect("a policy has room for every job of the table");
+        }
+        self.policy = policy;
+        self.set.spec = spec;
+        self.set_quantum(self.set.spec.quantum);
+        self.reconfigure();
+    }
+
+    pub(super) fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.set.spec.quantum = quantum;
+        self.policy.set_quantum(quantum);
+        self.quantum_cycles = quantum.map_or(0, |quantum| self.clock().cycles(quantum.0));
+    }
+
+    /// Gives the workers their orders for the policy in force.
+    fn reconfigure(&mut self) {
+        self.set.choice =
+            Choice::make(self.set.wished, self.set.spec.preempt, self.set.kind, self.set.busy);
+        let config = config_of(&self.set.spec, &self.set.choice, self.set.workers.len());
+        for worker in &mut self.set.workers {
+            worker.contended = false;
+            worker.remote.wishes.contended.store(false, Ordering::Relaxed);
+            let core = self.set.spec.build_core(self.set.around.jobs);
+            *worker.orders.lock().unwrap_or_else(|p| p.into_inner()) = Some((config.clone(), core));
+            worker.remote.wishes.epoch.fetch_add(1, Ordering::Release);
+            worker.remote.parker.unpark();
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let preemptions = |remote: &Remote| remote.progress.preemptions.load(Ordering::Relaxed);
+        Stats {
+            classes: self.set.classes.clone(),
+            malformed: self.tally.malformed,
+            unsent: self.unsent(),
+            in_system: self.jobs.len(),
+            waiting: self.policy.waiting(),
+            preemptions: self.set.workers.iter().map(|worker| preemptions(&worker.remote)).sum(),
+            policy: self.set.spec.name.clone(),
+            quantum: self.set.spec.quantum,
+            preempt: self.set.choice.effective,
+        }
+    }
+
+    pub(crate) fn unsent(&self) -> u64 {
+        self.set.around.replies.iter().map(|reply| reply.dropped()).sum()
+    }
+}
+
+/// The workers' part of a policy.
+pub(crate) fn config_of(spec: &Spec, choice: &Choice, workers: usize) -> Config {
+    Config {
+        mode: choice.mode(),
+        central: !spec.is_two_level(),
+        report_serviced: spec.is_two_level() && workers > 1,
+    }
+}
+
+/// The dispatcher's own engine times itself: nobody else watches the dispatcher.
+pub(crate) fn own_config(choice: &Choice) -> Config {
+    let mode = if choice.effective == Preempt::Never { Mode::Off } else { Mode::Clock };
+    Config { mode, central: true, report_serviced: false }
+}

@@ -1,0 +1,141 @@
+//! Jobs to their places: the policy's decisions carried out, quanta kept by flag, and requests run
+//! on the dispatcher's own thread.
+
+use super::Dispatcher;
+use crate::clock;
+use crate::engine::Engine;
+use crate::jobs::Place;
+use curtail_policy::{Decision, Expiry, Job, Nanos, Policy, WorkerId};
+use std::sync::atomic::Ordering;
+
+impl Dispatcher {
+    /// Flags: raises the word of each worker whose quantum is over, if somebody wants its place.
+    pub(super) fn keep_time(&mut self, now: u64) {
+        for index in 0..self.set.workers.len() {
+            let worker = &mut self.set.workers[index];
+            let start = worker.remote.progress.running.load(Ordering::Acquire);
+            if start != worker.quantum_start {
+                worker.quantum_start = start;
+                worker.quantum_end = start + self.quantum_cycles;
+            }
+            if start == 0 || now < worker.quantum_end {
+                continue;
+            }
+            worker.quantum_end = now + self.quantum_cycles;
+            let on = WorkerId(index as u16);
+            let time = self.set.around.clock.nanos(now);
+            if self.policy.expired(time, on) == Expiry::Yield
+                && let Some(poll) = self.set.workers[index].remote.poll.get()
+            {
+                poll.raise();
+            }
+        }
+    }
+
+    /// Carries out what the policy decides.
+    pub(super) fn place(&mut self, now: u64) -> bool {
+        let mut acted = false;
+        if self.set.spec.is_two_level() && self.policy.waiting() > 0 {
+            self.tell_serviced();
+        }
+        let time = self.nanos(now);
+        let mut own = None;
+        loop {
+            match self.policy.decide(time) {
+                Decision::Idle => break,
+                Decision::Preempt { on } => {
+                    if let Some(poll) = self.set.workers[on.index()].remote.poll.get() {
+                        poll.raise();
+                    }
+                }
+                Decision::Run { job, on: WorkerId::DISPATCHER, quantum } => {
+                    own = Some((job, quantum));
+                    break;
+                }
+                Decision::Run { job, on, quantum } => self.send(job, on, quantum),
+            }
+            acted = true;
+        }
+        for worker in &mut self.set.workers {
+            worker.flush();
+        }
+        self.tell_contended();
+        if let Some((job, quantum)) = own {
+            self.run_here(job, quantum, now);
+            acted = true;
+        }
+        acted
+    }
+
+    fn send(&mut self, job: Job, on: WorkerId, quantum: Option<Nanos>) {
+        let entry = self.jobs.get(job.id);
+        entry.place = Place::On(on);
+        let mut message = entry.message;
+        // A two-level policy leaves quanta to the worker.
+        message.quantum_cycles = match quantum {
+            Some(quantum) if !self.set.spec.is_two_level() => {
+                self.set.around.clock.cycles(quantum.0)
+            }
+            _ => 0,
+        };
+        self.set.workers[on.index()].send(message);
+    }
+
+    /// Runs a job on this thread, for at most a quantum. It stays here until it ends, unless the
+    /// application is migratable: its frames may hold addresses of this thread's locals. (Concord
+    /// must keep it because its two threads run differently instrumented code; here it is the same.)
+    fn run_here(&mut self, job: Job, quantum: Option<Nanos>, now: u64) {
+        let entry = self.jobs.get(job.id);
+        entry.place = Place::On(WorkerId::DISPATCHER);
+        let mut message = entry.message;
+        message.quantum_cycles =
+            quantum.map_or(0, |quantum| self.set.around.clock.cycles(quantum.0));
+        // SAFETY: this thread's engine, made by the server before it started us, and not running
+        // anything now; the borrow ends before the fiber is entered.
+        unsafe {
+            (*self.set.own).admit(message, now);
+            Engine::run(self.set.own, clock::now());
+        }
+        self.turn = clock::now();
+        self.hear_own(self.turn);
+    }
+
+    pub(super) fn hear_own(&mut self, now: u64) -> bool {
+        if self.set.own.is_null() {
+            return false;
+        }
+        let mut heard = false;
+        // SAFETY: as in `run_here`; each borrow lasts one call.
+        while let Some(event) = unsafe {
+            (*self.set.own).take_in(now);
+            (*self.set.own).next_event()
+        } {
+            heard = true;
+            self.note(WorkerId::DISPATCHER, event, now);
+        }
+        heard
+    }
+
+    fn tell_serviced(&mut self) {
+        if self.set.workers.len() > 1 {
+            for (index, worker) in self.set.workers.iter().enumerate() {
+                let quanta = worker.remote.progress.serviced.load(Ordering::Relaxed);
+                self.policy.serviced(WorkerId(index as u16), quanta);
+            }
+        }
+    }
+
+    /// Lets the workers know whether giving up a core would help anybody.
+    fn tell_contended(&mut self) {
+        if self.set.spec.is_two_level() {
+            return;
+        }
+        let contended = self.policy.waiting() > 0;
+        for worker in &mut self.set.workers {
+            if worker.contended != contended {
+                worker.contended = contended;
+                worker.remote.wishes.contended.store(contended, Ordering::Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One run of one job: from the pick to what becomes of it.
+
+use super::Engine;
+use crate::activation::{Activation, request_of, serve};
+use crate::clock;
+use crate::message::{Event, Message, What};
+use curtail_fiber::safepoint::Mode;
+use curtail_fiber::{Fiber, Label, Suspend, Task};
+use curtail_net::Outcome;
+use curtail_policy::{CorePolicy, JobId};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Engine {
+    /// The next job to run and its quantum in cycles (0: to completion).
+    fn pick(&mut self, now: u64) -> Option<(*mut Activation, u64)> {
+        let (job, quantum) = self.core.pick(self.around.clock.nanos(now))?;
+        let activation = match self.here[job.id.0 as usize] {
+            none if none.is_null() => self.activate(job),
+            activation => activation,
+        };
+        // SAFETY: what the core policy holds is here, hence ours.
+        let own = unsafe { (*activation).message.quantum_cycles };
+        let cycles = match (own, quantum) {
+            (0, Some(quantum)) => self.around.clock.cycles(quantum.0),
+            (own, _) => own,
+        };
+        Some((activation, cycles))
+    }
+
+    /// Runs the next ready job until it gives up the thread. `now`: a fresh TSC reading. Returns the
+    /// TSC at the end; `None`: nothing is ready.
+    ///
+    /// # Safety
+    /// `this` is this thread's engine; the caller holds no reference into it.
+    pub(crate) unsafe fn run(this: *mut Self, now: u64) -> Option<u64> {
+        // SAFETY: exclusive until the fiber is entered.
+        let (activation, fiber, first) = unsafe { (*this).prepare(now)? };
+        // SAFETY: the fiber is the activation's; `on_safepoint`, which runs on it, does not touch
+        // the `Fiber`. The task's argument, the activation, lives until the job has left.
+        let why = unsafe {
+            match first {
+                Some(label) => {
+                    (*fiber).start(Task { run: serve, argument: activation.cast() }, label)
+                }
+                None => (*fiber).resume(),
+            }
+        };
+        let end = clock::now();
+        // SAFETY: the fiber is suspended or idle: exclusive again.
+        unsafe { (*this).conclude(activation, why, now, end) };
+        Some(end)
+    }
+
+    /// Up to the switch: arms the safepoints. The label: this is the job's first run.
+    fn prepare(&mut self, now: u64) -> Option<(*mut Activation, *mut Fiber, Option<Label>)> {
+        let (pointer, quantum) = self.pick(now)?;
+        self.running = pointer;
+        self.run_start = now;
+        self.quantum_cycles = quantum;
+        // SAFETY: ours, and its fiber does not run.
+        let activation = unsafe { &mut *pointer };
+        let first = activation.fiber.is_none().then(|| {
+            activation.started_tsc = now;
+            activation.request = self.request_in(&activation.message);
+            activation.app = Arc::as_ptr(&self.around.app);
+            activation.state = &raw const *self.state;
+            Label {
+                job: u64::from(activation.job.id.0),
+                class: activation.job.class.0,
+                worker: self.id.0,
+                stack_bytes: 0,
+            }
+        });
+        if first.is_some() {
+            activation.fiber = Some(self.fibers.pop().unwrap_or_else(|| {
+                Fiber::new(&mut self.stacks).unwrap_or_else(|error| {
+                    panic!("{} cannot start another request: {error}", self.id)
+                })
+            }));
+        }
+        self.safepoint.replace_depth(activation.depth);
+        self.arm(now);
+        let fiber: *mut Fiber = activation.fiber.as_mut().expect("set above");
+        Some((pointer, fiber, first))
+    }
+
+    fn armed(&self) -> bool {
+        self.quantum_cycles != 0 && self.config.mode != Mode::Off
+    }
+
+    /// Work that ends long after its deadline was interrupted by the machine: safepoints are close.
+    fn note_late(&mut self, now: u64) {
+        let late = now.saturating_sub(self.safepoint.deadline());
+        if late > self.gap_cycles {
+            self.counts.gap(late, now);
+        }
+    }
+
+    fn arm(&mut self, now: u64) {
+        if !self.armed() {
+            return;
+        }
+        self.safepoint.arm(self.config.mode, now, now + self.quantum_cycles);
+        if self.config.mode == Mode::Flag {
+            self.remote.progress.running.store(now, Ordering::Release);
+        }
+    }
+
+    fn disarm(&mut self) {
+        if !self.armed() {
+            return;
+        }
+        self.safepoint.disarm();
+        if self.config.mode == Mode::Flag {
+            self.remote.progress.running.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn request_in(&self, message: &Message) -> *const [u8] {
+        if message.inline == Message::IN_ENVELOPE {
+            // SAFETY: we hold the job's message; the envelope stays untouched until it has left.
+            unsafe { &raw const *self.around.envelopes.get(message.job).payload }
+        } else {
+            ptr::null::<u8>() as *const [u8; 0] as *const [u8] // the message's own; see `serve`
+        }
+    }
+
+    /// After the switch back.
+    fn conclude(&mut self, pointer: *mut Activation, why: Suspend, start: u64, end: u64) {
+        if self.armed() && !matches!(why, Suspend::Preempted) {
+            self.note_late(end);
+        }
+        self.disarm();
+        self.running = ptr::null_mut();
+        let ran = end.saturating_sub(start);
+        self.counts.app_cycles += ran;
+        // SAFETY: ours; its fiber does not run.
+        let activation = unsafe { &mut *pointer };
+        activation.ran_cycles += ran;
+        activation.depth = self.safepoint.replace_depth(0);
+        match why {
+            Suspend::Done => self.end(pointer, Outcome::Done, end),
+            Suspend::Panicked(_) => {
+                self.answer_failure(activation);
+                self.end(pointer, Outcome::Failed, end);
+            }
+            Suspend::Preempted => {
+                activation.preemptions += 1;
+                activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
+                if self.config.central {
+                    self.send_back(pointer, end);
+                } else {
+                    self.core.ready(self.around.clock.nanos(end), activation.job);
+                }
+            }
+            // The dispatcher runs one of its jobs only when the policy says so again.
+            Suspend::Yielded if self.inbox.is_none() => self.send_back(pointer, end),
+            Suspend::Yielded => self.core.ready(self.around.clock.nanos(end), activation.job),
+            Suspend::Blocked => self.tell(pointer, What::Blocked, end),
+        }
+        if self.config.report_serviced {
+            self.remote.progress.serviced.store(self.quanta, Ordering::Relaxed);
+        }
+    }
+
+    fn answer_failure(&self, activation: &mut Activation) {
+        activation.response.clear();
+        let request = request_of(activation);
+        let response = &mut activation.response;
+        // SAFETY: the request's bytes are the message's or the envelope's, both ours until the job
+        // has left; the response is another field.
+        let request = unsafe { &*request };
+        if catch_unwind(AssertUnwindSafe(|| self.around.app.failed(request, response))).is_err() {
+            activation.response.clear();
+        }
+    }
+
+    /// The job has left: answers, tells, and keeps what can be used again.
+    fn end(&mut self, pointer: *mut Activation, outcome: Outcome, end: u64) {
+        self.tell(pointer, What::Ended(outcome), end);
+        // SAFETY: ours, made by `Box::into_raw` in `activate`, and taken out of `here` right below;
+        // the pointer in the event of an ended job is null.
+        let mut activation = unsafe { Box::from_raw(pointer) };
+        self.leave(activation.job.id);
+        let message = &activation.message;
+        if message.reply && !activation.response.as_bytes().is_empty() {
+            // SAFETY: the job is still ours: its event is not sent yet.
+            let envelope = unsafe { self.around.envelopes.get(message.job) };
+            self.around.replies[usize::from(envelope.transport)]
+                .reply(envelope.peer, activation.response.as_bytes());
+        }
+        activation.response.clear();
+        activation.depth = 0;
+        self.quanta -= u64::from(activation.preemptions);
+        self.fibers.extend(activation.fiber.take());
+        self.spare.push(activation);
+    }
+
+    /// The job goes back to the dispatcher, with its activation.
+    fn send_back(&mut self, pointer: *mut Activation, end: u64) {
+        // SAFETY: ours until the event is sent.
+        let (job, quanta) = unsafe { ((*pointer).job.id, (*pointer).preemptions) };
+        self.quanta -= u64::from(quanta);
+        self.tell(pointer, What::Yielded, end);
+        self.leave(job);
+    }
+
+    fn leave(&mut self, job: JobId) {
+        self.here[job.0 as usize] = ptr::null_mut();
+    }
+
+    pub(super) fn tell(&mut self, pointer: *mut Activation, what: What, at_tsc: u64) {
+        // SAFETY: the activation is ours.
+        let activation = unsafe { &*pointer };
+        self.outbox.push_back(Event {
+            job: activation.job.id,
+            what,
+            preemptions: activation.preemptions,
+            started_tsc: activation.started_tsc,
+            at_tsc,
+            ran_cycles: activation.ran_cycles,
+            gap_tsc: self.counts.last_gap_tsc,
+            resume: if what == What::Yielded || what == What::Woken {
+                pointer
+            } else {
+                ptr::null_mut()
+            },
+        });
+    }
+
+    /// Whether anybody wants the place of the job that runs.
+    fn others_wait(&mut self) -> bool {
+        self.inbox.is_none()
+            || !self.core.is_empty()
+            || self.has_mail()
+            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))
+    }
+
+    /// What the hook decides: true, yield; false, another quantum.
+    pub(crate) fn expired(&mut self) -> bool {
+        let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
+        let late = now.saturating_sub(self.safepoint.deadline());
+        self.counts.late_ns.saturating_record(self.around.clock.ns(late));
+        self.note_late(now);
+        if std::thread::panicking() || !self.others_wait() {
+            // SAFETY: `running` is the job whose fiber calls us.
+            unsafe { (*self.running).preemptions += 1 };
+            self.quanta += 1;
+            self.arm(now);
+            return false;
+        }
+        self.counts.preemptions += 1;
+        self.remote.progress.preemptions.store(self.counts.preemptions, Ordering::Relaxed);
+        self.quanta += 1;
+        true
+    }
+}

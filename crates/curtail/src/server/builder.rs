@@ -1,0 +1,190 @@
+//! Settings of a server to be, and their checks.
+
+use super::{Server, StartError};
+use crate::app::ErasedApp;
+use crate::control::Control;
+use crate::preempt::Preempt;
+use crate::remote::{Remote, Sleeper};
+use crate::topology::{Layout, allowed_cores};
+use curtail_net::{Transport, Waiter};
+use curtail_policy::Spec;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How the dispatcher waits for work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DispatcherMode {
+    /// Polls where it has a core to itself and another is left for the kernel, or where a transport
+    /// can't be waited for; sleeps otherwise.
+    #[default]
+    Auto,
+    /// Polls all the time.
+    Busy,
+    /// Sleeps in epoll when there is nothing to do.
+    Blocking,
+}
+
+/// Settings of a server to be.
+pub struct ServerBuilder {
+    pub(super) app: Arc<dyn ErasedApp>,
+    pub(super) spec: Spec,
+    pub(super) preempt: Preempt,
+    pub(super) workers: usize,
+    pub(super) cores: Option<Vec<usize>>,
+    pub(super) transports: Vec<Box<dyn Transport>>,
+    pub(super) stack_size: usize,
+    pub(super) capacity: usize,
+    pub(super) dispatcher: DispatcherMode,
+    pub(super) migratable: bool,
+    pub(super) by_hand: bool,
+    pub(super) drain: Duration,
+    pub(super) seed: u64,
+}
+
+impl ServerBuilder {
+    pub(super) fn new(app: Arc<dyn ErasedApp>) -> Self {
+        Self {
+            app,
+            spec: Spec::preset("tq").expect("tq is in the catalogue"),
+            preempt: Preempt::Auto,
+            workers: 0,
+            cores: None,
+            transports: Vec::new(),
+            stack_size: 64 * 1024,
+            capacity: 16 * 1024,
+            dispatcher: DispatcherMode::Auto,
+            migratable: false,
+            by_hand: false,
+            drain: Duration::from_secs(5),
+            seed: 1,
+        }
+    }
+
+    /// The scheduling policy. Default: `tq`.
+    #[must_use]
+    pub fn policy(mut self, spec: Spec) -> Self {
+        self.spec = spec;
+        self
+    }
+
+    /// How running requests are pre-empted. Default: as the policy wants it.
+    #[must_use]
+    pub fn preempt(mut self, preempt: Preempt) -> Self {
+        self.preempt = preempt;
+        self
+    }
+
+    /// Worker threads. Default: the cores there are, less one for the dispatcher.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// The cores to use, the dispatcher's first. Default: those the process may use.
+    #[must_use]
+    pub fn cores(mut self, cores: Vec<usize>) -> Self {
+        self.cores = Some(cores);
+        self
+    }
+
+    /// Adds a way for requests to come in.
+    #[must_use]
+    pub fn transport(mut self, transport: Box<dyn Transport>) -> Self {
+        self.transports.push(transport);
+        self
+    }
+
+    /// Bytes of stack for each request being served, from 16 KiB to 1 GiB. Default: 64 KiB.
+    #[must_use]
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = bytes;
+        self
+    }
+
+    /// At most so many requests in the system; more are refused. Default: 16,384.
+    #[must_use]
+    pub fn capacity(mut self, jobs: usize) -> Self {
+        self.capacity = jobs;
+        self
+    }
+
+    /// How the dispatcher waits. Default: as fits the machine.
+    #[must_use]
+    pub fn dispatcher(mut self, mode: DispatcherMode) -> Self {
+        self.dispatcher = mode;
+        self
+    }
+
+    /// The handlers call [`crate::safepoint`] often enough by themselves: pre-empt there, although
+    /// the program is not instrumented.
+    #[must_use]
+    pub fn safepoints_by_hand(mut self) -> Self {
+        self.by_hand = true;
+        self
+    }
+
+    /// After a shutdown, wait so long for requests under way. Default: 5 s.
+    #[must_use]
+    pub fn drain(mut self, limit: Duration) -> Self {
+        self.drain = limit;
+        self
+    }
+
+    /// Seed of the policy's random choices.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Lets central policies continue a pre-empted request on another worker's thread.
+    ///
+    /// # Safety
+    /// Handlers, and everything they call that has safepoints, must not keep anything tied to a
+    /// thread across a safepoint: no address of a thread-local, no `Rc` shared through one, no
+    /// thread id, no lock guard that must be dropped on its own thread; and `App::Worker`, which is
+    /// shared by reference, must be `Sync`.
+    #[must_use]
+    pub unsafe fn migratable(mut self) -> Self {
+        self.migratable = true;
+        self
+    }
+
+    /// Checks the settings and sets the application up. No thread runs yet.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn build(self) -> Result<Server, StartError> {
+        let cores = self.cores.clone().unwrap_or_else(allowed_cores);
+        if cores.is_empty() {
+            return Err(StartError::Setting("no cores to run on".to_owned()));
+        }
+        let workers = if self.workers == 0 { cores.len().max(2) - 1 } else { self.workers };
+        self.spec.validate(workers)?;
+        if self.transports.is_empty() {
+            return Err(StartError::NoTransport);
+        }
+        if !(1..=1 << 22).contains(&self.capacity) {
+            return Err(StartError::Setting("capacity: from 1 to 4,194,304 requests".to_owned()));
+        }
+        curtail_fiber::StackPool::new(self.stack_size)
+            .map_err(|error| StartError::Setting(error.to_string()))?;
+        let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
+        let waiter =
+            Waiter::new(&fds).map_err(|error| StartError::System { what: "epoll", error })?;
+        self.app.setup().map_err(StartError::Setup)?;
+        let (remote, wakes) = Remote::new(self.capacity);
+        let remote = Arc::new(remote);
+        remote.parker.set_sleeper(Sleeper::Epoll(waiter.waker()));
+        Ok(Server {
+            control: Arc::new(Control::new(remote.clone())),
+            layout: Layout::plan(&cores, workers),
+            spare_cores: cores.len().saturating_sub(workers + 1),
+            settings: self,
+            waiter,
+            remote,
+            wakes,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! The workers' threads: started, stopped, reported.
+
+use super::{RunError, Server};
+use crate::dispatcher::{WorkerLink, config_of};
+use crate::engine::{Engine, Surroundings};
+use crate::preempt::Choice;
+use crate::remote::Remote;
+use crate::topology::pin;
+use crate::worker::{Links, Orders, WorkerReport, work};
+use curtail_policy::WorkerId;
+use curtail_ring::spsc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Messages under way to a worker; more wait at the dispatcher.
+const INBOX: usize = 512;
+/// News under way to the dispatcher; more wait at the worker.
+const OUTBOX: usize = 512;
+
+/// A started worker thread.
+pub(super) struct Started {
+    report: Receiver<WorkerReport>,
+    thread: thread::JoinHandle<()>,
+    remote: Arc<Remote>,
+}
+
+impl Server {
+    pub(super) fn start_workers(
+        &self,
+        around: &Surroundings,
+        choice: &Choice,
+    ) -> Result<(Vec<WorkerLink>, Vec<Started>), RunError> {
+        let mut links = Vec::new();
+        let mut started = Vec::new();
+        for (index, &core) in self.layout.workers.iter().enumerate() {
+            let worker = WorkerId(index as u16);
+            match self.start_worker(worker, core, around, choice) {
+                Ok((link, thread)) => {
+                    links.push(link);
+                    started.push(thread);
+                }
+                Err(error) => {
+                    stop(started, &mut Vec::new());
+                    return Err(RunError::Worker { worker, error });
+                }
+            }
+        }
+        Ok((links, started))
+    }
+
+    fn start_worker(
+        &self,
+        id: WorkerId,
+        core: usize,
+        around: &Surroundings,
+        choice: &Choice,
+    ) -> Result<(WorkerLink, Started), String> {
+        let (messages, inbox) = spsc::channel(INBOX);
+        let (events, news) = spsc::channel(OUTBOX);
+        let (remote, wakes) = Remote::new(self.settings.capacity);
+        let remote = Arc::new(remote);
+        let orders: Arc<Orders> = Arc::new(Mutex::new(None));
+        let links = Links {
+            events,
+            remote: remote.clone(),
+            orders: orders.clone(),
+            dispatcher: self.remote.clone(),
+        };
+        let core_policy = self.settings.spec.build_core(self.settings.capacity);
+        let config = config_of(&self.settings.spec, choice, self.layout.workers.len());
+        let (around, idle) = (around.clone(), self.layout.idle(&around.clock));
+        let mailbox = (remote.clone(), wakes);
+        let (ready, is_ready) = sync_channel(1);
+        let (report, reported): (SyncSender<WorkerReport>, _) = sync_channel(1);
+        let life = move || {
+            if let Err(problem) = pin(core) {
+                tracing::warn!(%problem, worker = id.0);
+            }
+            match Engine::new(id, around, config, core_policy, Some(inbox), mailbox) {
+                Ok(engine) => {
+                    let _ = ready.send(Ok(()));
+                    let _ = report.send(work(engine, links, idle));
+                }
+                Err(error) => drop(ready.send(Err(error.to_string()))),
+            }
+        };
+        let thread = thread::Builder::new()
+            .name(format!("curtail-{}", id.0))
+            .spawn(life)
+            .map_err(|error| error.to_string())?;
+        match is_ready.recv() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err("its setup_worker panicked".to_owned()),
+        }
+        let link = WorkerLink::new(messages, news, remote.clone(), orders);
+        Ok((link, Started { report: reported, thread, remote }))
+    }
+}
+
+/// Ends the workers and collects what they report. One that never comes back (a handler in an
+/// endless loop without a safepoint) is left behind, and that is said.
+pub(super) fn stop(started: Vec<Started>, notes: &mut Vec<String>) -> Vec<WorkerReport> {
+    for worker in &started {
+        worker.remote.wishes.stop.store(true, Ordering::Release);
+        worker.remote.parker.unpark();
+    }
+    let mut reports = Vec::new();
+    for (index, worker) in started.into_iter().enumerate() {
+        match worker.report.recv_timeout(Duration::from_secs(2)) {
+            Ok(report) => {
+                reports.push(report);
+                let _ = worker.thread.join();
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let _ = worker.thread.join();
+                notes.push(format!("worker {index} ended by a panic of the runtime"));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                notes.push(format!("worker {index} is stuck in a request and was left behind"));
+            }
+        }
+    }
+    reports
+}
