@@ -300,7 +300,7 @@ impl Dispatcher {
             control.has_mail()
                 || workers.iter_mut().any(|worker| !worker.events.is_empty())
                 // SAFETY: this thread's engine, which runs nothing now.
-                || (!own.is_null() && unsafe { (*own).has_mail() })
+                || unsafe { (*own).has_mail() }
         };
         remote.parker.sleep(work, || {
             if let Err(error) = waiter.wait(Some(Duration::from_millis(100))) {

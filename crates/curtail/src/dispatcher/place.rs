@@ -101,9 +101,6 @@ impl Dispatcher {
     }
 
     pub(super) fn hear_own(&mut self, now: u64) -> bool {
-        if self.set.own.is_null() {
-            return false;
-        }
         let mut heard = false;
         // SAFETY: as in `run_here`; each borrow lasts one call.
         while let Some(event) = unsafe {
