@@ -10,7 +10,7 @@ use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
-fn names(text: &str) -> Result<List<String>, ParseError> {
+pub(crate) fn names(text: &str) -> Result<List<String>, ParseError> {
     workload::names(text).map(List)
 }
 
@@ -24,7 +24,7 @@ fn durations(text: &str) -> Result<List<u64>, ParseError> {
     Ok(List(values.into_iter().map(|ns| ns as u64).collect()))
 }
 
-fn loads(text: &str) -> Result<List<f64>, ParseError> {
+pub(crate) fn loads(text: &str) -> Result<List<f64>, ParseError> {
     workload::list(text, workload::load).map(List)
 }
 

@@ -8,6 +8,8 @@
 mod args;
 mod bench;
 mod catalogue;
+#[cfg(feature = "kv")]
+mod demo;
 mod doctor;
 mod failure;
 mod load;
@@ -35,6 +37,9 @@ enum Verb {
     Serve(serve::Serve),
     /// Drive a server with an open-loop load
     Load(load::Load),
+    /// See it work: LevelDB, driven under several policies; a table and a page
+    #[cfg(feature = "kv")]
+    Demo(demo::Demo),
     /// What policies there are
     Policies(catalogue::Policies),
     /// What workloads there are
@@ -54,6 +59,8 @@ fn main() -> ExitCode {
         Verb::Bench(bench) => bench.run(),
         Verb::Serve(serve) => serve.run(),
         Verb::Load(load) => load.run(),
+        #[cfg(feature = "kv")]
+        Verb::Demo(demo) => demo.run(),
         Verb::Policies(policies) => policies.run(),
         Verb::Workloads(workloads) => workloads.run(),
         Verb::Doctor(doctor) => doctor.run(),

@@ -20,6 +20,8 @@ const REPORT_CSS: &str = include_str!("../assets/report.css");
 pub struct HtmlOptions {
     /// Its title; `None`: made of the workloads.
     pub title: Option<String>,
+    /// Paragraphs below the title: what a reader should know first.
+    pub summary: Vec<String>,
     /// Objectives, each a horizontal line.
     pub lines: Vec<Line>,
     /// Also a line for service alone: slowdown 1, or a class's mean service time.
@@ -61,6 +63,9 @@ pub fn html(runs: &[Run], options: &HtmlOptions) -> String {
         escape(&title),
         escape(&subtitle(runs)),
     );
+    for paragraph in &options.summary {
+        let _ = writeln!(page, "<p>{}</p>", escape(paragraph));
+    }
     page.push_str(
         "<div id=\"controls\" role=\"group\" aria-label=\"What the chart shows\"></div>\n<figure>\n\
          <figcaption><h2 id=\"title\"></h2><p class=\"sub\" id=\"what\"></p></figcaption>\n\

@@ -61,7 +61,8 @@ fn names_cannot_become_markup() {
         value: 50.0,
         name: evil.into(),
     };
-    let options = HtmlOptions { title: Some(evil.into()), lines: vec![line], ideal: true };
+    let (title, summary) = (Some(evil.into()), vec![evil.into()]);
+    let options = HtmlOptions { title, summary, lines: vec![line], ideal: true };
     let page = html(std::slice::from_ref(&bad), &options);
     let clean = html(&[run("a", None, 0.5, 1_000)], &HtmlOptions::default());
     for tag in ["<script", "</script", "<img", "alert(1)<"] {

@@ -22,38 +22,38 @@ const RETRY: Duration = Duration::from_millis(20);
 const BUFFER: usize = 65_536;
 
 /// What is to be offered. Times are nanoseconds since the start.
-pub(super) struct Plan {
-    pub(super) schedule: Schedule,
-    pub(super) sampler: Sampler,
+pub(crate) struct Plan {
+    pub(crate) schedule: Schedule,
+    pub(crate) sampler: Sampler,
     /// By class, 0: as the request says (spin), or unknown.
-    pub(super) services: Vec<u32>,
-    pub(super) seed: u64,
-    pub(super) duration_ns: u64,
-    pub(super) warmup_ns: u64,
-    pub(super) timeout_ns: u64,
-    pub(super) spin: bool,
+    pub(crate) services: Vec<u32>,
+    pub(crate) seed: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) warmup_ns: u64,
+    pub(crate) timeout_ns: u64,
+    pub(crate) spin: bool,
 }
 
 /// What came of the requests that were scheduled after the warm-up.
-pub(super) struct Tally {
-    pub(super) recorder: Recorder,
+pub(crate) struct Tally {
+    pub(crate) recorder: Recorder,
     /// How many were to arrive.
-    pub(super) offered: u64,
+    pub(crate) offered: u64,
     /// How many were sent by the end of the schedule.
-    pub(super) sent_in_time: u64,
+    pub(crate) sent_in_time: u64,
     /// How long after its time each was sent.
-    pub(super) lateness_ns: Histogram<u64>,
+    pub(crate) lateness_ns: Histogram<u64>,
     /// Refused by the server, by class.
-    pub(super) overloaded: Vec<u64>,
+    pub(crate) overloaded: Vec<u64>,
     /// Never answered, by class.
-    pub(super) lost: Vec<u64>,
-    pub(super) failed: u64,
+    pub(crate) lost: Vec<u64>,
+    pub(crate) failed: u64,
     /// Some service time was not known.
-    pub(super) unknown_service: bool,
+    pub(crate) unknown_service: bool,
     /// Length of the schedule after the warm-up.
-    pub(super) window_ns: u64,
+    pub(crate) window_ns: u64,
     /// From the end of the warm-up to the last answer.
-    pub(super) last_answer_ns: u64,
+    pub(crate) last_answer_ns: u64,
 }
 
 impl Tally {
@@ -99,7 +99,7 @@ impl Tally {
 }
 
 /// A client of one server.
-pub(super) struct Client {
+pub(crate) struct Client {
     url: Url,
     sockets: Vec<Socket>,
     wire: Wire,
@@ -119,7 +119,7 @@ struct Next {
 
 impl Client {
     /// Connects, trying again for up to `wait_ns`: the server may be starting.
-    pub(super) fn open(
+    pub(crate) fn open(
         url: &Url,
         connections: usize,
         wire: Wire,
@@ -137,7 +137,7 @@ impl Client {
         Ok(Self { url: url.clone(), sockets, wire, next_id: 1, buffer, message })
     }
 
-    pub(super) fn url(&self) -> &Url {
+    pub(crate) fn url(&self) -> &Url {
         &self.url
     }
 
@@ -146,7 +146,7 @@ impl Client {
     }
 
     /// One request of a class, without service of its own, and its answer; `None`: none came.
-    pub(super) fn ask(&mut self, class: u16, within: Duration) -> Result<Option<Answer>, Failure> {
+    pub(crate) fn ask(&mut self, class: u16, within: Duration) -> Result<Option<Answer>, Failure> {
         let id = self.next_id;
         self.next_id += 1;
         let random = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -171,7 +171,7 @@ impl Client {
     }
 
     /// Offers what is planned, and waits for the answers.
-    pub(super) fn drive(&mut self, plan: Plan) -> Result<Tally, Failure> {
+    pub(crate) fn drive(&mut self, plan: Plan) -> Result<Tally, Failure> {
         // Sleeps end when they are to end, not up to 50 µs later. Refused: they end later, and
         // the lateness is measured as any other.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

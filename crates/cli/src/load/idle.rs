@@ -18,7 +18,7 @@ const GONE: u32 = 20;
 
 impl Client {
     /// Waits until the server answers, for up to `wait_ns`.
-    pub(super) fn greet(&mut self, wait_ns: u64) -> Result<(), Failure> {
+    pub(crate) fn greet(&mut self, wait_ns: u64) -> Result<(), Failure> {
         let until = Instant::now() + Duration::from_nanos(wait_ns);
         loop {
             match self.ask(0, RETRY) {
@@ -38,7 +38,7 @@ impl Client {
 
     /// What each class's service takes by the server's own measure, on the median, in nanoseconds.
     /// An idle server pre-empts nobody, so that nothing but service is in it. 0: it does not say.
-    pub(super) fn idle_services(&mut self, classes: usize) -> Result<Vec<u32>, Failure> {
+    pub(crate) fn idle_services(&mut self, classes: usize) -> Result<Vec<u32>, Failure> {
         let mut services = Vec::new();
         for class in 0..classes {
             let mut times: Vec<u64> = Vec::new();

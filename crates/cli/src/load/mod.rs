@@ -5,21 +5,20 @@
 //! late client makes the server look worse, never better. A run in which the client was late more
 //! than it may be is not valid.
 
-mod client;
+pub(crate) mod client;
 mod flight;
 mod idle;
-mod socket;
-mod wire;
+pub(crate) mod outcome;
+pub(crate) mod socket;
+pub(crate) mod wire;
 
 use crate::args::{Json, Offered, Point};
 use crate::failure::Failure;
 use crate::output;
-use crate::result::{self, Slowdowns};
 use clap::Args;
 use client::{Client, Plan, Tally};
-use curtail::clock::Clock;
-use curtail_report::{Machine, Run};
-use curtail_workload::{Mix, duration_ns, format_duration};
+use curtail_report::Run;
+use curtail_workload::{Mix, duration_ns};
 use socket::Url;
 use wire::{App, Wire};
 
@@ -153,64 +152,14 @@ impl Load {
     }
 
     fn result(&self, workload: &str, mix: &Mix, point: Point, tally: &Tally) -> Run {
-        let names: Vec<String> = mix.classes().iter().map(|class| class.name.clone()).collect();
-        let window_ns = tally.window_ns;
-        let mut run = Run {
-            verb: "load".to_owned(),
-            policy: self.policy.clone(),
-            preempt: "unknown".to_owned(),
-            workers: self.workers.map(u32::from),
-            workload: workload.to_owned(),
-            offered_rps: point.rate_rps,
-            load: point.load,
-            duration_s: window_ns as f64 / 1e9,
-            offered: tally.offered,
-            machine: Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() },
-            ..Run::default()
-        };
-        let slowdowns = if tally.unknown_service { Slowdowns::Unknown } else { Slowdowns::Known };
-        // Who is not answered is as good as refused, whoever lost it.
-        let gone: Vec<u64> = tally.overloaded.iter().zip(&tally.lost).map(|(a, b)| a + b).collect();
-        result::fill(&mut run, &tally.recorder, &names, &gone, slowdowns);
-        let took_ns = window_ns.max(tally.last_answer_ns);
-        run.achieved_rps = run.completed as f64 * 1e9 / took_ns as f64;
-        self.judge(&mut run, tally);
+        let mut run = outcome::result(mix, point, tally);
+        run.verb = "load".to_owned();
+        run.policy = self.policy.clone();
+        run.preempt = "unknown".to_owned();
+        run.workers = self.workers.map(u32::from);
+        run.workload = workload.to_owned();
+        eprintln!("{}", outcome::told(tally));
+        outcome::judge(&mut run, tally, self.max_lateness);
         run
-    }
-
-    fn judge(&self, run: &mut Run, tally: &Tally) {
-        let lateness = tally.lateness_ns.value_at_percentile(99.0);
-        let lost: u64 = tally.lost.iter().sum();
-        eprintln!(
-            "sent {} of {} in time (late: p50 {}, p99 {}), {} overloaded, {} unanswered, {} failed",
-            tally.sent_in_time,
-            tally.offered,
-            curtail_report::duration(tally.lateness_ns.value_at_percentile(50.0) as f64),
-            curtail_report::duration(lateness as f64),
-            tally.overloaded.iter().sum::<u64>(),
-            lost,
-            tally.failed,
-        );
-        // Losing pace: by the end of the schedule, one request in a hundred was still unsent.
-        if (tally.sent_in_time as f64) < 0.99 * tally.offered as f64 {
-            run.invalidate(&format!(
-                "the client fell behind: {} of {} requests were sent by the end of the schedule",
-                tally.sent_in_time, tally.offered
-            ));
-        }
-        if lateness > self.max_lateness {
-            run.invalidate(&format!(
-                "the client was late: one request in a hundred was sent {} or more after its time \
-                 (allowed: {})",
-                curtail_report::duration(lateness as f64),
-                format_duration(self.max_lateness)
-            ));
-        }
-        if tally.failed > 0 {
-            run.invalidate(&format!("{} requests failed at the server", tally.failed));
-        }
-        if run.completed == 0 {
-            run.invalidate("no request was answered after the warm-up");
-        }
     }
 }

@@ -1,0 +1,251 @@
+//! `curtail demo`: LevelDB on the runtime, driven over UDP under several policies, so that a
+//! newcomer sees in under a minute what pre-emption is for.
+//!
+//! Server and client share the process and nothing else: they talk by real sockets, each on
+//! threads of their own ([`server`]). The main thread only waits for them and shows what came of
+//! it. All files appear at the end, whole, under `--out`; an interrupt leaves nothing behind.
+
+mod mixes;
+mod progress;
+mod sentence;
+mod server;
+mod watch;
+
+use crate::args::{List, Point, loads, names};
+use crate::failure::Failure;
+use crate::load::client::{Plan, Tally};
+use crate::load::outcome;
+use crate::output;
+use clap::Args;
+use curtail::{Report, SafepointKind};
+use curtail_policy::{Nanos, Spec};
+use curtail_report::{Cpu, HtmlOptions, Run, SvgOptions};
+use curtail_workload::{Arrivals, duration_ns, format_duration};
+use mixes::{Measured, Mix};
+use progress::Progress;
+use std::path::{Path, PathBuf};
+
+/// Worker threads of the server.
+const WORKERS: usize = 1;
+/// Of the random numbers: every policy gets the same requests at the same times.
+const SEED: u64 = 1;
+/// How late 99% of the requests must have been sent for a run to be valid.
+const MAX_LATENESS_NS: u64 = 1_000_000;
+/// How long answers are waited for after the last one.
+const TIMEOUT_NS: u64 = 1_000_000_000;
+/// Share of a run for which others may keep the worker from its core before the run is not valid.
+const MAX_WAITED: f64 = 0.02;
+
+/// `curtail demo`.
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// Where report.html, results.json and demo.svg go; made where it is missing
+    #[arg(long, value_name = "DIR", default_value = "target/demo")]
+    out: PathBuf,
+    /// Policies, by name; the sentence at the end compares the first with the last
+    #[arg(long, value_name = "NAMES", value_parser = names, default_value = "fcfs,concord,tq")]
+    policies: List<String>,
+    /// Offered loads as fractions of the worker's capacity
+    #[arg(long, value_name = "FRACTIONS", value_parser = loads, default_value = "0.3,0.5,0.7")]
+    loads: List<f64>,
+    /// Mixes of requests: get-scan-50, zippydb
+    #[arg(long, value_name = "NAMES", value_parser = names, default_value = "get-scan-50,zippydb")]
+    mix: List<String>,
+    /// How long requests arrive in each run, a tenth of it for warming up [default: 3s for
+    /// get-scan-50, 1s for zippydb]
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns)]
+    duration: Option<u64>,
+    /// Also write the results as JSON to FILE; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+}
+
+impl Demo {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let mixes = mixes::named(&self.mix.0)?;
+        let plan = mixes
+            .iter()
+            .map(|mix| Ok((*mix, self.specs(mix)?)))
+            .collect::<Result<Vec<_>, Failure>>()?;
+        if self.duration == Some(0) {
+            return Err(Failure::usage("--duration: nothing arrives in no time"));
+        }
+        // Before anything is measured: where nothing can be written, nothing is to be lost.
+        std::fs::create_dir_all(&self.out)
+            .map_err(|error| Failure::failed(format!("{}: {error}", self.out.display())))?;
+        let mut shown = Shown::default();
+        if curtail::safepoint_kind() == SafepointKind::None {
+            shown.preemption_is_off = true;
+            shown.note("pre-emption is off: this program is not instrumented (./x build makes one that is)");
+        }
+        let total = plan.iter().map(|(_, specs)| specs.len() * self.loads.0.len()).sum();
+        let mut progress = Progress::new(total);
+        for (mix, specs) in &plan {
+            progress.say(&format!("{}: service times on an idle server", mix.kv.name));
+            let measured = mix.measure()?;
+            shown.services.push(measured.told());
+            for &load in &self.loads.0 {
+                for spec in specs {
+                    progress.next(&format!("{}: {} at load {load}", mix.kv.name, named(spec)));
+                    shown.runs.push(self.one(&measured, spec, load, &mut shown.notes)?);
+                }
+            }
+        }
+        progress.finish();
+        self.show(&shown)
+    }
+
+    /// The policies, with the quantum that the mix is measured with.
+    fn specs(&self, mix: &Mix) -> Result<Vec<Spec>, Failure> {
+        let spec = |name: &String| {
+            let spec = Spec::preset(name).map_err(Failure::usage)?;
+            let spec = spec.with_quantum(mix.quantum).map_err(Failure::usage)?;
+            spec.validate(WORKERS).map_err(Failure::usage).map(|()| spec)
+        };
+        self.policies.0.iter().map(spec).collect()
+    }
+
+    /// One policy at one load, on a fresh server and a fresh store: what a run writes changes
+    /// nothing for the next.
+    fn one(
+        &self,
+        measured: &Measured,
+        spec: &Spec,
+        load: f64,
+        notes: &mut Vec<String>,
+    ) -> Result<Run, Failure> {
+        let point = Point { load: Some(load), rate_rps: measured.mix.rate_rps(load, WORKERS) };
+        let duration_ns = self.duration.unwrap_or(measured.duration_ns);
+        let plan = Plan {
+            schedule: Arrivals::Poisson.schedule(point.rate_rps, SEED),
+            sampler: measured.mix.sampler(SEED),
+            services: measured.services.clone(),
+            seed: SEED,
+            duration_ns,
+            warmup_ns: duration_ns / 10,
+            timeout_ns: TIMEOUT_NS,
+            spin: false,
+        };
+        let drive = |url: &_| {
+            let mut client = server::client(url, &measured.mix)?;
+            let watch = watch::Watch::start(WORKERS);
+            let tally = client.drive(plan)?;
+            Ok((tally, watch.waited_share()))
+        };
+        let ((tally, waited), report) = server::with(spec, drive)?;
+        for note in report.preempt_note.iter().chain(&report.notes) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        Ok(result(measured, point, &tally, &report, waited))
+    }
+
+    fn show(&self, shown: &Shown) -> Result<(), Failure> {
+        let runs = &shown.runs;
+        let sentence = sentence::of(runs, shown.preemption_is_off);
+        let before = shown.services.join("\n");
+        // JSON on standard output stands there alone.
+        if self.json.as_deref() == Some("-") {
+            eprintln!("{before}");
+        } else {
+            output::text(&format!("{before}\n\n"))?;
+        }
+        output::results(runs, true, self.json.as_deref())?;
+        let written = self.write(shown, &sentence)?;
+        if self.json.as_deref() == Some("-") {
+            eprintln!("{sentence}");
+        } else {
+            output::text(&format!("\n{sentence}\n"))?;
+        }
+        for note in &shown.notes {
+            eprintln!("note: {note}");
+        }
+        eprintln!("wrote {written}");
+        Ok(())
+    }
+
+    fn write(&self, shown: &Shown, sentence: &str) -> Result<String, Failure> {
+        let Shown { runs, services, notes, .. } = shown;
+        let file = |name: &str| path(&self.out.join(name));
+        let mut summary = vec![sentence.to_owned()];
+        summary.extend(services.iter().chain(notes).cloned());
+        let title = "LevelDB on Curtail, under several policies".to_owned();
+        let page = HtmlOptions { title: Some(title), summary, ..HtmlOptions::default() };
+        curtail_report::write_runs(&file("results.json")?, runs)?;
+        let report = file("report.html")?;
+        curtail_report::write_text(&report, &curtail_report::html(runs, &page))?;
+        let class = sentence::CLASS.to_owned();
+        let picture = SvgOptions { class: Some(class), ..SvgOptions::default() };
+        // Where nothing was answered there is nothing to draw; the table says so.
+        match curtail_report::svg(runs, &picture) {
+            Ok(svg) => curtail_report::write_text(&file("demo.svg")?, &svg)?,
+            Err(error) => eprintln!("note: {error}"),
+        }
+        Ok(report)
+    }
+}
+
+/// What there is to show at the end.
+#[derive(Default)]
+struct Shown {
+    runs: Vec<Run>,
+    /// A line for each mix.
+    services: Vec<String>,
+    notes: Vec<String>,
+    preemption_is_off: bool,
+}
+
+impl Shown {
+    fn note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
+    }
+}
+
+fn path(path: &Path) -> Result<String, Failure> {
+    let text = path.to_str();
+    text.map(str::to_owned).ok_or_else(|| Failure::usage("--out: a path that is no UTF-8"))
+}
+
+fn named(spec: &Spec) -> String {
+    match spec.quantum {
+        Some(Nanos(ns)) => format!("{} {}", spec.name, format_duration(ns)),
+        None => spec.name.clone(),
+    }
+}
+
+/// The client's figures and the server's, as one result. `waited`: the share of the run for which
+/// the worker was ready and others had its core, where the kernel tells.
+fn result(
+    measured: &Measured,
+    point: Point,
+    tally: &Tally,
+    report: &Report,
+    waited: Option<f64>,
+) -> Run {
+    let mut run = outcome::result(&measured.mix, point, tally);
+    run.verb = "demo".to_owned();
+    run.workload = measured.name.to_owned();
+    run.policy = report.policy.clone();
+    run.preempt = report.preempt.to_string();
+    run.quantum_ns = report.quantum.map(|quantum| quantum.0);
+    run.workers = u32::try_from(report.workers).ok();
+    run.preemptions = report.preemptions;
+    run.preempt_late_ns = crate::result::lateness(&report.late_ns);
+    let cpu = report.cpu;
+    run.cpu = Some(Cpu { app: cpu.app, switch: cpu.switch, idle: cpu.idle });
+    run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
+    run.noise.gaps = report.noise.gaps;
+    run.noise.lost_share = report.noise.lost_share;
+    outcome::judge(&mut run, tally, MAX_LATENESS_NS);
+    if let Some(waited) = waited.filter(|waited| *waited > MAX_WAITED) {
+        run.invalidate(&format!(
+            "other programs kept the worker from its core for {:.0}% of the time",
+            waited * 100.0
+        ));
+    }
+    if report.abandoned > 0 {
+        run.invalidate(&format!("{} requests were abandoned at the end", report.abandoned));
+    }
+    run
+}

@@ -1,0 +1,50 @@
+//! How far it is, on standard error: a bar where that is a terminal, a line a run elsewhere. Drawn
+//! between runs only, as during a run the cores have other things to do.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, stderr};
+
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+    total: usize,
+    /// Runs begun.
+    begun: usize,
+}
+
+impl Progress {
+    pub(super) fn new(total: usize) -> Self {
+        let bar = stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(total as u64).with_style(style)
+        });
+        Self { bar, total, begun: 0 }
+    }
+
+    /// Something beside the runs begins.
+    pub(super) fn say(&mut self, what: &str) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(self.begun as u64);
+                bar.set_message(what.to_owned());
+                bar.tick();
+            }
+            None => eprintln!("{what}"),
+        }
+    }
+
+    /// The next run begins.
+    pub(super) fn next(&mut self, what: &str) {
+        match &self.bar {
+            Some(_) => self.say(what),
+            None => eprintln!("{}/{} {what}", self.begun + 1, self.total),
+        }
+        self.begun += 1;
+    }
+
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
