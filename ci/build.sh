@@ -8,8 +8,11 @@ need g++=g++ make=make || die "LevelDB needs a C++ compiler"
 say "building the drivers"
 cargo build --quiet --release -p curtail-driver
 
-say "fetching LevelDB"
-apps/kv/fetch-leveldb.sh "$target" >/dev/null
+kv=(--features kv)
+if ! apps/kv/fetch-leveldb.sh "$target" >/dev/null; then
+  say "no LevelDB: \`curtail\` is built without the application kv"
+  kv=()
+fi
 
 if need_llvm; then
   say "building the pass"
@@ -18,13 +21,13 @@ if need_llvm; then
     [ -e "$release/$part" ] || die "$release/$part was not built"
   done
   say "building curtail, instrumented"
-  built=$("$release/cargo-curtail" curtail build --quiet --release -p curtail-cli --features kv)
+  built=$("$release/cargo-curtail" curtail build --quiet --release -p curtail-cli "${kv[@]}")
   built=$(grep '/curtail$' <<<"$built") || die "cargo curtail build tells of no program \`curtail\`"
   # By a rename: the old one may be running.
   cp "$built" "$release/curtail.new"
   mv "$release/curtail.new" "$release/curtail"
 else
   say "building curtail, not instrumented: pre-emption is off"
-  cargo build --quiet --release -p curtail-cli --features kv
+  cargo build --quiet --release -p curtail-cli "${kv[@]}"
 fi
 say "done: $release/curtail"

@@ -37,7 +37,12 @@ for source in "$native"/*.c "$native"/*.S; do
 done
 rm -f "$out/libcurtail_safepoint.a.new"
 ar rcsD "$out/libcurtail_safepoint.a.new" "$objects"/native-*.o
-mv "$out/libcurtail_safepoint.a.new" "$out/libcurtail_safepoint.a"
+# An unchanged library keeps its age: `cargo curtail` links everything anew when that changes.
+if cmp -s "$out/libcurtail_safepoint.a.new" "$out/libcurtail_safepoint.a"; then
+  rm "$out/libcurtail_safepoint.a.new"
+else
+  mv "$out/libcurtail_safepoint.a.new" "$out/libcurtail_safepoint.a"
+fi
 
 # Cargo cannot build a program of this name.
 ln -sf curtail-cc "$out/curtail-c++"
