@@ -4,6 +4,7 @@
 
 pub mod arrows;
 pub mod lengths;
+pub mod links;
 pub mod text;
 pub mod tree;
 pub mod unsafety;

@@ -2,7 +2,7 @@
 
 use curtail_tidy::arrows::{self, Package};
 use curtail_tidy::tree::{File, files, root};
-use curtail_tidy::{lengths, text, unsafety};
+use curtail_tidy::{lengths, links, text, unsafety};
 use std::process::Command;
 
 fn none(complaints: Vec<String>) {
@@ -67,6 +67,21 @@ fn unsafe_only_where_allowed() {
         }
         let path = &file.path[package.dir.len() + 1..];
         complaints.extend(unsafety::check_file(&package.name, path, &file.text).unwrap());
+    }
+    none(complaints);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = root();
+    let mut complaints = Vec::new();
+    for file in ours().iter().filter(|file| file.extension() == "md") {
+        let here = root.join(&file.path).parent().expect("a file has a directory").to_path_buf();
+        for target in links::targets(&file.text) {
+            if !here.join(&target).exists() {
+                complaints.push(format!("{}: {target} is not there", file.path));
+            }
+        }
     }
     none(complaints);
 }

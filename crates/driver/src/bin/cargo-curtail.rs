@@ -1,4 +1,5 @@
 //! `cargo curtail`, and the wrapper around rustc that it makes cargo use.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
