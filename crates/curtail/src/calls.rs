@@ -80,8 +80,8 @@ pub(crate) fn block() {
     curtail_fiber::suspend(Suspend::Blocked);
 }
 
-/// Gives up the thread to the other jobs that are ready on it, and to other threads of the process
-/// where there are none; returns when it is this job's turn again.
+/// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
+/// when it is this job's turn again.
 #[inline(never)]
 pub(crate) fn let_others_run() {
     curtail_fiber::suspend(Suspend::Yielded);

@@ -28,7 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Events taken from one worker before the next is looked at.
-const EVENTS: usize = 64;
+/// More than arrivals, so that a dispatcher that can't keep up serves what it has first.
+const EVENTS: usize = 256;
 /// What one arrival or one event may cost the dispatcher before its turn looks like a gap.
 const ITEM_NS: u64 = 150;
 
@@ -86,7 +87,8 @@ pub(crate) struct Parts {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(set: Parts) -> Self {
+    pub(crate) fn new(mut set: Parts) -> Self {
+        set.choice.limit(&mut set.spec, set.kind);
         let clock = set.around.clock;
         let mut dispatcher = Self {
             policy: set.spec.build(set.workers.len(), set.around.jobs, set.seed),

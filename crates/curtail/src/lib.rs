@@ -60,6 +60,8 @@ pub use curtail_net as net;
 pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
 pub use preempt::Preempt;
 pub use response::Response;
-pub use server::{DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError};
+pub use server::{
+    ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
+};
 pub use stats::{ClassStats, Cpu, Noise, Report, Stats};
 pub use topology::allowed_cores;

@@ -1,7 +1,7 @@
 //! Which pre-emption a program gets, out of what was asked for and what there is.
 
 use curtail_fiber::safepoint::{Kind, Mode};
-use curtail_policy::PreemptKind;
+use curtail_policy::{PreemptKind, Spec};
 use std::fmt;
 use std::str::FromStr;
 
@@ -87,6 +87,12 @@ impl Choice {
         Self { effective, note: note.map(str::to_owned) }
     }
 
+    /// Takes work conservation out of a policy where the dispatcher could not come back in time from
+    /// a request it runs: nobody watches its clock, so its safepoints must.
+    pub(crate) fn limit(&self, spec: &mut Spec, kind: Kind) {
+        spec.work_conserving &= self.effective != Preempt::Never && kind == Kind::Clock;
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         match self.effective {
             Preempt::Flag => Mode::Flag,
@@ -109,6 +115,16 @@ mod tests {
         }
         let never = Choice::make(Preempt::Never, PreemptKind::Clock, Kind::None, true);
         assert_eq!(never.note, None, "nothing was asked for, nothing is missing");
+    }
+
+    #[test]
+    fn the_dispatcher_runs_requests_only_if_it_can_cut_them() {
+        for (kind, expected) in [(Kind::None, false), (Kind::Flag, false), (Kind::Clock, true)] {
+            let choice = Choice::make(Preempt::Auto, PreemptKind::Flag, kind, true);
+            let mut spec = Spec::preset("concord").unwrap();
+            choice.limit(&mut spec, kind);
+            assert_eq!(spec.work_conserving, expected, "{kind:?}");
+        }
     }
 
     #[test]

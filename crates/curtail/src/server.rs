@@ -48,6 +48,17 @@ pub enum StartError {
     },
 }
 
+/// Why a running server is not changed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ChangeError {
+    /// The policy does not fit.
+    #[error("policy: {0}")]
+    Policy(#[from] SpecError),
+    /// Nobody is there to obey.
+    #[error("the server has ended")]
+    Ended,
+}
+
 /// Why a server ended without a report.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -65,7 +76,7 @@ pub enum RunError {
 pub struct Server {
     settings: ServerBuilder,
     layout: Layout,
-    spare_cores: usize,
+    cores: usize,
     control: Arc<Control>,
     waiter: Waiter,
     remote: Arc<Remote>,
@@ -103,7 +114,7 @@ impl Server {
         match self.settings.dispatcher {
             DispatcherMode::Busy => true,
             DispatcherMode::Blocking => !pollable,
-            DispatcherMode::Auto => !pollable || (self.layout.dedicated && self.spare_cores > 0),
+            DispatcherMode::Auto => !pollable || (self.layout.dedicated && self.cores >= 4),
         }
     }
 
@@ -194,22 +205,24 @@ impl Handle {
     /// Changes the policy while requests are being served; none is lost.
     ///
     /// # Errors
-    /// When the policy does not fit the server's workers.
-    pub fn switch(&self, spec: Spec) -> Result<(), SpecError> {
+    /// When the policy does not fit the server's workers, or the server has ended.
+    pub fn switch(&self, spec: Spec) -> Result<(), ChangeError> {
         spec.validate(self.workers)?;
-        self.control.post(Command::Switch(spec));
-        Ok(())
+        self.post(Command::Switch(spec))
     }
 
     /// Changes the quantum; `None`: to completion.
     ///
     /// # Errors
-    /// For a quantum of zero.
-    pub fn set_quantum(&self, quantum: Option<Nanos>) -> Result<(), SpecError> {
+    /// For a quantum of zero, and when the server has ended.
+    pub fn set_quantum(&self, quantum: Option<Nanos>) -> Result<(), ChangeError> {
         if quantum == Some(Nanos::ZERO) {
-            return Err(SpecError::ZeroQuantum);
+            return Err(SpecError::ZeroQuantum.into());
         }
-        self.control.post(Command::Quantum(quantum));
-        Ok(())
+        self.post(Command::Quantum(quantum))
+    }
+
+    fn post(&self, command: Command) -> Result<(), ChangeError> {
+        if self.control.post(command) { Ok(()) } else { Err(ChangeError::Ended) }
     }
 }

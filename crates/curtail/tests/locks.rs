@@ -73,6 +73,28 @@ impl App for Locking {
                 }
                 *turn -= 1;
             }
+            // SAFETY: as above. The deadline is far: only the signal ends the wait in time.
+            b"ptimed" => unsafe {
+                let mut until = std::mem::zeroed::<libc::timespec>();
+                libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut until);
+                until.tv_sec += 60;
+                libc::pthread_mutex_lock(&raw mut (*raw).0);
+                while (*raw).2 == 0 {
+                    let (cond, mutex) = (&raw mut (*raw).1, &raw mut (*raw).0);
+                    assert_eq!(libc::pthread_cond_timedwait(cond, mutex, &raw const until), 0);
+                }
+                (*raw).2 -= 1;
+                libc::pthread_mutex_unlock(&raw mut (*raw).0);
+            },
+            // SAFETY: as above. The deadline has passed.
+            b"plate" => unsafe {
+                let until = std::mem::zeroed::<libc::timespec>();
+                libc::pthread_mutex_lock(&raw mut (*raw).0);
+                let (cond, mutex) = (&raw mut (*raw).1, &raw mut (*raw).0);
+                let answer = libc::pthread_cond_timedwait(cond, mutex, &raw const until);
+                assert_eq!(answer, libc::ETIMEDOUT);
+                libc::pthread_mutex_unlock(&raw mut (*raw).0);
+            },
             b"advance" => {
                 *self.turn.lock() += 1;
                 self.turned.notify_one();
@@ -125,7 +147,12 @@ fn whoever_holds_a_lock_is_not_preempted() {
 #[test]
 fn a_waiting_request_lets_the_one_it_waits_for_run_on_the_same_worker() {
     for name in PRESETS {
-        for (wait, signal) in [("await", "advance"), ("pawait", "padvance")] {
+        for (wait, signal) in [
+            ("await", "advance"),
+            ("pawait", "padvance"),
+            ("ptimed", "padvance"),
+            ("plate", "plate"),
+        ] {
             let ((), report) = serve(
                 Locking::new(),
                 |server| server.policy(preset(name)).workers(1),

@@ -186,6 +186,32 @@ fn policies_switch_under_load_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_switch_to_a_work_conserving_policy_cuts_what_the_dispatcher_runs() {
+    let ((), report) = serve(
+        Verbs,
+        |server| server.workers(1).policy(preset("fcfs")),
+        |client, handle| {
+            handle.switch(preset("concord")).unwrap();
+            let long: Vec<_> =
+                (0..8).map(|_| client.submit(b"spin 2000000".to_vec()).unwrap()).collect();
+            assert_eq!(client.call(b"echo passed".to_vec()).unwrap(), b"passed");
+            for ticket in long {
+                assert_eq!(ticket.wait().unwrap(), spin(2_000_000).to_string().as_bytes());
+            }
+        },
+    );
+    assert!(report.preemptions > 0);
+}
+
+#[test]
+fn an_ended_server_obeys_nobody() {
+    let (handle, _) = serve(Verbs, |server| server.workers(1), |_, handle| handle.clone());
+    assert_eq!(handle.switch(preset("tq")), Err(curtail::ChangeError::Ended));
+    assert_eq!(handle.set_quantum(None), Err(curtail::ChangeError::Ended));
+    assert!(handle.stats().is_none());
+}
+
+#[test]
 fn shutdown_drains_what_is_under_way() {
     let (ticket, report) = serve(
         Verbs,

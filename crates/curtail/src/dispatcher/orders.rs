@@ -34,7 +34,9 @@ impl Dispatcher {
 
     /// Another policy from now on. What waits moves over in order; what the workers hold is told to
     /// the new policy, and the workers get their part of it.
-    fn switch(&mut self, spec: Spec, now: u64) {
+    fn switch(&mut self, mut spec: Spec, now: u64) {
+        self.set.choice = Choice::make(self.set.wished, spec.preempt, self.set.kind, self.set.busy);
+        self.set.choice.limit(&mut spec, self.set.kind);
         let time = self.nanos(now);
         let mut policy = spec.build(self.set.workers.len(), self.set.around.jobs, self.set.seed);
         for entry in self.jobs.iter() {
@@ -64,9 +66,9 @@ impl Dispatcher {
 
     /// Gives the workers their orders for the policy in force.
     fn reconfigure(&mut self) {
-        self.set.choice =
-            Choice::make(self.set.wished, self.set.spec.preempt, self.set.kind, self.set.busy);
         let config = config_of(&self.set.spec, &self.set.choice, self.set.workers.len());
+        // SAFETY: this thread's engine, which runs nothing while commands are carried out.
+        unsafe { (*self.set.own).config = own_config(&self.set.choice) };
         for worker in &mut self.set.workers {
             worker.contended = false;
             worker.remote.wishes.contended.store(false, Ordering::Relaxed);

@@ -156,8 +156,9 @@ impl Engine {
                     self.core.ready(self.around.clock.nanos(end), activation.job);
                 }
             }
-            // The dispatcher runs one of its jobs only when the policy says so again.
-            Suspend::Yielded if self.inbox.is_none() => self.send_back(pointer, end),
+            // It waits for something that another job may have to do, which may be queued centrally
+            // behind it: so it gives up its place, too.
+            Suspend::Yielded if self.config.central => self.send_back(pointer, end),
             Suspend::Yielded => self.core.ready(self.around.clock.nanos(end), activation.job),
             Suspend::Blocked => self.tell(pointer, What::Blocked, end),
         }

@@ -14,8 +14,9 @@ use std::time::Duration;
 /// How the dispatcher waits for work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DispatcherMode {
-    /// Polls where it has a core to itself and another is left for the kernel, or where a transport
-    /// can't be waited for; sleeps otherwise.
+    /// Polls where a transport can't be waited for, and where it has a core to itself on a machine
+    /// of at least four, so that the kernel and the clients are not short of cores; sleeps in the
+    /// transports' epoll otherwise.
     #[default]
     Auto,
     /// Polls all the time.
@@ -180,7 +181,7 @@ impl ServerBuilder {
         Ok(Server {
             control: Arc::new(Control::new(remote.clone())),
             layout: Layout::plan(&cores, workers),
-            spare_cores: cores.len().saturating_sub(workers + 1),
+            cores: cores.len(),
             settings: self,
             waiter,
             remote,
