@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use curtail::Preempt;
+use curtail::{DispatcherMode, Preempt, ServerBuilder};
 use curtail_policy::{CoreKind, Nanos, Spec, Ties};
 use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
 
@@ -43,8 +43,19 @@ pub(crate) enum PreemptArg {
     Flag,
     /// Safepoints time themselves
     Clock,
-    /// The kernel interrupts
+    /// By the kernel: not in this version
     Signal,
+}
+
+/// `--dispatcher`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DispatcherArg {
+    /// As fits the machine and the transports
+    Auto,
+    /// It polls all the time
+    Busy,
+    /// It sleeps when there is nothing to do
+    Blocking,
 }
 
 /// Where results go.
@@ -82,6 +93,13 @@ pub(crate) struct System {
     /// How a request is made to give up its core
     #[arg(long, value_name = "HOW", default_value = "auto")]
     preempt: PreemptArg,
+    /// How the dispatcher waits for work
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    dispatcher: DispatcherArg,
+    /// Whether the dispatcher runs requests itself when every worker is full; by default as the
+    /// policy says
+    #[arg(long, value_name = "YES", action = clap::ArgAction::Set)]
+    work_conserving: Option<bool>,
     /// Requests that the system holds at most
     #[arg(long, value_name = "N", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
@@ -120,6 +138,9 @@ impl System {
         if let Some(k) = self.jbsq {
             spec = spec.with_jbsq(k).map_err(Failure::usage)?;
         }
+        if let Some(yes) = self.work_conserving {
+            spec = spec.with_work_conserving(yes).map_err(Failure::usage)?;
+        }
         if let Some(ns) = quantum_ns {
             spec = spec.with_quantum(Nanos(ns)).map_err(Failure::usage)?;
         }
@@ -151,14 +172,29 @@ impl System {
         }
     }
 
-    /// Bytes of a request's stack, where that was asked for.
-    pub(crate) fn stack_size(&self) -> Option<usize> {
-        self.stack_kib.map(|kib| kib as usize * 1024)
-    }
-
-    /// The cores asked for; empty: the runtime chooses.
-    pub(crate) fn cores(&self) -> &[usize] {
-        self.cores.as_ref().map_or(&[], |cores| &cores.0)
+    /// A server with these options and that policy.
+    pub(crate) fn configure(
+        &self,
+        server: ServerBuilder,
+        spec: &Spec,
+    ) -> Result<ServerBuilder, Failure> {
+        let mut server = server
+            .policy(spec.clone())
+            .preempt(self.preempt()?)
+            .workers(self.workers())
+            .dispatcher(match self.dispatcher {
+                DispatcherArg::Auto => DispatcherMode::Auto,
+                DispatcherArg::Busy => DispatcherMode::Busy,
+                DispatcherArg::Blocking => DispatcherMode::Blocking,
+            })
+            .capacity(self.capacity as usize);
+        if let Some(cores) = &self.cores {
+            server = server.cores(cores.0.clone());
+        }
+        if let Some(kib) = self.stack_kib {
+            server = server.stack_size(kib as usize * 1024);
+        }
+        Ok(server)
     }
 }
 

@@ -106,18 +106,8 @@ impl Serve {
         })?;
         // With the ports that the kernel chose.
         let addresses = transport.describe();
-        let mut builder = Server::builder(app)
-            .policy(spec.clone())
-            .preempt(self.system.preempt()?)
-            .workers(self.system.workers())
-            .capacity(self.system.capacity as usize)
-            .transport(transport);
-        if !self.system.cores().is_empty() {
-            builder = builder.cores(self.system.cores().to_vec());
-        }
-        if let Some(bytes) = self.system.stack_size() {
-            builder = builder.stack_size(bytes);
-        }
+        let builder = Server::builder(app).transport(transport);
+        let builder = self.system.configure(builder, spec)?;
         let server = builder.build().map_err(Failure::failed)?;
         let signals = on_signals(server.handle())?;
         eprintln!("listening on {addresses} ({spec})", spec = spec.name);

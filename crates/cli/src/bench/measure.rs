@@ -1,11 +1,11 @@
 //! One run: the runtime, the spin application and the generator, in this process.
 
 use super::generator::{Generator, Offer, Outbox, Tally};
-use crate::args::Point;
+use crate::args::{Point, System};
 use crate::failure::Failure;
 use crate::result::{self, Slowdowns};
 use curtail::clock::Clock;
-use curtail::{Class, Preempt, Report, Server};
+use curtail::{Class, Report, Server};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Machine, Run};
 use curtail_workload::spin::Calibration;
@@ -22,10 +22,7 @@ pub(crate) struct Setting {
     pub(crate) warmup_ns: u64,
     pub(crate) seed: u64,
     pub(crate) workers: usize,
-    pub(crate) cores: Vec<usize>,
-    pub(crate) preempt: Preempt,
-    pub(crate) capacity: usize,
-    pub(crate) stack_size: Option<usize>,
+    pub(crate) system: System,
     pub(crate) calibration: Calibration,
 }
 
@@ -61,18 +58,8 @@ impl Setting {
         };
         let classes = self.mix.classes().iter().map(class).collect();
         let app = Spin::new(classes, self.calibration.iterations_per_us());
-        let mut builder = Server::builder(app)
-            .policy(spec.clone())
-            .preempt(self.preempt)
-            .workers(self.workers)
-            .capacity(self.capacity)
-            .transport(Box::new(generator));
-        if !self.cores.is_empty() {
-            builder = builder.cores(self.cores.clone());
-        }
-        if let Some(bytes) = self.stack_size {
-            builder = builder.stack_size(bytes);
-        }
+        let builder = Server::builder(app).transport(Box::new(generator));
+        let builder = self.system.configure(builder, spec)?;
         builder.build().map_err(Failure::failed)?.run().map_err(Failure::failed)
     }
 
@@ -132,10 +119,10 @@ impl Setting {
                 "the generator fell behind: {} due requests were never handed over",
                 tally.stranded
             ));
-        } else if tally.most_waiting > self.capacity as u64 {
+        } else if tally.most_waiting > u64::from(self.system.capacity) {
             run.invalidate(&format!(
                 "the generator fell behind: about {} due requests waited for room in a system of {}",
-                tally.most_waiting, self.capacity
+                tally.most_waiting, self.system.capacity
             ));
         }
         if tally.failed > 0 {

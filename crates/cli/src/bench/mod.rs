@@ -70,10 +70,7 @@ impl Bench {
             warmup_ns: self.offered.warmup_ns()?,
             seed: self.offered.seed,
             workers: self.system.workers(),
-            cores: self.system.cores().to_vec(),
-            preempt: self.system.preempt()?,
-            capacity: self.system.capacity as usize,
-            stack_size: self.system.stack_size(),
+            system: self.system.clone(),
             calibration: Calibration::measure(),
         })
     }
