@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the safepoint pass: build.sh [DIRECTORY] leaves libcurtail_pass.so, libcurtail_safepoint.a and
-# the name curtail-c++ in DIRECTORY, by default where cargo puts release builds. Needs the development files of the LLVM major that rustc uses.
+# Builds the safepoint pass: build.sh [DIRECTORY] leaves libcurtail_pass.so, libcurtail_safepoint.a
+# and the name curtail-c++ in DIRECTORY, by default where cargo puts release builds. Needs the
+# development files of the LLVM major that rustc uses.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-${CARGO_TARGET_DIR:-$here/../target}/release}

@@ -20,7 +20,7 @@ enum class Tls {
 struct Options {
   Kind Safepoints = Kind::Clock;
   // Longest path between two safepoints, in units of cost.h (about one IR instruction each).
-  unsigned Bound = 200;
+  unsigned Bound = 400;
   Tls Model = Tls::Auto;
   std::string Report;
   std::string KeepOutFile;

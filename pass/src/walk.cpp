@@ -141,6 +141,12 @@ void Placer::beforeFreeLoops(BasicBlock &BB, State &S) {
 void Placer::walkBlock(BasicBlock &BB, State S) {
   if (!S.Reached)
     return;
+  if (Cold.contains(&BB)) {
+    // Never returns: no length counts, but what it calls may yield.
+    Result.MayYield |= any_of(BB, isRealCall);
+    Out[&BB] = S;
+    return;
+  }
   // A returning path must leave the caller its part: the last place for a safepoint is here.
   Instruction *Last = isa<ReturnInst>(BB.getTerminator()) ? endOf(BB) : nullptr;
   bool Recent = false; // nothing since the last safepoint

@@ -1,5 +1,5 @@
 ; Calls: recursion, tail calls, exceptions, setjmp.
-; RUN: opt -passes=curtail-safepoints -S < %s | FileCheck %s
+; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
 
 declare void @unseen(ptr)
 declare i32 @__gxx_personality_v0(...)

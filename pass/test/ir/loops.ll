@@ -1,5 +1,5 @@
 ; Loops: every cycle has a safepoint, except those that are provably short.
-; RUN: opt -passes=curtail-safepoints -S < %s | FileCheck %s
+; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
 
 declare void @unseen()
 

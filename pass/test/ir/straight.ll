@@ -1,5 +1,5 @@
 ; Straight-line code: short functions carry no safepoint, long ones as many as the bound asks for.
-; RUN: opt -passes=curtail-safepoints -S < %s | FileCheck %s
+; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
 
 @cell = external global i64
 declare void @unseen()

@@ -1,6 +1,6 @@
 ; No yield while the address of a thread-local variable is live; none while a function-local static
 ; is being initialised.
-; RUN: opt -passes=curtail-safepoints -S < %s | FileCheck %s
+; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
 
 @mine = thread_local(localexec) global i64 0
 @guard = internal global i64 0
