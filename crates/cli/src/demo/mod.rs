@@ -27,6 +27,8 @@ use std::path::{Path, PathBuf};
 
 /// Worker threads of the server.
 const WORKERS: usize = 1;
+/// Requests in the worker's inbox under `fcfs`.
+const FCFS_INBOX: u16 = 64;
 /// Of the random numbers: every policy gets the same requests at the same times.
 const SEED: u64 = 1;
 /// How late 99% of the requests must have been sent for a run to be valid.
@@ -45,9 +47,10 @@ pub(crate) struct Demo {
     /// Policies, by name; the sentence at the end compares the first with the last
     #[arg(long, value_name = "NAMES", value_parser = names, default_value = "fcfs,concord,tq")]
     policies: List<String>,
-    /// Offered loads as fractions of the worker's capacity
-    #[arg(long, value_name = "FRACTIONS", value_parser = loads, default_value = "0.3,0.5,0.7")]
-    loads: List<f64>,
+    /// Offered loads as fractions of the worker's capacity, by service times alone [default:
+    /// 0.3,0.5,0.7 for get-scan-50, 0.2,0.3,0.4 for zippydb]
+    #[arg(long, value_name = "FRACTIONS", value_parser = loads)]
+    loads: Option<List<f64>>,
     /// Mixes of requests: get-scan-50, zippydb
     #[arg(long, value_name = "NAMES", value_parser = names, default_value = "get-scan-50,zippydb")]
     mix: List<String>,
@@ -78,13 +81,13 @@ impl Demo {
             shown.preemption_is_off = true;
             shown.note("pre-emption is off: this program is not instrumented (./x build makes one that is)");
         }
-        let total = plan.iter().map(|(_, specs)| specs.len() * self.loads.0.len()).sum();
+        let total = plan.iter().map(|(mix, specs)| specs.len() * self.loads(mix).len()).sum();
         let mut progress = Progress::new(total);
         for (mix, specs) in &plan {
             progress.say(&format!("{}: service times on an idle server", mix.kv.name));
             let measured = mix.measure()?;
             shown.services.push(measured.told());
-            for &load in &self.loads.0 {
+            for &load in self.loads(mix) {
                 for spec in specs {
                     progress.next(&format!("{}: {} at load {load}", mix.kv.name, named(spec)));
                     shown.runs.push(self.one(&measured, spec, load, &mut shown.notes)?);
@@ -95,11 +98,20 @@ impl Demo {
         self.show(&shown)
     }
 
+    fn loads(&self, mix: &Mix) -> &[f64] {
+        self.loads.as_ref().map_or(mix.loads, |loads| &loads.0)
+    }
+
     /// The policies, with the quantum that the mix is measured with.
     fn specs(&self, mix: &Mix) -> Result<Vec<Spec>, Failure> {
         let spec = |name: &String| {
             let spec = Spec::preset(name).map_err(Failure::usage)?;
             let spec = spec.with_quantum(mix.quantum).map_err(Failure::usage)?;
+            // One worker has one order of arrival, however many of them wait in its inbox; with an
+            // inbox of one, each would wait for the dispatcher to wake up besides.
+            let is_fcfs = WORKERS == 1 && spec.name == "fcfs";
+            let spec = if is_fcfs { spec.with_jbsq(FCFS_INBOX) } else { Ok(spec) };
+            let spec = spec.map_err(Failure::usage)?;
             spec.validate(WORKERS).map_err(Failure::usage).map(|()| spec)
         };
         self.policies.0.iter().map(spec).collect()
