@@ -52,7 +52,11 @@ pub(crate) struct Surroundings {
 
 /// Counts of one engine.
 pub(crate) struct Counts {
-    pub app_cycles: u64,
+    /// From each pick to the return from the fiber.
+    pub run_cycles: u64,
+    pub runs: u64,
+    /// Of `run_cycles`, what was not in handlers: estimated from samples.
+    pub overhead_cycles: u64,
     pub preemptions: u64,
     pub late_ns: Histogram<u64>,
     pub gaps: u64,
@@ -63,7 +67,9 @@ pub(crate) struct Counts {
 impl Default for Counts {
     fn default() -> Self {
         Self {
-            app_cycles: 0,
+            run_cycles: 0,
+            runs: 0,
+            overhead_cycles: 0,
             preemptions: 0,
             late_ns: crate::stats::histogram(3),
             gaps: 0,

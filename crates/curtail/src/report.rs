@@ -45,7 +45,8 @@ pub(crate) fn make(
 }
 
 fn cpu(workers: &[WorkerReport], total: u64) -> Cpu {
-    let app = share(workers.iter().map(|worker| worker.counts.app_cycles).sum(), total);
+    let in_handlers = |counts: &Counts| counts.run_cycles.saturating_sub(counts.overhead_cycles);
+    let app = share(workers.iter().map(|worker| in_handlers(&worker.counts)).sum(), total);
     let idle = share(workers.iter().map(|worker| worker.idle_cycles).sum(), total);
     Cpu { app, idle, switch: (1.0 - app - idle).max(0.0) }
 }
