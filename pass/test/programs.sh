@@ -68,6 +68,14 @@ for flags in -msse2 $vector; do
   compare "vectors.c -O2 $flags" "$clang" curtail-cc vectors.c -O2 $flags
 done
 
+native=$here/../../crates/fiber/native
+general="-std=gnu11 -O2 -mgeneral-regs-only -I $native/../include -I $native"
+gcc $general -c "$native/safepoint.c" -o "$scratch/safepoint.o"
+gcc $general -c "$here/programs/stub.c" -o "$scratch/stub-test.o"
+gcc "$scratch/stub-test.o" "$scratch/safepoint.o" "$native/stub.S" -o "$scratch/stub"
+"$scratch/stub" || fail "stub"
+echo "done stub"
+
 . "$here/builds.sh"
 
 if [ "$failures" -ne 0 ]; then

@@ -66,7 +66,8 @@ static uint64_t hz_since(uint64_t tsc0, uint64_t ns0) {
   return (uint64_t)((unsigned __int128)cycles * 1000000000u / (ns ? ns : 1));
 }
 
-/* Values below two steps' worth have a bucket each; above, the power of two and the next STEP_BITS bits. */
+/* Values below 2 << STEP_BITS have a bucket each; above, a power of two and the next STEP_BITS
+ * bits. */
 static inline unsigned bucket_of(uint64_t v) {
   if (v < (2u << STEP_BITS))
     return (unsigned)v;
