@@ -75,14 +75,42 @@ pub fn served_cycles() -> Option<u64> {
 
 /// Gives up the thread until the job's waker is used. Between handing the waker out and this call
 /// the job must not be pre-empted (hold a critical section), so that the wake-up finds it blocked.
-#[inline(never)]
 pub(crate) fn block() {
-    curtail_fiber::suspend(Suspend::Blocked);
+    give_up(Suspend::Blocked);
 }
 
 /// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
 /// when it is this job's turn again.
-#[inline(never)]
 pub(crate) fn let_others_run() {
-    curtail_fiber::suspend(Suspend::Yielded);
+    give_up(Suspend::Yielded);
+}
+
+/// Suspends by the handler's own wish. Its floating-point control words are its own: the others get
+/// the ABI's defaults. (A safepoint's stub does the same for pre-emptions.)
+#[inline(never)]
+fn give_up(why: Suspend) {
+    const DEFAULT_MXCSR: u32 = 0x1f80;
+    const DEFAULT_X87: u16 = 0x37f;
+    let (mut mxcsr, mut x87) = (0_u32, 0_u16);
+    // SAFETY: stores two control words to our own variables.
+    unsafe {
+        std::arch::asm!("stmxcsr [{}]", "fnstcw [{}]", in(reg) &raw mut mxcsr, in(reg) &raw mut x87,
+            options(nostack, preserves_flags));
+    }
+    let set = |mxcsr: &u32, x87: &u16| {
+        // SAFETY: loads values that were in these registers before, or the ABI's defaults.
+        unsafe {
+            std::arch::asm!("ldmxcsr [{}]", "fldcw [{}]", in(reg) mxcsr, in(reg) x87,
+                options(nostack, preserves_flags));
+        }
+    };
+    // The low six bits are sticky status, not control.
+    let own = mxcsr & !0x3f != DEFAULT_MXCSR || x87 != DEFAULT_X87;
+    if own {
+        set(&DEFAULT_MXCSR, &DEFAULT_X87);
+    }
+    curtail_fiber::suspend(why);
+    if own {
+        set(&mxcsr, &x87);
+    }
 }

@@ -114,6 +114,7 @@ impl Worker {
     /// Waits for mail: spins, then yields, then sleeps, as far as the machine has room. Returns the
     /// time.
     fn wait(&mut self, since: u64) -> u64 {
+        self.engine().nothing_runs();
         let mut before = since;
         let mut spins = 0_u32;
         loop {

@@ -10,21 +10,30 @@ use std::sync::atomic::Ordering;
 
 impl Dispatcher {
     /// Flags: raises the word of each worker whose quantum is over, if somebody wants its place.
+    ///
+    /// A worker's `running` is looked at only when the quantum seen last is over: what started later
+    /// ends later, and each look takes the line away from the worker.
     pub(super) fn keep_time(&mut self, now: u64) {
         for index in 0..self.set.workers.len() {
             let worker = &mut self.set.workers[index];
+            if now < worker.quantum_end {
+                continue;
+            }
             let start = worker.remote.progress.running.load(Ordering::Acquire);
+            if start == 0 {
+                worker.quantum_end = now + self.quantum_cycles / 8;
+                continue;
+            }
             if start != worker.quantum_start {
                 worker.quantum_start = start;
                 worker.quantum_end = start + self.quantum_cycles;
-            }
-            if start == 0 || now < worker.quantum_end {
-                continue;
+                if now < worker.quantum_end {
+                    continue;
+                }
             }
             worker.quantum_end = now + self.quantum_cycles;
-            let on = WorkerId(index as u16);
             let time = self.set.around.clock.nanos(now);
-            if self.policy.expired(time, on) == Expiry::Yield
+            if self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield
                 && let Some(poll) = self.set.workers[index].remote.poll.get()
             {
                 poll.raise();

@@ -122,10 +122,13 @@ impl Engine {
     }
 
     fn disarm(&mut self) {
-        if !self.armed() {
-            return;
+        if self.armed() {
+            self.safepoint.disarm();
         }
-        self.safepoint.disarm();
+    }
+
+    /// The thread is about to wait: nobody needs to keep time for it.
+    pub(crate) fn nothing_runs(&self) {
         if self.config.mode == Mode::Flag {
             self.remote.progress.running.store(0, Ordering::Relaxed);
         }
