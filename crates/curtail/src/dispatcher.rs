@@ -116,11 +116,12 @@ impl Dispatcher {
         loop {
             let now = clock::now();
             self.watch(now);
-            let mut active = self.hear(now);
+            // Arrivals first: they came before the quanta ended that the workers report.
+            let mut active = self.take_requests(now);
+            active |= self.hear(now);
             if self.set.choice.effective == Preempt::Flag {
                 self.keep_time(now);
             }
-            active |= self.take_requests(now);
             active |= self.place(now);
             self.obey(now);
             if active {

@@ -7,7 +7,7 @@ use crate::message::{Event, Message, What};
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
-use curtail_policy::{CorePolicy, JobId};
+use curtail_policy::{CorePolicy, Job, JobId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -168,18 +168,24 @@ impl Engine {
                 if self.config.central {
                     self.send_back(pointer, end);
                 } else {
-                    self.core.ready(self.around.clock.nanos(end), activation.job);
+                    self.requeue(activation.job, end);
                 }
             }
             // It waits for something that another job may have to do, which may be queued centrally
             // behind it: so it gives up its place, too.
             Suspend::Yielded if self.config.central => self.send_back(pointer, end),
-            Suspend::Yielded => self.core.ready(self.around.clock.nanos(end), activation.job),
+            Suspend::Yielded => self.requeue(activation.job, end),
             Suspend::Blocked => self.tell(pointer, What::Blocked, end),
         }
         if self.config.report_serviced {
             self.remote.progress.serviced.store(self.quanta, Ordering::Relaxed);
         }
+    }
+
+    /// A job that gave up the thread is ready again, after those that came while it ran.
+    fn requeue(&mut self, job: Job, now: u64) {
+        self.take_in(now);
+        self.core.ready(self.around.clock.nanos(now), job);
     }
 
     fn answer_failure(&self, activation: &mut Activation) {
