@@ -6,9 +6,9 @@
 
 use curtail_fiber::safepoint::Poll;
 use curtail_policy::JobId;
-use curtail_ring::{CachePadded, mpsc};
+use curtail_ring::{CachePadded, Doze, mpsc};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -71,14 +71,10 @@ impl Remote {
     }
 }
 
-/// Lets a thread sleep until somebody has work for it, without losing a wake-up.
-///
-/// The sleeper announces itself, then looks for work once more, then sleeps; who brings work makes
-/// it visible first and then looks for the announcement. The two fences make at least one of them
-/// see the other (store–load order on both sides).
+/// Lets a thread sleep until somebody has work for it, without losing a wake-up (see [`Doze`]).
 #[derive(Default)]
 pub(crate) struct Parker {
-    asleep: AtomicBool,
+    doze: Doze,
     sleeper: OnceLock<Sleeper>,
 }
 
@@ -98,12 +94,7 @@ impl Parker {
 
     /// Sleeps by `sleep` unless `work` finds some after the announcement.
     pub(crate) fn sleep(&self, work: impl FnOnce() -> bool, sleep: impl FnOnce()) {
-        self.asleep.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        if !work() {
-            sleep();
-        }
-        self.asleep.store(false, Ordering::Relaxed);
+        self.doze.unless(work, sleep);
     }
 
     /// Sleeps in `thread::park`, at most `timeout`.
@@ -114,8 +105,7 @@ impl Parker {
     /// Wakes the sleeper if it sleeps. What it is to find must have been made visible before.
     #[inline]
     pub(crate) fn unpark(&self) {
-        fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+        if self.doze.rouse() {
             match self.sleeper.get() {
                 Some(Sleeper::Thread(thread)) => thread.unpark(),
                 Some(Sleeper::Epoll(waker)) => waker.wake(),

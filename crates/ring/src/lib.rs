@@ -10,6 +10,7 @@
 //! [`seqlock::SeqLock::read`] and [`seqlock::SeqLock::write`] may yield the thread, when they have
 //! to wait for somebody else's write to end).
 
+mod doze;
 mod ends;
 mod layout;
 pub mod mpsc;
@@ -20,6 +21,7 @@ pub mod spsc;
 mod sync;
 
 pub use crossbeam_utils::CachePadded;
+pub use doze::Doze;
 pub use layout::{AttachError, Corrupt, Layout};
 
 /// Types of which every bit pattern is a value and every byte belongs to the value: they may be

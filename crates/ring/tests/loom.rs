@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use curtail_ring::seqlock::SeqLock;
-use curtail_ring::{mpsc, spsc};
+use curtail_ring::{Doze, mpsc, spsc};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -208,5 +208,24 @@ fn seqlock_writers_take_turns() {
         assert_eq!(a, b);
         assert!(mine || others);
         assert_eq!(lock.version(), u64::from(mine) + u64::from(others));
+    });
+}
+
+#[test]
+fn a_sleeper_with_work_is_always_woken() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = spsc::channel(2);
+        let doze = Arc::new(Doze::default());
+        let (sleeper, shared) = (thread::current(), doze.clone());
+        let waker = thread::spawn(move || {
+            producer.push(boxed(1)).unwrap();
+            if shared.rouse() {
+                sleeper.unpark();
+            }
+        });
+        // A wake-up lost is a deadlock, which loom reports.
+        doze.unless(|| !consumer.is_empty(), thread::park);
+        assert_eq!(consumer.pop(), Some(boxed(1)));
+        waker.join().unwrap();
     });
 }
