@@ -3,7 +3,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need g++=g++ || die "LevelDB needs a C++ compiler"
-RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+# The libraries: what stands in a program is its help, with brackets of its own.
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --lib
 say "the documentation: $target/doc/curtail/index.html"
 if have mdbook; then
   mdbook build docs --dest-dir "$target/book"

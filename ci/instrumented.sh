@@ -1,7 +1,15 @@
 #!/usr/bin/env bash
-# The applications' tests once more, this time instrumented: what needs pre-emption is tested here.
+# What needs safepoints to be tested: the applications' tests once more, now instrumented, and the
+# command `curtail` as users have it.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need_llvm || skip "no LLVM of rustc's major"
-[ -x "$release/cargo-curtail" ] && [ -e "$release/libcurtail_pass.so" ] || ci/build.sh
-exec "$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
+ci/build.sh
+
+say "the applications' tests"
+"$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
+
+say "curtail bench pre-empts"
+result=$("$release/curtail" bench --policy tq --workload high-bimodal --load 0.5 --duration 500ms \
+  --json -)
+grep -Eq '"preemptions": ?[1-9]' <<<"$result" || die "no pre-emption in: $result"

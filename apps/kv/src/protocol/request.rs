@@ -32,7 +32,7 @@ pub enum Op<'a> {
         start: &'a [u8],
         /// The first key beyond the range; empty: none is.
         end: &'a [u8],
-        /// How many entries at most; [`NO_LIMIT`]: all.
+        /// How many entries at most; [`NO_LIMIT`](super::NO_LIMIT): all.
         limit: u32,
     },
 }
