@@ -55,7 +55,7 @@ pub(crate) struct Dispatcher {
     pub tally: Tally,
     events: Vec<Event>,
     refusal: Response,
-    dropped: Vec<Completion>,
+    turned_away: Vec<Completion>,
     quantum_cycles: u64,
     gap_cycles: u64,
     item_cycles: u64,
@@ -96,7 +96,7 @@ impl Dispatcher {
             tally: Tally::default(),
             events: Vec::with_capacity(EVENTS),
             refusal: Response::default(),
-            dropped: Vec::new(),
+            turned_away: Vec::new(),
             quantum_cycles: 0,
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
@@ -261,13 +261,13 @@ impl Dispatcher {
                 malformed: &mut self.tally.malformed,
                 refusal: &mut self.refusal,
                 reply: &self.set.around.replies[index],
-                dropped: &mut self.dropped,
+                turned_away: &mut self.turned_away,
                 transport: index as u16,
                 taken: 0,
             };
             line.open = line.transport.poll(now, &mut desk) == Status::Open;
             taken += desk.taken;
-            for completion in self.dropped.drain(..) {
+            for completion in self.turned_away.drain(..) {
                 line.transport.completed(&completion);
             }
         }

@@ -8,6 +8,7 @@ use crate::message::{Envelopes, Message};
 use crate::stats::ClassStats;
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply};
 use curtail_policy::{AnyPolicy, ClassId, Job, Nanos, Policy};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How many requests are taken from a transport at a time: enough to amortise a look, few enough
@@ -27,7 +28,7 @@ pub(crate) struct Desk<'a> {
     pub malformed: &'a mut u64,
     pub refusal: &'a mut Response,
     pub reply: &'a Arc<dyn Reply>,
-    pub dropped: &'a mut Vec<Completion>,
+    pub turned_away: &'a mut Vec<Completion>,
     pub transport: u16,
     pub taken: usize,
 }
@@ -40,7 +41,12 @@ impl Intake for Desk<'_> {
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
         self.taken += 1;
         let last = ClassId((self.classes.len() - 1) as u16);
-        let class = self.app.classify(payload).min(last);
+        // A classifier that panics at some bytes costs that request, not the server.
+        let Ok(class) = catch_unwind(AssertUnwindSafe(|| self.app.classify(payload))) else {
+            *self.malformed += 1;
+            return self.turn_away(payload, from, last, arrived_tsc, Outcome::Failed);
+        };
+        let class = class.min(last);
         let Some(id) = self.jobs.vacant() else {
             return self.refuse(payload, from, class, arrived_tsc);
         };
@@ -81,15 +87,28 @@ impl Desk<'_> {
         self.classes[usize::from(class.0)].dropped += 1;
         if from != Peer::None {
             self.refusal.clear();
-            self.app.overloaded(payload, self.refusal);
-            if !self.refusal.as_bytes().is_empty() {
+            let (app, refusal) = (self.app, &mut *self.refusal);
+            let written = catch_unwind(AssertUnwindSafe(|| app.overloaded(payload, refusal)));
+            if written.is_ok() && !self.refusal.as_bytes().is_empty() {
                 self.reply.reply(from, self.refusal.as_bytes());
             }
         }
-        self.dropped.push(Completion {
+        self.turn_away(payload, from, class, arrived_tsc, Outcome::Dropped);
+    }
+
+    /// Tells the transport of a request that never was a job.
+    fn turn_away(
+        &mut self,
+        payload: &[u8],
+        from: Peer,
+        class: ClassId,
+        arrived_tsc: u64,
+        outcome: Outcome,
+    ) {
+        self.turned_away.push(Completion {
             peer: from,
             class: class.0,
-            outcome: Outcome::Dropped,
+            outcome,
             tag: tag(payload),
             arrived_tsc,
             started_tsc: self.now_tsc,

@@ -17,7 +17,7 @@ use crate::stats::{ClassStats, Report, Stats};
 use crate::topology::{Layout, pin};
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::Waiter;
-use curtail_policy::{Nanos, Spec, SpecError, WorkerId};
+use curtail_policy::{JobId, Nanos, Spec, SpecError, WorkerId};
 use curtail_ring::mpsc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -80,7 +80,8 @@ pub struct Server {
     control: Arc<Control>,
     waiter: Waiter,
     remote: Arc<Remote>,
-    wakes: mpsc::Receiver<curtail_policy::JobId>,
+    /// Until `run` takes it.
+    wakes: Option<mpsc::Receiver<JobId>>,
 }
 
 impl Server {
@@ -136,22 +137,22 @@ impl Server {
             false => curtail_fiber::safepoint::kind(),
         };
         let choice = Choice::make(self.settings.preempt, self.settings.spec.preempt, kind, busy);
-        let (links, started) = self.start_workers(&around, &choice)?;
-        if let Some(Err(problem)) = self.layout.dispatcher.map(pin) {
-            notes.push(problem);
-        }
         let mut own = Engine::new(
             WorkerId::DISPATCHER,
             around.clone(),
             own_config(&choice),
             self.settings.spec.build_core(self.settings.capacity),
             None,
-            (self.remote.clone(), self.wakes),
+            (self.remote.clone(), self.wakes.take().expect("taken once, here")),
         )
         .map_err(|error| RunError::Worker {
             worker: WorkerId::DISPATCHER,
             error: error.to_string(),
         })?;
+        let (links, started) = self.start_workers(&around, &choice)?;
+        if let Some(Err(problem)) = self.layout.dispatcher.map(pin) {
+            notes.push(problem);
+        }
         let classes = around.app.classes();
         let mut dispatcher = Dispatcher::new(Parts {
             around,

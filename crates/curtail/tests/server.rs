@@ -107,6 +107,32 @@ fn a_panic_fails_one_request_only() {
 }
 
 #[test]
+fn a_classifier_that_panics_costs_one_request() {
+    struct Picky;
+    impl App for Picky {
+        type Worker = ();
+        fn setup_worker(&self, _: WorkerId) {}
+        fn classify(&self, request: &[u8]) -> curtail::ClassId {
+            assert_ne!(request, b"bad");
+            curtail::ClassId(9) // Beyond the classes: the last one.
+        }
+        fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
+            response.write(request);
+        }
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    let ((), report) = serve(
+        Picky,
+        |server| server.workers(1),
+        |client, _| {
+            assert_eq!(client.call(b"bad".to_vec()), Err(NoResponse::Failed));
+            assert_eq!(client.call(b"good".to_vec()).unwrap(), b"good");
+        },
+    );
+    assert_eq!((report.malformed, report.classes[0].completed), (1, 1));
+}
+
+#[test]
 fn a_silent_handler_ends_without_an_answer() {
     let ((), report) = serve(
         Verbs,

@@ -87,16 +87,23 @@ impl Engine {
             }
         });
         if first.is_some() {
-            activation.fiber = Some(self.fibers.pop().unwrap_or_else(|| {
-                Fiber::new(&mut self.stacks).unwrap_or_else(|error| {
-                    panic!("{} cannot start another request: {error}", self.id)
-                })
-            }));
+            activation.fiber = self.fiber();
+            if activation.fiber.is_none() {
+                // No memory for a stack: this request fails, and others end and give theirs back.
+                self.answer_failure(activation);
+                self.end(pointer, Outcome::Failed, now);
+                return self.prepare(now);
+            }
         }
         self.safepoint.replace_depth(activation.depth);
         self.arm(now);
         let fiber: *mut Fiber = activation.fiber.as_mut().expect("set above");
         Some((pointer, fiber, first))
+    }
+
+    fn fiber(&mut self) -> Option<Fiber> {
+        let mut made = || Fiber::new(&mut self.stacks).map_err(|error| tracing::error!(%error));
+        self.fibers.pop().or_else(|| made().ok())
     }
 
     fn armed(&self) -> bool {

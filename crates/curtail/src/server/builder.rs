@@ -185,7 +185,7 @@ impl ServerBuilder {
             settings: self,
             waiter,
             remote,
-            wakes,
+            wakes: Some(wakes),
         })
     }
 }
