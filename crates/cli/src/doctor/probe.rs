@@ -54,7 +54,7 @@ fn cores() -> Finding {
         n => {
             let used = format!("dispatcher on core {}, {} for workers", cores[0], n - 1);
             if n == 2 {
-                let better = "a third core, so that the kernel and the network have one too";
+                let better = "four cores: then the dispatcher of a socket server polls, too";
                 return Finding::poor("cores", here, used, better);
             }
             Finding::good("cores", here, used)
