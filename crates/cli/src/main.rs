@@ -12,6 +12,8 @@ mod catalogue;
 mod demo;
 mod doctor;
 mod failure;
+#[cfg(feature = "kv")]
+mod kv;
 mod load;
 mod output;
 mod report;

@@ -5,6 +5,8 @@
 
 use crate::args::{Json, System, WorkloadArgs};
 use crate::failure::Failure;
+#[cfg(feature = "kv")]
+use crate::kv::KvArgs;
 use crate::output;
 use crate::result;
 use clap::{Args, ValueEnum};
@@ -42,24 +44,11 @@ pub(crate) struct Serve {
 
 /// The bundled servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Bundled {
+pub(crate) enum Bundled {
     /// Serves as long as the request says
     Spin,
     /// LevelDB
     Kv,
-}
-
-/// What a `kv` server starts with.
-#[cfg(feature = "kv")]
-#[derive(Args, Clone, Debug)]
-struct KvArgs {
-    /// Keys that are there from the start (kv)
-    #[arg(long, value_name = "N", default_value_t = kv_app::load::PAPER_KEYS)]
-    keys: u32,
-    /// Bytes of their values (kv)
-    #[arg(long, value_name = "BYTES", default_value_t = 64,
-          value_parser = clap::value_parser!(u32).range(0..=kv_app::protocol::MAX_VALUE as i64))]
-    value_size: u32,
 }
 
 impl Serve {
@@ -86,17 +75,12 @@ impl Serve {
 
     #[cfg(feature = "kv")]
     fn serve_kv(&self, spec: &Spec) -> Result<(), Failure> {
-        let options = kv_app::KvOptions {
-            keys: self.kv.keys,
-            value_bytes: self.kv.value_size as usize,
-            ..kv_app::KvOptions::default()
-        };
-        self.serve(kv_app::KvApp::open(options).map_err(Failure::failed)?, spec)
+        self.serve(kv_app::KvApp::open(self.kv.options()).map_err(Failure::failed)?, spec)
     }
 
     #[cfg(not(feature = "kv"))]
     fn serve_kv(&self, _: &Spec) -> Result<(), Failure> {
-        Err(Failure::failed("this curtail was built without kv: build it with `--features kv`"))
+        Err(without_kv())
     }
 
     fn serve(&self, app: impl App, spec: &Spec) -> Result<(), Failure> {
@@ -130,6 +114,12 @@ impl Serve {
         }
         output::results(&[summary(report, seconds)], false, self.json.json.as_deref())
     }
+}
+
+/// This program has no LevelDB.
+#[cfg(not(feature = "kv"))]
+pub(crate) fn without_kv() -> Failure {
+    Failure::failed("this curtail was built without kv: build it with `--features kv`")
 }
 
 /// What a server did, as a result. Nobody knows its requests' un-instrumented service times, so

@@ -37,6 +37,13 @@ pub(crate) fn random(seed: u64, stream: u64) -> Random {
     Random::seed_from_u64(seed.wrapping_add(stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
+/// Uniformly distributed numbers for whoever draws more than classes, service times and arrivals;
+/// independent of those. The same seed gives the same ones.
+pub fn numbers(seed: u64) -> impl FnMut() -> u64 + Send {
+    let mut random = random(seed, 2);
+    move || random.random()
+}
+
 /// A draw from the exponential distribution with mean 1, by inversion.
 pub(crate) fn exponential(random: &mut Random) -> f64 {
     // `random` is in [0, 1): the logarithm's argument never reaches zero.

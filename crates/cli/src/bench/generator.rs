@@ -5,10 +5,10 @@
 //! keeps the dispatcher from polling is charged to the system under test. What is due while the
 //! system has no room waits here, and is late all the same. Nothing allocates after the start.
 
+use super::requests::Requests;
 use curtail::clock::Clock;
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
-use curtail_workload::{Recorder, Sampler, Schedule};
-use spin::protocol::Request;
+use curtail_workload::{Recorder, Schedule};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 const GRACE: u64 = 10;
 
 /// What is to be generated. Times are nanoseconds since the start.
-pub(crate) struct Offer {
+pub(crate) struct Offer<R> {
     pub(crate) schedule: Schedule,
     pub(crate) rate_rps: f64,
-    pub(crate) sampler: Sampler,
+    pub(crate) requests: R,
     pub(crate) classes: usize,
     pub(crate) duration_ns: u64,
     pub(crate) warmup_ns: u64,
@@ -60,16 +60,16 @@ impl Tally {
 /// Where a generator leaves its tally when the runtime lets go of it.
 pub(crate) type Outbox = Arc<Mutex<Option<Tally>>>;
 
-#[derive(Clone, Copy)]
+/// The next request: it is made ahead of its time, so that a poll finds it ready.
 struct Next {
     at_ns: u64,
     class: usize,
-    service_ns: u64,
+    payload: Vec<u8>,
 }
 
 /// The generator.
-pub(crate) struct Generator {
-    offer: Offer,
+pub(crate) struct Generator<R> {
+    offer: Offer<R>,
     next: Next,
     clock: Clock,
     /// TSC at the first poll, when the run starts.
@@ -79,10 +79,11 @@ pub(crate) struct Generator {
     outbox: Outbox,
 }
 
-impl Generator {
-    pub(crate) fn new(mut offer: Offer, outbox: Outbox) -> Self {
+impl<R: Requests> Generator<R> {
+    pub(crate) fn new(mut offer: Offer<R>, outbox: Outbox) -> Self {
         let tally = Tally::new(offer.classes);
-        let next = offer.draw();
+        let mut next = Next { at_ns: 0, class: 0, payload: Vec::with_capacity(R::MAX_LENGTH) };
+        offer.draw(&mut next);
         let clock = Clock::get();
         Self { offer, next, clock, start_tsc: None, closed: false, tally, outbox }
     }
@@ -95,19 +96,19 @@ impl Generator {
                 self.tally.stranded += 1;
                 self.tally.dropped[self.next.class] += 1;
             }
-            self.next = self.offer.draw();
+            self.offer.draw(&mut self.next);
         }
     }
 }
 
-impl Offer {
-    fn draw(&mut self) -> Next {
-        let (class, service_ns) = self.sampler.draw();
-        Next { at_ns: self.schedule.next_ns(), class, service_ns }
+impl<R: Requests> Offer<R> {
+    fn draw(&mut self, next: &mut Next) {
+        next.class = self.requests.draw(&mut next.payload);
+        next.at_ns = self.schedule.next_ns();
     }
 }
 
-impl Transport for Generator {
+impl<R: Requests> Transport for Generator<R> {
     fn poll(&mut self, now_tsc: u64, into: &mut dyn Intake) -> Status {
         if self.closed {
             return Status::Closed;
@@ -117,13 +118,10 @@ impl Transport for Generator {
         let due = now_ns.min(self.offer.duration_ns.saturating_sub(1));
         let mut room = into.room();
         while self.next.at_ns <= due && room > 0 {
-            let Next { at_ns, class, service_ns } = self.next;
-            // The tag tells `completed` what service the request asked for.
-            let service_ns = u32::try_from(service_ns).unwrap_or(u32::MAX);
-            let request = Request { tag: u64::from(service_ns), class: class as u16, service_ns };
-            into.request(&request.encode(), Peer::None, start + self.clock.cycles(at_ns));
-            self.tally.offered += u64::from(at_ns >= self.offer.warmup_ns);
-            self.next = self.offer.draw();
+            let Next { at_ns, payload, .. } = &self.next;
+            into.request(payload, Peer::None, start + self.clock.cycles(*at_ns));
+            self.tally.offered += u64::from(*at_ns >= self.offer.warmup_ns);
+            self.offer.draw(&mut self.next);
             room -= 1;
         }
         if self.next.at_ns <= due {
@@ -155,14 +153,13 @@ impl Transport for Generator {
         if since_start(completion.arrived_tsc) + 1 < self.offer.warmup_ns {
             return;
         }
-        let class = usize::from(completion.class).min(self.offer.classes - 1);
+        let (class, service_ns) = self.offer.requests.completed(completion);
         match completion.outcome {
             Outcome::Dropped => self.tally.dropped[class] += 1,
             Outcome::Failed => self.tally.failed += 1,
             Outcome::Done => {
                 let cycles = completion.finished_tsc.saturating_sub(completion.arrived_tsc);
                 let sojourn_ns = self.clock.ns(cycles);
-                let service_ns = completion.tag;
                 self.tally.recorder.record(class, sojourn_ns, service_ns, completion.disturbed);
                 let finish_ns = since_start(completion.finished_tsc);
                 self.tally.last_finish_ns = self.tally.last_finish_ns.max(finish_ns);
@@ -182,7 +179,7 @@ impl Transport for Generator {
     }
 }
 
-impl Drop for Generator {
+impl<R> Drop for Generator<R> {
     fn drop(&mut self) {
         let tally = std::mem::replace(&mut self.tally, Tally::new(1));
         *self.outbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(tally);

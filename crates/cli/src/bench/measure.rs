@@ -1,11 +1,12 @@
-//! One run: the runtime, the spin application and the generator, in this process.
+//! One run: the runtime, an application and the generator, in this process.
 
 use super::generator::{Generator, Offer, Outbox, Tally};
+use super::requests::{Requests, SpinRequests};
 use crate::args::{Point, System};
 use crate::failure::Failure;
 use crate::result::{self, Slowdowns};
 use curtail::clock::Clock;
-use curtail::{Class, Report, Server};
+use curtail::{App, Class, Report, Server};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Machine, Run};
 use curtail_workload::spin::Calibration;
@@ -17,13 +18,27 @@ use std::sync::PoisonError;
 pub(crate) struct Setting {
     pub(crate) workload: String,
     pub(crate) mix: Mix,
+    /// What the user is to know of it, in lines.
+    pub(crate) told: Vec<String>,
     pub(crate) arrivals: Arrivals,
     pub(crate) duration_ns: u64,
     pub(crate) warmup_ns: u64,
     pub(crate) seed: u64,
     pub(crate) workers: usize,
     pub(crate) system: System,
-    pub(crate) calibration: Calibration,
+    pub(crate) application: Application,
+}
+
+/// What serves the requests.
+pub(crate) enum Application {
+    Spin(Calibration),
+    #[cfg(feature = "kv")]
+    Kv {
+        mix: kv_app::load::Mix,
+        options: kv_app::KvOptions,
+        /// Service times by class.
+        services: Vec<u32>,
+    },
 }
 
 /// What one run gave.
@@ -35,14 +50,35 @@ pub(crate) struct Measured {
 }
 
 impl Setting {
-    /// Runs one policy at one load.
+    /// Runs one policy at one load, on a fresh application.
     pub(crate) fn measure(&self, spec: &Spec, point: Point) -> Result<Measured, Failure> {
+        match &self.application {
+            Application::Spin(calibration) => {
+                let requests = SpinRequests::new(&self.mix, self.seed);
+                self.drive(spec, point, self.spin(calibration), requests)
+            }
+            #[cfg(feature = "kv")]
+            Application::Kv { mix, options, services } => {
+                let app = kv_app::KvApp::open(options.clone()).map_err(Failure::failed)?;
+                let requests = super::requests::KvRequests::new(*mix, options, services, self.seed);
+                self.drive(spec, point, app, requests)
+            }
+        }
+    }
+
+    fn drive(
+        &self,
+        spec: &Spec,
+        point: Point,
+        app: impl App,
+        requests: impl Requests + 'static,
+    ) -> Result<Measured, Failure> {
         let outbox = Outbox::default();
-        let generator = Generator::new(self.offer(point.rate_rps), outbox.clone());
+        let generator = Generator::new(self.offer(point.rate_rps, requests), outbox.clone());
         // A thread of its own: the runtime pins the one it runs on.
         let report = std::thread::scope(|scope| {
             let dispatcher = std::thread::Builder::new().name("dispatcher".to_owned());
-            let run = || self.serve(spec, generator);
+            let run = || self.serve(spec, app, generator);
             let thread = dispatcher.spawn_scoped(scope, run).map_err(Failure::failed)?;
             thread.join().map_err(|_| Failure::failed("the dispatcher's thread panicked"))?
         })?;
@@ -51,23 +87,31 @@ impl Setting {
         Ok(self.result(point, report, tally))
     }
 
-    fn serve(&self, spec: &Spec, generator: Generator) -> Result<Report, Failure> {
+    fn spin(&self, calibration: &Calibration) -> Spin {
         let class = |class: &curtail_workload::Class| Class {
             name: class.name.clone(),
             hint: Some(Nanos(class.service.mean_ns().round() as u64)),
         };
         let classes = self.mix.classes().iter().map(class).collect();
-        let app = Spin::new(classes, self.calibration.iterations_per_us());
+        Spin::new(classes, calibration.iterations_per_us())
+    }
+
+    fn serve(
+        &self,
+        spec: &Spec,
+        app: impl App,
+        generator: Generator<impl Requests + 'static>,
+    ) -> Result<Report, Failure> {
         let builder = Server::builder(app).transport(Box::new(generator));
         let builder = self.system.configure(builder, spec)?;
         builder.build().map_err(Failure::failed)?.run().map_err(Failure::failed)
     }
 
-    fn offer(&self, rate_rps: f64) -> Offer {
+    fn offer<R>(&self, rate_rps: f64, requests: R) -> Offer<R> {
         Offer {
             schedule: self.arrivals.schedule(rate_rps, self.seed),
             rate_rps,
-            sampler: self.mix.sampler(self.seed),
+            requests,
             classes: self.mix.classes().len(),
             duration_ns: self.duration_ns,
             warmup_ns: self.warmup_ns,

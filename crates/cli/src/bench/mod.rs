@@ -2,21 +2,36 @@
 
 mod generator;
 mod measure;
+mod requests;
 
 use crate::args::{Json, Offered, Point, System};
 use crate::failure::Failure;
+#[cfg(feature = "kv")]
+use crate::kv::{self, KvArgs};
 use crate::output;
+use crate::serve::Bundled;
 use clap::Args;
 use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Found, Search, Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
-use measure::{Measured, Setting};
+use kv_app::load::Mix;
+use measure::{Application, Measured, Setting};
 
 /// `curtail bench`.
 #[derive(Args)]
 pub(crate) struct Bench {
+    /// What serves the requests
+    #[arg(long, default_value = "spin")]
+    app: Bundled,
+    /// The requests, by name (kv): get-scan-50, zippydb
+    #[arg(long, value_name = "NAME", value_parser = mix, required_if_eq("app", "kv"),
+          conflicts_with_all = ["workload", "classes"])]
+    mix: Option<Mix>,
+    #[cfg(feature = "kv")]
+    #[command(flatten)]
+    kv: KvArgs,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
@@ -29,6 +44,13 @@ pub(crate) struct Bench {
     find_max: bool,
     #[command(flatten)]
     json: Json,
+}
+
+fn mix(name: &str) -> Result<Mix, String> {
+    Mix::named(name).ok_or_else(|| {
+        let known = Mix::ALL.map(|mix| mix.name).join(", ");
+        format!("there is no mix `{name}`, only {known}")
+    })
 }
 
 impl Bench {
@@ -53,26 +75,68 @@ impl Bench {
             }
         }
         bar.finish();
+        self.say(&setting.told)?;
         output::results(&runs, runs.len() > 1, self.json.json.as_deref())?;
         self.say(&verdicts)
     }
 
     fn setting(&self) -> Result<Setting, Failure> {
+        let warmup_ns = self.offered.warmup_ns()?;
+        match (self.app, self.mix) {
+            (Bundled::Spin, None) => self.spin(warmup_ns),
+            (Bundled::Kv, Some(mix)) => self.kv(mix, warmup_ns),
+            (Bundled::Spin, Some(_)) => Err(Failure::usage("--mix is for --app kv")),
+            (Bundled::Kv, None) => Err(Failure::usage("--app kv needs --mix")),
+        }
+    }
+
+    fn spin(&self, warmup_ns: u64) -> Result<Setting, Failure> {
         let (workload, mix) = self.offered.workload.mix()?;
         if mix.classes().len() > usize::from(u16::MAX) {
             return Err(Failure::usage("more classes than a request can name"));
         }
-        Ok(Setting {
+        let application = Application::Spin(Calibration::measure());
+        Ok(self.with(workload, mix, warmup_ns, application))
+    }
+
+    #[cfg(feature = "kv")]
+    fn kv(&self, mix: Mix, warmup_ns: u64) -> Result<Setting, Failure> {
+        let options = self.kv.options();
+        if options.keys == 0 {
+            return Err(Failure::usage("--keys: requests need a key to ask for"));
+        }
+        let measured = kv::measure(&mix, &options)?;
+        let told = measured.told(self.system.workers());
+        let kv::Measured { name, mix: workload, services } = measured;
+        let application = Application::Kv { mix, options, services };
+        let setting = self.with(name.to_owned(), workload, warmup_ns, application);
+        Ok(Setting { told: vec![told], ..setting })
+    }
+
+    #[cfg(not(feature = "kv"))]
+    fn kv(&self, _: Mix, _: u64) -> Result<Setting, Failure> {
+        Err(crate::serve::without_kv())
+    }
+
+    fn with(
+        &self,
+        workload: String,
+        mix: curtail_workload::Mix,
+        warmup_ns: u64,
+        application: Application,
+    ) -> Setting {
+        Setting {
             workload,
             mix,
+            told: Vec::new(),
             arrivals: self.offered.arrivals,
             duration_ns: self.offered.duration,
-            warmup_ns: self.offered.warmup_ns()?,
+            warmup_ns,
             seed: self.offered.seed,
             workers: self.system.workers(),
             system: self.system.clone(),
-            calibration: Calibration::measure(),
-        })
+            application,
+        }
     }
 
     /// The index of the class that the objective is about.
@@ -119,6 +183,7 @@ impl Bench {
             lines.push(found_line(spec, slo, &found, full_rps));
         }
         bar.finish();
+        self.say(&setting.told)?;
         output::results(&runs, true, self.json.json.as_deref())?;
         self.say(&lines)
     }

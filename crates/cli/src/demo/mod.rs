@@ -2,17 +2,19 @@
 //! newcomer sees in under a minute what pre-emption is for.
 //!
 //! Server and client share the process and nothing else: they talk by real sockets, each on
-//! threads of their own ([`server`]). The main thread only waits for them and shows what came of
-//! it. All files appear at the end, whole, under `--out`; an interrupt leaves nothing behind.
+//! threads of their own ([`crate::kv::server`]). The main thread only waits for them and shows
+//! what came of it. All files appear at the end, whole, under `--out`; an interrupt leaves nothing
+//! behind.
 
 mod mixes;
 mod progress;
 mod sentence;
-mod server;
 mod watch;
 
 use crate::args::{List, Point, loads, names};
 use crate::failure::Failure;
+use crate::kv::server::{self, WORKERS};
+use crate::kv::{self, Measured};
 use crate::load::client::{Plan, Tally};
 use crate::load::outcome;
 use crate::output;
@@ -21,12 +23,11 @@ use curtail::{Report, SafepointKind};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Cpu, HtmlOptions, Run, SvgOptions};
 use curtail_workload::{Arrivals, duration_ns, format_duration};
-use mixes::{Measured, Mix};
+use kv_app::KvOptions;
+use mixes::Mix;
 use progress::Progress;
 use std::path::{Path, PathBuf};
 
-/// Worker threads of the server.
-const WORKERS: usize = 1;
 /// Requests in the worker's inbox under `fcfs`.
 const FCFS_INBOX: u16 = 64;
 /// Of the random numbers: every policy gets the same requests at the same times.
@@ -85,12 +86,14 @@ impl Demo {
         let mut progress = Progress::new(total);
         for (mix, specs) in &plan {
             progress.say(&format!("{}: service times on an idle server", mix.kv.name));
-            let measured = mix.measure()?;
-            shown.services.push(measured.told());
+            let measured = kv::measure(&mix.kv, &KvOptions::default())?;
+            shown.services.push(measured.told(WORKERS));
+            let duration_ns = self.duration.unwrap_or(mix.duration_ns);
             for &load in self.loads(mix) {
                 for spec in specs {
                     progress.next(&format!("{}: {} at load {load}", mix.kv.name, named(spec)));
-                    shown.runs.push(self.one(&measured, spec, load, &mut shown.notes)?);
+                    let at = (load, duration_ns);
+                    shown.runs.push(Self::one(&measured, spec, at, &mut shown.notes)?);
                 }
             }
         }
@@ -120,14 +123,12 @@ impl Demo {
     /// One policy at one load, on a fresh server and a fresh store: what a run writes changes
     /// nothing for the next.
     fn one(
-        &self,
         measured: &Measured,
         spec: &Spec,
-        load: f64,
+        (load, duration_ns): (f64, u64),
         notes: &mut Vec<String>,
     ) -> Result<Run, Failure> {
         let point = Point { load: Some(load), rate_rps: measured.mix.rate_rps(load, WORKERS) };
-        let duration_ns = self.duration.unwrap_or(measured.duration_ns);
         let plan = Plan {
             schedule: Arrivals::Poisson.schedule(point.rate_rps, SEED),
             sampler: measured.mix.sampler(SEED),
@@ -138,13 +139,14 @@ impl Demo {
             timeout_ns: TIMEOUT_NS,
             spin: false,
         };
+        let options = KvOptions::default();
         let drive = |url: &_| {
-            let mut client = server::client(url, &measured.mix)?;
+            let mut client = server::client(url, &measured.mix, &options)?;
             let watch = watch::Watch::start(WORKERS);
             let tally = client.drive(plan)?;
             Ok((tally, watch.waited_share()))
         };
-        let ((tally, waited), report) = server::with(spec, drive)?;
+        let ((tally, waited), report) = server::with(spec, &options, drive)?;
         for note in report.preempt_note.iter().chain(&report.notes) {
             if !notes.contains(note) {
                 notes.push(note.clone());

@@ -1,7 +1,9 @@
 //! The generator under a clock of the test's own.
 
 use super::*;
+use crate::bench::requests::SpinRequests;
 use curtail_workload::{Arrivals, Mix};
+use spin::protocol::Request;
 
 /// Takes up to `room` requests and keeps them.
 struct Sink {
@@ -29,13 +31,13 @@ impl Intake for Sink {
 const START: u64 = 1 << 40;
 
 /// 1,000 arrivals in 1 ms, one each microsecond; the first 100 are warm-up.
-fn generator() -> (Generator, Outbox) {
+fn generator() -> (Generator<SpinRequests>, Outbox) {
     let mix = Mix::parse("a:500ns:1").unwrap();
     let outbox = Outbox::default();
     let offer = Offer {
         schedule: Arrivals::Uniform.schedule(1e6, 1),
         rate_rps: 1e6,
-        sampler: mix.sampler(1),
+        requests: SpinRequests::new(&mix, 1),
         classes: 1,
         duration_ns: 1_000_000,
         warmup_ns: 100_000,
@@ -62,7 +64,7 @@ fn completion(arrived_tsc: u64, outcome: Outcome) -> Completion {
     }
 }
 
-fn tally(generator: Generator, outbox: &Outbox) -> Tally {
+fn tally(generator: Generator<SpinRequests>, outbox: &Outbox) -> Tally {
     drop(generator);
     outbox.lock().unwrap().take().expect("dropping leaves the tally")
 }

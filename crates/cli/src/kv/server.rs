@@ -5,7 +5,6 @@
 //! shares the dispatcher's where there are two. Both sleep when they have nothing to do there, so
 //! that neither waits for the other's time slice to end.
 
-use super::WORKERS;
 use crate::failure::Failure;
 use crate::load::client::Client;
 use crate::load::socket::Url;
@@ -18,21 +17,24 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::thread::{Builder, scope};
 use std::time::Duration;
 
+/// Worker threads of such a server.
+pub(crate) const WORKERS: usize = 1;
 /// How long the server may take to answer for the first time.
 const WAIT_NS: u64 = 5_000_000_000;
 /// How long it may take to finish what is under way.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Serves by this policy while `client` runs; what the client gave, and the server's report.
-pub(super) fn with<T: Send>(
+/// Serves a fresh store by this policy while `client` runs; what the client gave, and the server's report.
+pub(crate) fn with<T: Send>(
     spec: &Spec,
+    options: &KvOptions,
     client: impl FnOnce(&Url) -> Result<T, Failure> + Send,
 ) -> Result<(T, Report), Failure> {
     let transport = curtail_net::open("udp://127.0.0.1:0").map_err(Failure::failed)?;
     // With the port that the kernel chose.
     let url = Url::parse(&transport.describe()).map_err(Failure::failed)?;
     let (server_cores, client_core) = places(&allowed_cores());
-    let app = KvApp::open(KvOptions::default()).map_err(Failure::failed)?;
+    let app = KvApp::open(options.clone()).map_err(Failure::failed)?;
     let server = Server::builder(app)
         .policy(spec.clone())
         .workers(WORKERS)
@@ -67,8 +69,8 @@ fn panicked(who: &str) -> Failure {
 }
 
 /// A client whom the server has answered.
-pub(super) fn client(url: &Url, mix: &Mix) -> Result<Client, Failure> {
-    let KvOptions { keys, value_bytes, .. } = KvOptions::default();
+pub(crate) fn client(url: &Url, mix: &Mix, options: &KvOptions) -> Result<Client, Failure> {
+    let KvOptions { keys, value_bytes, .. } = *options;
     let wire = Wire::new(App::Kv, mix.classes(), keys, value_bytes).map_err(Failure::failed)?;
     let mut client = Client::open(url, 1, wire, WAIT_NS)?;
     client.greet(WAIT_NS)?;

@@ -1,0 +1,103 @@
+//! LevelDB under a mix of requests: what a store starts with, and what the mix costs on this
+//! machine. For every verb that runs such a server in this process.
+
+pub(crate) mod server;
+
+use crate::failure::Failure;
+use clap::Args;
+use curtail_policy::Spec;
+use curtail_workload::{Class, Service};
+use kv_app::KvOptions;
+use kv_app::load::{self, Mix};
+use kv_app::protocol::{MAX_VALUE, Opcode};
+
+/// What a store starts with.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct KvArgs {
+    /// Keys that are there from the start (kv)
+    #[arg(long, value_name = "N", default_value_t = load::PAPER_KEYS)]
+    keys: u32,
+    /// Bytes of their values (kv)
+    #[arg(long, value_name = "BYTES", default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(0..=MAX_VALUE as i64))]
+    value_size: u32,
+}
+
+impl KvArgs {
+    /// The same for the application.
+    pub(crate) fn options(&self) -> KvOptions {
+        KvOptions { keys: self.keys, value_bytes: self.value_size as usize, ..KvOptions::default() }
+    }
+}
+
+/// A mix whose service times are known.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) name: &'static str,
+    /// With the classes that have a share, and their service times.
+    pub(crate) mix: curtail_workload::Mix,
+    /// The service times again, by class.
+    pub(crate) services: Vec<u32>,
+}
+
+/// Measures the service times of a mix on an idle server, one request at a time.
+pub(crate) fn measure(mix: &Mix, options: &KvOptions) -> Result<Measured, Failure> {
+    let spec = Spec::preset("fcfs").map_err(Failure::failed)?;
+    let classes = workload(mix, &[0; Opcode::ALL.len()])?;
+    let ask =
+        |url: &_| server::client(url, &classes, options)?.idle_services(classes.classes().len());
+    let (services, _) = server::with(&spec, options, ask)?;
+    if services.contains(&0) {
+        return Err(Failure::failed("the server did not say how long its service took"));
+    }
+    Ok(Measured { name: mix.name, mix: workload(mix, &services)?, services })
+}
+
+/// The opcodes that have a share, each a class of the workload, in this order.
+pub(crate) fn opcodes(mix: &Mix) -> impl Iterator<Item = (Opcode, u32)> + use<> {
+    Opcode::ALL.into_iter().zip(mix.weights).filter(|(_, share)| *share > 0)
+}
+
+/// The classes that have a share; `services` is by class, of these.
+fn workload(mix: &Mix, services: &[u32]) -> Result<curtail_workload::Mix, Failure> {
+    let class = |((opcode, share), &ns): ((Opcode, u32), &u32)| Class {
+        name: opcode.name().to_owned(),
+        share: f64::from(share),
+        service: Service::Constant(u64::from(ns)),
+    };
+    let classes = opcodes(mix).zip(services).map(class).collect();
+    curtail_workload::Mix::new(classes).map_err(Failure::failed)
+}
+
+impl Measured {
+    /// The service times, and the rate that is the whole capacity of `workers`, in a line.
+    pub(crate) fn told(&self, workers: usize) -> String {
+        let duration = curtail_report::duration;
+        let class = |(class, &ns): (&Class, &u32)| {
+            format!("{} {}", class.name.to_uppercase(), duration(f64::from(ns)))
+        };
+        let classes: Vec<_> = self.mix.classes().iter().zip(&self.services).map(class).collect();
+        format!(
+            "{}: service times {} (medians of this build on an idle server, where no safepoint \
+             fires); load 1 is {} by these, the network not counted",
+            self.name,
+            classes.join(", "),
+            curtail_report::rate(self.mix.rate_rps(1.0, workers)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_without_a_share_are_left_out() {
+        let zippydb = workload(&Mix::ZIPPYDB, &[1_000, 2_000, 3_000, 4_000]).unwrap();
+        assert_eq!(zippydb.classes().len(), 4);
+        let halves = workload(&Mix::GET_SCAN_50, &[1_000, 3_000]).unwrap();
+        let classes: Vec<_> = halves.classes().iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(classes, ["get", "scan"]);
+        assert_eq!(halves.mean_ns(), 2_000.0);
+    }
+}
