@@ -28,6 +28,8 @@ pub(crate) struct Progress {
 pub(crate) struct Wishes {
     /// Jobs wait centrally that could run here.
     pub contended: AtomicBool,
+    /// When the poll word was last raised (TSC).
+    pub raised: AtomicU64,
     /// Raised when the worker is to look at its new configuration.
     pub epoch: AtomicU32,
     /// End: the jobs have left, or are given up.

@@ -6,6 +6,7 @@ use crate::worker::Orders;
 use curtail_ring::spsc;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A worker, as the dispatcher sees it.
 pub(crate) struct WorkerLink {
@@ -40,6 +41,14 @@ impl WorkerLink {
             contended: false,
             quantum_start: 0,
             quantum_end: 0,
+        }
+    }
+
+    /// Asks for what runs there to yield.
+    pub(crate) fn preempt(&self, now: u64) {
+        self.remote.wishes.raised.store(now, Ordering::Relaxed);
+        if let Some(poll) = self.remote.poll.get() {
+            poll.raise();
         }
     }
 

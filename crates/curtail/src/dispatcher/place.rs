@@ -33,10 +33,8 @@ impl Dispatcher {
             }
             worker.quantum_end = now + self.quantum_cycles;
             let time = self.set.around.clock.nanos(now);
-            if self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield
-                && let Some(poll) = self.set.workers[index].remote.poll.get()
-            {
-                poll.raise();
+            if self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield {
+                self.set.workers[index].preempt(now);
             }
         }
     }
@@ -52,11 +50,7 @@ impl Dispatcher {
         loop {
             match self.policy.decide(time) {
                 Decision::Idle => break,
-                Decision::Preempt { on } => {
-                    if let Some(poll) = self.set.workers[on.index()].remote.poll.get() {
-                        poll.raise();
-                    }
-                }
+                Decision::Preempt { on } => self.set.workers[on.index()].preempt(now),
                 Decision::Run { job, on: WorkerId::DISPATCHER, quantum } => {
                     own = Some((job, quantum));
                     break;

@@ -110,9 +110,23 @@ impl Engine {
         self.quantum_cycles != 0 && self.config.mode != Mode::Off
     }
 
-    /// Work that ends long after its deadline was interrupted by the machine: safepoints are close.
-    fn note_late(&mut self, now: u64) {
-        let late = now.saturating_sub(self.safepoint.deadline());
+    /// For how long the running job has been due to yield: since its deadline, or since its flag was
+    /// raised (before which nobody wanted its place).
+    fn late(&self, now: u64) -> u64 {
+        let due = match self.config.mode {
+            Mode::Off => return 0,
+            Mode::Clock => self.safepoint.deadline(),
+            Mode::Flag => match self.remote.wishes.raised.load(Ordering::Relaxed) {
+                raised if raised < self.run_start => return 0,
+                raised => raised,
+            },
+        };
+        now.saturating_sub(due)
+    }
+
+    /// Work that goes on long after it was due to yield was interrupted by the machine: safepoints
+    /// are close.
+    fn note_late(&mut self, late: u64, now: u64) {
         if late > self.gap_cycles {
             self.counts.gap(late, now);
         }
@@ -153,7 +167,7 @@ impl Engine {
     /// After the switch back.
     fn conclude(&mut self, pointer: *mut Activation, why: Suspend, start: u64, end: u64) {
         if self.armed() && !matches!(why, Suspend::Preempted) {
-            self.note_late(end);
+            self.note_late(self.late(end), end);
         }
         self.disarm();
         self.running = ptr::null_mut();
@@ -271,9 +285,9 @@ impl Engine {
     /// What the hook decides: true, yield; false, another quantum.
     pub(crate) fn expired(&mut self) -> bool {
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
-        let late = now.saturating_sub(self.safepoint.deadline());
+        let late = self.late(now);
         self.counts.late_ns.saturating_record(self.around.clock.ns(late));
-        self.note_late(now);
+        self.note_late(late, now);
         if std::thread::panicking() || !self.others_wait() {
             // SAFETY: `running` is the job whose fiber calls us.
             unsafe { (*self.running).preemptions += 1 };
