@@ -15,7 +15,7 @@ use crate::Response;
 use crate::clock::{self, Clock};
 use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
-use crate::intake::Desk;
+use crate::intake::{Desk, batch};
 use crate::jobs::{Jobs, Place};
 use crate::message::{Event, What};
 use crate::preempt::{Choice, Preempt};
@@ -166,6 +166,7 @@ impl Dispatcher {
             if worker.events.pop_batch(&mut events, EVENTS) > 0 {
                 heard = true;
                 self.items += events.len() as u64;
+                events.iter().for_each(|event| self.jobs.prefetch(event.job));
                 for event in events.drain(..) {
                     self.note(WorkerId(index as u16), event, now);
                 }
@@ -249,6 +250,7 @@ impl Dispatcher {
             if !line.open {
                 continue;
             }
+            let batch = batch(&self.jobs);
             let mut desk = Desk {
                 app: &*self.set.around.app,
                 clock: self.set.around.clock,
@@ -263,6 +265,7 @@ impl Dispatcher {
                 reply: &self.set.around.replies[index],
                 turned_away: &mut self.turned_away,
                 transport: index as u16,
+                batch,
                 taken: 0,
             };
             line.open = line.transport.poll(now, &mut desk) == Status::Open;

@@ -14,6 +14,13 @@ use std::sync::Arc;
 /// How many requests are taken from a transport at a time: enough to amortise a look, few enough
 /// that workers' news and quanta are never late for it.
 const BATCH: usize = 64;
+/// As many when there is no room for any: refusing costs time that what is in the system needs.
+const BATCH_TO_REFUSE: usize = 8;
+
+/// How many requests to take from a transport in one turn.
+pub(crate) fn batch(jobs: &Jobs) -> usize {
+    if jobs.vacant().is_some() { BATCH } else { BATCH_TO_REFUSE }
+}
 
 /// The dispatcher's parts that an arrival touches.
 pub(crate) struct Desk<'a> {
@@ -30,12 +37,13 @@ pub(crate) struct Desk<'a> {
     pub reply: &'a Arc<dyn Reply>,
     pub turned_away: &'a mut Vec<Completion>,
     pub transport: u16,
+    pub batch: usize,
     pub taken: usize,
 }
 
 impl Intake for Desk<'_> {
     fn room(&self) -> usize {
-        BATCH - self.taken.min(BATCH)
+        self.batch - self.taken.min(self.batch)
     }
 
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
