@@ -1,6 +1,8 @@
 //! From what was recorded to the result's JSON.
 
-use curtail_report::{Class, Lateness, Quantiles, Run, Slowdown, Undisturbed};
+use curtail::Report;
+use curtail::clock::Clock;
+use curtail_report::{Class, Cpu, Lateness, Machine, Quantiles, Run, Slowdown, Undisturbed};
 use curtail_workload::{ClassRecord, Distribution, Recorder};
 use hdrhistogram::Histogram;
 
@@ -31,9 +33,25 @@ pub(crate) fn histogram_quantiles(of: &Histogram<u64>) -> Option<Quantiles> {
 }
 
 /// How late pre-emptions came; `None` where there was none.
-pub(crate) fn lateness(of: &Histogram<u64>) -> Option<Lateness> {
+fn lateness(of: &Histogram<u64>) -> Option<Lateness> {
     let ns = |p| of.value_at_percentile(p);
     (!of.is_empty()).then(|| Lateness { p50: ns(50.0), p99: ns(99.0), max: of.max() })
+}
+
+/// What the runtime says of a run: how it was scheduled, pre-empted and disturbed, and on what.
+pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
+    run.policy.clone_from(&report.policy);
+    run.preempt = report.preempt.to_string();
+    run.quantum_ns = report.quantum.map(|quantum| quantum.0);
+    run.workers = u32::try_from(report.workers).ok();
+    run.preemptions = report.preemptions;
+    run.preempt_late_ns = lateness(&report.late_ns);
+    let cpu = report.cpu;
+    run.cpu = Some(Cpu { app: cpu.app, switch: cpu.switch, idle: cpu.idle });
+    run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
+    run.noise.gaps = report.noise.gaps;
+    run.noise.lost_share = report.noise.lost_share;
+    run.machine = Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() };
 }
 
 fn slowdown(of: &Distribution) -> Option<Slowdown> {

@@ -10,11 +10,10 @@ use crate::kv::KvArgs;
 use crate::output;
 use crate::result;
 use clap::{Args, ValueEnum};
-use curtail::clock::Clock;
 use curtail::{App, Class, Handle, Report, Server};
 use curtail_net::OpenError;
 use curtail_policy::{Nanos, Spec};
-use curtail_report::{Machine, Run};
+use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -135,10 +134,6 @@ fn summary(report: &Report, seconds: f64) -> Run {
     }
     let mut run = Run {
         verb: "serve".to_owned(),
-        policy: report.policy.clone(),
-        preempt: report.preempt.to_string(),
-        quantum_ns: report.quantum.map(|quantum| quantum.0),
-        workers: u32::try_from(report.workers).ok(),
         workload: "requests".to_owned(),
         offered_rps: (completed + dropped + failed) as f64 / seconds,
         achieved_rps: completed as f64 / seconds,
@@ -148,19 +143,9 @@ fn summary(report: &Report, seconds: f64) -> Run {
         dropped,
         sojourn_ns: result::histogram_quantiles(&all),
         classes: report.classes.iter().map(class).collect(),
-        preemptions: report.preemptions,
-        preempt_late_ns: result::lateness(&report.late_ns),
-        cpu: Some(curtail_report::Cpu {
-            app: report.cpu.app,
-            switch: report.cpu.switch,
-            idle: report.cpu.idle,
-        }),
-        machine: Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() },
         ..Run::default()
     };
-    run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
-    run.noise.gaps = report.noise.gaps;
-    run.noise.lost_share = report.noise.lost_share;
+    result::fill_runtime(&mut run, report);
     if report.abandoned > 0 {
         run.invalidate(&format!("{} requests were abandoned at the end", report.abandoned));
     }

@@ -5,10 +5,9 @@ use super::requests::{Requests, SpinRequests};
 use crate::args::{Point, System};
 use crate::failure::Failure;
 use crate::result::{self, Slowdowns};
-use curtail::clock::Clock;
 use curtail::{App, Class, Report, Server};
 use curtail_policy::{Nanos, Spec};
-use curtail_report::{Machine, Run};
+use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Arrivals, Measurement, Mix, Recorder, Slo};
 use spin::Spin;
@@ -124,28 +123,14 @@ impl Setting {
         let window_ns = self.duration_ns - self.warmup_ns;
         let mut run = Run {
             verb: "bench".to_owned(),
-            policy: report.policy,
-            preempt: report.preempt.to_string(),
-            quantum_ns: report.quantum.map(|quantum| quantum.0),
-            workers: u32::try_from(report.workers).ok(),
             workload: self.workload.clone(),
             offered_rps: point.rate_rps,
             load: point.load,
             duration_s: window_ns as f64 / 1e9,
             offered: tally.offered,
-            preemptions: report.preemptions,
-            preempt_late_ns: result::lateness(&report.late_ns),
-            cpu: Some(curtail_report::Cpu {
-                app: report.cpu.app,
-                switch: report.cpu.switch,
-                idle: report.cpu.idle,
-            }),
-            machine: Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() },
             ..Run::default()
         };
-        run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
-        run.noise.gaps = report.noise.gaps;
-        run.noise.lost_share = report.noise.lost_share;
+        result::fill_runtime(&mut run, &report);
         result::fill(&mut run, &tally.recorder, &names, &tally.dropped, Slowdowns::Known);
         result::fill_undisturbed(&mut run, &tally.recorder, &names);
         // An overloaded system goes on for a while after the last arrival.

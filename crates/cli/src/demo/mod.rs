@@ -21,7 +21,7 @@ use crate::output;
 use clap::Args;
 use curtail::{Report, SafepointKind};
 use curtail_policy::{Nanos, Spec};
-use curtail_report::{Cpu, HtmlOptions, Run, SvgOptions};
+use curtail_report::{HtmlOptions, Run, SvgOptions};
 use curtail_workload::{Arrivals, duration_ns, format_duration};
 use kv_app::KvOptions;
 use mixes::Mix;
@@ -240,17 +240,7 @@ fn result(
     let mut run = outcome::result(&measured.mix, point, tally);
     run.verb = "demo".to_owned();
     run.workload = measured.name.to_owned();
-    run.policy = report.policy.clone();
-    run.preempt = report.preempt.to_string();
-    run.quantum_ns = report.quantum.map(|quantum| quantum.0);
-    run.workers = u32::try_from(report.workers).ok();
-    run.preemptions = report.preemptions;
-    run.preempt_late_ns = crate::result::lateness(&report.late_ns);
-    let cpu = report.cpu;
-    run.cpu = Some(Cpu { app: cpu.app, switch: cpu.switch, idle: cpu.idle });
-    run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
-    run.noise.gaps = report.noise.gaps;
-    run.noise.lost_share = report.noise.lost_share;
+    crate::result::fill_runtime(&mut run, report);
     outcome::judge(&mut run, tally, MAX_LATENESS_NS);
     if let Some(waited) = waited.filter(|waited| *waited > MAX_WAITED) {
         run.invalidate(&format!(
