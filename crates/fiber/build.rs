@@ -12,18 +12,19 @@ const SOURCES: &[&str] =
 fn main() {
     println!("cargo::rerun-if-changed=native");
     println!("cargo::rerun-if-changed=include");
-    println!("cargo::rerun-if-env-changed=CURTAIL_NATIVE_CC");
     let target = env::var("TARGET").unwrap_or_default();
     if target != "x86_64-unknown-linux-gnu" {
         println!("cargo::error=curtail runs on x86_64-unknown-linux-gnu, not on {target}");
         return;
     }
-    let Some(compiler) = compiler() else {
+    let Some(compiler) = compiler("CURTAIL_NATIVE_CC", &["gcc", "clang", "cc"]) else {
         println!("cargo::error=no C compiler: install gcc or clang, or set CURTAIL_NATIVE_CC");
         return;
     };
     // The `cc` crate would add these to every command line.
-    for name in ["CFLAGS", "TARGET_CFLAGS", &format!("CFLAGS_{}", target.replace('-', "_"))] {
+    let own = target.replace('-', "_");
+    let flags = ["CFLAGS", "TARGET_CFLAGS", "CXXFLAGS", "TARGET_CXXFLAGS"].map(str::to_owned);
+    for name in flags.into_iter().chain([format!("CFLAGS_{own}"), format!("CXXFLAGS_{own}")]) {
         // SAFETY: a build script has one thread at this point.
         unsafe { env::remove_var(name) };
     }
@@ -50,14 +51,34 @@ fn main() {
         .flag("-Wextra")
         .flag("-Werror=implicit-function-declaration")
         .compile("curtail_safepoint");
+    if env::var_os("CARGO_FEATURE_CXX").is_some() {
+        compile_cxx();
+    }
 }
 
-/// The first plain compiler that runs.
-fn compiler() -> Option<String> {
-    let chosen = env::var("CURTAIL_NATIVE_CC").ok();
-    let mut names = chosen.as_deref().map_or(vec!["gcc", "clang", "cc"], |name| vec![name]);
-    names.retain(|name| {
+/// The edge for C++ exceptions.
+fn compile_cxx() {
+    let Some(compiler) = compiler("CURTAIL_NATIVE_CXX", &["g++", "clang++", "c++"]) else {
+        println!("cargo::error=no C++ compiler: install g++ or clang, or set CURTAIL_NATIVE_CXX");
+        return;
+    };
+    cc::Build::new()
+        .compiler(compiler)
+        .cpp(true)
+        .no_default_flags(true)
+        .inherit_rustflags(false)
+        .file("native/contain.cc")
+        .flags(["-std=c++17", "-O2", "-g1", "-fPIC", "-fno-lto", "-Wall", "-Wextra"])
+        .compile("curtail_contain");
+}
+
+/// The first plain compiler that runs: the one that `variable` names, or one of `usual`.
+fn compiler(variable: &str, usual: &[&str]) -> Option<String> {
+    println!("cargo::rerun-if-env-changed={variable}");
+    let chosen = env::var(variable).ok();
+    let names = chosen.as_deref().map_or(usual.to_vec(), |name| vec![name]);
+    let runs = |name: &&str| {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
-    });
-    names.first().map(|name| (*name).to_owned())
+    };
+    names.into_iter().find(runs).map(str::to_owned)
 }

@@ -183,12 +183,50 @@ impl Drop for Fiber {
 fn run_tasks(yielder: &Yielder<Task, Suspend>, first: Task) -> Infallible {
     let mut task = first;
     loop {
-        // SAFETY: by the contract of `Fiber::start`.
-        let end = catch_unwind(AssertUnwindSafe(|| unsafe { (task.run)(task.argument) }));
+        let end = catch_unwind(AssertUnwindSafe(|| run_task(task)));
         task = yielder.suspend(match end {
-            Ok(()) => Suspend::Done,
+            Ok(Ok(())) => Suspend::Done,
+            Ok(Err(exception)) => Suspend::Panicked(Box::new(exception)),
             Err(payload) => Suspend::Panicked(payload),
         });
+    }
+}
+
+/// The payload of [`Suspend::Panicked`] where a C++ exception left the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CxxException;
+
+#[cfg(not(feature = "cxx"))]
+fn run_task(task: Task) -> Result<(), CxxException> {
+    // SAFETY: by the contract of `Fiber::start`.
+    unsafe { (task.run)(task.argument) };
+    Ok(())
+}
+
+#[cfg(feature = "cxx")]
+fn run_task(mut task: Task) -> Result<(), CxxException> {
+    use std::ffi::{c_int, c_void};
+
+    unsafe extern "C-unwind" {
+        fn curtail_contain(
+            run: unsafe extern "C-unwind" fn(*mut c_void),
+            argument: *mut c_void,
+        ) -> c_int;
+    }
+
+    unsafe extern "C-unwind" fn run(task: *mut c_void) {
+        // SAFETY: `task` is the one below; the call, by the contract of `Fiber::start`.
+        unsafe {
+            let task = *task.cast::<Task>();
+            (task.run)(task.argument);
+        }
+    }
+
+    // SAFETY: calls `run` once, on this stack. Panics pass through it (its type says so), C++
+    // exceptions end in it.
+    match unsafe { curtail_contain(run, (&raw mut task).cast()) } {
+        0 => Ok(()),
+        _ => Err(CxxException),
     }
 }
 

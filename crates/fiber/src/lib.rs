@@ -15,6 +15,6 @@ mod overflow;
 pub mod safepoint;
 mod stack;
 
-pub use fiber::{Fiber, Label, Suspend, Task, current_label, on_fiber, suspend};
+pub use fiber::{CxxException, Fiber, Label, Suspend, Task, current_label, on_fiber, suspend};
 pub use overflow::prepare_thread;
 pub use stack::{FiberStack, StackError, StackPool};

@@ -24,6 +24,25 @@ unsafe extern "C" {
         after: *mut u64,
     );
     fn kv_probe_taken(probe: *mut CProbe) -> u64;
+    fn kv_probe_catch(id: i32, pause: extern "C" fn()) -> i32;
+}
+
+unsafe extern "C-unwind" {
+    fn kv_probe_throw();
+}
+
+/// Throws `id` in C++ and catches it twice, with a call of `pause` in each catch block; returns what
+/// was caught at last.
+#[must_use]
+pub fn catch(id: i32, pause: extern "C" fn()) -> i32 {
+    // SAFETY: no preconditions; `pause` returns.
+    unsafe { kv_probe_catch(id, pause) }
+}
+
+/// Throws a C++ exception that nobody here catches.
+pub fn throw() {
+    // SAFETY: no preconditions; it unwinds, as its type says.
+    unsafe { kv_probe_throw() }
 }
 
 /// How far the clock went in one [`Probe::hold`].

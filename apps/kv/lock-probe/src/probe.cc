@@ -2,8 +2,10 @@
 // instrumented, and its std::mutex is the ordinary one.
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 
 struct kv_probe {
   std::mutex mutex;
@@ -40,5 +42,26 @@ uint64_t kv_probe_taken(kv_probe *probe) noexcept {
   std::lock_guard<std::mutex> lock(probe->mutex);
   return probe->taken;
 }
+
+// Throws `id`, and works in the handler, where `pause` is called in between: others throw and catch
+// on this thread meanwhile. The answer: what is caught at last, thrown again by nobody's name.
+int kv_probe_catch(int id, void (*pause)()) noexcept {
+  try {
+    try {
+      throw id;
+    } catch (int inner) {
+      pause();
+      if (inner != id || std::uncaught_exceptions() != 0) return -1;
+      throw;
+    }
+  } catch (int outer) {
+    pause();
+    return outer;
+  } catch (...) {
+    return -2;
+  }
+}
+
+void kv_probe_throw() { throw std::runtime_error("nobody catches this"); }
 
 }  // extern "C"
