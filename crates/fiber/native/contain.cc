@@ -4,6 +4,7 @@
 // catch_unwind, which may not see a C++ exception; so C++ ones are caught here, and panics, foreign
 // to C++, go on to it.
 #include <cxxabi.h>
+#include <exception>
 
 extern "C" int curtail_contain(void (*run)(void *), void *argument) {
   try {
@@ -12,7 +13,9 @@ extern "C" int curtail_contain(void (*run)(void *), void *argument) {
   } catch (abi::__forced_unwind &) {
     throw;  // the thread is being cancelled
   } catch (...) {
-    if (abi::__cxa_current_exception_type() == nullptr) throw;  // a panic
+    // A panic: the C++ runtime has no exception_ptr for what it did not throw. (Its type must not be
+    // asked for: that reads a header which only C++ exceptions have.)
+    if (!std::current_exception()) throw;
     return 1;
   }
 }
