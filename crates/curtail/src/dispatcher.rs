@@ -215,7 +215,8 @@ impl Dispatcher {
     }
 
     fn ended(&mut self, on: WorkerId, event: &Event, outcome: Outcome, time: Nanos) {
-        self.policy.completed(time, on, event.job);
+        let attained = self.nanos(event.ran_cycles);
+        self.policy.completed(time, on, event.job, attained);
         let entry = self.jobs.remove(event.job);
         let arrived = entry.message.arrived_tsc;
         let clock = self.clock();

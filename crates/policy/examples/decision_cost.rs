@@ -75,7 +75,7 @@ impl Bench {
     /// One job completes, another arrives, and the place is filled.
     fn job(&mut self) {
         let (job, on) = self.leave();
-        self.policy.completed(NOW, on, job.id);
+        self.policy.completed(NOW, on, job.id, Nanos::ZERO);
         self.free.push(job.id.0);
         self.arrive(None);
         self.decide();

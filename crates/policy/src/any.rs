@@ -50,8 +50,8 @@ impl Policy for AnyPolicy {
         to_policy!(self, policy => policy.yielded(now, on, job));
     }
 
-    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
-        to_policy!(self, policy => policy.completed(now, on, job));
+    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        to_policy!(self, policy => policy.completed(now, on, job, attained));
     }
 
     fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId) {

@@ -164,7 +164,7 @@ impl Policy for Central {
         job.pinned.into_iter().for_each(|worker| self.refresh(worker));
     }
 
-    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
         self.table.step(job, Place::On(on), Place::Out);
         self.vacate(on);
     }

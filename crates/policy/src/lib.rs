@@ -136,8 +136,8 @@ pub trait Policy {
     /// on the dispatcher; it places the job once more.
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job);
 
-    /// The job has left for good.
-    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId);
+    /// The job has left for good, after `attained` of service in all.
+    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos);
 
     /// The job waits for something on `on` and does not occupy a place there any more.
     fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId);

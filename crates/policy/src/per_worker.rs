@@ -146,7 +146,7 @@ impl Policy for PerWorker {
         self.leaves(on);
     }
 
-    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
         self.table.step(job, Place::On(on), Place::Out);
         self.leaves(on);
     }

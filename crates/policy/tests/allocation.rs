@@ -51,7 +51,7 @@ fn play(policy: &mut AnyPolicy, cores: &mut [AnyCore], two_level: bool, rounds: 
             let job = Job { attained, pinned: Some(on), ..job };
             match outcome(round * 131 + job.id.0) {
                 0..3 => {
-                    policy.completed(now, on, job.id);
+                    policy.completed(now, on, job.id, Nanos::ZERO);
                     free[job.id.0 as usize] = true;
                     completed += 1;
                 }

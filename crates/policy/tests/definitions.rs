@@ -43,11 +43,11 @@ fn c_fcfs_serves_in_the_order_of_arrival() {
     arrive(&mut policy, 0..5);
     assert_eq!(all(&mut policy), [(0, 0), (1, 1)]);
     assert_eq!(policy.waiting(), 3);
-    policy.completed(NOW, WorkerId(1), JobId(1));
+    policy.completed(NOW, WorkerId(1), JobId(1), Nanos::ZERO);
     assert_eq!(all(&mut policy), [(2, 1)]);
     assert_eq!(policy.expired(NOW, WorkerId(0)), Expiry::Continue);
-    policy.completed(NOW, WorkerId(0), JobId(0));
-    policy.completed(NOW, WorkerId(1), JobId(2));
+    policy.completed(NOW, WorkerId(0), JobId(0), Nanos::ZERO);
+    policy.completed(NOW, WorkerId(1), JobId(2), Nanos::ZERO);
     assert_eq!(all(&mut policy), [(3, 0), (4, 1)]);
 }
 
@@ -56,9 +56,9 @@ fn jbsq_fills_the_shortest_inbox_up_to_k() {
     let mut policy = preset("jbsq").build(3, 16, 0);
     arrive(&mut policy, 0..8);
     assert_eq!(all(&mut policy), [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2)]);
-    policy.completed(NOW, WorkerId(2), JobId(2));
-    policy.completed(NOW, WorkerId(2), JobId(5));
-    policy.completed(NOW, WorkerId(1), JobId(1));
+    policy.completed(NOW, WorkerId(2), JobId(2), Nanos::ZERO);
+    policy.completed(NOW, WorkerId(2), JobId(5), Nanos::ZERO);
+    policy.completed(NOW, WorkerId(1), JobId(1), Nanos::ZERO);
     assert_eq!(all(&mut policy), [(6, 2), (7, 1)]);
 }
 
@@ -71,9 +71,9 @@ fn a_blocked_job_leaves_its_place_and_queues_again() {
     assert_eq!(all(&mut policy), [(1, 0)]);
     policy.woken(NOW, WorkerId(0), started(0, WorkerId(0)));
     assert_eq!(policy.waiting(), 2);
-    policy.completed(NOW, WorkerId(0), JobId(1));
+    policy.completed(NOW, WorkerId(0), JobId(1), Nanos::ZERO);
     assert_eq!(all(&mut policy), [(2, 0)]);
-    policy.completed(NOW, WorkerId(0), JobId(2));
+    policy.completed(NOW, WorkerId(0), JobId(2), Nanos::ZERO);
     assert_eq!(all(&mut policy), [(0, 0)]);
 }
 
@@ -124,7 +124,7 @@ fn the_older_of_pinned_and_unpinned_goes_first() {
     arrive(&mut policy, 2..3);
     let order = std::array::from_fn(|_| {
         let (id, on) = next(&mut policy).unwrap();
-        policy.completed(NOW, on, JobId(id));
+        policy.completed(NOW, on, JobId(id), Nanos::ZERO);
         id
     });
     assert_eq!(order, [1, 0, 2]);
@@ -136,7 +136,7 @@ fn what_may_run_anywhere_leaves_the_only_place_of_others() {
     arrive(&mut policy, 0..3);
     assert_eq!(all(&mut policy), [(0, 0), (1, 1)]);
     policy.yielded(NOW, WorkerId(0), started(0, WorkerId(0)));
-    policy.completed(NOW, WorkerId(1), JobId(1));
+    policy.completed(NOW, WorkerId(1), JobId(1), Nanos::ZERO);
     // 2 is older than 0, but would keep worker 1 idle on worker 0.
     assert_eq!(all(&mut policy), [(2, 1), (0, 0)]);
 }
@@ -153,14 +153,14 @@ fn the_dispatcher_works_when_all_inboxes_are_full() {
     // Its own job first, a place for others before that.
     assert_eq!(next(&mut policy), Some((4, HERE)));
     policy.yielded(NOW, HERE, started(4, HERE));
-    policy.completed(NOW, WorkerId(1), JobId(1));
+    policy.completed(NOW, WorkerId(1), JobId(1), Nanos::ZERO);
     assert_eq!(next(&mut policy), Some((5, WorkerId(1))));
     // Nothing else to dispatch: its own job does not starve, although places are free.
     for (id, on) in [(0, 0), (2, 0), (3, 1)] {
-        policy.completed(NOW, WorkerId(on), JobId(id));
+        policy.completed(NOW, WorkerId(on), JobId(id), Nanos::ZERO);
     }
     assert_eq!(next(&mut policy), Some((4, HERE)));
-    policy.completed(NOW, HERE, JobId(4));
+    policy.completed(NOW, HERE, JobId(4), Nanos::ZERO);
     assert_eq!(next(&mut policy), None);
 }
 
@@ -170,7 +170,7 @@ fn the_dispatcher_takes_no_started_job() {
     arrive(&mut policy, 0..2);
     assert_eq!(next(&mut policy), Some((0, WorkerId(0))));
     assert_eq!(next(&mut policy), Some((1, HERE)));
-    policy.completed(NOW, HERE, JobId(1));
+    policy.completed(NOW, HERE, JobId(1), Nanos::ZERO);
     policy.yielded(NOW, WorkerId(0), Job { pinned: None, ..started(0, WorkerId(0)) });
     arrive(&mut policy, 2..3);
     assert_eq!(next(&mut policy), Some((0, WorkerId(0))));
@@ -201,9 +201,9 @@ fn msq_breaks_ties_by_quanta_then_by_number() {
     arrive(&mut policy, 4..8);
     assert_eq!(all(&mut policy), [(4, 2), (5, 3), (6, 1), (7, 0)]);
     // Fewer jobs count for more than any number of quanta; a blocked job counts.
-    policy.completed(NOW, WorkerId(0), JobId(0));
+    policy.completed(NOW, WorkerId(0), JobId(0), Nanos::ZERO);
     policy.blocked(NOW, WorkerId(0), JobId(7));
-    policy.completed(NOW, WorkerId(1), JobId(1));
+    policy.completed(NOW, WorkerId(1), JobId(1), Nanos::ZERO);
     arrive(&mut policy, 8..10);
     assert_eq!(all(&mut policy), [(8, 1), (9, 0)]);
 }
@@ -219,7 +219,7 @@ fn picks(spec: &Spec) -> [u32; 4] {
         arrive(&mut policy, 5..6);
         let (id, on) = next(&mut policy).unwrap();
         picks[on.index()] += 1;
-        policy.completed(NOW, on, JobId(id));
+        policy.completed(NOW, on, JobId(id), Nanos::ZERO);
     }
     picks
 }
@@ -250,7 +250,7 @@ fn power_of_two_differs_from_the_shortest_queue() {
     arrive(&mut policy, 8..9);
     let shortest = |policy: &mut AnyPolicy| {
         let (id, on) = next(policy).unwrap();
-        policy.completed(NOW, on, JobId(id));
+        policy.completed(NOW, on, JobId(id), Nanos::ZERO);
         on == WorkerId(7)
     };
     let mut hits = u32::from(shortest(&mut policy));
@@ -316,7 +316,7 @@ fn an_overfull_inbox_drains_first() {
     arrive(&mut policy, 3..4);
     for id in 0..3 {
         assert_eq!(next(&mut policy), None);
-        policy.completed(NOW, WorkerId(0), JobId(id));
+        policy.completed(NOW, WorkerId(0), JobId(id), Nanos::ZERO);
     }
     assert_eq!(next(&mut policy), Some((3, WorkerId(0))));
 }
@@ -347,8 +347,8 @@ fn a_job_completes_once() {
     let mut policy = preset("fcfs").build(1, 2, 0);
     arrive(&mut policy, 0..1);
     assert_eq!(next(&mut policy), Some((0, WorkerId(0))));
-    policy.completed(NOW, WorkerId(0), JobId(0));
-    policy.completed(NOW, WorkerId(0), JobId(0));
+    policy.completed(NOW, WorkerId(0), JobId(0), Nanos::ZERO);
+    policy.completed(NOW, WorkerId(0), JobId(0), Nanos::ZERO);
 }
 
 #[test]

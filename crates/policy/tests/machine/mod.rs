@@ -180,7 +180,7 @@ impl Machine {
     fn complete(&mut self, slot: usize, on: WorkerId) {
         self.jobs[slot].at = At::Out;
         self.completed += 1;
-        self.policy.completed(self.now, on, JobId(slot as u32));
+        self.policy.completed(self.now, on, JobId(slot as u32), Nanos::ZERO);
     }
 
     fn block(&mut self, slot: usize, on: WorkerId) {
