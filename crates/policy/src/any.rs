@@ -46,6 +46,10 @@ impl Policy for AnyPolicy {
         to_policy!(self, policy => policy.arrive(now, job))
     }
 
+    fn inherit(&mut self, now: Nanos, job: Job) {
+        to_policy!(self, policy => policy.inherit(now, job));
+    }
+
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
         to_policy!(self, policy => policy.yielded(now, on, job));
     }

@@ -1,6 +1,6 @@
 //! The policies that there are, by name: points in the space that [`Spec`] spans.
 
-use crate::{CoreKind, Dispatch, Nanos, PreemptKind, Spec, Ties};
+use crate::{CoreKind, DarcOptions, Dispatch, Nanos, PreemptKind, Spec, Ties, Victim};
 
 /// A policy with a name.
 pub struct Entry {
@@ -17,6 +17,7 @@ pub struct Entry {
     quantum: Option<Nanos>,
     jbsq: u16,
     preempt: PreemptKind,
+    preemptive: bool,
     work_conserving: bool,
 }
 
@@ -31,6 +32,11 @@ impl Entry {
             jbsq: self.jbsq,
             preempt: self.preempt,
             work_conserving: self.work_conserving,
+            preemptive: self.preemptive,
+            victim: Victim::Random,
+            classes: Vec::new(),
+            reserved: None,
+            darc: DarcOptions::default(),
         }
     }
 
@@ -58,6 +64,7 @@ const C_FCFS: Entry = Entry {
     quantum: None,
     jbsq: 1,
     preempt: PreemptKind::Never,
+    preemptive: false,
     work_conserving: false,
 };
 

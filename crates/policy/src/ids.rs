@@ -54,6 +54,11 @@ pub struct JobId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u16);
 
+impl ClassId {
+    /// Of a request that the classifier could not recognise (Perséphone §4.2).
+    pub const UNKNOWN: Self = Self(u16::MAX);
+}
+
 /// A worker, numbered from 0; [`WorkerId::DISPATCHER`] is the dispatcher's own thread, which runs
 /// jobs too where the policy is work-conserving (Concord §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -22,7 +22,7 @@
 //!
 //! A live switch: build the new policy; tell it of every job that the workers hold, ready, running
 //! or on its way (`adopt`), and of every blocked one (`adopt`, then `blocked`); move what waits
-//! (`evict` … `arrive`, oldest first); tell it the workers' quanta (`serviced`). A worker's
+//! (`evict` … `inherit`, oldest first); tell it the workers' quanta (`serviced`). A worker's
 //! [`CorePolicy`] moves by `pick` … `ready`.
 #![forbid(unsafe_code)]
 
@@ -45,9 +45,9 @@ pub use central::Central;
 pub use fifo::Fifo;
 pub use ids::{ClassId, JobId, Nanos, WorkerId};
 pub use las::Las;
-pub use names::{CoreKind, Dispatch, PreemptKind, Ties, UnknownName, UnknownPolicy};
+pub use names::{CoreKind, Dispatch, PreemptKind, Ties, UnknownName, UnknownPolicy, Victim};
 pub use per_worker::PerWorker;
-pub use spec::{Spec, SpecError};
+pub use spec::{ClassPlan, DarcOptions, Spec, SpecError};
 
 /// A job as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +129,16 @@ pub trait Policy {
     /// # Errors
     /// [`Refused`] where the policy's bound is reached; the job is not in the policy then.
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused>;
+
+    /// A job that waited under the policy before, around a live switch: as [`Policy::arrive`], except
+    /// that the bounds of classes do not apply. It was let in already.
+    ///
+    /// # Panics
+    /// Where there is no slot for it.
+    fn inherit(&mut self, now: Nanos, job: Job) {
+        let arrived = self.arrive(now, job);
+        assert!(arrived.is_ok(), "there is a slot for every job of the policy before");
+    }
 
     /// A pre-empted job came back from `on` and waits again. `job.attained` includes what it just
     /// ran, and `job.pinned` says where it may go on. Central policies live by it. A two-level policy

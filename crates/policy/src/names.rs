@@ -103,6 +103,30 @@ named! {
     RoundRobin = "round-robin",
     /// Each job to a worker with the fewest unfinished ones, see [`Ties`].
     Jsq = "jsq",
+    /// A queue for each worker, filled at random; an idle worker takes from the others.
+    Steal = "steal",
+    /// The class of the highest priority first.
+    FixedPriority = "fixed-priority",
+    /// The shortest expected service time first, to completion.
+    Sjf = "sjf",
+    /// The shortest expected remaining service time first.
+    Srpt = "srpt",
+    /// The earliest deadline first.
+    Edf = "edf",
+    /// Classes in turn, as many jobs each as its weight.
+    Wrr = "wrr",
+    /// Classes in turn, as much service each as its weight.
+    Drr = "drr",
+    /// The class whose oldest job has waited longest, measured by its objective; a quantum each.
+    MultiQueue = "multi-queue",
+    /// Each class its own workers.
+    StaticPartition = "static-partition",
+    /// Each class its share of the workers, and those of longer classes while they are idle.
+    Cscq = "cscq",
+    /// Workers reserved for classes by their measured demand; short ones may use those of long ones.
+    Darc = "darc",
+    /// A given number of workers reserved for the shortest class.
+    DarcStatic = "darc-static",
 }
 
 impl Dispatch {
@@ -110,8 +134,30 @@ impl Dispatch {
     /// once, and its worker schedules it to the end.
     #[must_use]
     pub const fn is_central(self) -> bool {
-        matches!(self, Self::CentralFcfs | Self::CentralPs)
+        !matches!(self, Self::Random | Self::RoundRobin | Self::Jsq)
     }
+
+    /// Whether jobs are made to yield while others wait: always, never, or (`None`) as
+    /// [`Spec::preemptive`](crate::Spec::preemptive) says. Of a two-level policy, at the dispatcher:
+    /// never.
+    #[must_use]
+    pub const fn may_preempt(self) -> Option<bool> {
+        match self {
+            Self::CentralPs | Self::MultiQueue => Some(true),
+            Self::CentralFcfs | Self::Steal | Self::Sjf => Some(false),
+            Self::Random | Self::RoundRobin | Self::Jsq => Some(false),
+            _ => None,
+        }
+    }
+}
+
+named! {
+    /// Whom an idle worker steals from, of those for which jobs wait.
+    Victim, "choice of a victim":
+    /// Any, all equally likely (Shenango §5, ZygOS).
+    Random = "random",
+    /// The one for which most wait; then the lowest number.
+    Longest = "longest",
 }
 
 named! {

@@ -1,18 +1,23 @@
-//! What configuration says about a policy, as plain data, and the policies built from it.
+//! What configuration says about a policy, as plain data. Policies are built from it in `build`;
+//! what it says about single classes is in `plan`.
 
-use crate::central::{Central, Options};
-use crate::per_worker::{Choice, PerWorker};
+mod build;
+mod error;
+mod plan;
+
+pub use error::SpecError;
+pub use plan::{ClassPlan, DarcOptions};
+
 use crate::{
-    AnyCore, AnyPolicy, CoreKind, Dispatch, Fifo, Las, Nanos, PreemptKind, Ties, UnknownPolicy,
-    WorkerId, catalogue,
+    CoreKind, Dispatch, Nanos, PreemptKind, Ties, UnknownPolicy, Victim, WorkerId, catalogue,
 };
-use std::fmt;
 
 /// A policy: what the dispatcher does × what each worker does × how jobs are pre-empted.
 ///
 /// Start from [`Spec::preset`] and change it with the `with_…` methods. An option that every policy
-/// may be offered (quantum, k, pre-emption) is accepted by each and has no effect where it has no
-/// meaning; one that only fits some (ties, core, work conservation) is an error elsewhere.
+/// may be offered (quantum, k, pre-emption, plans for classes) is accepted by each and has no effect
+/// where it has no meaning; one that only fits some (ties, core, work conservation, whom to steal
+/// from, reserved workers) is an error elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The preset's name.
@@ -23,6 +28,8 @@ pub struct Spec {
     pub core: CoreKind,
     /// Which of equally short queues; [`Dispatch::Jsq`] only.
     pub ties: Ties,
+    /// Whom an idle worker steals from; [`Dispatch::Steal`] only.
+    pub victim: Victim,
     /// How long a job may run while others wait; `None`: to completion.
     pub quantum: Option<Nanos>,
     /// k of JBSQ(k): how many jobs a worker may hold under a central policy, the running one
@@ -30,50 +37,20 @@ pub struct Spec {
     pub jbsq: u16,
     /// How jobs are pre-empted, unless the user says otherwise.
     pub preempt: PreemptKind,
+    /// Jobs run for a quantum at a time, or until the policy asks for their place, where
+    /// [`Dispatch::may_preempt`] leaves that open.
+    pub preemptive: bool,
     /// The dispatcher runs jobs itself when every inbox is full (Concord §3.3).
     pub work_conserving: bool,
+    /// A plan for each class, by [`ClassId`](crate::ClassId). A class beyond them is unknown to the
+    /// type-aware policies, and comes after those that are known. Empty: nothing is said about any
+    /// class; see [`Spec::class_count`].
+    pub classes: Vec<ClassPlan>,
+    /// How many workers serve nothing but the first class; [`Dispatch::DarcStatic`] only.
+    pub reserved: Option<u16>,
+    /// [`Dispatch::Darc`] only.
+    pub darc: DarcOptions,
 }
-
-/// A [`Spec`] that makes no sense.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SpecError {
-    /// No worker, or more than worker ids can name.
-    Workers(usize),
-    /// Inboxes for no job.
-    NoInbox,
-    /// A quantum of zero.
-    ZeroQuantum,
-    /// This policy shares processors and has no quantum.
-    NeedsQuantum(String),
-    /// The option means nothing to this policy.
-    NotFor {
-        /// The option.
-        option: &'static str,
-        /// The policy.
-        policy: String,
-        /// Why.
-        why: &'static str,
-    },
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Workers(0) => f.write_str("there must be at least one worker"),
-            Self::Workers(n) => write!(f, "{n} workers are more than the {} possible", Spec::MAX_WORKERS),
-            Self::NoInbox => f.write_str(
-                "jbsq must be at least 1: it counts the jobs a worker may hold, the running one included",
-            ),
-            Self::ZeroQuantum => f.write_str("a quantum must be longer than 0"),
-            Self::NeedsQuantum(policy) => write!(f, "policy `{policy}` needs a quantum"),
-            Self::NotFor { option, policy, why } => {
-                write!(f, "{option} is not an option of policy `{policy}`: {why}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 impl Spec {
     /// For [`Spec::jbsq`]: a worker may hold any number of jobs.
@@ -82,8 +59,14 @@ impl Spec {
     /// More workers than this have no ids; the last id is the dispatcher's.
     pub const MAX_WORKERS: usize = WorkerId::DISPATCHER.0 as usize;
 
+    /// More classes than this get no plans: type-aware policies look at each class for a decision.
+    pub const MAX_CLASSES: usize = 256;
+
     /// The quantum of a policy that is made to share processors and was given none.
     const DEFAULT_QUANTUM: Nanos = Nanos::from_micros(2);
+
+    /// As many classes are known where nothing is said about any.
+    const DEFAULT_CLASSES: usize = 16;
 
     /// The policy of that name in the [`catalogue`].
     ///
@@ -110,10 +93,51 @@ impl Spec {
     #[must_use]
     pub fn shares(&self) -> bool {
         match self.dispatch {
-            Dispatch::CentralFcfs => false,
-            Dispatch::CentralPs => true,
             Dispatch::Random | Dispatch::RoundRobin | Dispatch::Jsq => self.core != CoreKind::Fcfs,
+            central => central.may_preempt().unwrap_or(self.preemptive),
         }
+    }
+
+    /// How many classes type-aware policies know: those with plans, and 16 where there are none.
+    #[must_use]
+    pub fn class_count(&self) -> usize {
+        if self.classes.is_empty() { Self::DEFAULT_CLASSES } else { self.classes.len() }
+    }
+
+    /// The plan for class `class`; the default one where there is none.
+    #[must_use]
+    pub fn plan(&self, class: usize) -> ClassPlan {
+        self.classes.get(class).cloned().unwrap_or_default()
+    }
+
+    /// The plan for class `class`, made if there is none.
+    pub fn plan_mut(&mut self, class: usize) -> &mut ClassPlan {
+        if self.classes.len() <= class {
+            self.classes.resize_with(class + 1, ClassPlan::default);
+        }
+        &mut self.classes[class]
+    }
+
+    /// With these plans, by class.
+    ///
+    /// # Errors
+    /// A plan that makes no sense, or too many.
+    pub fn with_classes(mut self, classes: Vec<ClassPlan>) -> Result<Self, SpecError> {
+        self.classes = classes;
+        self.validate_plans()?;
+        Ok(self)
+    }
+
+    /// Knows classes of these names and mean service times: fills in what its plans leave open, and
+    /// adds plans where there are fewer. Classes beyond [`Spec::MAX_CLASSES`] stay unknown.
+    #[must_use]
+    pub fn knowing(mut self, classes: impl IntoIterator<Item = (String, Option<Nanos>)>) -> Self {
+        for (class, (name, service)) in classes.into_iter().take(Self::MAX_CLASSES).enumerate() {
+            let plan = self.plan_mut(class);
+            plan.name.get_or_insert(name);
+            plan.service = plan.service.or(service);
+        }
+        self
     }
 
     /// With that quantum, where jobs do not run to completion.
@@ -152,6 +176,26 @@ impl Spec {
         self
     }
 
+    /// With jobs that may be made to yield, and a quantum and pre-emption to match if it had none,
+    /// or with jobs that run to completion.
+    ///
+    /// # Errors
+    /// Where the policy is defined by the one or the other.
+    pub fn with_preemptive(mut self, yes: bool) -> Result<Self, SpecError> {
+        match self.dispatch.may_preempt() {
+            None => self.preemptive = yes,
+            Some(always) if always == yes => return Ok(self),
+            Some(true) => return Err(self.not_for("preemptive", "it is by definition")),
+            Some(false) => return Err(self.not_for("preemptive", "its jobs run to completion")),
+        }
+        if !yes {
+            (self.quantum, self.preempt) = (None, PreemptKind::Never);
+        } else if self.quantum.is_none() {
+            (self.quantum, self.preempt) = (Some(Self::DEFAULT_QUANTUM), PreemptKind::Flag);
+        }
+        Ok(self)
+    }
+
     /// With that choice among equally short queues.
     ///
     /// # Errors
@@ -161,6 +205,30 @@ impl Spec {
             return Err(self.not_for("ties", "it does not join the shortest queue"));
         }
         self.ties = ties;
+        Ok(self)
+    }
+
+    /// With that choice of whom to steal from.
+    ///
+    /// # Errors
+    /// Where nobody steals.
+    pub fn with_victim(mut self, victim: Victim) -> Result<Self, SpecError> {
+        if self.dispatch != Dispatch::Steal {
+            return Err(self.not_for("victim", "nobody steals"));
+        }
+        self.victim = victim;
+        Ok(self)
+    }
+
+    /// With so many workers that serve nothing but the first class.
+    ///
+    /// # Errors
+    /// Where none are reserved by number.
+    pub fn with_reserved(mut self, workers: u16) -> Result<Self, SpecError> {
+        if self.dispatch != Dispatch::DarcStatic {
+            return Err(self.not_for("reserved", "it reserves no given number of workers"));
+        }
+        self.reserved = Some(workers);
         Ok(self)
     }
 
@@ -185,86 +253,26 @@ impl Spec {
     /// With a dispatcher that runs jobs itself when every inbox is full, or without.
     ///
     /// # Errors
-    /// Under a two-level policy, whose inboxes are never full.
+    /// Under a two-level policy, whose inboxes are never full, and where there are several queues.
     pub fn with_work_conserving(mut self, yes: bool) -> Result<Self, SpecError> {
-        if yes && !self.dispatch.is_central() {
-            return Err(self.not_for("work conservation", "its inboxes are never full"));
+        if yes {
+            self.may_conserve_work()?;
         }
         self.work_conserving = yes;
         Ok(self)
     }
 
+    fn may_conserve_work(&self) -> Result<(), SpecError> {
+        match self.dispatch {
+            Dispatch::CentralFcfs | Dispatch::CentralPs => Ok(()),
+            central if central.is_central() => {
+                Err(self.not_for("work conservation", "it has more than the one queue"))
+            }
+            _ => Err(self.not_for("work conservation", "its inboxes are never full")),
+        }
+    }
+
     fn not_for(&self, option: &'static str, why: &'static str) -> SpecError {
         SpecError::NotFor { option, policy: self.name.clone(), why }
-    }
-
-    /// Whether it makes sense, with that many workers. A preset changed by the `with_…` methods
-    /// does; the fields are public, though.
-    ///
-    /// # Errors
-    /// The first thing that does not.
-    pub fn validate(&self, workers: usize) -> Result<(), SpecError> {
-        if workers == 0 || workers > Self::MAX_WORKERS {
-            return Err(SpecError::Workers(workers));
-        }
-        if self.jbsq == 0 {
-            return Err(SpecError::NoInbox);
-        }
-        if self.quantum == Some(Nanos::ZERO) {
-            return Err(SpecError::ZeroQuantum);
-        }
-        if self.shares() && self.quantum.is_none() {
-            return Err(SpecError::NeedsQuantum(self.name.clone()));
-        }
-        if self.dispatch.is_central() && self.core != CoreKind::Fcfs {
-            return Err(self.not_for("core", "its workers keep the dispatcher's order"));
-        }
-        if self.work_conserving && !self.dispatch.is_central() {
-            return Err(self.not_for("work conservation", "its inboxes are never full"));
-        }
-        Ok(())
-    }
-
-    /// The dispatcher's part, for `workers` workers and job ids below `jobs`. What is random in it
-    /// follows from `seed`. All memory that it ever needs is allocated here.
-    ///
-    /// # Panics
-    /// Where [`Spec::validate`] has an objection, or with 2³² − 1 jobs or more.
-    #[must_use]
-    pub fn build(&self, workers: usize, jobs: usize, seed: u64) -> AnyPolicy {
-        if let Err(error) = self.validate(workers) {
-            panic!("policy `{}`: {error}", self.name);
-        }
-        let choice = match self.dispatch {
-            Dispatch::CentralFcfs | Dispatch::CentralPs => {
-                return AnyPolicy::Central(Central::new(self.central(), workers, jobs));
-            }
-            Dispatch::Random => Choice::Random,
-            Dispatch::RoundRobin => Choice::RoundRobin,
-            Dispatch::Jsq => Choice::Shortest(self.ties),
-        };
-        let size = (workers, jobs, seed);
-        AnyPolicy::PerWorker(PerWorker::new(choice, self.shares(), self.quantum, size))
-    }
-
-    fn central(&self) -> Options {
-        Options {
-            bound: self.jbsq,
-            shares: self.shares(),
-            quantum: self.quantum,
-            work_conserving: self.work_conserving,
-        }
-    }
-
-    /// One worker's part, with room for `jobs` ready ones.
-    #[must_use]
-    pub fn build_core(&self, jobs: usize) -> AnyCore {
-        match self.core {
-            CoreKind::Las => AnyCore::Las(Las::new(jobs, self.quantum)),
-            CoreKind::Fcfs | CoreKind::Ps if self.shares() => {
-                AnyCore::Fifo(Fifo::round_robin(jobs, self.quantum))
-            }
-            CoreKind::Fcfs | CoreKind::Ps => AnyCore::Fifo(Fifo::run_to_completion(jobs)),
-        }
     }
 }

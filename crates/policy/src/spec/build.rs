@@ -1,0 +1,105 @@
+//! Policies made from a [`Spec`], and the checks before that.
+
+use super::{Spec, SpecError};
+use crate::central::{Central, Options};
+use crate::per_worker::{Choice, PerWorker};
+use crate::{AnyCore, AnyPolicy, CoreKind, Dispatch, Fifo, Las, Nanos};
+
+impl Spec {
+    /// Whether it makes sense, with that many workers. A preset changed by the `with_…` methods
+    /// does; the fields are public, though.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn validate(&self, workers: usize) -> Result<(), SpecError> {
+        if workers == 0 || workers > Self::MAX_WORKERS {
+            return Err(SpecError::Workers(workers));
+        }
+        if self.jbsq == 0 {
+            return Err(SpecError::NoInbox);
+        }
+        if self.quantum == Some(Nanos::ZERO) {
+            return Err(SpecError::ZeroQuantum);
+        }
+        if self.shares() && self.quantum.is_none() {
+            return Err(SpecError::NeedsQuantum(self.name.clone()));
+        }
+        if self.dispatch.is_central() && self.core != CoreKind::Fcfs {
+            return Err(self.not_for("core", "its workers keep the dispatcher's order"));
+        }
+        if self.work_conserving {
+            self.may_conserve_work()?;
+        }
+        self.validate_plans()?;
+        self.validate_reservations(workers)?;
+        match self.dispatch {
+            Dispatch::CentralFcfs | Dispatch::CentralPs => Ok(()),
+            central if central.is_central() => Err(SpecError::Absent(central.name())),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn validate_plans(&self) -> Result<(), SpecError> {
+        if self.classes.len() > Self::MAX_CLASSES {
+            return Err(SpecError::Classes(self.classes.len()));
+        }
+        self.classes.iter().enumerate().try_for_each(|(class, plan)| plan.validate(class))
+    }
+
+    fn validate_reservations(&self, workers: usize) -> Result<(), SpecError> {
+        match (self.dispatch, self.reserved) {
+            (Dispatch::DarcStatic, Some(reserved)) if usize::from(reserved) >= workers => {
+                Err(SpecError::Reserved { reserved, workers })
+            }
+            (Dispatch::Darc, _) => self.darc.validate(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The dispatcher's part, for `workers` workers and job ids below `jobs`. What is random in it
+    /// follows from `seed`. All memory that it ever needs is allocated here.
+    ///
+    /// # Panics
+    /// Where [`Spec::validate`] has an objection, or with 2³² − 1 jobs or more.
+    #[must_use]
+    pub fn build(&self, workers: usize, jobs: usize, seed: u64) -> AnyPolicy {
+        if let Err(error) = self.validate(workers) {
+            panic!("policy `{}`: {error}", self.name);
+        }
+        match self.dispatch {
+            Dispatch::CentralFcfs | Dispatch::CentralPs => {
+                AnyPolicy::Central(Central::new(self.central(), workers, jobs))
+            }
+            Dispatch::Random => self.per_worker(Choice::Random, workers, jobs, seed),
+            Dispatch::RoundRobin => self.per_worker(Choice::RoundRobin, workers, jobs, seed),
+            Dispatch::Jsq => self.per_worker(Choice::Shortest(self.ties), workers, jobs, seed),
+            absent => unreachable!("{absent} is no policy of this build"),
+        }
+    }
+
+    fn per_worker(&self, choice: Choice, workers: usize, jobs: usize, seed: u64) -> AnyPolicy {
+        let size = (workers, jobs, seed);
+        AnyPolicy::PerWorker(PerWorker::new(choice, self.shares(), self.quantum, size))
+    }
+
+    fn central(&self) -> Options {
+        Options {
+            bound: self.jbsq,
+            shares: self.shares(),
+            quantum: self.quantum,
+            work_conserving: self.work_conserving,
+        }
+    }
+
+    /// One worker's part, with room for `jobs` ready ones.
+    #[must_use]
+    pub fn build_core(&self, jobs: usize) -> AnyCore {
+        match self.core {
+            CoreKind::Las => AnyCore::Las(Las::new(jobs, self.quantum)),
+            CoreKind::Fcfs | CoreKind::Ps if self.shares() => {
+                AnyCore::Fifo(Fifo::round_robin(jobs, self.quantum))
+            }
+            CoreKind::Fcfs | CoreKind::Ps => AnyCore::Fifo(Fifo::run_to_completion(jobs)),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What is wrong with a [`Spec`].
+
+use super::Spec;
+use std::fmt;
+
+/// A [`Spec`] that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpecError {
+    /// No worker, or more than worker ids can name.
+    Workers(usize),
+    /// Inboxes for no job.
+    NoInbox,
+    /// A quantum of zero.
+    ZeroQuantum,
+    /// This policy shares processors and has no quantum.
+    NeedsQuantum(String),
+    /// The option means nothing to this policy.
+    NotFor {
+        /// The option.
+        option: &'static str,
+        /// The policy.
+        policy: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// More classes than [`Spec::MAX_CLASSES`].
+    Classes(usize),
+    /// A class's plan that no policy can follow.
+    Plan {
+        /// The class.
+        class: usize,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// As many workers reserved as there are, or more: nobody would serve the other classes.
+    Reserved {
+        /// How many are to be reserved.
+        reserved: u16,
+        /// How many there are.
+        workers: usize,
+    },
+    /// An option of DARC out of its range.
+    Darc(&'static str),
+    /// This build has no such policy.
+    Absent(&'static str),
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workers(0) => f.write_str("there must be at least one worker"),
+            Self::Workers(n) => {
+                write!(f, "{n} workers are more than the {} possible", Spec::MAX_WORKERS)
+            }
+            Self::NoInbox => f.write_str(
+                "jbsq must be at least 1: it counts the jobs a worker may hold, the running one included",
+            ),
+            Self::ZeroQuantum => f.write_str("a quantum must be longer than 0"),
+            Self::NeedsQuantum(policy) => write!(f, "policy `{policy}` needs a quantum"),
+            Self::NotFor { option, policy, why } => {
+                write!(f, "{option} is not an option of policy `{policy}`: {why}")
+            }
+            Self::Classes(n) => {
+                write!(f, "{n} classes are more than the {} possible", Spec::MAX_CLASSES)
+            }
+            Self::Plan { class, why } => write!(f, "class {class}: {why}"),
+            Self::Reserved { reserved, workers } => {
+                write!(f, "{reserved} of {workers} workers reserved: none is left for the other classes")
+            }
+            Self::Darc(why) => write!(f, "darc: {why}"),
+            Self::Absent(policy) => write!(f, "this build has no policy `{policy}`"),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
