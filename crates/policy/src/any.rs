@@ -2,7 +2,7 @@
 //! holds it by value and no generic parameter spreads through the runtime.
 
 use crate::{
-    Central, CorePolicy, Decision, Expiry, Fifo, Job, JobId, Las, Nanos, PerWorker, Policy,
+    Central, CorePolicy, Darc, Decision, Expiry, Fifo, Job, JobId, Las, Nanos, PerWorker, Policy,
     Refused, WorkerId,
 };
 
@@ -13,6 +13,8 @@ pub enum AnyPolicy {
     Central(Central),
     /// A queue for each worker.
     PerWorker(PerWorker),
+    /// Workers reserved for classes.
+    Darc(Darc),
 }
 
 /// Any policy on a worker; made by [`Spec::build_core`](crate::Spec::build_core).
@@ -31,7 +33,7 @@ macro_rules! forward {
 
 macro_rules! to_policy {
     ($self:ident, $inner:ident => $call:expr) => {
-        forward!(AnyPolicy: $self, $inner => $call; Central, PerWorker)
+        forward!(AnyPolicy: $self, $inner => $call; Central, PerWorker, Darc)
     };
 }
 

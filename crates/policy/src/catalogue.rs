@@ -131,4 +131,32 @@ static CATALOGUE: &[Entry] = &[
         preempt: PreemptKind::Clock,
         ..C_FCFS
     },
+    DARC,
+    Entry {
+        name: "darc-static",
+        aliases: &[],
+        line: "a given number of workers for the shortest class, which goes first on all; the others share the rest",
+        source: "DARC-static, Perséphone §5.3",
+        dispatch: Dispatch::DarcStatic,
+        ..DARC
+    },
+    Entry {
+        name: "darc-ps",
+        aliases: &[],
+        line: "darc that reserves whole workers only and pre-empts long requests for short ones elsewhere",
+        source: "Perséphone §3 with the pre-emption of Concord §3.1",
+        quantum: TWO_US,
+        preempt: PreemptKind::Flag,
+        preemptive: true,
+        ..DARC
+    },
 ];
+
+const DARC: Entry = Entry {
+    name: "darc",
+    aliases: &["persephone"],
+    line: "workers reserved for classes by measured demand; short ones may use those of longer ones",
+    source: "DARC, Perséphone §3",
+    dispatch: Dispatch::Darc,
+    ..C_FCFS
+};

@@ -124,9 +124,33 @@ impl Table {
         Some(slot.job)
     }
 
+    /// Moves the head of `from` to the tail of `to`, with its number in the order of queueing.
+    pub(crate) fn shift(&mut self, from: &mut List, to: &mut List) {
+        let index = from.head;
+        debug_assert!(index != NIL, "there is a head to move");
+        from.head = std::mem::replace(&mut self.slots[index as usize].next, NIL);
+        if to.head == NIL {
+            to.head = index;
+        } else {
+            self.slots[to.tail as usize].next = index;
+        }
+        to.tail = index;
+    }
+
     /// The head, left where it is.
     pub(crate) fn head(&self, list: &List) -> Option<Job> {
         (list.head != NIL).then(|| self.slots[list.head as usize].job)
+    }
+
+    /// The job in that slot, as it was queued or adopted last.
+    pub(crate) fn job(&self, id: JobId) -> &Job {
+        &self.slots[id.0 as usize].job
+    }
+
+    /// A job that was not queued here is on `on`: its record is what the slot has.
+    pub(crate) fn adopt(&mut self, job: Job, on: WorkerId) {
+        self.step(job.id, Place::Out, Place::On(on));
+        self.slots[job.id.0 as usize].job = job;
     }
 
     /// The head's number in the order of queueing; [`Table::NEVER`] where there is none.

@@ -3,7 +3,7 @@
 use super::{Spec, SpecError};
 use crate::central::{Central, Options};
 use crate::per_worker::{Choice, PerWorker};
-use crate::{AnyCore, AnyPolicy, CoreKind, Dispatch, Fifo, Las, Nanos};
+use crate::{AnyCore, AnyPolicy, CoreKind, Darc, Dispatch, Fifo, Las, Nanos};
 
 impl Spec {
     /// Whether it makes sense, with that many workers. A preset changed by the `with_…` methods
@@ -34,6 +34,7 @@ impl Spec {
         self.validate_reservations(workers)?;
         match self.dispatch {
             Dispatch::CentralFcfs | Dispatch::CentralPs => Ok(()),
+            Dispatch::Darc | Dispatch::DarcStatic => Ok(()),
             central if central.is_central() => Err(SpecError::Absent(central.name())),
             _ => Ok(()),
         }
@@ -51,7 +52,7 @@ impl Spec {
             (Dispatch::DarcStatic, Some(reserved)) if usize::from(reserved) >= workers => {
                 Err(SpecError::Reserved { reserved, workers })
             }
-            (Dispatch::Darc, _) => self.darc.validate(),
+            (Dispatch::Darc | Dispatch::DarcStatic, _) => self.darc.validate(),
             _ => Ok(()),
         }
     }
@@ -73,6 +74,9 @@ impl Spec {
             Dispatch::Random => self.per_worker(Choice::Random, workers, jobs, seed),
             Dispatch::RoundRobin => self.per_worker(Choice::RoundRobin, workers, jobs, seed),
             Dispatch::Jsq => self.per_worker(Choice::Shortest(self.ties), workers, jobs, seed),
+            Dispatch::Darc | Dispatch::DarcStatic => {
+                AnyPolicy::Darc(Darc::new(self, workers, jobs))
+            }
             absent => unreachable!("{absent} is no policy of this build"),
         }
     }

@@ -20,6 +20,9 @@ pub struct ClassPlan {
     /// Its mean service time, where somebody knows it. A job's own hint counts for more, what is
     /// measured for less.
     pub service: Option<Nanos>,
+    /// How often it comes, relative to the other classes that say so. Where `service` is known too,
+    /// DARC has its first reservations from the start; what it measures corrects both.
+    pub occurrence: Option<u32>,
     /// How many of its jobs may wait that have not started; another one is
     /// [`Refused`](crate::Refused) (flow control for each type, Perséphone §4.3.3). `None`: as many
     /// as there are slots.
@@ -28,7 +31,15 @@ pub struct ClassPlan {
 
 impl Default for ClassPlan {
     fn default() -> Self {
-        Self { name: None, weight: 1, priority: None, deadline: None, service: None, bound: None }
+        Self {
+            name: None,
+            weight: 1,
+            priority: None,
+            deadline: None,
+            service: None,
+            occurrence: None,
+            bound: None,
+        }
     }
 }
 
@@ -61,7 +72,7 @@ pub struct DarcOptions {
     pub window: u32,
     /// A class that queued for so many of its mean service times asks for new reservations.
     pub slowdown: u32,
-    /// They are made if the demand of a class differs by so much of the workers, in percent.
+    /// They are made if the CPU demand of a class differs from what it was by so many percent of it.
     pub deviation_percent: u32,
     /// Workers that serve what has none of its own, and unknown classes.
     pub spillway: u16,

@@ -1,0 +1,483 @@
+//! DARC, dynamic application-aware reserved cores (Perséphone §3–4.3), and what is made from it.
+//!
+//! Each class has a queue of its own. A decision looks at the queues in ascending order of mean
+//! service time and gives the oldest request of the first that isn't empty to a worker that it may
+//! use: one of its group's own, else one that belongs to a longer group; never one that belongs to a
+//! shorter group. So workers may be idle while long requests wait, and short ones find them free.
+//! Who may use what follows from a profile of the classes ([`profile`]) by way of a [`plan`]. Until
+//! the first profile, and where it never comes, this is c-FCFS. What is in no profile (the unknown
+//! class, classes that were not seen in the last window) waits for the spillway, the last worker.
+//!
+//! * `darc`: reservations are rounded demands, jobs run to completion.
+//! * `darc-static`: so many workers for the shortest class, and the others share the rest.
+//! * `darc-ps`: what runs is pre-empted, at the end of its quantum, for what is shorter. So a fraction
+//!   of a worker need not be rounded: only workers that a group keeps busy are reserved, and with one
+//!   worker or two this is a pre-emptive priority. Within a group, classes whose service times hardly
+//!   vary are served to the end in turn, and others take turns by the quantum; a job that turns out
+//!   to be like those of a longer group goes on among them. Until the first profile this is PS.
+//!
+//! With inboxes of k > 1 jobs, places are still free ones first. A place behind another job is for
+//! a job whose own group the worker is reserved for: to steal, the worker must be idle. Under
+//! `darc-ps`, where nobody waits behind a long job for longer than a quantum, for any job that may
+//! run there.
+//!
+//! A decision costs O(classes that wait + log workers). A plan costs O(workers × classes), and no
+//! allocation. The dispatcher owns it; the invariant is that of [`Table`], and that `workers[w]`
+//! counts the jobs that are `On` *w*.
+
+mod explain;
+mod plan;
+mod profile;
+
+pub use explain::Reservation;
+use plan::Plan;
+use profile::Profile;
+
+use crate::set::Set;
+use crate::table::{List, Place, Table};
+use crate::tournament::Tournament;
+use crate::{
+    ClassId, Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice,
+};
+
+/// What waits of one class.
+#[derive(Clone, Copy)]
+struct Queue {
+    fresh: List,
+    /// How many in `fresh`, and how many there may be.
+    count: u32,
+    bound: u32,
+    /// Has run, may go on anywhere.
+    started: List,
+}
+
+/// The dispatcher's books of a worker.
+#[derive(Clone, Copy)]
+struct Books {
+    /// How many jobs it has, blocked ones not counted.
+    held: u32,
+    /// Their ids, exclusive-or-ed: its job's, where it has one.
+    ids: u32,
+    /// When the latest of them was sent.
+    sent: Nanos,
+    /// In which of its lists jobs wait that may go on nowhere else.
+    pinned: Set,
+}
+
+/// A priority: the level, then the order in which jobs of one level go.
+type Key = (u16, u64);
+const NOBODY: Key = (u16::MAX, Table::NEVER);
+/// In a [`Key`]: after those who go on.
+const AFTER_STARTED: u64 = 1 << 63;
+
+/// What a decision found.
+struct Next {
+    key: Key,
+    queue: usize,
+    started: bool,
+}
+
+/// DARC; see the module's head.
+pub struct Darc {
+    /// What runs is pre-empted.
+    preempts: bool,
+    /// The length of quanta; of no effect unless it pre-empts.
+    quantum: Option<Nanos>,
+    /// k of JBSQ(k).
+    bound: u32,
+    table: Table,
+    /// By class, the unknown one last.
+    queues: Vec<Queue>,
+    /// Which of them are not empty.
+    waiting: Set,
+    /// Started on the dispatcher, and goes on nowhere else.
+    parked: List,
+    workers: Vec<Books>,
+    /// By worker, then as `queues`.
+    pinned: Vec<List>,
+    /// Twice the jobs a worker holds, plus one where pinned jobs wait: of free workers, a job that
+    /// may run anywhere leaves alone those that others have no alternative to.
+    places: Tournament<u32>,
+    /// The best pinned job of each worker with a free place.
+    best_pinned: Tournament<Key>,
+    profile: Profile,
+    plan: Plan,
+    updates: u64,
+}
+
+impl Darc {
+    /// For the classes that `spec` knows, `workers` workers and job ids below `jobs`.
+    pub(crate) fn new(spec: &Spec, workers: usize, jobs: usize) -> Self {
+        let classes = spec.class_count() + 1;
+        let queue = |class| Queue {
+            fresh: List::EMPTY,
+            count: 0,
+            bound: spec.plan(class).bound.unwrap_or(u32::MAX),
+            started: List::EMPTY,
+        };
+        let idle = Books { held: 0, ids: 0, sent: Nanos::ZERO, pinned: Set::EMPTY };
+        let mut darc = Self {
+            preempts: spec.shares(),
+            quantum: spec.quantum.filter(|_| spec.shares()),
+            bound: u32::from(spec.jbsq),
+            table: Table::new(jobs),
+            queues: (0..classes).map(queue).collect(),
+            waiting: Set::EMPTY,
+            parked: List::EMPTY,
+            workers: vec![idle; workers],
+            pinned: vec![List::EMPTY; workers * classes],
+            places: Tournament::new(workers, 0, u32::MAX),
+            best_pinned: Tournament::new(workers, NOBODY, NOBODY),
+            profile: Profile::new(spec),
+            plan: Plan::new(spec, workers),
+            updates: 0,
+        };
+        if darc.profile.is_in_force() {
+            darc.plan.make(darc.profile.known());
+        }
+        darc
+    }
+
+    fn class_index(&self, class: ClassId) -> usize {
+        usize::from(class.0).min(self.queues.len() - 1)
+    }
+
+    /// Where a job that has started queues.
+    fn queue_of(&self, job: &Job) -> usize {
+        let class = self.class_index(job.class);
+        if self.preempts { self.plan.queue_of(class, job.attained.0) } else { class }
+    }
+
+    /// Queues a job that has started.
+    fn requeue(&mut self, job: Job, from: Place) {
+        let queue = self.queue_of(&job);
+        match job.pinned {
+            None => {
+                self.table.push(&mut self.queues[queue].started, job, from);
+                self.waiting.insert(queue);
+            }
+            Some(WorkerId::DISPATCHER) => self.table.push(&mut self.parked, job, from),
+            Some(on) => {
+                let list = on.index() * self.queues.len() + queue;
+                self.table.push(&mut self.pinned[list], job, from);
+                self.workers[on.index()].pinned.insert(queue);
+                self.refresh(on.index());
+            }
+        }
+    }
+
+    /// After a change of what a worker holds, of what waits for it alone, or of the plan.
+    fn refresh(&mut self, worker: usize) {
+        let Books { held, pinned, .. } = self.workers[worker];
+        self.places.set(worker, 2 * held + u32::from(!pinned.is_empty()));
+        let best =
+            if !pinned.is_empty() && held < self.bound { self.pinned_key(worker) } else { NOBODY };
+        self.best_pinned.set(worker, best);
+    }
+
+    fn occupy(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+        if on != WorkerId::DISPATCHER {
+            let books = &mut self.workers[on.index()];
+            (books.held, books.ids, books.sent) = (books.held + 1, books.ids ^ job.0, now);
+            self.refresh(on.index());
+        }
+    }
+
+    fn vacate(&mut self, on: WorkerId, job: JobId) {
+        if on != WorkerId::DISPATCHER {
+            let books = &mut self.workers[on.index()];
+            (books.held, books.ids) = (books.held - 1, books.ids ^ job.0);
+            self.refresh(on.index());
+        }
+    }
+
+    fn key(&self, queue: usize, list: &List, started: bool) -> Key {
+        let level = self.plan.level_of(queue);
+        let goes_on = started && self.plan.level(level).steady;
+        let order = self.table.head_seq(list) | if goes_on { 0 } else { AFTER_STARTED };
+        (level, order)
+    }
+
+    /// The best key among the pinned jobs of a worker that has some.
+    fn pinned_key(&self, worker: usize) -> Key {
+        self.pinned_queue(worker).map_or(NOBODY, |(key, _)| key)
+    }
+
+    fn pinned_queue(&self, worker: usize) -> Option<(Key, usize)> {
+        let lists = &self.pinned[worker * self.queues.len()..][..self.queues.len()];
+        let waiting = self.workers[worker].pinned.iter();
+        waiting.map(|queue| (self.key(queue, &lists[queue], true), queue)).min()
+    }
+
+    /// The job that goes next among those of `queues`.
+    fn next_of(&self, queues: &Set) -> Option<Next> {
+        let candidates = queues.iter().map(|index| {
+            let queue = &self.queues[index];
+            let started = match (queue.started.is_empty(), queue.fresh.is_empty()) {
+                (true, _) => NOBODY,
+                (false, _) => self.key(index, &queue.started, true),
+            };
+            let fresh = match queue.fresh.is_empty() {
+                true => NOBODY,
+                false => self.key(index, &queue.fresh, false),
+            };
+            Next { key: started.min(fresh), queue: index, started: started < fresh }
+        });
+        candidates.min_by_key(|next| next.key)
+    }
+
+    /// A worker that a job of that level may go to now.
+    fn place_for(&self, level: u16) -> Option<usize> {
+        let reach = self.plan.reach(level);
+        let (worker, key) = self.places.best_in(reach.clone());
+        if key < 2 {
+            return Some(worker);
+        }
+        let own = reach.start..usize::from(self.plan.level(level).to);
+        let own = if self.preempts || own.is_empty() { reach } else { own };
+        let (worker, key) = self.places.best_in(own);
+        (key / 2 < self.bound).then_some(worker)
+    }
+
+    /// The unpinned job that goes next, and where to.
+    fn find(&self) -> Option<(Next, usize)> {
+        if self.bound == 1 && self.places.best().1 >= 2 {
+            return None;
+        }
+        let mut waiting = self.waiting;
+        while let Some(next) = self.next_of(&waiting) {
+            if let Some(worker) = self.place_for(next.key.0) {
+                return Some((next, worker));
+            }
+            waiting.remove(next.queue);
+        }
+        None
+    }
+
+    fn send(&mut self, now: Nanos, next: &Next, worker: usize) -> Job {
+        let to = Place::On(WorkerId(worker as u16));
+        let job = self.pop_unpinned(next.queue, next.started, to);
+        if !next.started {
+            self.profile.waited(next.queue, now.since(job.arrived));
+        }
+        job
+    }
+
+    fn pop_unpinned(&mut self, index: usize, started: bool, to: Place) -> Job {
+        let queue = &mut self.queues[index];
+        let list = if started { &mut queue.started } else { &mut queue.fresh };
+        let job = self.table.pop(list, to).expect("the list was looked at");
+        queue.count -= u32::from(!started);
+        if queue.fresh.is_empty() && queue.started.is_empty() {
+            self.waiting.remove(index);
+        }
+        job
+    }
+
+    fn send_pinned(&mut self, worker: usize) -> Job {
+        let (_, queue) = self.pinned_queue(worker).expect("the worker has pinned jobs");
+        self.pop_pinned(worker, queue, Place::On(WorkerId(worker as u16)))
+    }
+
+    fn pop_pinned(&mut self, worker: usize, queue: usize, to: Place) -> Job {
+        let list = &mut self.pinned[worker * self.queues.len() + queue];
+        let job = self.table.pop(list, to).expect("the worker's mask says that there is one");
+        if list.is_empty() {
+            self.workers[worker].pinned.remove(queue);
+        }
+        job
+    }
+
+    /// A look at the window: whether the queues of now violate the objective, and what follows.
+    fn review(&mut self, now: Nanos) {
+        for class in self.waiting.iter() {
+            if let Some(job) = self.table.head(&self.queues[class].fresh) {
+                self.profile.waited(class, now.since(job.arrived));
+            }
+        }
+        if self.profile.update() {
+            self.plan.make(self.profile.known());
+            self.updates += 1;
+            self.sort_started();
+            (0..self.workers.len()).for_each(|worker| self.refresh(worker));
+        }
+    }
+
+    /// Jobs that had turned out to be longer than their class, and that may go on anywhere, queue
+    /// by the new plan: among classes that were the longer ones by the old plan they might get
+    /// workers now that are reserved for shorter ones.
+    fn sort_started(&mut self) {
+        let mut all = List::EMPTY;
+        let oldest = |darc: &Self| {
+            let seqs = darc.queues.iter().map(|queue| darc.table.head_seq(&queue.started));
+            seqs.zip(0..).min().filter(|&(seq, _)| seq != Table::NEVER).map(|(_, index)| index)
+        };
+        while let Some(index) = oldest(self) {
+            self.table.shift(&mut self.queues[index as usize].started, &mut all);
+        }
+        while let Some(job) = self.table.head(&all) {
+            let queue = self.queue_of(&job);
+            self.table.shift(&mut all, &mut self.queues[queue].started);
+        }
+        for (index, queue) in self.queues.iter().enumerate() {
+            match queue.fresh.is_empty() && queue.started.is_empty() {
+                true => self.waiting.remove(index),
+                false => self.waiting.insert(index),
+            }
+        }
+    }
+
+    /// Whether somebody who waits should rather have `worker` than the one job that it holds.
+    fn is_wanted(&self, now: Nanos, worker: usize) -> bool {
+        let books = &self.workers[worker];
+        let job = self.table.job(JobId(books.ids));
+        let attained = job.attained + now.since(books.sent);
+        let queue = self.plan.queue_of(self.class_index(job.class), attained.0);
+        let level = self.plan.level_of(queue);
+        let steady = self.plan.level(level).steady;
+        let rather = |waits: u16| waits < level || waits == level && !steady;
+        let unpinned = self.next_of(&self.waiting);
+        let comes = unpinned.is_some_and(|next| {
+            rather(next.key.0) && self.plan.reach(next.key.0).contains(&worker)
+        });
+        comes || !books.pinned.is_empty() && rather(self.pinned_key(worker).0)
+    }
+}
+
+impl Policy for Darc {
+    fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
+        if !self.table.has_room_for(job.id) {
+            return Err(Refused(job));
+        }
+        let queue = &self.queues[self.class_index(job.class)];
+        if queue.count >= queue.bound && is_fresh(&job) {
+            self.profile.refused();
+            return Err(Refused(job));
+        }
+        self.inherit(now, job);
+        Ok(())
+    }
+
+    fn inherit(&mut self, _now: Nanos, job: Job) {
+        if is_fresh(&job) {
+            let class = self.class_index(job.class);
+            let queue = &mut self.queues[class];
+            self.table.push(&mut queue.fresh, job, Place::Out);
+            queue.count += 1;
+            self.waiting.insert(class);
+        } else {
+            self.requeue(job, Place::Out);
+        }
+    }
+
+    fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.requeue(job, Place::On(on));
+        self.vacate(on, job.id);
+    }
+
+    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        self.table.step(job, Place::On(on), Place::Out);
+        self.vacate(on, job);
+        let class = self.class_index(self.table.job(job).class);
+        if self.profile.completed(class, attained) {
+            self.review(now);
+        }
+    }
+
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::On(on), Place::Blocked(on));
+        self.vacate(on, job);
+    }
+
+    fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.requeue(job, Place::Blocked(on));
+    }
+
+    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::Blocked(on), Place::On(on));
+        self.occupy(now, on, job);
+    }
+
+    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
+
+    fn decide(&mut self, now: Nanos) -> Decision {
+        let (owner, pinned) = self.best_pinned.best();
+        let (job, worker) = match self.find() {
+            Some((next, worker)) if next.key < pinned => (self.send(now, &next, worker), worker),
+            _ if pinned != NOBODY => (self.send_pinned(owner), owner),
+            _ => {
+                let here = Place::On(WorkerId::DISPATCHER);
+                return match self.table.pop(&mut self.parked, here) {
+                    Some(job) => dispatcher_slice(job, self.quantum),
+                    None => Decision::Idle,
+                };
+            }
+        };
+        let on = WorkerId(worker as u16);
+        self.occupy(now, on, job.id);
+        Decision::Run { job, on, quantum: self.quantum }
+    }
+
+    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
+        if on == WorkerId::DISPATCHER {
+            return Expiry::Yield;
+        }
+        let wanted = match self.workers[on.index()].held {
+            0 => false,
+            1 => self.is_wanted(now, on.index()),
+            _ => true,
+        };
+        if self.preempts && wanted { Expiry::Yield } else { Expiry::Continue }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn waiting(&self) -> usize {
+        self.table.waiting()
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.quantum = quantum.filter(|_| self.preempts);
+    }
+
+    /// O(lists that are not empty).
+    fn evict(&mut self) -> Option<Job> {
+        let of_worker = |(worker, books): (usize, &Books)| {
+            let lists = &self.pinned[worker * self.queues.len()..];
+            let oldest =
+                books.pinned.iter().map(|queue| (self.table.head_seq(&lists[queue]), queue));
+            oldest.min().map(|(seq, queue)| (seq, worker, queue))
+        };
+        let pinned = self.workers.iter().enumerate().filter_map(of_worker).min();
+        let pinned_seq = pinned.map_or(Table::NEVER, |(seq, ..)| seq);
+        let parked_seq = self.table.head_seq(&self.parked);
+        let mut unpinned = (Table::NEVER, 0, false);
+        for index in self.waiting.iter() {
+            let Queue { fresh, started, .. } = &self.queues[index];
+            let fresh = (self.table.head_seq(fresh), index, false);
+            unpinned = unpinned.min(fresh).min((self.table.head_seq(started), index, true));
+        }
+        match (pinned, unpinned.0) {
+            (Some((seq, worker, queue)), other) if seq < other.min(parked_seq) => {
+                let job = self.pop_pinned(worker, queue, Place::Out);
+                self.refresh(worker);
+                Some(job)
+            }
+            (_, other) if other < pinned_seq.min(parked_seq) => {
+                Some(self.pop_unpinned(unpinned.1, unpinned.2, Place::Out))
+            }
+            _ => self.table.pop(&mut self.parked, Place::Out),
+        }
+    }
+
+    fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        self.table.adopt(job, on);
+        self.occupy(now, on, job.id);
+    }
+}
+
+fn is_fresh(job: &Job) -> bool {
+    job.pinned.is_none() && job.attained == Nanos::ZERO
+}

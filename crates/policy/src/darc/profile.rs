@@ -1,0 +1,308 @@
+//! What DARC knows of the classes: the profiling window that fills with completions, the profile
+//! in force, and when the one replaces the other (Perséphone §3 and §4.3.3).
+//!
+//! Owned by one [`Darc`](super::Darc). A class's CPU demand is its mean service time times its
+//! share of the requests, over the sum of all classes' (equation 1); over one window that is the
+//! time it was served over the time that all were, so that sums of nanoseconds say everything.
+
+use crate::{Dispatch, Nanos, Spec};
+
+/// One class in the window that is being filled.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    count: u64,
+    total_ns: u64,
+    squares: f64,
+}
+
+/// One class in the profile in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Known {
+    /// Mean service time; zero: the class has never been profiled.
+    pub(crate) mean_ns: f64,
+    /// Share of the CPU time that all classes need; zero: nothing of it came in the last window.
+    pub(crate) share: f64,
+    /// Squared coefficient of variation of its service times.
+    pub(crate) scv: f64,
+    /// Waiting for longer than this violates the objective.
+    patience: Nanos,
+}
+
+/// A window that has been filled so many times over without need for an update gives way to an
+/// empty one: what is old says nothing of the present.
+const WINDOW_AGE: u64 = 2;
+
+/// See the module's head.
+pub(crate) struct Profile {
+    /// As many completions a window needs.
+    samples: u64,
+    slowdown: u64,
+    deviation: f64,
+    /// By class; the unknown class is in neither table.
+    seen: Vec<Seen>,
+    known: Vec<Known>,
+    /// Completions in this window.
+    count: u64,
+    /// Looked at again when there are so many.
+    next_check: u64,
+    /// Somebody waited for too long in this window.
+    violated: bool,
+    /// There is a profile.
+    in_force: bool,
+}
+
+impl Profile {
+    /// For classes of which `spec` may know how long they take and how often they come: where it
+    /// does so of some (of DARC-static, how long they take is enough), that is the first profile.
+    pub(crate) fn new(spec: &Spec) -> Self {
+        let classes = spec.class_count();
+        let samples = u64::from(spec.darc.window);
+        let nothing = Known { patience: Nanos::MAX, ..Known::default() };
+        let mut profile = Self {
+            samples,
+            slowdown: u64::from(spec.darc.slowdown),
+            deviation: f64::from(spec.darc.deviation_percent) / 100.0,
+            seen: vec![Seen::default(); classes],
+            known: vec![nothing; classes],
+            count: 0,
+            next_check: samples,
+            violated: false,
+            in_force: false,
+        };
+        let any_ratio = spec.dispatch == Dispatch::DarcStatic;
+        for (seen, plan) in profile.seen.iter_mut().zip(&spec.classes) {
+            let Some(Nanos(service)) = plan.service else { continue };
+            let count = u64::from(plan.occurrence.unwrap_or(u32::from(any_ratio)));
+            seen.count = count;
+            seen.total_ns = count.saturating_mul(service);
+            seen.squares = count as f64 * (service as f64).powi(2);
+        }
+        if profile.says_something() {
+            profile.adopt_window();
+        }
+        profile
+    }
+
+    /// There is a profile.
+    pub(crate) fn is_in_force(&self) -> bool {
+        self.in_force
+    }
+
+    /// By class.
+    pub(crate) fn known(&self) -> &[Known] {
+        &self.known
+    }
+
+    /// Completions that a window needs.
+    pub(crate) fn needs(&self) -> u64 {
+        self.samples
+    }
+
+    /// Completions in the window that is being filled.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A request of that class was dispatched after `delay` in its queue, or still waits after it.
+    pub(crate) fn waited(&mut self, class: usize, delay: Nanos) {
+        if let Some(known) = self.known.get(class) {
+            self.violated |= delay > known.patience;
+        }
+    }
+
+    /// A request of that class was turned away because its queue is full.
+    pub(crate) fn refused(&mut self) {
+        self.violated = true;
+    }
+
+    /// A request of that class has completed. True: it is time for [`Profile::update`].
+    pub(crate) fn completed(&mut self, class: usize, service: Nanos) -> bool {
+        let Some(seen) = self.seen.get_mut(class) else { return false };
+        seen.count += 1;
+        seen.total_ns = seen.total_ns.saturating_add(service.0);
+        seen.squares += service.0 as f64 * service.0 as f64;
+        self.count += 1;
+        self.count >= self.next_check
+    }
+
+    /// Puts the window into force if it is the first, or if the objective was violated while it
+    /// was filled and some class's demand is another one by now; true: it did. A window that has
+    /// become too old to say anything of the present gives way to an empty one.
+    pub(crate) fn update(&mut self) -> bool {
+        let due = !self.in_force || self.violated && self.deviates();
+        if due && self.says_something() {
+            self.adopt_window();
+            return true;
+        }
+        if self.count >= WINDOW_AGE * self.samples {
+            self.clear();
+        } else {
+            self.next_check = self.count + (self.samples / 16).max(1);
+        }
+        false
+    }
+
+    /// A window in which nothing took any time says nothing.
+    fn says_something(&self) -> bool {
+        self.seen.iter().any(|seen| seen.total_ns > 0)
+    }
+
+    fn total_ns(&self) -> u64 {
+        self.seen.iter().fold(0, |total, seen| total.saturating_add(seen.total_ns))
+    }
+
+    /// The demand of some class differs from the one in force by the given part of it.
+    fn deviates(&self) -> bool {
+        let total = self.total_ns();
+        self.seen.iter().zip(&self.known).any(|(seen, known)| {
+            let share = seen.total_ns as f64 / (total as f64).max(1.0);
+            let change = (share - known.share).abs();
+            change > 0.0 && change >= self.deviation * known.share
+        })
+    }
+
+    fn adopt_window(&mut self) {
+        let total = self.total_ns();
+        for (seen, known) in self.seen.iter().zip(&mut self.known) {
+            known.share = seen.total_ns as f64 / total as f64;
+            if seen.total_ns > 0 {
+                let mean = seen.total_ns as f64 / seen.count as f64;
+                let variance = seen.squares / seen.count as f64 - mean * mean;
+                (known.mean_ns, known.scv) = (mean, (variance / (mean * mean)).max(0.0));
+            }
+            // What is not profiled is not expected: it has no reservation, and any delay counts.
+            let mean = if known.share > 0.0 { known.mean_ns as u64 } else { 0 };
+            known.patience = Nanos(mean.saturating_mul(self.slowdown));
+        }
+        self.in_force = true;
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        self.seen.fill(Seen::default());
+        (self.count, self.next_check, self.violated) = (0, self.samples, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClassPlan;
+
+    fn spec(window: u32, classes: usize) -> Spec {
+        let mut spec = Spec::preset("darc").unwrap();
+        (spec.darc.window, spec.classes) = (window, vec![ClassPlan::default(); classes]);
+        spec
+    }
+
+    fn profile(window: u32, classes: usize) -> Profile {
+        Profile::new(&spec(window, classes))
+    }
+
+    /// `n` completions of each `(class, nanoseconds)` in turn; how often the profile changed.
+    fn feed(profile: &mut Profile, n: usize, of: &[(usize, u64)]) -> usize {
+        let all = of.iter().cycle().take(n * of.len());
+        all.filter(|&&(class, ns)| profile.completed(class, Nanos(ns)) && profile.update()).count()
+    }
+
+    fn shares(profile: &Profile) -> Vec<u64> {
+        profile.known().iter().map(|known| (known.share * 1_000.0).round() as u64).collect()
+    }
+
+    #[test]
+    fn the_first_window_needs_its_samples_and_no_violation() {
+        let mut profile = profile(100, 3);
+        assert_eq!(feed(&mut profile, 49, &[(0, 1_000), (1, 9_000)]), 0);
+        assert!(!profile.is_in_force());
+        assert_eq!(feed(&mut profile, 1, &[(0, 1_000), (1, 9_000)]), 1);
+        assert_eq!(shares(&profile), [100, 900, 0]);
+        assert_eq!(profile.known()[1].mean_ns, 9_000.0);
+        assert_eq!((profile.known()[1].scv, profile.count()), (0.0, 0));
+    }
+
+    const MIX: [(usize, u64); 2] = [(0, 1_000), (1, 9_000)];
+    const SWAPPED: [(usize, u64); 2] = [(0, 9_000), (1, 1_000)];
+
+    /// With the profile of [`MIX`].
+    fn profiled() -> Profile {
+        let mut profile = profile(100, 2);
+        assert_eq!(feed(&mut profile, 50, &MIX), 1);
+        profile
+    }
+
+    #[test]
+    fn an_update_needs_violation_and_deviation_and_samples() {
+        assert_eq!(feed(&mut profiled(), 500, &SWAPPED), 0, "nobody waited");
+        let mut profile = profiled();
+        // Exactly ten times its service time is within the objective.
+        profile.waited(0, Nanos(10_000));
+        profile.waited(1, Nanos(90_000));
+        assert_eq!(feed(&mut profile, 60, &SWAPPED), 0, "nobody waited for too long");
+        let mut profile = profiled();
+        profile.waited(0, Nanos(10_001));
+        assert_eq!(feed(&mut profile, 60, &MIX), 0, "the demand is the same");
+        let mut profile = profiled();
+        profile.waited(1, Nanos(90_001));
+        assert_eq!(feed(&mut profile, 49, &SWAPPED), 0, "too few samples");
+        assert_eq!(feed(&mut profile, 1, &SWAPPED), 1);
+        assert_eq!(profile.known()[0].mean_ns, 9_000.0);
+    }
+
+    #[test]
+    fn less_than_a_tenth_of_a_demand_is_no_deviation() {
+        for (ns, updates, share) in [(1_180, 0, 500), (1_240, 1, 446)] {
+            let mut profile = profile(100, 2);
+            feed(&mut profile, 50, &[(0, 1_000), (1, 1_000)]);
+            profile.waited(0, Nanos::MAX);
+            assert_eq!(feed(&mut profile, 50, &[(0, 1_000), (1, ns)]), updates);
+            assert_eq!(shares(&profile)[0], share);
+        }
+    }
+
+    #[test]
+    fn windows_end() {
+        let mut profile = profile(100, 1);
+        feed(&mut profile, 100, &[(0, 1_000)]);
+        feed(&mut profile, 199, &[(0, 1_000)]);
+        assert_eq!(profile.count(), 199);
+        feed(&mut profile, 8, &[(0, 1_000)]);
+        assert!(profile.count() < 8, "an old window gave way: {}", profile.count());
+    }
+
+    #[test]
+    fn who_vanishes_has_no_demand_and_who_appears_is_not_expected() {
+        let mut profile = profile(10, 2);
+        feed(&mut profile, 10, &[(0, 1_000)]);
+        assert_eq!(shares(&profile), [1_000, 0]);
+        profile.waited(1, Nanos(1));
+        assert_eq!(feed(&mut profile, 10, &[(1, 3_000)]), 1);
+        assert_eq!(shares(&profile), [0, 1_000]);
+        assert_eq!(profile.known()[0].mean_ns, 1_000.0, "its service time is not forgotten");
+    }
+
+    #[test]
+    fn a_given_profile_is_in_force_at_once() {
+        let mut spec = spec(10, 4);
+        for (class, (ns, ratio)) in [(500, 995), (500_000, 5)].into_iter().enumerate() {
+            let plan = spec.plan_mut(class);
+            (plan.service, plan.occurrence) = (Some(Nanos(ns)), Some(ratio));
+        }
+        let given = Profile::new(&spec);
+        assert!(given.is_in_force());
+        assert_eq!(shares(&given), [166, 834, 0, 0]);
+        spec.plan_mut(0).occurrence = None;
+        assert_eq!(shares(&Profile::new(&spec)), [0, 1_000, 0, 0], "how often is not known");
+        spec.plan_mut(1).occurrence = None;
+        assert!(!Profile::new(&spec).is_in_force());
+        spec.dispatch = Dispatch::DarcStatic;
+        assert!(Profile::new(&spec).is_in_force(), "it only needs to know the shortest");
+    }
+
+    #[test]
+    fn nothing_measured_is_no_profile() {
+        let mut profile = profile(10, 2);
+        assert_eq!(feed(&mut profile, 100, &[(0, 0)]), 0);
+        assert!(!profile.is_in_force());
+        assert!(!profile.completed(7, Nanos(5)), "the unknown class is not profiled");
+    }
+}
