@@ -119,11 +119,22 @@ fn main() -> Result<(), SpecError> {
     for core in [CoreKind::Fcfs, CoreKind::Las] {
         rows.push((format!("tq --core {core}"), preset("tq").with_core(core)?));
     }
+    for name in ["darc", "darc-ps"] {
+        // Jobs of one class, but with the reservations of five.
+        let mut spec = preset(name);
+        let tpcc = [(5_700, 44), (6_000, 4), (20_000, 44), (88_000, 4), (100_000, 4)];
+        for (class, (ns, occurrence)) in tpcc.into_iter().enumerate() {
+            let plan = spec.plan_mut(class);
+            (plan.service, plan.occurrence) = (Some(Nanos(ns)), Some(occurrence));
+        }
+        rows.push((format!("{name}, TPC-C"), spec));
+    }
     println!("{:<24} {:>8} {:>12} {:>14}", "policy", "workers", "ns per job", "ns per quantum");
     for (name, spec) in &rows {
         for workers in [1, 16, 256] {
             let job = Bench::new(spec, workers, |_| None).cost(Bench::job);
-            let quantum = match spec.shares() {
+            // Those who know that jobs of one class are alike let the running one go on.
+            let quantum = match spec.shares() && spec.classes.is_empty() {
                 // A job that has started is pinned.
                 true => format!("{:.1}", Bench::new(spec, workers, Some).cost(Bench::quantum)),
                 false => "–".to_owned(),

@@ -7,39 +7,60 @@ const WORDS: usize = crate::Spec::MAX_CLASSES / 64 + 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Set {
     words: [u64; WORDS],
+    /// Which words are not zero: hardly ever more than the first.
+    used: u32,
 }
 
 impl Set {
-    pub(crate) const EMPTY: Self = Self { words: [0; WORDS] };
+    pub(crate) const EMPTY: Self = Self { words: [0; WORDS], used: 0 };
 
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::EMPTY
+        self.used == 0
     }
 
     pub(crate) fn insert(&mut self, index: usize) {
         self.words[index / 64] |= 1 << (index % 64);
+        self.used |= 1 << (index / 64);
     }
 
     pub(crate) fn remove(&mut self, index: usize) {
-        self.words[index / 64] &= !(1 << (index % 64));
+        let word = &mut self.words[index / 64];
+        *word &= !(1 << (index % 64));
+        if *word == 0 {
+            self.used &= !(1 << (index / 64));
+        }
     }
 
     /// In ascending order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
-        let mut words = self.words;
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            while words[at] == 0 {
-                at += 1;
-                if at == WORDS {
-                    at = WORDS - 1;
-                    return None;
-                }
+    pub(crate) fn iter(&self) -> Members<'_> {
+        Members { words: &self.words, used: self.used, word: 0, at: 0 }
+    }
+}
+
+/// The members of a [`Set`].
+pub(crate) struct Members<'a> {
+    words: &'a [u64; WORDS],
+    used: u32,
+    word: u64,
+    at: usize,
+}
+
+impl Iterator for Members<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.word == 0 {
+            if self.used == 0 {
+                return None;
             }
-            let bit = words[at].trailing_zeros() as usize;
-            words[at] &= words[at] - 1;
-            Some(at * 64 + bit)
-        })
+            self.at = self.used.trailing_zeros() as usize;
+            self.used &= self.used - 1;
+            self.word = self.words[self.at];
+        }
+        let bit = self.word.trailing_zeros() as usize;
+        self.word &= self.word - 1;
+        Some(self.at * 64 + bit)
     }
 }
 

@@ -90,6 +90,34 @@ fn none_after_building() {
     }
 }
 
+/// DARC makes new reservations all the time when classes trade their service times and everybody
+/// waits for too long.
+#[test]
+fn none_when_reservations_change() {
+    for name in ["darc", "darc-static", "darc-ps"] {
+        let mut spec = Spec::preset(name).expect("it is in the catalogue");
+        (spec.darc.window, spec.darc.slowdown) = (16, 1);
+        let mut policy = spec.build(WORKERS, JOBS, 3);
+        let counted = allocation_counter::measure(|| {
+            for round in 0..2_000_u64 {
+                let now = Nanos(round * 1_000_000);
+                for id in 0..16 {
+                    let arrived = Nanos(now.0.saturating_sub(900_000));
+                    let job = Job::new(JobId(id), ClassId((id % 7) as u16), arrived);
+                    policy.arrive(now, job).expect("there is room");
+                }
+                while let Decision::Run { job, on, .. } = policy.decide(now) {
+                    let class = (u64::from(job.class.0) + round / 8) % 7;
+                    policy.completed(now, on, job.id, Nanos(100 << (2 * class)));
+                }
+            }
+        });
+        let AnyPolicy::Darc(darc) = &policy else { panic!("it is DARC") };
+        assert!(darc.updates() > 100, "{name}: {} updates", darc.updates());
+        assert_eq!(counted.count_total, 0, "{name}");
+    }
+}
+
 #[test]
 fn the_counter_counts() {
     let counted = allocation_counter::measure(|| drop(std::hint::black_box(Box::new(1))));

@@ -10,7 +10,21 @@ fn preset(name: &str) -> Spec {
 #[test]
 fn the_catalogue_is_what_exists() {
     let names: Vec<_> = catalogue().iter().map(|entry| entry.name).collect();
-    assert_eq!(names, ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "concord", "tq"]);
+    assert_eq!(
+        names,
+        [
+            "fcfs",
+            "dfcfs",
+            "jbsq",
+            "ps",
+            "shinjuku",
+            "concord",
+            "tq",
+            "darc",
+            "darc-static",
+            "darc-ps"
+        ]
+    );
     let mut seen = HashSet::new();
     for entry in catalogue() {
         for name in entry.aliases.iter().chain([&entry.name]) {
@@ -31,7 +45,7 @@ fn presets_are_what_the_papers_say() {
         (spec.dispatch, spec.core, us, spec.jbsq, spec.preempt, spec.work_conserving)
     };
     use CoreKind::{Fcfs, Ps};
-    use Dispatch::{CentralFcfs, CentralPs, Jsq, Random};
+    use Dispatch::{CentralFcfs, CentralPs, Darc, DarcStatic, Jsq, Random};
     use PreemptKind::{Clock, Flag, Never};
     assert_eq!(shape("fcfs"), (CentralFcfs, Fcfs, None, 1, Never, false));
     assert_eq!(shape("jbsq"), (CentralFcfs, Fcfs, None, 2, Never, false));
@@ -40,6 +54,9 @@ fn presets_are_what_the_papers_say() {
     assert_eq!(shape("shinjuku"), (CentralPs, Fcfs, Some(5), 1, Flag, false));
     assert_eq!(shape("concord"), (CentralPs, Fcfs, Some(2), 2, Flag, true));
     assert_eq!(shape("tq"), (Jsq, Ps, Some(2), Spec::UNBOUNDED, Clock, false));
+    assert_eq!(shape("persephone"), (Darc, Fcfs, None, 1, Never, false));
+    assert_eq!(shape("darc-static"), (DarcStatic, Fcfs, None, 1, Never, false));
+    assert_eq!(shape("darc-ps"), (Darc, Fcfs, Some(2), 1, Flag, false));
     assert_eq!(preset("tq").ties, Ties::Msq);
 }
 
@@ -50,7 +67,7 @@ fn an_unknown_name_gets_help() {
     assert_eq!(
         error.to_string(),
         "unknown policy `shinjku`: did you mean `shinjuku`? \
-         (known: fcfs, dfcfs, jbsq, ps, shinjuku, concord, tq)"
+         (known: fcfs, dfcfs, jbsq, ps, shinjuku, concord, tq, darc, darc-static, darc-ps)"
     );
     assert_eq!(Spec::preset("Concord").unwrap_err().nearest(), Some("concord"));
     assert_eq!(Spec::preset("round-robin-of-sorts").unwrap_err().nearest(), None);
