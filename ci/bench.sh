@@ -1,5 +1,19 @@
 #!/usr/bin/env bash
-# The benchmarks, on instrumented programs: bench.sh [NAME…] [OPTIONS] (see bench/run.sh).
+# The benchmarks, on instrumented programs: bench.sh [NAME…] [OPTIONS] (see bench/run.sh), or
+# bench.sh safepoint [OPTIONS], the suite of programs with and without safepoints.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+if [ "${1:-}" = safepoint ]; then
+  shift
+  need_rust
+  need_llvm || die "no LLVM of rustc's major: there are no safepoints to measure"
+  cargo build --quiet --release -p curtail-driver -p safepoint-suite
+  pass/build.sh "$release"
+  for option in "$@"; do
+    [ "$option" != --instructions ] || need valgrind=valgrind || die "--instructions needs valgrind"
+  done
+  exec "$release/safepoint-suite" --tools "$release" --out "$target/bench" "$@"
+fi
+
 ci/build.sh
 exec bench/run.sh "$@"
