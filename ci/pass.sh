@@ -5,4 +5,9 @@ need_rust
 need_llvm || skip "no LLVM of rustc's major"
 pass/build.sh "$release"
 cargo build --quiet --release -p curtail-driver
-exec pass/test.sh "$release"
+pass/test.sh "$release"
+
+say "random programs, the same every time (./x fuzz runs others)"
+cargo build --quiet --release -p curtail-fuzz
+"$release/curtail-fuzz" --source own --from 1 --count 5
+"$release/curtail-fuzz" --source ir --from 1 --count 6

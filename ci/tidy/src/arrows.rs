@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/report", &[]),
     ("crates/driver", &[]),
     ("ci/tidy", &[]),
+    ("fuzz", &[]),
     ("crates/sim", &["crates/policy", "crates/workload"]),
     ("crates/shm", &["crates/ring"]),
     ("crates/net", &["crates/ring"]),

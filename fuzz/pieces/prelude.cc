@@ -1,0 +1,9 @@
+#include <algorithm>
+#include <coroutine>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
