@@ -10,11 +10,13 @@
 //!
 //! * `darc`: reservations are rounded demands, jobs run to completion.
 //! * `darc-static`: so many workers for the shortest class, and the others share the rest.
-//! * `darc-ps`: what runs is pre-empted, at the end of its quantum, for what is shorter. So a fraction
-//!   of a worker need not be rounded: only workers that a group keeps busy are reserved, and with one
-//!   worker or two this is a pre-emptive priority. Within a group, classes whose service times hardly
-//!   vary are served to the end in turn, and others take turns by the quantum; a job that turns out
-//!   to be like those of a longer group goes on among them. Until the first profile this is PS.
+//! * `darc-ps`: what runs is pre-empted, at the end of its quantum, for what is shorter. So the
+//!   demand of a group need not be rounded up to workers of its own, which longer ones would miss:
+//!   workers are reserved for requests shorter than a quantum, and only those that they keep busy.
+//!   With one worker or two that is none, and what remains is a pre-emptive priority. In a group whose
+//!   service times hardly vary, jobs are served to the end in turn; elsewhere new ones go before those
+//!   that have had a quantum, and these take turns. A job that turns out to be like those of a longer
+//!   group goes on among them. Each window is put into force. Until the first profile this is PS.
 //!
 //! With inboxes of k > 1 jobs, places are still free ones first. A place behind another job is for
 //! a job whose own group the worker is reserved for: to steal, the worker must be idle. Under
@@ -31,7 +33,7 @@ mod profile;
 mod queues;
 
 pub use explain::Reservation;
-use plan::Plan;
+use plan::{Order, Plan};
 use profile::Profile;
 use queues::{Key, NOBODY, Next};
 
@@ -122,7 +124,7 @@ impl Darc {
             updates: 0,
         };
         if darc.profile.is_in_force() {
-            darc.plan.make(darc.profile.known());
+            darc.plan.make(darc.profile.known(), darc.quantum);
         }
         darc
     }
@@ -211,11 +213,16 @@ impl Darc {
             }
         }
         if self.profile.update() {
-            self.plan.make(self.profile.known());
             self.updates += 1;
-            self.sort_started();
-            (0..self.workers.len()).for_each(|worker| self.refresh(worker));
+            self.replan();
         }
+    }
+
+    /// New reservations from the profile in force.
+    fn replan(&mut self) {
+        self.plan.make(self.profile.known(), self.quantum);
+        self.sort_started();
+        (0..self.workers.len()).for_each(|worker| self.refresh(worker));
     }
 
     /// Whether somebody who waits should rather have `worker` than the one job that it holds.
@@ -225,8 +232,8 @@ impl Darc {
         let attained = job.attained + now.since(books.sent);
         let queue = self.plan.queue_of(self.class_index(job.class), attained.0);
         let level = self.plan.level_of(queue);
-        let steady = self.plan.level(level).steady;
-        let rather = |waits: u16| waits < level || waits == level && !steady;
+        let in_turn = self.plan.level(level).order == Order::StartedFirst;
+        let rather = |waits: u16| waits < level || waits == level && !in_turn;
         let unpinned = self.next_of(&self.waiting);
         let comes = unpinned.is_some_and(|next| {
             rather(next.key.0) && self.plan.reach(next.key.0).contains(&worker)
@@ -331,6 +338,9 @@ impl Policy for Darc {
 
     fn set_quantum(&mut self, quantum: Option<Nanos>) {
         self.quantum = quantum;
+        if self.profile.is_in_force() {
+            self.replan();
+        }
     }
 
     /// O(lists that are not empty).

@@ -149,15 +149,32 @@ fn darc_static_reserves_what_it_is_told_to() {
 
 #[test]
 fn darc_ps_reserves_what_is_kept_busy() {
-    let own = |mix, workers| -> Vec<_> {
-        plan(&knowing("darc-ps", mix), workers).into_iter().map(|(_, _, own, _)| own).collect()
+    let own = |spec: &Spec, workers| -> Vec<_> {
+        plan(spec, workers).into_iter().map(|(_, _, own, _)| own).collect()
     };
-    assert_eq!(own(HIGH_BIMODAL, 14), [0..0, 0..14]);
-    assert_eq!(own(EXTREME_BIMODAL, 14), [0..2, 2..14]);
-    assert_eq!(own(TPCC, 14), [0..2, 0..2, 2..8, 8..14, 8..14]);
+    // A demand of 0.14, less its root, is none; of 2.65 and 9.7, 1 and 6.
+    assert_eq!(own(&knowing("darc-ps", HIGH_BIMODAL), 14), [0..0, 0..14]);
+    let extreme = knowing("darc-ps", EXTREME_BIMODAL);
+    assert_eq!(own(&extreme, 16), [0..1, 1..16]);
+    assert_eq!(own(&extreme, 58), [0..6, 6..58]);
     for workers in [1, 2] {
-        assert_eq!(own(EXTREME_BIMODAL, workers), [0..0, 0..workers], "a pre-emptive priority");
+        assert_eq!(own(&extreme, workers), [0..0, 0..workers], "a pre-emptive priority");
     }
+    let tpcc = knowing("darc-ps", TPCC);
+    assert_eq!(own(&tpcc, 14), [0..0, 0..0, 0..0, 0..14, 0..14], "all longer than a quantum");
+    let coarse = tpcc.with_quantum(Nanos(10_000)).unwrap();
+    assert_eq!(own(&coarse, 28), [0..2, 0..2, 2..2, 2..28, 2..28]);
+}
+
+#[test]
+fn a_new_quantum_is_a_new_plan() {
+    let mut policy = knowing("darc-ps", EXTREME_BIMODAL).build(16, 4, 0);
+    let own = |policy: &AnyPolicy| darc(policy).reservations().next().unwrap().reserved;
+    assert_eq!(own(&policy), 0..1);
+    policy.set_quantum(Some(Nanos(400)));
+    assert_eq!(own(&policy), 0..0);
+    policy.set_quantum(Some(Nanos(600)));
+    assert_eq!(own(&policy), 0..1);
 }
 
 #[test]
@@ -280,9 +297,25 @@ fn an_inbox_behind_another_job_is_for_the_group_itself() {
     assert_eq!(all(&mut policy), [(10, 1), (5, 1)], "an idle worker may be stolen");
 }
 
-/// `darc-ps` with one worker that runs job 0 of class 1.
+/// `darc-ps` with one worker, which knows high-bimodal from so many completions of each class.
+fn measured(times: [[u64; 4]; 2]) -> AnyPolicy {
+    let mut spec = Spec::preset("darc-ps").unwrap();
+    spec.darc.window = 8;
+    let mut policy = spec.build(1, 16, 0);
+    for (class, ns) in (0..).zip(times).flat_map(|(class, times)| times.map(|ns| (class, ns))) {
+        arrive(&mut policy, &[(9, class)]);
+        assert_eq!(all(&mut policy), [(9, 0)]);
+        policy.completed(NOW, WorkerId(0), JobId(9), Nanos(ns));
+    }
+    assert_eq!(darc(&policy).updates(), 1);
+    policy
+}
+
+const ALIKE: [[u64; 4]; 2] = [[1_000; 4], [100_000; 4]];
+
+/// The same, and the worker runs job 0 of class 1.
 fn pre_empting() -> AnyPolicy {
-    let mut policy = knowing("darc-ps", HIGH_BIMODAL).build(1, 16, 0);
+    let mut policy = measured(ALIKE);
     arrive(&mut policy, &[(0, 1)]);
     assert_eq!(all(&mut policy), [(0, 0)]);
     policy
@@ -310,7 +343,7 @@ fn a_long_one_yields_to_short_ones_and_not_to_its_like() {
 
 #[test]
 fn who_turns_out_to_be_long_goes_on_among_the_long() {
-    let mut policy = knowing("darc-ps", HIGH_BIMODAL).build(1, 16, 0);
+    let mut policy = measured(ALIKE);
     arrive(&mut policy, &[(0, 0), (1, 1)]);
     assert_eq!(all(&mut policy), [(0, 0)]);
     arrive(&mut policy, &[(2, 0)]);
@@ -325,21 +358,23 @@ fn who_turns_out_to_be_long_goes_on_among_the_long() {
 }
 
 #[test]
-fn classes_that_vary_take_turns() {
-    let mut spec = Spec::preset("darc-ps").unwrap();
-    spec.darc.window = 4;
-    let mut policy = spec.build(1, 16, 0);
-    for ns in [100, 100, 100, 5_000] {
-        arrive(&mut policy, &[(9, 0)]);
-        assert_eq!(all(&mut policy), [(9, 0)]);
-        policy.completed(NOW, WorkerId(0), JobId(9), Nanos(ns));
-    }
-    assert_eq!(darc(&policy).updates(), 1);
+fn where_service_times_vary_new_ones_go_first_and_others_take_turns() {
+    let mut policy = measured([[100, 100, 100, 5_000], [50_000, 50_000, 50_000, 250_000]]);
+    let on = WorkerId(0);
     arrive(&mut policy, &[(0, 0), (1, 0)]);
     assert_eq!(all(&mut policy), [(0, 0)]);
-    assert_eq!(policy.expired(NOW, WorkerId(0)), Expiry::Yield);
-    policy.yielded(NOW, WorkerId(0), Job { attained: Nanos(2_000), ..job(0, 0) });
-    assert_eq!(all(&mut policy), [(1, 0)]);
+    let mut yields = |id, ids: &[u32]| {
+        assert_eq!(policy.expired(NOW, on), Expiry::Yield);
+        policy.yielded(NOW, on, Job { attained: Nanos(2_000), ..job(id, 0) });
+        ids.iter().for_each(|&id| arrive(&mut policy, &[(id, 0)]));
+        all(&mut policy)
+    };
+    assert_eq!(yields(0, &[]), [(1, 0)]);
+    assert_eq!(yields(1, &[2, 3]), [(2, 0)]);
+    assert_eq!(yields(2, &[]), [(3, 0)]);
+    for (runs, next) in [(3, 0), (0, 1), (1, 2), (2, 3)] {
+        assert_eq!(yields(runs, &[]), [(next, 0)]);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! not profiled, is served there.
 
 use super::profile::Known;
-use crate::{Dispatch, Spec};
+use crate::{Dispatch, Nanos, Spec};
 use std::ops::Range;
 
 /// How demands become whole workers.
@@ -19,9 +19,10 @@ pub(crate) enum Rule {
     Rounded,
     /// So many for the shortest class, and the others share the rest (DARC-static, §5.3).
     Fixed(u16),
-    /// Only those that a group keeps busy: what is left of its demand is served by pre-emption, on
-    /// workers that others may use too.
-    Whole,
+    /// For requests shorter than a quantum, which would feel the wait for the end of one, as many
+    /// as they keep busy nearly all the time: a demand of d workers, less √d. Everything else is
+    /// served by pre-emption, on workers that others may use too.
+    Busy,
 }
 
 impl Rule {
@@ -31,7 +32,7 @@ impl Rule {
                 let all_but_one = workers as u16 - 1;
                 Self::Fixed(spec.reserved.unwrap_or(1).min(all_but_one))
             }
-            _ if spec.shares() => Self::Whole,
+            _ if spec.shares() => Self::Busy,
             _ => Self::Rounded,
         }
     }
@@ -50,13 +51,25 @@ pub(crate) struct Level {
     pub(crate) class: u16,
     /// Shortest mean service time in it.
     pub(crate) least_ns: f64,
-    /// Its classes' service times hardly vary: who has started is better finished first.
-    pub(crate) steady: bool,
+    /// Who goes first in it.
+    pub(crate) order: Order,
 }
 
-/// Above this squared coefficient of variation, jobs of a class take turns: 0 is one and the same
-/// service time, which first-come-first-served suits best, and 1 is exponential, which it suits
-/// worst.
+/// Who goes first among jobs of one priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Who was queued first; a pre-empted job was queued when it was pre-empted.
+    Queueing,
+    /// Who has started: service times hardly vary, so that all had better be served to the end in
+    /// turn.
+    StartedFirst,
+    /// Who has not started: service times vary much, so that it is probably shorter than what is
+    /// left of one that has had a quantum and not come to its end.
+    FreshFirst,
+}
+
+/// Service times of a higher squared coefficient of variation vary much: 0 is one and the same
+/// service time, 1 is the exponential distribution.
 const STEADY_SCV: f64 = 0.5;
 
 /// See the module's head.
@@ -84,7 +97,14 @@ impl Plan {
         let rule = Rule::of(spec, workers);
         let mut levels = Vec::with_capacity(classes + 1);
         let to = workers as u16;
-        levels.push(Level { group: 0, from: 0, to, class: 0, least_ns: 0.0, steady: false });
+        levels.push(Level {
+            group: 0,
+            from: 0,
+            to,
+            class: 0,
+            least_ns: 0.0,
+            order: Order::Queueing,
+        });
         Self {
             workers,
             spillway: workers.saturating_sub(usize::from(spec.darc.spillway)),
@@ -133,8 +153,9 @@ impl Plan {
         }
     }
 
-    /// New reservations for what is known of each class.
-    pub(crate) fn make(&mut self, known: &[Known]) {
+    /// New reservations for what is known of each class, and quanta of that length.
+    pub(crate) fn make(&mut self, known: &[Known], quantum: Option<Nanos>) {
+        let quantum_ns = quantum.map_or(0.0, |quantum| quantum.0 as f64);
         self.sort(known);
         self.levels.clear();
         let (mut next, mut done, mut group) = (0, 0, 0);
@@ -146,7 +167,8 @@ impl Plan {
                 .iter()
                 .map(|&class| known[usize::from(class)].share)
                 .sum();
-            let (from, to) = self.workers_for(share, next, group, last);
+            let brief = known[usize::from(self.order[done])].mean_ns < quantum_ns;
+            let (from, to) = self.workers_for(share, next, group, (last, brief));
             self.add_levels(members, group, from as u16..to as u16, known);
             next = if to < self.workers { to } else { self.spillway };
             (done, group) = (done + size, group + 1);
@@ -173,14 +195,22 @@ impl Plan {
         outside.unwrap_or(self.order.len()) - first
     }
 
-    /// The workers of a group, the next free one being `next`.
-    fn workers_for(&self, share: f64, next: usize, group: u16, last: bool) -> (usize, usize) {
+    /// The workers of a group, the next free one being `next`: whether it is the `last` group, and
+    /// whether its requests are shorter than a quantum, `brief`.
+    fn workers_for(
+        &self,
+        share: f64,
+        next: usize,
+        group: u16,
+        (last, brief): (bool, bool),
+    ) -> (usize, usize) {
         let demand = share * self.workers as f64;
         // A demand of 3 may have come out a little below it.
         let wanted = match self.rule {
             Rule::Rounded => ((demand + 0.5).floor() as usize).max(1),
-            Rule::Whole if last => self.workers,
-            Rule::Whole => (demand + 1e-9).floor() as usize,
+            Rule::Busy if last => self.workers,
+            Rule::Busy if brief => (demand - demand.sqrt()).max(0.0).floor() as usize,
+            Rule::Busy => 0,
             Rule::Fixed(reserved) if group == 0 => usize::from(reserved),
             Rule::Fixed(reserved) => {
                 return (usize::from(reserved).min(self.spillway), self.workers);
@@ -193,10 +223,16 @@ impl Plan {
         for place in members.clone() {
             let class = self.order[place];
             let known = &known[usize::from(class)];
-            let steady = self.by_group && known.scv <= STEADY_SCV;
+            let order = match self.by_group {
+                false => Order::Queueing,
+                true if known.scv <= STEADY_SCV => Order::StartedFirst,
+                true => Order::FreshFirst,
+            };
             if self.by_group && place > members.start {
                 let level = self.levels.last_mut().expect("the group's first class made it");
-                level.steady &= steady;
+                if order == Order::FreshFirst {
+                    level.order = order;
+                }
             } else {
                 self.levels.push(Level {
                     group,
@@ -204,7 +240,7 @@ impl Plan {
                     to: own.end,
                     class,
                     least_ns: known.mean_ns,
-                    steady,
+                    order,
                 });
             }
             self.level_of[usize::from(class)] = (self.levels.len() - 1) as u16;
@@ -217,7 +253,14 @@ impl Plan {
         let unknown = (self.level_of.len() - 1) as u16;
         let (from, to) = (self.spillway as u16, self.workers as u16);
         let least_ns = f64::INFINITY;
-        self.levels.push(Level { group, from, to, class: unknown, least_ns, steady: false });
+        self.levels.push(Level {
+            group,
+            from,
+            to,
+            class: unknown,
+            least_ns,
+            order: Order::Queueing,
+        });
         for class in (0..self.level_of.len()).filter(|&c| !self.order.contains(&(c as u16))) {
             self.level_of[class] = level;
         }

@@ -38,6 +38,8 @@ pub(crate) struct Profile {
     samples: u64,
     slowdown: u64,
     deviation: f64,
+    /// Every window is put into force.
+    always: bool,
     /// By class; the unknown class is in neither table.
     seen: Vec<Seen>,
     known: Vec<Known>,
@@ -62,6 +64,7 @@ impl Profile {
             samples,
             slowdown: u64::from(spec.darc.slowdown),
             deviation: f64::from(spec.darc.deviation_percent) / 100.0,
+            always: spec.shares(),
             seen: vec![Seen::default(); classes],
             known: vec![nothing; classes],
             count: 0,
@@ -75,7 +78,8 @@ impl Profile {
             let count = u64::from(plan.occurrence.unwrap_or(u32::from(any_ratio)));
             seen.count = count;
             seen.total_ns = count.saturating_mul(service);
-            seen.squares = count as f64 * (service as f64).powi(2);
+            // How much it varies is not known: as the exponential distribution does.
+            seen.squares = 2.0 * count as f64 * (service as f64).powi(2);
         }
         if profile.says_something() {
             profile.adopt_window();
@@ -126,10 +130,11 @@ impl Profile {
     }
 
     /// Puts the window into force if it is the first, or if the objective was violated while it
-    /// was filled and some class's demand is another one by now; true: it did. A window that has
+    /// was filled and some class's demand is another one by now, or always where reservations are
+    /// not all that depends on it; true: it did. A window that has
     /// become too old to say anything of the present gives way to an empty one.
     pub(crate) fn update(&mut self) -> bool {
-        let due = !self.in_force || self.violated && self.deviates();
+        let due = !self.in_force || self.always || self.violated && self.deviates();
         if due && self.says_something() {
             self.adopt_window();
             return true;

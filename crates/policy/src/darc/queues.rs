@@ -4,6 +4,7 @@
 //! A part of [`Darc`]. The invariant: a class is in `waiting` if and only if its queue is not empty,
 //! and in a worker's `pinned` set if and only if the worker's list for it is not.
 
+use super::plan::Order;
 use super::{Books, Darc, Queue};
 use crate::set::Set;
 use crate::table::{List, Place, Table};
@@ -12,8 +13,8 @@ use crate::{Job, WorkerId};
 /// A priority: the level, then the order in which jobs of one level go.
 pub(super) type Key = (u16, u64);
 pub(super) const NOBODY: Key = (u16::MAX, Table::NEVER);
-/// In a [`Key`]: after those who go on.
-const AFTER_STARTED: u64 = 1 << 63;
+/// In a [`Key`]: after those of the level who go first.
+const LATER: u64 = 1 << 63;
 
 /// What a decision found.
 pub(super) struct Next {
@@ -49,8 +50,12 @@ impl Darc {
 
     pub(super) fn key(&self, queue: usize, list: &List, started: bool) -> Key {
         let level = self.plan.level_of(queue);
-        let goes_on = started && self.plan.level(level).steady;
-        let order = self.table.head_seq(list) | if goes_on { 0 } else { AFTER_STARTED };
+        let first = match self.plan.level(level).order {
+            Order::Queueing => false,
+            Order::StartedFirst => started,
+            Order::FreshFirst => !started,
+        };
+        let order = self.table.head_seq(list) | if first { 0 } else { LATER };
         (level, order)
     }
 
