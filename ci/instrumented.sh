@@ -9,6 +9,9 @@ ci/build.sh
 say "the applications' tests"
 "$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
 
+say "the safepoint suite, small: all variants print the same"
+CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored
+
 say "curtail bench pre-empts"
 result=$("$release/curtail" bench --policy tq --workload high-bimodal --load 0.5 --duration 500ms \
   --json -)

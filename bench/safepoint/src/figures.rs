@@ -69,8 +69,10 @@ pub struct Mean {
     pub calm_mae: Option<f64>,
     /// Mean of the 99th percentiles, in cycles.
     pub p99: Option<f64>,
-    /// The worst of them.
-    pub worst_p99: Option<f64>,
+    /// The same without disturbed intervals.
+    pub calm_p99: Option<f64>,
+    /// The worst of those.
+    pub worst_calm_p99: Option<f64>,
     /// Mean of the instruction overheads.
     pub instruction_overhead: Option<f64>,
 }
@@ -134,6 +136,7 @@ fn typical(records: &[&Timing]) -> Option<Timing> {
         tsc_hz: of(|t| t.tsc_hz),
         disturbed: of(|t| t.disturbed),
         calm_mae: of(|t| t.calm_mae),
+        calm_p99: of(|t| t.calm_p99),
     })
 }
 
@@ -174,7 +177,7 @@ impl Report {
         let worst = self.programs.iter().max_by(|a, b| {
             a.variants[at].overhead_minima.total_cmp(&b.variants[at].overhead_minima)
         });
-        let p99s = entries().filter_map(|entry| entry.timing.as_ref()).map(|t| t.interval_p99);
+        let p99s = entries().filter_map(|entry| entry.timing.as_ref()).map(|t| t.calm_p99);
         Mean {
             variant: worst.map(|p| p.variants[at].variant.clone()).unwrap_or_default(),
             overhead_minima: mean(entries().map(|e| e.overhead_minima)).unwrap_or(f64::NAN),
@@ -185,7 +188,8 @@ impl Report {
             mae: timing(|t| t.interval_mae),
             calm_mae: timing(|t| t.calm_mae),
             p99: timing(|t| t.interval_p99),
-            worst_p99: p99s.reduce(f64::max),
+            calm_p99: timing(|t| t.calm_p99),
+            worst_calm_p99: p99s.reduce(f64::max),
             instruction_overhead: mean(entries().filter_map(|e| e.instruction_overhead)),
         }
     }

@@ -37,6 +37,8 @@ pub struct Timing {
     pub disturbed: f64,
     /// The error over all others.
     pub calm_mae: f64,
+    /// The 99th percentile of all others.
+    pub calm_p99: f64,
 }
 
 /// One run of one program.

@@ -59,10 +59,8 @@ fn overheads(report: &Report) -> String {
 
 /// Timing: a row a program and armed variant. Empty where nothing was armed.
 fn timing(report: &Report) -> String {
-    let head = "intervals, cycles,firings,safepoints,quantum,MAE,calm,p50,p99,max";
+    let head = "intervals in cycles,firings,safepoints,quantum,MAE,calm MAE,p50,p99,calm p99,max";
     let mut rows: Vec<Vec<String>> = vec![head.split(',').map(str::to_owned).collect()];
-    rows[0][0] = "intervals, cycles".to_owned();
-    rows[0].remove(1);
     for program in &report.programs {
         for entry in &program.variants {
             let Some(timing) = &entry.timing else { continue };
@@ -75,6 +73,7 @@ fn timing(report: &Report) -> String {
                 timing.calm_mae,
                 timing.interval_p50,
                 timing.interval_p99,
+                timing.calm_p99,
                 timing.interval_max,
             ];
             row.extend(values.map(cycles));
@@ -82,12 +81,15 @@ fn timing(report: &Report) -> String {
         }
     }
     for mean in &report.means {
-        if let (Some(mae), Some(calm), Some(p99)) = (mean.mae, mean.calm_mae, mean.p99) {
-            let mut row = vec![format!("mean {}", mean.variant)];
-            row.extend([String::new(), String::new(), String::new()]);
-            row.extend([cycles(mae), cycles(calm), String::new(), cycles(p99)]);
-            rows.push(row);
-        }
+        let Some(mae) = mean.mae else { continue };
+        let cell = |value: Option<f64>| value.map(cycles).unwrap_or_default();
+        let mut row = vec![format!("mean {}", mean.variant)];
+        row.extend([None, None, None, Some(mae), mean.calm_mae, None].map(cell));
+        row.extend([mean.p99, mean.calm_p99].map(cell));
+        rows.push(row);
+        let mut row = vec![format!("worst {}", mean.variant)];
+        row.extend([None, None, None, None, None, None, None, mean.worst_calm_p99].map(cell));
+        rows.push(row);
     }
     if rows.len() > 1 { align(&rows) } else { String::new() }
 }
@@ -184,6 +186,6 @@ mod tests {
             (entry.timing, entry.instructions) = (None, None);
         }
         let text = text(&report);
-        assert!(!text.contains("intervals, cycles") && !text.contains("instructions"), "{text}");
+        assert!(!text.contains("intervals in cycles") && !text.contains("instructions"), "{text}");
     }
 }
