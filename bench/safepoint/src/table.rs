@@ -185,6 +185,7 @@ mod tests {
         for entry in &mut report.programs[0].variants {
             (entry.timing, entry.instructions) = (None, None);
         }
+        report.sum_up();
         let text = text(&report);
         assert!(!text.contains("intervals in cycles") && !text.contains("instructions"), "{text}");
     }
