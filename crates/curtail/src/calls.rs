@@ -30,8 +30,24 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
     }
     // SAFETY: this thread's engine; `Engine::run`, below us, holds no reference into it.
     if unsafe { (*engine).expired() } {
+        // Between a failed call and a look at why it failed, others may run.
+        let errno = errno();
         curtail_fiber::suspend(Suspend::Preempted);
+        set_errno(errno);
     }
+}
+
+#[inline(never)]
+fn errno() -> i32 {
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Of whatever thread calls: after a suspension that may be another one.
+#[inline(never)]
+fn set_errno(errno: i32) {
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() = errno };
 }
 
 /// A job on this thread, as somebody who will wake it knows it.

@@ -42,6 +42,11 @@ impl Clock {
         Self { hz, ns_per_cycle: fixed(1e9 / hz), cycles_per_ns: fixed(hz / 1e9) }
     }
 
+    /// Nanoseconds a cycle, as a 32.32 fixed-point number.
+    pub(crate) fn ns_per_cycle(&self) -> u64 {
+        self.ns_per_cycle
+    }
+
     /// `cycles` in nanoseconds.
     #[inline]
     #[must_use]

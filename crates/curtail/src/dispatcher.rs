@@ -73,6 +73,8 @@ pub(crate) struct Parts {
     pub choice: Choice,
     pub kind: Kind,
     pub busy: bool,
+    /// Never again once signals have interrupted handlers: then it is not only safepoints where
+    /// they may be continued.
     pub migratable: bool,
     pub shares_core: bool,
     pub workers: Vec<WorkerLink>,
@@ -89,6 +91,7 @@ pub(crate) struct Parts {
 impl Dispatcher {
     pub(crate) fn new(mut set: Parts) -> Self {
         set.choice.limit(&mut set.spec, set.kind);
+        set.migratable &= set.choice.effective != Preempt::Signal;
         let clock = set.around.clock;
         let mut dispatcher = Self {
             policy: set.spec.build(set.workers.len(), set.around.jobs, set.seed),
@@ -119,7 +122,7 @@ impl Dispatcher {
             // Arrivals first: they came before the quanta ended that the workers report.
             let mut active = self.take_requests(now);
             active |= self.hear(now);
-            if self.set.choice.effective == Preempt::Flag {
+            if self.set.choice.is_watched() {
                 self.keep_time(now);
             }
             active |= self.place(now);

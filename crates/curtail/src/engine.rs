@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use curtail_fiber::safepoint::{Mode, Safepoint};
-use curtail_fiber::{Fiber, StackPool};
+use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::{mpsc, spsc};
@@ -33,6 +33,8 @@ pub(crate) const GAP_NS: u64 = 5_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub mode: Mode,
+    /// The dispatcher watches the quanta.
+    pub watched: bool,
     /// Pre-empted jobs go back to the dispatcher.
     pub central: bool,
     /// The dispatcher reads `serviced`.
@@ -94,6 +96,8 @@ pub(crate) struct Engine {
     pub config: Config,
     core: AnyCore,
     safepoint: Safepoint,
+    /// Made when the first configuration asks for it.
+    ticks: Option<signal::Owner>,
     stacks: StackPool,
     fibers: Vec<Fiber>,
     #[allow(clippy::vec_box, reason = "an activation has one address for life")]
@@ -139,6 +143,7 @@ impl Engine {
             config,
             core,
             safepoint,
+            ticks: None,
             stacks: StackPool::new(around.stack_size)?,
             fibers: Vec::new(),
             spare: Vec::new(),
@@ -157,7 +162,25 @@ impl Engine {
             around,
         });
         calls::set_engine(&raw mut *engine);
+        engine.prepare_ticks();
         Ok(engine)
+    }
+
+    /// Makes this thread one that signals can interrupt, if that is wanted.
+    fn prepare_ticks(&mut self) {
+        if self.config.mode != Mode::Signal || self.ticks.is_some() {
+            return;
+        }
+        match signal::Owner::new(self.around.clock.ns_per_cycle()) {
+            Ok(ticks) => {
+                let _ = self.remote.ticker.set(ticks.ticker());
+                self.ticks = Some(ticks);
+            }
+            Err(error) => {
+                tracing::error!(%error, worker = self.id.0, "no pre-emption by signal");
+                self.config.mode = Mode::Off;
+            }
+        }
     }
 
     /// Takes what the dispatcher sent and what woke up.
@@ -270,6 +293,7 @@ impl Engine {
         }
         self.core = core;
         self.config = config;
+        self.prepare_ticks();
     }
 
     /// Cycles that the running job has been on a core.

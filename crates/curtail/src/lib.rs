@@ -45,6 +45,7 @@ mod remote;
 mod report;
 mod response;
 mod server;
+mod signal;
 mod stats;
 pub mod sync;
 mod topology;
@@ -63,5 +64,6 @@ pub use response::Response;
 pub use server::{
     ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
 };
+pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, Stats};
 pub use topology::allowed_cores;

@@ -17,6 +17,15 @@ pub enum Preempt {
     Flag,
     /// Safepoints read the clock themselves (Tiny Quanta §3.1).
     Clock,
+    /// A signal interrupts the worker's thread: also code without safepoints is pre-empted, anywhere
+    /// between two instructions of the application's own functions ([`crate::signals`]). What it
+    /// costs is the kernel's part in every quantum.
+    ///
+    /// It asks something of the application, which nothing checks: functions of its own keep nothing
+    /// half-done in thread-local variables or statics, hold no `std::sync` lock, and are not called
+    /// by initialisers (`OnceLock`, `LazyLock`) that other requests wait for, except inside
+    /// [`crate::sync::no_preempt`]. The book's chapter on safety has the whole list.
+    Signal,
 }
 
 impl fmt::Display for Preempt {
@@ -26,6 +35,7 @@ impl fmt::Display for Preempt {
             Self::Never => "never",
             Self::Flag => "flag",
             Self::Clock => "clock",
+            Self::Signal => "signal",
         })
     }
 }
@@ -38,8 +48,10 @@ impl FromStr for Preempt {
             "never" => Ok(Self::Never),
             "flag" => Ok(Self::Flag),
             "clock" => Ok(Self::Clock),
-            "signal" => Err("pre-emption by signal does not exist yet".to_owned()),
-            other => Err(format!("`{other}` is no kind of pre-emption: never, flag, clock, auto")),
+            "signal" => Ok(Self::Signal),
+            other => Err(format!(
+                "`{other}` is no kind of pre-emption: never, flag, clock, signal, auto"
+            )),
         }
     }
 }
@@ -49,6 +61,8 @@ impl FromStr for Preempt {
 pub(crate) struct Choice {
     pub effective: Preempt,
     pub note: Option<String>,
+    /// The dispatcher polls all the time, so that it can keep the workers' time.
+    busy: bool,
 }
 
 impl Choice {
@@ -59,10 +73,20 @@ impl Choice {
             (Preempt::Auto, PreemptKind::Never) => Preempt::Never,
             (Preempt::Auto, PreemptKind::Flag) => Preempt::Flag,
             (Preempt::Auto, PreemptKind::Clock) => Preempt::Clock,
+            (Preempt::Auto, PreemptKind::Signal) => Preempt::Signal,
             (wished, _) => wished,
         };
+        if asked == Preempt::Signal {
+            return match crate::signal::interruptible(&[]) {
+                Ok(_) => Self { effective: Preempt::Signal, note: None, busy },
+                Err(reason) => {
+                    let note = Some(format!("pre-emption is off: {reason}"));
+                    Self { effective: Preempt::Never, note, busy }
+                }
+            };
+        }
         let (effective, note) = match (asked, kind, busy) {
-            (Preempt::Never | Preempt::Auto, _, _) => (Preempt::Never, None),
+            (Preempt::Never | Preempt::Auto | Preempt::Signal, _, _) => (Preempt::Never, None),
             (_, Kind::None, _) => (
                 Preempt::Never,
                 Some("pre-emption is off: this program is not instrumented (cargo curtail build)"),
@@ -84,7 +108,7 @@ impl Choice {
                 ),
             ),
         };
-        Self { effective, note: note.map(str::to_owned) }
+        Self { effective, note: note.map(str::to_owned), busy }
     }
 
     /// Takes work conservation out of a policy where the dispatcher could not come back in time from
@@ -93,10 +117,20 @@ impl Choice {
         spec.work_conserving &= self.effective != Preempt::Never && kind == Kind::Clock;
     }
 
+    /// The dispatcher watches the workers' quanta. Otherwise they do, by clock or by timer.
+    pub(crate) fn is_watched(&self) -> bool {
+        match self.effective {
+            Preempt::Flag => true,
+            Preempt::Signal => self.busy,
+            Preempt::Auto | Preempt::Never | Preempt::Clock => false,
+        }
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         match self.effective {
             Preempt::Flag => Mode::Flag,
             Preempt::Clock => Mode::Clock,
+            Preempt::Signal => Mode::Signal,
             Preempt::Never | Preempt::Auto => Mode::Off,
         }
     }
@@ -125,6 +159,18 @@ mod tests {
             choice.limit(&mut spec, kind);
             assert_eq!(spec.work_conserving, expected, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_signal_needs_no_safepoints() {
+        for (kind, busy) in [(Kind::None, true), (Kind::None, false), (Kind::Clock, true)] {
+            let choice = Choice::make(Preempt::Signal, PreemptKind::Clock, kind, busy);
+            assert_eq!((choice.effective, &choice.note), (Preempt::Signal, &None));
+            assert_eq!((choice.mode(), choice.is_watched()), (Mode::Signal, busy));
+        }
+        let policy = Choice::make(Preempt::Auto, PreemptKind::Signal, Kind::None, true);
+        assert_eq!(policy.effective, Preempt::Signal);
+        assert_eq!("signal".parse(), Ok(Preempt::Signal));
     }
 
     #[test]

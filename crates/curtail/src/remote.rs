@@ -5,6 +5,7 @@
 //! data passes through rings only.
 
 use curtail_fiber::safepoint::Poll;
+use curtail_fiber::signal::Ticker;
 use curtail_policy::JobId;
 use curtail_ring::{CachePadded, Doze, mpsc};
 use std::sync::OnceLock;
@@ -42,6 +43,8 @@ pub(crate) struct Remote {
     pub parker: CachePadded<Parker>,
     /// Set by the worker before it takes its first job.
     pub poll: OnceLock<Poll>,
+    /// Set by the worker when it is first to be pre-empted by signal.
+    pub ticker: OnceLock<Ticker>,
     wakes: mpsc::Sender<JobId>,
 }
 
@@ -54,6 +57,7 @@ impl Remote {
             wishes: CachePadded::default(),
             parker: CachePadded::default(),
             poll: OnceLock::new(),
+            ticker: OnceLock::new(),
             wakes,
         };
         (remote, receiver)

@@ -31,6 +31,7 @@ pub(crate) fn make(
         },
         preemptions: counts().map(|counts| counts.preemptions).sum(),
         late_ns,
+        ticks: dispatcher.ticks(),
         policy: dispatcher.set.spec.name.clone(),
         preempt: dispatcher.set.choice.effective,
         preempt_note: dispatcher.set.choice.note.clone(),

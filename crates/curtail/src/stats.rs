@@ -1,6 +1,6 @@
 //! What a server knows about itself: always on, kept by the dispatcher, copied out on demand.
 
-use crate::Preempt;
+use crate::{Preempt, Ticks};
 use curtail_policy::Nanos;
 use hdrhistogram::Histogram;
 
@@ -65,6 +65,8 @@ pub struct Stats {
     pub quantum: Option<Nanos>,
     /// How running requests are pre-empted.
     pub preempt: Preempt,
+    /// By signal: what became of the signals so far, of all workers.
+    pub ticks: Ticks,
 }
 
 /// How the workers' time went, as shares of it.
@@ -106,6 +108,8 @@ pub struct Report {
     pub preemptions: u64,
     /// How long after the end of its quantum a job gave up its core, in nanoseconds.
     pub late_ns: Histogram<u64>,
+    /// By signal: what became of the signals.
+    pub ticks: Ticks,
     /// The workers' time.
     pub cpu: Cpu,
     /// The machine's gaps.

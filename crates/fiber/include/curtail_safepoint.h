@@ -37,6 +37,8 @@ enum curtail_mode {
   CURTAIL_OFF = 0,    /* never yield; the budget is refilled with the largest value */
   CURTAIL_FLAG = 1,   /* yield when `poll` is non-zero */
   CURTAIL_CLOCK = 2,  /* yield when the TSC has reached `deadline`, or `poll` is non-zero */
+  CURTAIL_SIGNAL = 3, /* safepoints go on, as in OFF: a signal's handler sees to yields, and notes in
+                       * `pending` those that leaving a critical section is to make up for */
 };
 
 struct curtail_safepoint_block {
@@ -80,6 +82,9 @@ void curtail_safepoint_disarm(struct curtail_safepoint_block *);
  * outermost yields if a yield fell due inside. */
 void curtail_enter_critical(void);
 void curtail_leave_critical(void);
+
+/* Whether all of this machine's vector registers can be saved; where not, nothing yields. */
+int curtail_safepoint_saves_all(void);
 
 /* What this program was built with: 0 not instrumented, 1 flag, 2 clock. */
 int curtail_safepoint_kind(void);

@@ -88,6 +88,12 @@ static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
   b->rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
 }
 
+int curtail_safepoint_saves_all(void) {
+  if (curtail_state_width == CURTAIL_WIDTH_UNKNOWN)
+    curtail_state_init();
+  return curtail_state_width != CURTAIL_WIDTH_STRANGE;
+}
+
 static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
   /* Whoever yields without arming anew, and whoever is inside a critical section, gets here again
    * soon, not at each safepoint. */
@@ -97,15 +103,13 @@ static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
     return NULL;
   }
   b->pending = 0;
-  if (curtail_state_width == CURTAIL_WIDTH_UNKNOWN)
-    curtail_state_init();
-  return curtail_state_width == CURTAIL_WIDTH_STRANGE ? NULL : b;
+  return curtail_safepoint_saves_all() ? b : NULL;
 }
 
 /* Called by the stub: the block if its `yield` is to be called, NULL to go on. */
 CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
   struct curtail_safepoint_block *b = &curtail_safepoint;
-  if (b->mode == CURTAIL_OFF || b->yield == NULL) {
+  if (b->mode == CURTAIL_OFF || b->mode == CURTAIL_SIGNAL || b->yield == NULL) {
     if (poll_of(b) != 0)
       __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
     grant(b, INT64_MAX);
@@ -127,6 +131,14 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
     return due(b);
   grant(b, grant_for(b, (uint64_t)left));
   return NULL;
+}
+
+/* Called by the stub when a signal's handler sent the thread there: as above. The handler has looked
+ * at depth and deadline. */
+CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_landed(void) {
+  struct curtail_safepoint_block *b = &curtail_safepoint;
+  b->refilled_at = 0; /* the hook reads the clock itself */
+  return b->yield != NULL && curtail_safepoint_saves_all() ? b : NULL;
 }
 
 struct curtail_safepoint_block *curtail_safepoint_self(void) {

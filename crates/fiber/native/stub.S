@@ -40,12 +40,8 @@
         .endr
 .endm
 
-        .text
-        .globl  curtail_safepoint_slow
-        .type   curtail_safepoint_slow, @function
-        .p2align 4
-curtail_safepoint_slow:
-        .cfi_startproc
+/* The frame's beginning: rbp, the general registers that a call may change, an aligned stack. */
+.macro enter
         pushq   %rbp
         .cfi_def_cfa_offset 16
         .cfi_offset %rbp, -16
@@ -61,7 +57,17 @@ curtail_safepoint_slow:
         pushq   %r10
         pushq   %r11
         andq    $-16, %rsp
+.endm
+
+        .text
+        .globl  curtail_safepoint_slow
+        .type   curtail_safepoint_slow, @function
+        .p2align 4
+curtail_safepoint_slow:
+        .cfi_startproc
+        enter
         call    curtail_safepoint_check
+.Lchecked:
         testq   %rax, %rax
         jne     .Lyield
 .Lback:
@@ -162,6 +168,38 @@ curtail_safepoint_slow:
         jmp     .Lback
         .cfi_endproc
         .size   curtail_safepoint_slow, .-curtail_safepoint_slow
+
+/* Where the handler of the pre-emption signal sends the thread (signal.rs), at any instruction of
+ * application code. It has put the address of that instruction below the red zone:
+ *
+ *    136(%rsp)   the interrupted stack pointer, from which 128 bytes down may be in use
+ *       (%rsp)   where to go on
+ *
+ * The flags are live, and the direction may be any; vector registers hold what they held. */
+        .globl  curtail_safepoint_land
+        .hidden curtail_safepoint_land
+        .type   curtail_safepoint_land, @function
+        .p2align 4
+curtail_safepoint_land:
+        .cfi_startproc
+        .cfi_signal_frame
+        .cfi_def_cfa %rsp, 136
+        .cfi_offset %rip, -136
+        pushfq
+        .cfi_adjust_cfa_offset 8
+        cld
+        call    .Lland
+        popfq
+        .cfi_adjust_cfa_offset -8
+        ret     $128
+        .cfi_endproc
+.Lland:
+        .cfi_startproc
+        enter
+        call    curtail_safepoint_landed
+        jmp     .Lchecked
+        .cfi_endproc
+        .size   curtail_safepoint_land, .-curtail_safepoint_land
 
         .section .rodata.cst4, "aM", @progbits, 4
         .p2align 2

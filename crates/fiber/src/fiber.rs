@@ -21,6 +21,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -70,6 +71,8 @@ struct Core {
     yielder: Cell<*const Yielder<Task, Suspend>>,
     label: Cell<Label>,
     cxa: Cell<CxaGlobals>,
+    /// Its stack above the guard.
+    stack: Range<usize>,
 }
 
 /// A user-level thread.
@@ -91,11 +94,13 @@ impl Fiber {
     /// Where there is no stack.
     pub fn new(pool: &mut StackPool) -> Result<Self, StackError> {
         let stack = pool.take()?;
-        let stack_bytes = stack.base().get() - stack.limit().get() - crate::stack::GUARD;
+        let usable = stack.limit().get() + crate::stack::GUARD..stack.base().get();
+        let stack_bytes = usable.len();
         let core = Box::new(Core {
             yielder: Cell::new(ptr::null()),
             label: Cell::new(Label { stack_bytes: stack_bytes as u32, ..Label::default() }),
             cxa: Cell::new([0; 2]),
+            stack: usable,
         });
         let core_address: *const Core = &raw const *core;
         let coroutine = Coroutine::with_stack(stack, move |yielder, first| {
@@ -260,6 +265,13 @@ pub fn current_label() -> Option<Label> {
     let core = CURRENT.get();
     // SAFETY: as in `suspend`.
     (!core.is_null()).then(|| unsafe { (*core).label.get() })
+}
+
+/// The stack of the running fiber, above its guard.
+pub(crate) fn current_stack() -> Option<Range<usize>> {
+    let core = CURRENT.get();
+    // SAFETY: as in `suspend`.
+    (!core.is_null()).then(|| unsafe { (*core).stack.clone() })
 }
 
 #[inline]

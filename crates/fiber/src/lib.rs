@@ -8,11 +8,13 @@
 //! * `stack` — stacks with guards, carved from large mappings, pooled;
 //! * `fiber` — the context switch and what is per fiber on a thread (C++ exception state);
 //! * [`safepoint`] — this thread's safepoint block (`include/curtail_safepoint.h`);
+//! * [`signal`] — ticks that interrupt a fiber between any two instructions of application code;
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
 
 mod fiber;
 mod overflow;
 pub mod safepoint;
+pub mod signal;
 mod stack;
 
 pub use fiber::{CxxException, Fiber, Label, Suspend, Task, current_label, on_fiber, suspend};

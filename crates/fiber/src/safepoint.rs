@@ -26,6 +26,8 @@ pub enum Mode {
     Flag = 1,
     /// At a deadline by the TSC, or by the poll word.
     Clock = 2,
+    /// When a [signal](crate::signal) interrupts code that may be.
+    Signal = 3,
 }
 
 /// `struct curtail_safepoint_block`.
@@ -66,6 +68,7 @@ unsafe extern "C" {
     fn curtail_leave_critical();
     fn curtail_safepoint_kind() -> i32;
     fn curtail_safepoint_slow();
+    fn curtail_safepoint_saves_all() -> i32;
 }
 
 /// The owning thread's handle. Not `Send`.
@@ -164,6 +167,28 @@ impl Safepoint {
         (tsc != 0).then_some(tsc)
     }
 
+    /// Whether a quantum of mode [`Mode::Signal`] runs.
+    pub(crate) fn awaits_signal(self) -> bool {
+        // SAFETY: our own block.
+        unsafe { (*self.block).mode == Mode::Signal as u32 }
+    }
+
+    /// The quantum is over, and a critical section is not: leaving the outermost yields.
+    pub(crate) fn note_due(self) {
+        // SAFETY: our own block. The signal may have interrupted `curtail_leave_critical` before its
+        // look at `pending` or after; what comes after is made up for by the next tick.
+        unsafe {
+            (*self.block).pending = 1;
+            (*self.block).refilled_at = 0;
+        }
+    }
+
+    /// The handler ends the quantum: no other tick does until armed again.
+    pub(crate) fn end(self) {
+        // SAFETY: our own block.
+        unsafe { (*self.block).mode = Mode::Off as u32 };
+    }
+
     /// The deadline of the current quantum (TSC).
     #[inline]
     #[must_use]
@@ -194,6 +219,12 @@ pub fn here() {
     // SAFETY: any place between two Rust statements is a place where a call may happen; the stub
     // preserves more than a call must.
     unsafe { curtail_safepoint_slow() };
+}
+
+/// Whether all of this machine's vector registers can be saved at a yield.
+pub(crate) fn saves_all() -> bool {
+    // SAFETY: asks the processor; what it finds is the same for every thread.
+    unsafe { curtail_safepoint_saves_all() != 0 }
 }
 
 /// What this program was built with.

@@ -197,6 +197,8 @@ named! {
     Flag = "flag",
     /// Safepoints time themselves (Tiny Quanta §3.1).
     Clock = "clock",
+    /// A signal interrupts the worker's thread, also where there are no safepoints.
+    Signal = "signal",
 }
 
 #[cfg(test)]

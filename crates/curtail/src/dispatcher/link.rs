@@ -1,6 +1,7 @@
 //! A worker, from the dispatcher's side: what goes to it and what comes back.
 
 use crate::message::{Event, Message};
+use crate::preempt::Preempt;
 use crate::remote::Remote;
 use crate::worker::Orders;
 use curtail_ring::spsc;
@@ -45,9 +46,13 @@ impl WorkerLink {
     }
 
     /// Asks for what runs there to yield.
-    pub(crate) fn preempt(&self, now: u64) {
+    pub(crate) fn preempt(&self, now: u64, how: Preempt) {
         self.remote.wishes.raised.store(now, Ordering::Relaxed);
-        if let Some(poll) = self.remote.poll.get() {
+        if how == Preempt::Signal {
+            if let Some(ticker) = self.remote.ticker.get() {
+                ticker.tick(now);
+            }
+        } else if let Some(poll) = self.remote.poll.get() {
             poll.raise();
         }
     }

@@ -8,6 +8,7 @@ use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::Stats;
 use curtail_fiber::safepoint::Mode;
+use curtail_fiber::signal::Ticks;
 use curtail_policy::{Nanos, Policy, Spec};
 use std::sync::atomic::Ordering;
 
@@ -37,6 +38,7 @@ impl Dispatcher {
     fn switch(&mut self, mut spec: Spec, now: u64) {
         self.set.choice = Choice::make(self.set.wished, spec.preempt, self.set.kind, self.set.busy);
         self.set.choice.limit(&mut spec, self.set.kind);
+        self.set.migratable &= self.set.choice.effective != Preempt::Signal;
         let time = self.nanos(now);
         let mut policy = spec.build(self.set.workers.len(), self.set.around.jobs, self.set.seed);
         for entry in self.jobs.iter() {
@@ -91,7 +93,17 @@ impl Dispatcher {
             policy: self.set.spec.name.clone(),
             quantum: self.set.spec.quantum,
             preempt: self.set.choice.effective,
+            ticks: self.ticks(),
         }
+    }
+
+    /// Of all workers.
+    pub(crate) fn ticks(&self) -> Ticks {
+        let mut all = Ticks::default();
+        for ticker in self.set.workers.iter().filter_map(|worker| worker.remote.ticker.get()) {
+            all.add(&ticker.counts());
+        }
+        all
     }
 
     pub(crate) fn unsent(&self) -> u64 {
@@ -103,6 +115,7 @@ impl Dispatcher {
 pub(crate) fn config_of(spec: &Spec, choice: &Choice, workers: usize) -> Config {
     Config {
         mode: choice.mode(),
+        watched: choice.is_watched(),
         central: !spec.is_two_level(),
         report_serviced: spec.is_two_level() && workers > 1,
     }
@@ -111,5 +124,5 @@ pub(crate) fn config_of(spec: &Spec, choice: &Choice, workers: usize) -> Config 
 /// The dispatcher's own engine times itself: nobody else watches the dispatcher.
 pub(crate) fn own_config(choice: &Choice) -> Config {
     let mode = if choice.effective == Preempt::Never { Mode::Off } else { Mode::Clock };
-    Config { mode, central: true, report_serviced: false }
+    Config { mode, watched: false, central: true, report_serviced: false }
 }

@@ -1,4 +1,4 @@
-//! Jobs to their places: the policy's decisions carried out, quanta kept by flag, and requests run
+//! Jobs to their places: the policy's decisions carried out, quanta watched, and requests run
 //! on the dispatcher's own thread.
 
 use super::Dispatcher;
@@ -9,7 +9,8 @@ use curtail_policy::{Decision, Expiry, Job, Nanos, Policy, WorkerId};
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
-    /// Flags: raises the word of each worker whose quantum is over, if somebody wants its place.
+    /// Flags and signals: asks each worker whose quantum is over to yield, if somebody wants its
+    /// place.
     ///
     /// A worker's `running` is looked at only when the quantum seen last is over: what started later
     /// ends later, and each look takes the line away from the worker.
@@ -34,7 +35,7 @@ impl Dispatcher {
             worker.quantum_end = now + self.quantum_cycles;
             let time = self.set.around.clock.nanos(now);
             if self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield {
-                self.set.workers[index].preempt(now);
+                self.set.workers[index].preempt(now, self.set.choice.effective);
             }
         }
     }
@@ -50,7 +51,9 @@ impl Dispatcher {
         loop {
             match self.policy.decide(time) {
                 Decision::Idle => break,
-                Decision::Preempt { on } => self.set.workers[on.index()].preempt(now),
+                Decision::Preempt { on } => {
+                    self.set.workers[on.index()].preempt(now, self.set.choice.effective);
+                }
                 Decision::Run { job, on: WorkerId::DISPATCHER, quantum } => {
                     own = Some((job, quantum));
                     break;

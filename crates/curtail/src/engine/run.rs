@@ -110,13 +110,13 @@ impl Engine {
         self.quantum_cycles != 0 && self.config.mode != Mode::Off
     }
 
-    /// For how long the running job has been due to yield: since its deadline, or since its flag was
-    /// raised (before which nobody wanted its place).
+    /// For how long the running job has been due to yield: since its deadline, or since the dispatcher
+    /// asked for it (before which nobody wanted its place).
     fn late(&self, now: u64) -> u64 {
         let due = match self.config.mode {
             Mode::Off => return 0,
-            Mode::Clock => self.safepoint.deadline(),
-            Mode::Flag => match self.remote.wishes.raised.load(Ordering::Relaxed) {
+            _ if !self.config.watched => self.safepoint.deadline(),
+            _ => match self.remote.wishes.raised.load(Ordering::Relaxed) {
                 raised if raised < self.run_start => return 0,
                 raised => raised,
             },
@@ -136,8 +136,14 @@ impl Engine {
         if !self.armed() {
             return;
         }
-        self.safepoint.arm(self.config.mode, now, now + self.quantum_cycles);
-        if self.config.mode == Mode::Flag {
+        let deadline = now + self.quantum_cycles;
+        match &self.ticks {
+            Some(ticks) if self.config.mode == Mode::Signal => {
+                ticks.arm(now, deadline, !self.config.watched);
+            }
+            _ => self.safepoint.arm(self.config.mode, now, deadline),
+        }
+        if self.config.watched {
             self.remote.progress.running.store(now, Ordering::Release);
         }
     }
@@ -150,7 +156,7 @@ impl Engine {
 
     /// The thread is about to wait: nobody needs to keep time for it.
     pub(crate) fn nothing_runs(&self) {
-        if self.config.mode == Mode::Flag {
+        if self.config.watched {
             self.remote.progress.running.store(0, Ordering::Relaxed);
         }
     }

@@ -38,6 +38,7 @@ pub struct ServerBuilder {
     pub(super) dispatcher: DispatcherMode,
     pub(super) migratable: bool,
     pub(super) by_hand: bool,
+    pub(super) keep_out: Vec<String>,
     pub(super) drain: Duration,
     pub(super) seed: u64,
 }
@@ -56,6 +57,7 @@ impl ServerBuilder {
             dispatcher: DispatcherMode::Auto,
             migratable: false,
             by_hand: false,
+            keep_out: Vec::new(),
             drain: Duration::from_secs(5),
             seed: 1,
         }
@@ -125,6 +127,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Functions that are not interrupted by signal ([`Preempt::Signal`]): patterns, in which `*`
+    /// stands for anything, for names as compilers mangle them or as people write them
+    /// (`app::cache::*`). What such a function calls may be interrupted. The first server of a
+    /// process that may be pre-empted by signal decides for all.
+    #[must_use]
+    pub fn keep_out(mut self, patterns: impl IntoIterator<Item = String>) -> Self {
+        self.keep_out.extend(patterns);
+        self
+    }
+
     /// After a shutdown, wait so long for requests under way. Default: 5 s.
     #[must_use]
     pub fn drain(mut self, limit: Duration) -> Self {
@@ -145,7 +157,7 @@ impl ServerBuilder {
     /// Handlers, and everything they call that has safepoints, must not keep anything tied to a
     /// thread across a safepoint: no address of a thread-local, no `Rc` shared through one, no
     /// thread id, no lock guard that must be dropped on its own thread; and `App::Worker`, which is
-    /// shared by reference, must be `Sync`.
+    /// shared by reference, must be `Sync`. Without effect where requests are pre-empted by signal.
     #[must_use]
     pub unsafe fn migratable(mut self) -> Self {
         self.migratable = true;
@@ -171,6 +183,11 @@ impl ServerBuilder {
         }
         curtail_fiber::StackPool::new(self.stack_size)
             .map_err(|error| StartError::Setting(error.to_string()))?;
+        if self.preempt == Preempt::Signal {
+            crate::signal::interruptible(&self.keep_out).map_err(|reason| {
+                StartError::Setting(format!("no pre-emption by signal: {reason}"))
+            })?;
+        }
         let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
         let waiter =
             Waiter::new(&fds).map_err(|error| StartError::System { what: "epoll", error })?;
