@@ -24,27 +24,16 @@ fn durations(text: &str) -> Result<List<u64>, ParseError> {
     Ok(List(values.into_iter().map(|ns| ns as u64).collect()))
 }
 
+fn preempts(text: &str) -> Result<List<Preempt>, String> {
+    text.split(',').map(str::parse).collect::<Result<_, _>>().map(List)
+}
+
 pub(crate) fn loads(text: &str) -> Result<List<f64>, ParseError> {
     workload::list(text, workload::load).map(List)
 }
 
 fn rates(text: &str) -> Result<List<f64>, ParseError> {
     workload::list(text, workload::rate_rps).map(List)
-}
-
-/// `--preempt`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PreemptArg {
-    /// As the policy wants it
-    Auto,
-    /// Run to completion
-    Never,
-    /// Somebody writes the worker's poll word
-    Flag,
-    /// Safepoints time themselves
-    Clock,
-    /// By the kernel: not in this version
-    Signal,
 }
 
 /// `--dispatcher`.
@@ -90,9 +79,10 @@ pub(crate) struct System {
     /// What each worker does (two-level policies): fcfs, ps, las
     #[arg(long, value_name = "POLICY")]
     core: Option<CoreKind>,
-    /// How a request is made to give up its core
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    preempt: PreemptArg,
+    /// How a request is made to give up its core: auto (as the policy wants it), never, flag, clock,
+    /// signal
+    #[arg(long, value_name = "HOW", value_parser = preempts, default_value = "auto")]
+    preempt: List<Preempt>,
     /// How the dispatcher waits for work
     #[arg(long, value_name = "HOW", default_value = "auto")]
     dispatcher: DispatcherArg,
@@ -148,17 +138,16 @@ impl System {
         Ok(spec)
     }
 
-    /// How the runtime is to pre-empt.
-    pub(crate) fn preempt(&self) -> Result<Preempt, Failure> {
-        match self.preempt {
-            PreemptArg::Auto => Ok(Preempt::Auto),
-            PreemptArg::Never => Ok(Preempt::Never),
-            PreemptArg::Flag => Ok(Preempt::Flag),
-            PreemptArg::Clock => Ok(Preempt::Clock),
-            PreemptArg::Signal => Err(Failure::usage(
-                "--preempt signal: the runtime does not pre-empt by signals; \
-                 choose auto, never, flag or clock",
-            )),
+    /// How the runtime is to pre-empt, one after another.
+    pub(crate) fn preempts(&self) -> &[Preempt] {
+        &self.preempt.0
+    }
+
+    /// How the runtime is to pre-empt, where only one way is possible.
+    pub(crate) fn only_preempt(&self) -> Result<Preempt, Failure> {
+        match self.preempt.0[..] {
+            [preempt] => Ok(preempt),
+            _ => Err(Failure::usage("--preempt: several ways are for bench only")),
         }
     }
 
@@ -172,15 +161,16 @@ impl System {
         }
     }
 
-    /// A server with these options and that policy.
+    /// A server with these options, that policy and that pre-emption.
     pub(crate) fn configure(
         &self,
         server: ServerBuilder,
         spec: &Spec,
-    ) -> Result<ServerBuilder, Failure> {
+        preempt: Preempt,
+    ) -> ServerBuilder {
         let mut server = server
             .policy(spec.clone())
-            .preempt(self.preempt()?)
+            .preempt(preempt)
             .workers(self.workers())
             .dispatcher(match self.dispatcher {
                 DispatcherArg::Auto => DispatcherMode::Auto,
@@ -194,7 +184,7 @@ impl System {
         if let Some(kib) = self.stack_kib {
             server = server.stack_size(kib as usize * 1024);
         }
-        Ok(server)
+        server
     }
 }
 
@@ -358,7 +348,10 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_refused_in_a_sentence() {
-        assert!(matches!(parse("--preempt signal").system.preempt(), Err(Failure::Usage(_))));
+    fn mechanisms_may_stand_side_by_side() {
+        let several = parse("--preempt never,signal").system;
+        assert_eq!(several.preempts(), [Preempt::Never, Preempt::Signal]);
+        assert!(matches!(several.only_preempt(), Err(Failure::Usage(_))));
+        assert_eq!(parse("").system.only_preempt().unwrap(), Preempt::Auto);
     }
 }

@@ -1,8 +1,10 @@
 //! From what was recorded to the result's JSON.
 
-use curtail::Report;
 use curtail::clock::Clock;
-use curtail_report::{Class, Cpu, Lateness, Machine, Quantiles, Run, Slowdown, Undisturbed};
+use curtail::{Refusal, Report};
+use curtail_report::{
+    Class, Cpu, Lateness, Machine, Quantiles, Refused, Run, Slowdown, Ticks, Undisturbed,
+};
 use curtail_workload::{ClassRecord, Distribution, Recorder};
 use hdrhistogram::Histogram;
 
@@ -38,6 +40,23 @@ fn lateness(of: &Histogram<u64>) -> Option<Lateness> {
     (!of.is_empty()).then(|| Lateness { p50: ns(50.0), p99: ns(99.0), max: of.max() })
 }
 
+/// What became of the signals; `None` where there was none.
+fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
+    let refused = |why: Refusal| of.refused[why as usize];
+    (of.received > 0).then(|| Ticks {
+        received: of.received,
+        taken: of.taken,
+        early: of.early,
+        refused: Refused {
+            critical: refused(Refusal::Critical),
+            library: refused(Refusal::Library),
+            runtime: refused(Refusal::Runtime),
+            stack: refused(Refusal::Stack),
+            registers: refused(Refusal::Registers),
+        },
+    })
+}
+
 /// What the runtime says of a run: how it was scheduled, pre-empted and disturbed, and on what.
 pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
     run.policy.clone_from(&report.policy);
@@ -46,6 +65,7 @@ pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
     run.workers = u32::try_from(report.workers).ok();
     run.preemptions = report.preemptions;
     run.preempt_late_ns = lateness(&report.late_ns);
+    run.ticks = ticks(&report.ticks);
     let cpu = report.cpu;
     run.cpu = Some(Cpu { app: cpu.app, switch: cpu.switch, idle: cpu.idle });
     run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;

@@ -90,7 +90,7 @@ impl Serve {
         // With the ports that the kernel chose.
         let addresses = transport.describe();
         let builder = Server::builder(app).transport(transport);
-        let builder = self.system.configure(builder, spec)?;
+        let builder = self.system.configure(builder, spec, self.system.only_preempt()?);
         let server = builder.build().map_err(Failure::failed)?;
         let signals = on_signals(server.handle())?;
         eprintln!("listening on {addresses} ({spec})", spec = spec.name);

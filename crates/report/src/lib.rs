@@ -22,7 +22,8 @@ pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};
 pub use pick::{Metric, Quantile};
 pub use schema::{
-    Class, Cpu, Lateness, Machine, Noise, Quantiles, Run, SCHEMA, Slowdown, Undisturbed,
+    Class, Cpu, Lateness, Machine, Noise, Quantiles, Refused, Run, SCHEMA, Slowdown, Ticks,
+    Undisturbed,
 };
 pub use svg::{SvgOptions, svg};
 pub use table::{markdown, table};

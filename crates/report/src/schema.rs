@@ -75,6 +75,9 @@ pub struct Run {
     /// How long after the end of its quantum a request yielded, in nanoseconds.
     #[serde(default, with = "maybe")]
     pub preempt_late_ns: Option<Lateness>,
+    /// Pre-emption by signal: what became of the signals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticks: Option<Ticks>,
     /// What the workers' time went into.
     #[serde(default, with = "maybe")]
     pub cpu: Option<Cpu>,
@@ -109,6 +112,7 @@ impl Default for Run {
             undisturbed: Undisturbed::default(),
             preemptions: 0,
             preempt_late_ns: None,
+            ticks: None,
             cpu: None,
             machine: Machine::default(),
         }
@@ -231,6 +235,36 @@ pub struct Lateness {
     pub p99: u64,
     /// The longest.
     pub max: u64,
+}
+
+/// What became of the signals that were to pre-empt requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ticks {
+    /// All that came.
+    pub received: u64,
+    /// Those that ended a quantum.
+    pub taken: u64,
+    /// Those that came while none was over.
+    pub early: u64,
+    /// Those that came at a place where a request may not yield, by reason.
+    pub refused: Refused,
+}
+
+/// Why signals did not end a quantum that was over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Refused {
+    /// In a critical section.
+    pub critical: u64,
+    /// In a library.
+    pub library: u64,
+    /// In code of the program that is not the application's.
+    pub runtime: u64,
+    /// Not on the request's stack, or near its end.
+    pub stack: u64,
+    /// Registers were in use that are not saved.
+    pub registers: u64,
 }
 
 /// Shares of the workers' time; they sum to one or less.

@@ -5,7 +5,7 @@ use super::requests::{Requests, SpinRequests};
 use crate::args::{Point, System};
 use crate::failure::Failure;
 use crate::result::{self, Slowdowns};
-use curtail::{App, Class, Report, Server};
+use curtail::{App, Class, Preempt, Report, Server};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
@@ -49,25 +49,30 @@ pub(crate) struct Measured {
 }
 
 impl Setting {
-    /// Runs one policy at one load, on a fresh application.
-    pub(crate) fn measure(&self, spec: &Spec, point: Point) -> Result<Measured, Failure> {
+    /// Runs one policy with one kind of pre-emption at one load, on a fresh application.
+    pub(crate) fn measure(
+        &self,
+        spec: &Spec,
+        preempt: Preempt,
+        point: Point,
+    ) -> Result<Measured, Failure> {
         match &self.application {
             Application::Spin(calibration) => {
                 let requests = SpinRequests::new(&self.mix, self.seed);
-                self.drive(spec, point, self.spin(calibration), requests)
+                self.drive((spec, preempt), point, self.spin(calibration), requests)
             }
             #[cfg(feature = "kv")]
             Application::Kv { mix, options, services } => {
                 let app = kv_app::KvApp::open(options.clone()).map_err(Failure::failed)?;
                 let requests = super::requests::KvRequests::new(*mix, options, services, self.seed);
-                self.drive(spec, point, app, requests)
+                self.drive((spec, preempt), point, app, requests)
             }
         }
     }
 
     fn drive(
         &self,
-        spec: &Spec,
+        how: (&Spec, Preempt),
         point: Point,
         app: impl App,
         requests: impl Requests + 'static,
@@ -77,7 +82,7 @@ impl Setting {
         // A thread of its own: the runtime pins the one it runs on.
         let report = std::thread::scope(|scope| {
             let dispatcher = std::thread::Builder::new().name("dispatcher".to_owned());
-            let run = || self.serve(spec, app, generator);
+            let run = || self.serve(how, app, generator);
             let thread = dispatcher.spawn_scoped(scope, run).map_err(Failure::failed)?;
             thread.join().map_err(|_| Failure::failed("the dispatcher's thread panicked"))?
         })?;
@@ -97,12 +102,12 @@ impl Setting {
 
     fn serve(
         &self,
-        spec: &Spec,
+        (spec, preempt): (&Spec, Preempt),
         app: impl App,
         generator: Generator<impl Requests + 'static>,
     ) -> Result<Report, Failure> {
         let builder = Server::builder(app).transport(Box::new(generator));
-        let builder = self.system.configure(builder, spec)?;
+        let builder = self.system.configure(builder, spec, preempt);
         builder.build().map_err(Failure::failed)?.run().map_err(Failure::failed)
     }
 

@@ -11,6 +11,7 @@ use crate::kv::{self, KvArgs};
 use crate::output;
 use crate::serve::Bundled;
 use clap::Args;
+use curtail::Preempt;
 use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
@@ -62,12 +63,16 @@ impl Bench {
             return self.search(&setting, &specs, class);
         }
         let points = self.offered.points(setting.mix.mean_ns(), Some(setting.workers))?;
-        let mut bar = Bar::new((specs.len() * points.len()) as u64);
+        let preempts = self.system.preempts();
+        let mut bar = Bar::new((specs.len() * points.len() * preempts.len()) as u64);
         let mut runs = Vec::new();
         let mut verdicts = Vec::new();
         for spec in &specs {
-            for &point in &points {
-                let measured = bar.step(&setting, spec, point)?;
+            // What is to be compared runs one right after the other.
+            for (&point, &preempt) in
+                points.iter().flat_map(|point| preempts.iter().map(move |how| (point, how)))
+            {
+                let measured = bar.step(&setting, (spec, preempt), point)?;
                 if let Some(slo) = &self.slo {
                     verdicts.push(verdict(slo, class, &measured));
                 }
@@ -172,10 +177,13 @@ impl Bench {
         let mut bar = Bar::endless();
         let mut runs: Vec<Run> = Vec::new();
         let mut lines = Vec::new();
-        for spec in specs {
+        let preempts = self.system.preempts();
+        for (spec, &preempt) in
+            specs.iter().flat_map(|spec| preempts.iter().map(move |how| (spec, how)))
+        {
             let found = Search::new(slo.limit).run(|load| {
                 let point = Point { load: Some(load), rate_rps: load * full_rps };
-                let measured = bar.step(setting, spec, point)?;
+                let measured = bar.step(setting, (spec, preempt), point)?;
                 let measurement = measured.against(slo, class);
                 runs.push(measured.run);
                 Ok::<_, Failure>(measurement)
@@ -256,10 +264,15 @@ impl Bar {
         Self { bar, said: Vec::new() }
     }
 
-    fn step(&mut self, setting: &Setting, spec: &Spec, at: Point) -> Result<Measured, Failure> {
+    fn step(
+        &mut self,
+        setting: &Setting,
+        (spec, preempt): (&Spec, Preempt),
+        at: Point,
+    ) -> Result<Measured, Failure> {
         self.bar.set_message(format!("{} at {}/s", named(spec), format_rate(at.rate_rps)));
         self.bar.tick();
-        let measured = setting.measure(spec, at)?;
+        let measured = setting.measure(spec, preempt, at)?;
         self.bar.inc(1);
         for note in &measured.notes {
             if !self.said.contains(note) {

@@ -15,6 +15,7 @@ pub(super) fn all() -> Vec<Finding> {
         quota(),
         tsc(),
         instrumentation(),
+        signals(),
         kernel(),
         stacks(),
         io_uring(),
@@ -125,8 +126,24 @@ fn instrumentation() -> Finding {
         SafepointKind::None => Finding::poor(
             "safepoints",
             "this program is not instrumented",
-            "no pre-emption: requests run to completion",
+            "no pre-emption but by signal: requests run to completion",
             "cargo curtail build --release",
+        ),
+    }
+}
+
+fn signals() -> Finding {
+    match curtail::signals() {
+        Ok(found) => Finding::good(
+            "signals",
+            format!("{} functions of the application, {} others", found.functions, found.others),
+            "pre-emption without safepoints, where asked for: --preempt signal",
+        ),
+        Err(reason) => Finding::poor(
+            "signals",
+            reason,
+            "--preempt signal is refused",
+            "a program with its symbols, and the system's allocator",
         ),
     }
 }
