@@ -2,8 +2,10 @@
 //! holds it by value and no generic parameter spreads through the runtime.
 
 use crate::{
-    Central, CorePolicy, Darc, Decision, Expiry, Fifo, Job, JobId, Las, Nanos, PerWorker, Policy,
-    Refused, WorkerId,
+    Central, CorePolicy, CycleStealing, Darc, Decision, DeficitRoundRobin, EarliestDeadline,
+    Expiry, Fifo, FixedPriority, Job, JobId, Las, MultiQueue, Nanos, PerWorker, Policy, Ranked,
+    Refused, ShortestJob, ShortestRemaining, StaticPartition, Steal, Typed, WeightedRoundRobin,
+    WorkerId,
 };
 
 /// Any policy at the dispatcher; made by [`Spec::build`](crate::Spec::build).
@@ -11,8 +13,28 @@ use crate::{
 pub enum AnyPolicy {
     /// One queue for all workers.
     Central(Central),
-    /// A queue for each worker.
+    /// Each job is sent to a worker once.
     PerWorker(PerWorker),
+    /// A queue for each worker, and thieves.
+    Steal(Steal),
+    /// By the priority of the class.
+    FixedPriority(Ranked<FixedPriority>),
+    /// By the expected service time.
+    Sjf(Ranked<ShortestJob>),
+    /// By the expected remaining service time.
+    Srpt(Ranked<ShortestRemaining>),
+    /// By the deadline.
+    Edf(Ranked<EarliestDeadline>),
+    /// Classes in turn, by jobs.
+    Wrr(Typed<WeightedRoundRobin>),
+    /// Classes in turn, by service.
+    Drr(Typed<DeficitRoundRobin>),
+    /// By how long each class's oldest job has waited.
+    MultiQueue(Typed<MultiQueue>),
+    /// Each class its own workers.
+    StaticPartition(Typed<StaticPartition>),
+    /// Each class its share, and what longer ones leave.
+    Cscq(Typed<CycleStealing>),
     /// Workers reserved for classes.
     Darc(Darc),
 }
@@ -33,7 +55,9 @@ macro_rules! forward {
 
 macro_rules! to_policy {
     ($self:ident, $inner:ident => $call:expr) => {
-        forward!(AnyPolicy: $self, $inner => $call; Central, PerWorker, Darc)
+        forward!(AnyPolicy: $self, $inner => $call;
+            Central, PerWorker, Steal, FixedPriority, Sjf, Srpt, Edf,
+            Wrr, Drr, MultiQueue, StaticPartition, Cscq, Darc)
     };
 }
 

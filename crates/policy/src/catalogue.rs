@@ -131,6 +131,91 @@ static CATALOGUE: &[Entry] = &[
         preempt: PreemptKind::Clock,
         ..C_FCFS
     },
+    Entry {
+        name: "steal",
+        aliases: &["work-stealing"],
+        line: "a queue for each worker, filled at random; idle workers steal",
+        source: "work stealing, Shenango §5, ZygOS",
+        dispatch: Dispatch::Steal,
+        ..C_FCFS
+    },
+    Entry {
+        name: "fp",
+        aliases: &["fixed-priority"],
+        line: "the class of the highest priority first, by default the first class",
+        source: "fixed priority, Perséphone Table 5",
+        dispatch: Dispatch::FixedPriority,
+        ..C_FCFS
+    },
+    Entry {
+        name: "sjf",
+        aliases: &[],
+        line: "the shortest job first, by hint or by its class's mean",
+        source: "shortest job first, Perséphone Table 5",
+        dispatch: Dispatch::Sjf,
+        ..C_FCFS
+    },
+    Entry {
+        name: "srpt",
+        aliases: &[],
+        line: "the job with the least left first, whatever runs",
+        source: "shortest remaining processing time, Perséphone Table 5",
+        dispatch: Dispatch::Srpt,
+        quantum: TWO_US,
+        preempt: PreemptKind::Flag,
+        preemptive: true,
+        ..C_FCFS
+    },
+    Entry {
+        name: "edf",
+        aliases: &[],
+        line: "the earliest deadline first, by default ten mean service times of the class",
+        source: "earliest deadline first, Perséphone Table 5",
+        dispatch: Dispatch::Edf,
+        ..C_FCFS
+    },
+    Entry {
+        name: "wrr",
+        aliases: &[],
+        line: "classes in turn, as many jobs each as its weight",
+        source: "weighted round robin, Perséphone Table 5",
+        dispatch: Dispatch::Wrr,
+        ..C_FCFS
+    },
+    Entry {
+        name: "drr",
+        aliases: &[],
+        line: "classes in turn, as much measured service each as its weight",
+        source: "deficit round robin, Perséphone Table 5",
+        dispatch: Dispatch::Drr,
+        ..C_FCFS
+    },
+    Entry {
+        name: "shinjuku-mq",
+        aliases: &["multi-queue"],
+        line: "a queue for each class, the one next that has waited longest for its objective",
+        source: "Shinjuku's multi-queue policy, as in Perséphone §5.1",
+        dispatch: Dispatch::MultiQueue,
+        quantum: Some(Nanos::from_micros(5)),
+        preempt: PreemptKind::Flag,
+        ..C_FCFS
+    },
+    Entry {
+        name: "static-partition",
+        aliases: &[],
+        line: "each class its own workers, as many as its weight",
+        source: "static partitioning, Perséphone Table 5",
+        dispatch: Dispatch::StaticPartition,
+        ..C_FCFS
+    },
+    Entry {
+        name: "cscq",
+        aliases: &[],
+        line: "each class its share of the workers, and what classes of longer jobs leave",
+        source: "cycle stealing with central queue, Perséphone Table 5",
+        dispatch: Dispatch::Cscq,
+        ..C_FCFS
+    },
     DARC,
     Entry {
         name: "darc-static",

@@ -7,7 +7,7 @@
 //!   which worker ([`Decision`]);
 //! * a [`CorePolicy`] sits on each worker and picks among the jobs that were sent there.
 //!
-//! A central policy (c-FCFS, Shinjuku, Concord) leaves the workers FCFS inboxes of at most *k* jobs
+//! A central policy (c-FCFS, Shinjuku, Concord, all that look at classes) leaves the workers FCFS inboxes of at most *k* jobs
 //! and gets pre-empted jobs back; a two-level one (d-FCFS, TQ) sends a job once and forgets it.
 //!
 //! The protocol, per job: `arrive`, then `decide` answers [`Decision::Run`]; then, as often as it
@@ -29,17 +29,22 @@
 mod any;
 mod catalogue;
 mod central;
+mod classes;
 mod darc;
 mod fifo;
 mod ids;
 mod las;
 mod names;
 mod per_worker;
+mod places;
+mod ranked;
 mod rng;
 mod set;
 mod spec;
+mod steal;
 mod table;
 mod tournament;
+mod typed;
 
 pub use any::{AnyCore, AnyPolicy};
 pub use catalogue::{Entry, catalogue};
@@ -50,7 +55,17 @@ pub use ids::{ClassId, JobId, Nanos, WorkerId};
 pub use las::Las;
 pub use names::{CoreKind, Dispatch, PreemptKind, Ties, UnknownName, UnknownPolicy, Victim};
 pub use per_worker::PerWorker;
+pub use ranked::Ranked;
+pub use ranked::{
+    edf::EarliestDeadline, fp::FixedPriority, sjf::ShortestJob, srpt::ShortestRemaining,
+};
 pub use spec::{ClassPlan, DarcOptions, Spec, SpecError};
+pub use steal::Steal;
+pub use typed::Typed;
+pub use typed::{
+    cscq::CycleStealing, drr::DeficitRoundRobin, mq::MultiQueue, partition::StaticPartition,
+    wrr::WeightedRoundRobin,
+};
 
 /// A job as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +189,9 @@ pub trait Policy {
     fn decide(&mut self, now: Nanos) -> Decision;
 
     /// The quantum of what runs on `on` has ended: does anybody want the place? Yes, if a job waits
-    /// here that may run there, or if the worker holds another one that is not blocked; never, where
-    /// jobs run to completion; always, on the dispatcher.
+    /// here that may run there (under a policy that ranks jobs: one that ranks strictly before it),
+    /// or if the worker holds another one that is not blocked; never, where jobs run to completion;
+    /// always, on the dispatcher.
     fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry;
 
     /// When `decide` wants to be asked again although nothing happened.

@@ -62,6 +62,8 @@ impl List {
 pub(crate) struct Table {
     slots: Vec<Slot>,
     next_seq: u64,
+    /// What is pushed to the front is older than all before it.
+    front_seq: u64,
     waiting: usize,
 }
 
@@ -69,12 +71,16 @@ impl Table {
     /// Younger than every job.
     pub(crate) const NEVER: u64 = u64::MAX;
 
+    /// From the middle, as jobs are also put before all others; below 2⁶³ for as long as it matters.
+    const FIRST_SEQ: u64 = 1 << 62;
+
     /// Room for the ids below `jobs`.
     pub(crate) fn new(jobs: usize) -> Self {
         assert!(jobs < NIL as usize, "job ids are 32 bits wide");
         let job = Job::new(JobId(0), crate::ClassId(0), crate::Nanos::ZERO);
         let empty = Slot { job, seq: 0, next: NIL, place: Place::Out };
-        Self { slots: vec![empty; jobs], next_seq: 0, waiting: 0 }
+        let (next_seq, front_seq) = (Self::FIRST_SEQ, Self::FIRST_SEQ);
+        Self { slots: vec![empty; jobs], next_seq, front_seq, waiting: 0 }
     }
 
     /// Whether there is a slot for that id.
@@ -94,6 +100,35 @@ impl Table {
             out_of_step(id, slot.place, from);
         }
         slot.place = to;
+    }
+
+    /// A job that is in `from` waits in a structure other than a [`List`]; its record replaces the
+    /// slot's.
+    pub(crate) fn enter(&mut self, job: Job, from: Place) {
+        self.step(job.id, from, Place::Waiting);
+        self.slots[job.id.0 as usize].job = job;
+        self.waiting += 1;
+    }
+
+    /// A job that waited in another structure is in `to` from now on.
+    pub(crate) fn leave(&mut self, id: JobId, to: Place) -> Job {
+        self.step(id, Place::Waiting, to);
+        self.waiting -= 1;
+        self.slots[id.0 as usize].job
+    }
+
+    /// Puts a job that is in `from` before all others of the list, and counts it as older than any
+    /// that waits; its record replaces the slot's.
+    pub(crate) fn push_front(&mut self, list: &mut List, job: Job, from: Place) {
+        self.enter(job, from);
+        self.front_seq -= 1;
+        let index = job.id.0;
+        let slot = &mut self.slots[index as usize];
+        (slot.seq, slot.next) = (self.front_seq, list.head);
+        if list.head == NIL {
+            list.tail = index;
+        }
+        list.head = index;
     }
 
     /// Appends a job that is in `from`; its record replaces the slot's.

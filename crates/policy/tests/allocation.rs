@@ -19,7 +19,9 @@ fn play(policy: &mut AnyPolicy, cores: &mut [AnyCore], two_level: bool, rounds: 
     for round in 0..rounds {
         let now = Nanos(u64::from(round));
         for (id, free) in free.iter_mut().enumerate().filter(|(_, free)| **free) {
-            let job = Job::new(JobId(id as u32), ClassId(0), now);
+            let class = ClassId([0, 1, 2, u16::MAX][(round as usize + id) % 4]);
+            let hint = id.is_multiple_of(3).then_some(Nanos(700 * (id as u64 % 5)));
+            let job = Job { hint, ..Job::new(JobId(id as u32), class, now) };
             *free = policy.arrive(now, job).is_err();
         }
         for (on, job) in blocked.iter_mut().filter_map(|slot| slot.take_if(|_| round % 3 == 0)) {
@@ -29,13 +31,16 @@ fn play(policy: &mut AnyPolicy, cores: &mut [AnyCore], two_level: bool, rounds: 
             }
         }
         let mut here = None;
-        while let Decision::Run { job, on, .. } = policy.decide(now) {
-            match on {
-                WorkerId::DISPATCHER => {
+        loop {
+            match policy.decide(now) {
+                Decision::Idle => break,
+                // Whoever runs there stops in this round anyway.
+                Decision::Preempt { .. } => {}
+                Decision::Run { job, on: WorkerId::DISPATCHER, .. } => {
                     here = Some(job);
                     break;
                 }
-                worker => cores[worker.index()].ready(now, job),
+                Decision::Run { job, on, .. } => cores[on.index()].ready(now, job),
             }
         }
         let on_workers = cores.iter_mut().map(|core| core.pick(now).map(|(job, _)| job));
@@ -51,7 +56,7 @@ fn play(policy: &mut AnyPolicy, cores: &mut [AnyCore], two_level: bool, rounds: 
             let job = Job { attained, pinned: Some(on), ..job };
             match outcome(round * 131 + job.id.0) {
                 0..3 => {
-                    policy.completed(now, on, job.id, Nanos::ZERO);
+                    policy.completed(now, on, job.id, attained);
                     free[job.id.0 as usize] = true;
                     completed += 1;
                 }
@@ -78,7 +83,12 @@ fn none_after_building() {
         tq.clone().with_ties(ties).and_then(|tq| tq.with_core(core)).expect("tq has them all")
     });
     let presets = catalogue().iter().map(|entry| Spec::preset(entry.name).expect("it exists"));
-    for spec in presets.chain(variants) {
+    let planned = catalogue().iter().map(|entry| {
+        let mut spec = Spec::preset(entry.name).expect("it exists");
+        (spec.plan_mut(2).weight, spec.plan_mut(1).bound) = (2, Some(5));
+        spec.clone().with_preemptive(true).unwrap_or(spec)
+    });
+    for spec in presets.chain(variants).chain(planned) {
         let mut policy = spec.build(WORKERS, JOBS, 3);
         let mut cores: Vec<AnyCore> = (0..WORKERS).map(|_| spec.build_core(JOBS)).collect();
         let mut completed = 0;

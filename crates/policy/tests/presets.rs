@@ -10,21 +10,11 @@ fn preset(name: &str) -> Spec {
 #[test]
 fn the_catalogue_is_what_exists() {
     let names: Vec<_> = catalogue().iter().map(|entry| entry.name).collect();
-    assert_eq!(
-        names,
-        [
-            "fcfs",
-            "dfcfs",
-            "jbsq",
-            "ps",
-            "shinjuku",
-            "concord",
-            "tq",
-            "darc",
-            "darc-static",
-            "darc-ps"
-        ]
-    );
+    let plain = ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "concord", "tq", "steal"];
+    let by_class =
+        ["fp", "sjf", "srpt", "edf", "wrr", "drr", "shinjuku-mq", "static-partition", "cscq"];
+    let reserving = ["darc", "darc-static", "darc-ps"];
+    assert_eq!(names, [&plain[..], &by_class, &reserving].concat());
     let mut seen = HashSet::new();
     for entry in catalogue() {
         for name in entry.aliases.iter().chain([&entry.name]) {
@@ -58,6 +48,24 @@ fn presets_are_what_the_papers_say() {
     assert_eq!(shape("darc-static"), (DarcStatic, Fcfs, None, 1, Never, false));
     assert_eq!(shape("darc-ps"), (Darc, Fcfs, Some(2), 1, Flag, false));
     assert_eq!(preset("tq").ties, Ties::Msq);
+    assert_eq!(shape("steal"), (Dispatch::Steal, Fcfs, None, 1, Never, false));
+    assert_eq!(preset("steal").victim, Victim::Random);
+}
+
+#[test]
+fn of_the_type_aware_two_preempt() {
+    let sharing = catalogue().iter().map(|entry| preset(entry.name)).filter(Spec::shares);
+    let sharing: Vec<_> = sharing.map(|spec| (spec.name.clone(), spec.preempt)).collect();
+    let flags =
+        ["shinjuku", "concord", "srpt", "shinjuku-mq", "darc-ps"].map(|n| (n, PreemptKind::Flag));
+    let clocks = ["ps", "tq"].map(|name| (name, PreemptKind::Clock));
+    assert!(flags.iter().chain(&clocks).all(|(n, kind)| sharing.contains(&((*n).into(), *kind))));
+    assert_eq!(sharing.len(), 7);
+    for name in ["fp", "edf", "wrr", "drr", "static-partition", "cscq"] {
+        assert!(preset(name).with_preemptive(true).unwrap().shares(), "{name}");
+    }
+    assert!(!preset("srpt").with_preemptive(false).unwrap().shares());
+    assert!(preset("sjf").with_preemptive(true).is_err(), "that would be srpt");
 }
 
 #[test]
@@ -67,7 +75,8 @@ fn an_unknown_name_gets_help() {
     assert_eq!(
         error.to_string(),
         "unknown policy `shinjku`: did you mean `shinjuku`? \
-         (known: fcfs, dfcfs, jbsq, ps, shinjuku, concord, tq, darc, darc-static, darc-ps)"
+         (known: fcfs, dfcfs, jbsq, ps, shinjuku, concord, tq, steal, fp, sjf, srpt, edf, wrr, drr, \
+         shinjuku-mq, static-partition, cscq, darc, darc-static, darc-ps)"
     );
     assert_eq!(Spec::preset("Concord").unwrap_err().nearest(), Some("concord"));
     assert_eq!(Spec::preset("round-robin-of-sorts").unwrap_err().nearest(), None);

@@ -3,7 +3,7 @@
 use super::{Spec, SpecError};
 use crate::central::{Central, Options};
 use crate::per_worker::{Choice, PerWorker};
-use crate::{AnyCore, AnyPolicy, CoreKind, Darc, Dispatch, Fifo, Las, Nanos};
+use crate::{AnyCore, AnyPolicy, CoreKind, Darc, Dispatch, Fifo, Las, Nanos, Ranked, Steal, Typed};
 
 impl Spec {
     /// Whether it makes sense, with that many workers. A preset changed by the `with_…` methods
@@ -31,13 +31,7 @@ impl Spec {
             self.may_conserve_work()?;
         }
         self.validate_plans()?;
-        self.validate_reservations(workers)?;
-        match self.dispatch {
-            Dispatch::CentralFcfs | Dispatch::CentralPs => Ok(()),
-            Dispatch::Darc | Dispatch::DarcStatic => Ok(()),
-            central if central.is_central() => Err(SpecError::Absent(central.name())),
-            _ => Ok(()),
-        }
+        self.validate_reservations(workers)
     }
 
     pub(super) fn validate_plans(&self) -> Result<(), SpecError> {
@@ -74,10 +68,21 @@ impl Spec {
             Dispatch::Random => self.per_worker(Choice::Random, workers, jobs, seed),
             Dispatch::RoundRobin => self.per_worker(Choice::RoundRobin, workers, jobs, seed),
             Dispatch::Jsq => self.per_worker(Choice::Shortest(self.ties), workers, jobs, seed),
+            Dispatch::Steal => AnyPolicy::Steal(Steal::new(self, workers, jobs, seed)),
+            Dispatch::FixedPriority => AnyPolicy::FixedPriority(Ranked::new(self, workers, jobs)),
+            Dispatch::Sjf => AnyPolicy::Sjf(Ranked::new(self, workers, jobs)),
+            Dispatch::Srpt => AnyPolicy::Srpt(Ranked::new(self, workers, jobs)),
+            Dispatch::Edf => AnyPolicy::Edf(Ranked::new(self, workers, jobs)),
+            Dispatch::Wrr => AnyPolicy::Wrr(Typed::new(self, workers, jobs)),
+            Dispatch::Drr => AnyPolicy::Drr(Typed::new(self, workers, jobs)),
+            Dispatch::MultiQueue => AnyPolicy::MultiQueue(Typed::new(self, workers, jobs)),
+            Dispatch::StaticPartition => {
+                AnyPolicy::StaticPartition(Typed::new(self, workers, jobs))
+            }
+            Dispatch::Cscq => AnyPolicy::Cscq(Typed::new(self, workers, jobs)),
             Dispatch::Darc | Dispatch::DarcStatic => {
                 AnyPolicy::Darc(Darc::new(self, workers, jobs))
             }
-            absent => unreachable!("{absent} is no policy of this build"),
         }
     }
 

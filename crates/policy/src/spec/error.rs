@@ -41,8 +41,6 @@ pub enum SpecError {
     },
     /// An option of DARC out of its range.
     Darc(&'static str),
-    /// This build has no such policy.
-    Absent(&'static str),
 }
 
 impl fmt::Display for SpecError {
@@ -68,7 +66,6 @@ impl fmt::Display for SpecError {
                 write!(f, "{reserved} of {workers} workers reserved: none is left for the other classes")
             }
             Self::Darc(why) => write!(f, "darc: {why}"),
-            Self::Absent(policy) => write!(f, "this build has no policy `{policy}`"),
         }
     }
 }

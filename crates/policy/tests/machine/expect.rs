@@ -1,10 +1,10 @@
 //! What the policies must answer, from their definitions alone: scans over the machine's books, with
 //! no state of their own.
 
-use super::{At, Machine};
+use super::{At, Machine, classes};
 use curtail_policy::*;
 
-/// The decision that is due.
+/// A decision that may be due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// This job, to any of these.
@@ -49,8 +49,18 @@ pub(crate) fn slice(machine: &Machine, on: WorkerId) -> Option<Nanos> {
 pub(crate) fn expiry(machine: &Machine, worker: usize) -> Expiry {
     let on = WorkerId(worker as u16);
     let may_come = |slot: &usize| machine.jobs[*slot].job.pinned.is_none_or(|place| place == on);
-    // A two-level policy has not said yet where those go that have just arrived.
-    let waits = !machine.spec.is_two_level() && machine.queue.iter().any(may_come);
+    let at_home = |slot: &usize| {
+        let record = &machine.jobs[*slot];
+        let home = classes::home(machine, classes::class(machine, record));
+        record.job.pinned.is_some() || home.contains(&worker)
+    };
+    let waits = if classes::is_ranked(&machine.spec) {
+        classes::outranked(machine, worker)
+    } else {
+        // A two-level policy has not said yet where those go that have just arrived.
+        let mut queue = machine.queue.iter();
+        !machine.spec.is_two_level() && queue.any(|slot| may_come(slot) && at_home(slot))
+    };
     let wanted = waits || held(machine, worker) > 1;
     if machine.spec.shares() && wanted { Expiry::Yield } else { Expiry::Continue }
 }
@@ -65,13 +75,31 @@ pub(crate) fn pick(machine: &Machine, worker: usize) -> Option<usize> {
     }
 }
 
-/// The decision that is due now.
-pub(crate) fn decision(machine: &Machine) -> Answer {
-    if machine.spec.is_two_level() { two_level(machine) } else { central(machine) }
+/// The decisions that are right now; others than [`Decision::Preempt`].
+pub(crate) fn decisions(machine: &Machine) -> Vec<Answer> {
+    if machine.spec.is_two_level() {
+        return vec![two_level(machine)];
+    }
+    let placing = match machine.spec.dispatch {
+        Dispatch::Steal | Dispatch::Darc | Dispatch::DarcStatic => classes::anything(machine),
+        _ if classes::is_typed(&machine.spec) => classes::typed(machine),
+        _ => return vec![central(machine)],
+    };
+    let parked = || first(machine, |record| record.job.pinned == Some(WorkerId::DISPATCHER));
+    match (placing.as_slice(), parked()) {
+        ([] | [Answer::Idle], Some(slot)) => vec![at_dispatcher(slot)],
+        ([], None) => vec![Answer::Idle],
+        ([.., Answer::Idle], Some(slot)) => [placing, vec![at_dispatcher(slot)]].concat(),
+        _ => placing,
+    }
 }
 
+/// The first of those that are wanted, in the policy's order.
 fn first(machine: &Machine, wanted: impl Fn(&super::Record) -> bool) -> Option<usize> {
-    machine.queue.iter().copied().find(|&slot| wanted(&machine.jobs[slot]))
+    let wanted = |slot: &usize| wanted(&machine.jobs[*slot]);
+    let waiting = machine.queue.iter().copied().filter(wanted);
+    let key = |&slot: &usize| (machine.jobs[slot].rank, machine.jobs[slot].ticket);
+    if classes::is_ranked(&machine.spec) { waiting.min_by_key(key) } else { { waiting }.next() }
 }
 
 fn at_dispatcher(slot: usize) -> Answer {

@@ -1,0 +1,346 @@
+//! One order for all that waits, by a key that each job has when it is queued: fixed priority, SJF,
+//! SRPT and EDF, which differ in the key alone ([`Rank`]); equal ranks in the order of arrival.
+//!
+//! The first job in that order that may run on a worker with a free place goes there, a job that may
+//! run anywhere to the shortest inbox. Jobs that are pinned to a worker wait in a heap for each
+//! worker, all others in one more; a tournament over the workers knows the first pinned job whose
+//! worker has a free place. A decision is O(log jobs + log workers). The invariant: a waiting job is
+//! in exactly one heap and in the chain that keeps the order of queueing.
+//!
+//! Where jobs may be pre-empted, a job that is queued while every place it could have is taken asks
+//! for the place of the running job that comes last in the order, if that one ranks strictly after
+//! it ([`Decision::Preempt`]). Not with inboxes of more than one job: the place that becomes free
+//! there is not the one that the job wants. At the ends of quanta a job yields to those that rank
+//! before it.
+
+pub(crate) mod chain;
+pub(crate) mod edf;
+pub(crate) mod fp;
+pub(crate) mod heap;
+mod preempt;
+pub(crate) mod sjf;
+pub(crate) mod srpt;
+
+use crate::classes::Classes;
+use crate::places::Places;
+use crate::table::{Place, Table};
+use crate::tournament::Tournament;
+use crate::{
+    Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice,
+};
+use chain::Chain;
+use heap::{Heaps, Key, Root};
+use preempt::Running;
+use std::marker::PhantomData;
+
+/// What a policy of this family orders jobs by.
+pub(crate) trait Rank {
+    /// The rank of a job that is queued: the lower, the sooner.
+    fn rank(classes: &Classes, job: &Job) -> u64;
+
+    /// For a job of that rank that starts to run at `now`: what keeps its order among the running
+    /// ones for as long as it runs.
+    fn lasting(rank: u64, now: Nanos) -> u64;
+
+    /// The rank at `now` of a running job that has had `attained` in all.
+    fn standing(lasting: u64, attained: Nanos, now: Nanos) -> u64;
+}
+
+/// What is expected of a job in all: zero where its class is not known yet, without end where it
+/// never will be.
+fn expected(classes: &Classes, job: &Job) -> Nanos {
+    let class = classes.index(job.class);
+    let nothing = if classes.is_known(class) { Nanos::ZERO } else { Nanos::MAX };
+    let by_class = || classes.service(class).filter(|_| classes.is_known(class));
+    job.hint.or_else(by_class).unwrap_or(nothing)
+}
+
+/// A central queue in the order of a [`Rank`]; see the module's head.
+pub struct Ranked<R> {
+    rank: PhantomData<R>,
+    shares: bool,
+    quantum: Option<Nanos>,
+    classes: Classes,
+    table: Table,
+    heaps: Heaps,
+    /// In the order of queueing.
+    chain: Chain,
+    /// The order of arrival of each job, its second key.
+    tickets: Vec<u64>,
+    next_ticket: u64,
+    /// May run anywhere.
+    anywhere: Root,
+    /// How many of those there are.
+    loose: usize,
+    /// Started on the dispatcher, and goes on nowhere else.
+    parked: Root,
+    /// Started on that worker, and goes on nowhere else.
+    pinned: Vec<Root>,
+    /// The key of the first pinned job of each worker with a free place.
+    first_pinned: Tournament<Key>,
+    places: Places,
+    running: Running,
+}
+
+#[allow(private_bounds, reason = "the members of the family are all in here")]
+impl<R: Rank> Ranked<R> {
+    pub(crate) fn new(spec: &Spec, workers: usize, jobs: usize) -> Self {
+        Self {
+            rank: PhantomData,
+            shares: spec.shares(),
+            quantum: spec.quantum,
+            classes: Classes::new(spec),
+            table: Table::new(jobs),
+            heaps: Heaps::new(jobs),
+            chain: Chain::new(jobs),
+            tickets: vec![0; jobs],
+            next_ticket: 0,
+            anywhere: Root::EMPTY,
+            loose: 0,
+            parked: Root::EMPTY,
+            pinned: vec![Root::EMPTY; workers],
+            first_pinned: Tournament::new(workers, Heaps::WORST, Heaps::WORST),
+            places: Places::new(workers, spec.jbsq),
+            running: Running::new(workers, spec.shares() && spec.jbsq == 1),
+        }
+    }
+
+    fn ticket(&mut self, job: JobId) {
+        self.tickets[job.0 as usize] = self.next_ticket;
+        self.next_ticket += 1;
+    }
+
+    fn root(&mut self, pinned: Option<WorkerId>) -> &mut Root {
+        match pinned {
+            None => &mut self.anywhere,
+            Some(WorkerId::DISPATCHER) => &mut self.parked,
+            Some(worker) => &mut self.pinned[worker.index()],
+        }
+    }
+
+    /// The job, which was in `from`, waits from now on.
+    fn queue(&mut self, job: Job, from: Place) {
+        self.table.enter(job, from);
+        self.classes.queued(&job);
+        let key = (R::rank(&self.classes, &job), self.tickets[job.id.0 as usize]);
+        self.chain.push(job.id.0);
+        let mut root = *self.root(job.pinned);
+        self.heaps.push(&mut root, job.id.0, key);
+        *self.root(job.pinned) = root;
+        match job.pinned {
+            None => self.loose += 1,
+            Some(worker) => self.refresh(worker),
+        }
+    }
+
+    /// A waiting job, which is in `to` from now on.
+    fn unqueue(&mut self, id: u32, to: Place) -> Job {
+        let job = self.table.leave(JobId(id), to);
+        self.classes.unqueued(&job);
+        self.chain.remove(id);
+        let mut root = *self.root(job.pinned);
+        self.heaps.remove(&mut root, id);
+        *self.root(job.pinned) = root;
+        match job.pinned {
+            None => self.loose -= 1,
+            Some(worker) => self.refresh(worker),
+        }
+        job
+    }
+
+    /// After a change of what `worker` holds or what waits for it alone.
+    fn refresh(&mut self, worker: WorkerId) {
+        if worker == WorkerId::DISPATCHER {
+            return;
+        }
+        let worker = worker.index();
+        let root = self.pinned[worker];
+        self.places.set_wanted(worker, !root.is_empty());
+        let first =
+            if self.places.has_place(worker) { self.heaps.least(root) } else { Heaps::WORST };
+        self.first_pinned.set(worker, first);
+    }
+
+    fn occupy(&mut self, on: WorkerId) {
+        self.places.occupy(on);
+        self.refresh(on);
+    }
+
+    /// A place on `on` is free.
+    fn vacate(&mut self, on: WorkerId) {
+        self.places.vacate(on);
+        self.refresh(on);
+        self.running.stopped(on);
+    }
+
+    /// The job goes to `on`, where it runs at once if nothing else is there.
+    fn place(&mut self, now: Nanos, on: WorkerId, job: &Job) {
+        if on != WorkerId::DISPATCHER && self.places.held(on.index()) == 0 {
+            let key = (R::rank(&self.classes, job), self.tickets[job.id.0 as usize]);
+            self.running.started::<R>(now, on, job, key);
+        } else {
+            self.running.stopped(on);
+        }
+        self.occupy(on);
+    }
+
+    /// The first job that a worker with a free place may run, and that worker.
+    fn first(&self) -> Option<(u32, WorkerId)> {
+        let (worker, pinned) = self.first_pinned.best();
+        if let (Some(node), Some(shortest)) = (self.anywhere.least(), self.places.shortest(0))
+            && self.heaps.key(node) < pinned
+        {
+            return Some((node, shortest));
+        }
+        let node = self.pinned[worker].least().filter(|_| pinned != Heaps::WORST)?;
+        Some((node, WorkerId(worker as u16)))
+    }
+
+    /// The rank of the first job that waits and that `worker` may run.
+    fn rank_waiting_for(&self, worker: usize) -> Option<u64> {
+        let roots = [self.anywhere, self.pinned[worker]];
+        let least = roots.into_iter().filter(|root| !root.is_empty());
+        least.map(|root| self.heaps.least(root).0).min()
+    }
+
+    /// The job has just been queued. If every place that it may have is taken, whose should it get?
+    fn ask(&mut self, now: Nanos, job: &Job) {
+        let rank = self.heaps.key(job.id.0).0;
+        match job.pinned {
+            Some(WorkerId::DISPATCHER) => {}
+            Some(worker) if self.places.has_place(worker.index()) => {}
+            Some(worker) => self.running.ask_for::<R>(now, worker, rank),
+            None if self.places.shortest(0).is_some() => {}
+            // Enough have been asked for all that wait.
+            None if self.running.asked() >= self.loose => {}
+            None => {
+                if let Some(last) = self.running.last() {
+                    self.running.ask_for::<R>(now, last, rank);
+                }
+            }
+        }
+    }
+
+    /// Whose place is to be asked for now, as far as the reason still holds.
+    fn preempts(&mut self, now: Nanos) -> Option<WorkerId> {
+        if self.running.asked() == 0
+            && let (Some(node), Some(last)) = (self.anywhere.least(), self.running.last())
+        {
+            // What came back since may rank before what was placed meanwhile.
+            self.running.ask_for::<R>(now, last, self.heaps.key(node).0);
+        }
+        while let Some(on) = self.running.next_to_ask() {
+            let waits = self.rank_waiting_for(on.index());
+            if waits.is_some_and(|rank| self.running.ranks_after::<R>(now, on, rank)) {
+                return Some(on);
+            }
+            self.running.unask(on);
+        }
+        None
+    }
+
+    fn arrives(&mut self, now: Nanos, job: Job) {
+        self.ticket(job.id);
+        self.queue(job, Place::Out);
+        self.ask(now, &job);
+    }
+}
+
+impl<R: Rank> Policy for Ranked<R> {
+    fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
+        if !self.table.has_room_for(job.id) || self.classes.is_full(&job) {
+            return Err(Refused(job));
+        }
+        self.arrives(now, job);
+        Ok(())
+    }
+
+    fn inherit(&mut self, now: Nanos, job: Job) {
+        self.arrives(now, job);
+    }
+
+    fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        self.queue(job, Place::On(on));
+        self.vacate(on);
+        self.ask(now, &job);
+    }
+
+    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        self.table.step(job, Place::On(on), Place::Out);
+        let class = self.classes.index(self.table.job(job).class);
+        self.classes.completed(class, attained);
+        self.vacate(on);
+    }
+
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::On(on), Place::Blocked(on));
+        self.vacate(on);
+    }
+
+    fn woken(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        self.queue(job, Place::Blocked(on));
+        self.ask(now, &job);
+    }
+
+    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::Blocked(on), Place::On(on));
+        let job = *self.table.job(job);
+        self.place(now, on, &job);
+    }
+
+    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
+
+    fn decide(&mut self, now: Nanos) -> Decision {
+        let quantum = self.quantum.filter(|_| self.shares);
+        if let Some((node, on)) = self.first() {
+            let job = self.unqueue(node, Place::On(on));
+            self.place(now, on, &job);
+            return Decision::Run { job, on, quantum };
+        }
+        if let Some(on) = self.preempts(now) {
+            return Decision::Preempt { on };
+        }
+        match self.parked.least() {
+            Some(node) => {
+                let job = self.unqueue(node, Place::On(WorkerId::DISPATCHER));
+                dispatcher_slice(job, self.quantum)
+            }
+            None => Decision::Idle,
+        }
+    }
+
+    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
+        if on == WorkerId::DISPATCHER {
+            return Expiry::Yield;
+        }
+        let crowded = self.places.held(on.index()) > 1;
+        let wanted = || {
+            let waits = self.rank_waiting_for(on.index());
+            waits.is_some_and(|rank| self.running.ranks_after::<R>(now, on, rank))
+        };
+        if self.shares && (crowded || wanted()) { Expiry::Yield } else { Expiry::Continue }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn waiting(&self) -> usize {
+        self.table.waiting()
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.quantum = quantum;
+    }
+
+    fn evict(&mut self) -> Option<Job> {
+        let node = self.chain.head()?;
+        Some(self.unqueue(node, Place::Out))
+    }
+
+    fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        self.table.adopt(job, on);
+        self.ticket(job.id);
+        self.place(now, on, &job);
+    }
+}

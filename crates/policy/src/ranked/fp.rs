@@ -1,0 +1,28 @@
+//! Fixed priority: the class of the lowest priority number first, in the order of arrival within a
+//! class and among classes of equal priority; unknown classes last. Optionally pre-emptive. Starves
+//! low priorities under load, by design (Perséphone, Table 5).
+
+use super::Rank;
+use crate::classes::Classes;
+use crate::{Job, Nanos};
+
+/// See the module's head.
+pub struct FixedPriority;
+
+impl Rank for FixedPriority {
+    fn rank(classes: &Classes, job: &Job) -> u64 {
+        let class = classes.index(job.class);
+        if !classes.is_known(class) {
+            return u64::MAX;
+        }
+        classes.plan(class).priority.map_or(class as u64, u64::from)
+    }
+
+    fn lasting(rank: u64, _now: Nanos) -> u64 {
+        rank
+    }
+
+    fn standing(lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
+        lasting
+    }
+}

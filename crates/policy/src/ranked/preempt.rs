@@ -1,0 +1,122 @@
+//! What runs on each worker, as a pre-emptive [`super::Ranked`] must know it, and whose place has
+//! been asked for.
+//!
+//! The invariant: `last` holds the running jobs whose places have not been asked for, as far as they
+//! are known: where a worker holds one job, that was placed here while it held none.
+
+use super::Rank;
+use super::heap::{Heaps, Key};
+use crate::tournament::Tournament;
+use crate::{Job, Nanos, WorkerId};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy)]
+struct Occupant {
+    lasting: u64,
+    ticket: u64,
+    since: Nanos,
+    attained: Nanos,
+}
+
+/// See the module's head.
+pub(crate) struct Running {
+    /// Whether anybody is asked for a place at all.
+    asks: bool,
+    jobs: Vec<Option<Occupant>>,
+    /// By the complement of (lasting rank, ticket), so that the last in the order comes first.
+    last: Tournament<Key>,
+    asked: Vec<bool>,
+    /// How many have been asked and have not given up their places.
+    outstanding: usize,
+    /// Asked, and not told yet.
+    to_tell: VecDeque<WorkerId>,
+}
+
+impl Running {
+    pub(crate) fn new(workers: usize, asks: bool) -> Self {
+        Self {
+            asks,
+            jobs: vec![None; workers],
+            last: Tournament::new(workers, Heaps::WORST, Heaps::WORST),
+            asked: vec![false; workers],
+            outstanding: 0,
+            to_tell: VecDeque::with_capacity(workers),
+        }
+    }
+
+    /// `job` alone runs on `on` from now on.
+    pub(crate) fn started<R: Rank>(&mut self, now: Nanos, on: WorkerId, job: &Job, key: Key) {
+        let lasting = R::lasting(key.0, now);
+        let running = Occupant { lasting, ticket: key.1, since: now, attained: job.attained };
+        self.jobs[on.index()] = Some(running);
+        self.list(on.index());
+    }
+
+    /// What ran there does not any more, or it is not known what runs there.
+    pub(crate) fn stopped(&mut self, on: WorkerId) {
+        if on == WorkerId::DISPATCHER {
+            return;
+        }
+        self.jobs[on.index()] = None;
+        self.last.set(on.index(), Heaps::WORST);
+        if std::mem::take(&mut self.asked[on.index()]) {
+            self.outstanding -= 1;
+        }
+    }
+
+    fn list(&mut self, worker: usize) {
+        if let (true, Some(job)) = (self.asks, self.jobs[worker]) {
+            // The worst key is nobody's: no ticket is zero's complement and rank 0 at once.
+            self.last.set(worker, (!job.lasting, !job.ticket));
+        }
+    }
+
+    /// How many places will be free because they were asked for.
+    pub(crate) fn asked(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Where the last job in the order runs whose place has not been asked for.
+    pub(crate) fn last(&self) -> Option<WorkerId> {
+        let (worker, key) = self.last.best();
+        (key != Heaps::WORST).then_some(WorkerId(worker as u16))
+    }
+
+    /// Whether the job that runs on `on` ranks strictly after `rank`. What is not known does.
+    pub(crate) fn ranks_after<R: Rank>(&self, now: Nanos, on: WorkerId, rank: u64) -> bool {
+        self.jobs[on.index()].is_none_or(|job| {
+            let attained = job.attained + now.since(job.since);
+            R::standing(job.lasting, attained, now) > rank
+        })
+    }
+
+    /// Asks for the place of what runs on `on`, if that ranks after `rank` and was not asked yet.
+    pub(crate) fn ask_for<R: Rank>(&mut self, now: Nanos, on: WorkerId, rank: u64) {
+        let worker = on.index();
+        let known = self.asks && self.jobs[worker].is_some();
+        if known && !self.asked[worker] && self.ranks_after::<R>(now, on, rank) {
+            self.asked[worker] = true;
+            self.outstanding += 1;
+            self.last.set(worker, Heaps::WORST);
+            self.to_tell.push_back(on);
+        }
+    }
+
+    /// The next that was asked for its place and still has it.
+    pub(crate) fn next_to_ask(&mut self) -> Option<WorkerId> {
+        while let Some(on) = self.to_tell.pop_front() {
+            if self.asked[on.index()] {
+                return Some(on);
+            }
+        }
+        None
+    }
+
+    /// Nobody wants that place any more.
+    pub(crate) fn unask(&mut self, on: WorkerId) {
+        if std::mem::take(&mut self.asked[on.index()]) {
+            self.outstanding -= 1;
+            self.list(on.index());
+        }
+    }
+}

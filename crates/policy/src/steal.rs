@@ -1,0 +1,257 @@
+//! Work stealing: a queue for each worker, and idle workers take from the others' (ZygOS; Shenango
+//! §5; Perséphone §5.1 measures against it). Jobs run to completion.
+//!
+//! Arrivals are spread over the queues at random, as receive-side scaling spreads flows. A worker
+//! with a free place takes the oldest job of its own queue. One that holds none and finds its own
+//! queue empty takes the oldest job of another's: any with jobs in it, all equally likely, or the
+//! longest ([`Victim`]). The queues are kept here, at the dispatcher, so that a theft is a decision
+//! like any other and no worker touches another's memory; what a theft costs on a real machine is
+//! the simulator's to add.
+//!
+//! O(log workers) a decision. The invariant, by [`Table`]: a waiting job is in exactly one list; and
+//! `stocked` has exactly the workers whose own lists hold jobs that others may take.
+
+use crate::places::Places;
+use crate::rng::Rng;
+use crate::table::{List, Place, Table};
+use crate::tournament::Tournament;
+use crate::{
+    Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, Victim, WorkerId, dispatcher_slice,
+};
+
+/// The workers whose queues are not empty, for drawing one of them.
+struct Stocked {
+    members: Vec<u32>,
+    /// Where each worker is among them; `u32::MAX`: not.
+    place: Vec<u32>,
+}
+
+impl Stocked {
+    const OUT: u32 = u32::MAX;
+
+    fn set(&mut self, worker: usize, stocked: bool) {
+        let place = self.place[worker];
+        if stocked == (place != Self::OUT) {
+            return;
+        }
+        if stocked {
+            self.place[worker] = self.members.len() as u32;
+            self.members.push(worker as u32);
+        } else {
+            self.members.swap_remove(place as usize);
+            self.place[worker] = Self::OUT;
+            if let Some(&moved) = self.members.get(place as usize) {
+                self.place[moved as usize] = place;
+            }
+        }
+    }
+}
+
+/// A queue for each worker, and thieves; see the module's head.
+pub struct Steal {
+    victim: Victim,
+    /// On the dispatcher, which must come back.
+    quantum: Option<Nanos>,
+    table: Table,
+    /// Each worker's queue, of jobs that others may take.
+    own: Vec<List>,
+    /// How many are in it.
+    lengths: Vec<u32>,
+    /// Started on that worker, and goes on nowhere else.
+    pinned: Vec<List>,
+    /// Started on the dispatcher, and goes on nowhere else.
+    parked: List,
+    places: Places,
+    /// When the oldest job of each worker with a free place was queued, pinned or not.
+    ripe: Tournament<u64>,
+    stocked: Stocked,
+    /// By the complement of the length, so that the longest comes first.
+    longest: Tournament<u32>,
+    rng: Rng,
+}
+
+impl Steal {
+    pub(crate) fn new(spec: &Spec, workers: usize, jobs: usize, seed: u64) -> Self {
+        Self {
+            victim: spec.victim,
+            quantum: spec.quantum,
+            table: Table::new(jobs),
+            own: vec![List::EMPTY; workers],
+            lengths: vec![0; workers],
+            pinned: vec![List::EMPTY; workers],
+            parked: List::EMPTY,
+            places: Places::new(workers, spec.jbsq),
+            ripe: Tournament::new(workers, Table::NEVER, Table::NEVER),
+            stocked: Stocked {
+                members: Vec::with_capacity(workers),
+                place: vec![Stocked::OUT; workers],
+            },
+            longest: Tournament::new(workers, u32::MAX, u32::MAX),
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// The queue of a job that was on `on`.
+    fn home(&mut self, on: WorkerId) -> usize {
+        if on == WorkerId::DISPATCHER { self.rng.below(self.places.workers()) } else { on.index() }
+    }
+
+    /// The job, which was in `from`, waits from now on; `home`: in whose queue, if it may run
+    /// anywhere.
+    fn queue(&mut self, job: Job, from: Place, home: usize) {
+        let (list, worker) = match job.pinned {
+            Some(WorkerId::DISPATCHER) => return self.table.push(&mut self.parked, job, from),
+            Some(worker) => (&mut self.pinned[worker.index()], worker.index()),
+            None => (&mut self.own[home], home),
+        };
+        self.table.push(list, job, from);
+        self.lengths[worker] += u32::from(job.pinned.is_none());
+        self.refresh(worker);
+    }
+
+    /// Takes the oldest job out of `from`'s queue, or of those that are pinned there.
+    fn take(&mut self, from: usize, pinned: bool, to: Place) -> Option<Job> {
+        let list = if pinned { &mut self.pinned[from] } else { &mut self.own[from] };
+        let job = self.table.pop(list, to)?;
+        self.lengths[from] -= u32::from(!pinned);
+        self.refresh(from);
+        Some(job)
+    }
+
+    /// After a change of what a worker holds or of what waits for it.
+    fn refresh(&mut self, worker: usize) {
+        let length = self.lengths[worker];
+        self.stocked.set(worker, length > 0);
+        self.longest.set(worker, !length);
+        let oldest = self.table.head_seq(&self.own[worker]);
+        let oldest = oldest.min(self.table.head_seq(&self.pinned[worker]));
+        let has_place = self.places.has_place(worker);
+        self.ripe.set(worker, if has_place { oldest } else { Table::NEVER });
+    }
+
+    fn occupy(&mut self, on: WorkerId) {
+        self.places.occupy(on);
+        if on != WorkerId::DISPATCHER {
+            self.refresh(on.index());
+        }
+    }
+
+    fn vacate(&mut self, on: WorkerId) {
+        self.places.vacate(on);
+        if on != WorkerId::DISPATCHER {
+            self.refresh(on.index());
+        }
+    }
+
+    /// The oldest job of a worker with a free place, from its own queue.
+    fn own(&mut self) -> Option<(Job, WorkerId)> {
+        let (worker, seq) = self.ripe.best();
+        if seq == Table::NEVER {
+            return None;
+        }
+        let on = WorkerId(worker as u16);
+        let pinned = self.table.head_seq(&self.pinned[worker]) == seq;
+        Some((self.take(worker, pinned, Place::On(on))?, on))
+    }
+
+    /// The oldest job of another's queue, for a worker that has nothing at all.
+    fn stolen(&mut self) -> Option<(Job, WorkerId)> {
+        let idle = self.places.shortest(0).filter(|on| self.places.held(on.index()) == 0)?;
+        let stocked = self.stocked.members.len();
+        let victim = match self.victim {
+            _ if stocked == 0 => return None,
+            Victim::Random => self.stocked.members[self.rng.below(stocked)] as usize,
+            Victim::Longest => self.longest.best().0,
+        };
+        Some((self.take(victim, false, Place::On(idle))?, idle))
+    }
+}
+
+impl Policy for Steal {
+    fn arrive(&mut self, _now: Nanos, job: Job) -> Result<(), Refused> {
+        if !self.table.has_room_for(job.id) {
+            return Err(Refused(job));
+        }
+        let home = self.rng.below(self.places.workers());
+        self.queue(job, Place::Out, home);
+        Ok(())
+    }
+
+    fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        let home = self.home(on);
+        self.queue(job, Place::On(on), home);
+        self.vacate(on);
+    }
+
+    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
+        self.table.step(job, Place::On(on), Place::Out);
+        self.vacate(on);
+    }
+
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::On(on), Place::Blocked(on));
+        self.vacate(on);
+    }
+
+    fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        let home = self.home(on);
+        self.queue(job, Place::Blocked(on), home);
+    }
+
+    fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
+        self.table.step(job, Place::Blocked(on), Place::On(on));
+        self.occupy(on);
+    }
+
+    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
+
+    fn decide(&mut self, _now: Nanos) -> Decision {
+        let found = match self.own() {
+            None => self.stolen(),
+            own => own,
+        };
+        if let Some((job, on)) = found {
+            self.occupy(on);
+            return Decision::Run { job, on, quantum: None };
+        }
+        match self.table.pop(&mut self.parked, Place::On(WorkerId::DISPATCHER)) {
+            Some(job) => dispatcher_slice(job, self.quantum),
+            None => Decision::Idle,
+        }
+    }
+
+    fn expired(&mut self, _now: Nanos, on: WorkerId) -> Expiry {
+        if on == WorkerId::DISPATCHER { Expiry::Yield } else { Expiry::Continue }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn waiting(&self) -> usize {
+        self.table.waiting()
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.quantum = quantum;
+    }
+
+    /// O(workers): it looks at every list's head.
+    fn evict(&mut self) -> Option<Job> {
+        let heads = |lists: &[List]| {
+            let seqs = lists.iter().map(|list| self.table.head_seq(list)).enumerate();
+            seqs.min_by_key(|&(_, seq)| seq).unwrap_or((0, Table::NEVER))
+        };
+        let (own, pinned) = (heads(&self.own), heads(&self.pinned));
+        if self.table.head_seq(&self.parked) < own.1.min(pinned.1) {
+            return self.table.pop(&mut self.parked, Place::Out);
+        }
+        let oldest = if own.1 < pinned.1 { own } else { pinned };
+        self.take(oldest.0, pinned.1 < own.1, Place::Out)
+    }
+
+    fn adopt(&mut self, _now: Nanos, on: WorkerId, job: Job) {
+        self.table.step(job.id, Place::Out, Place::On(on));
+        self.occupy(on);
+    }
+}
