@@ -48,6 +48,8 @@ fn complains(built: &Outcome) -> bool {
     built.errors.lines().any(|line| !(line.contains("warning: ") && line.contains(": loop not ")))
 }
 
+type Plain = Result<Reference, &'static str>;
+
 fn same(one: &Outcome, two: &Outcome) -> bool {
     one.end == two.end && one.output == two.output
 }
@@ -134,21 +136,18 @@ impl Checker<'_> {
         Ok(wrong.then(|| Finding::new(What::Generator, None, &[&build, &checked], &outcome)))
     }
 
-    /// The plain build of a variant, run: `None` where it is no use.
-    fn reference(
-        &self,
-        path: &Path,
-        cxx: bool,
-        way: &Variant,
-    ) -> Result<Option<Reference>, String> {
+    /// The plain build of a variant, run, or why it is no use.
+    fn reference(&self, path: &Path, cxx: bool, way: &Variant) -> Result<Plain, String> {
         let to = self.file("plain");
         let built = self.run(&mut way.plain(self.tools, cxx, path, &to), BUILD_LIMIT)?;
         if !built.ok() {
-            return Ok(None);
+            return Ok(Err("a plain build fails"));
         }
         let outcome = self.run(&mut Command::new(&to), REFERENCE_LIMIT)?;
-        let ends = outcome.end != End::Timeout;
-        Ok(ends.then(|| Reference { variant: way.clone(), outcome }))
+        if outcome.end == End::Timeout {
+            return Ok(Err("a plain build does not end in time"));
+        }
+        Ok(Ok(Reference { variant: way.clone(), outcome }))
     }
 
     /// Checks one program in some variants, until something is wrong.
@@ -163,26 +162,29 @@ impl Checker<'_> {
     ) -> Result<Verdict, String> {
         let path = self.save(Self::name(cxx), text)?;
         let base = Variant { kind: "clock", level: "-O0", bound: None, flags: &[] };
-        let Some(base) = self.reference(&path, cxx, &base)? else {
-            return Ok(Verdict::Unusable("the plain build does not end in time"));
+        let base = match self.reference(&path, cxx, &base)? {
+            Ok(base) => base,
+            Err(why) => return Ok(Verdict::Unusable(why)),
         };
         let mut runs = 0;
         let mut known: Option<Reference> = None;
         for way in ways {
             let fits = |r: &Reference| r.variant.level == way.level && r.variant.flags == way.flags;
-            if !known.as_ref().is_some_and(fits) {
-                known = self.reference(&path, cxx, way)?;
-            }
-            let Some(reference) = &known else {
-                return Ok(Verdict::Unusable("the plain build fails at this level"));
+            let reference = match known.take().filter(fits) {
+                Some(reference) => reference,
+                None => match self.reference(&path, cxx, way)? {
+                    Ok(reference) => reference,
+                    Err(why) => return Ok(Verdict::Unusable(why)),
+                },
             };
             if !same(&base.outcome, &reference.outcome) {
                 return Ok(Verdict::Unusable("the plain builds differ"));
             }
-            match self.variant(&path, cxx, way, reference)? {
-                Some(finding) => return Ok(Verdict::Wrong(Box::new(finding))),
-                None => runs += RUNS.len() as u64,
+            if let Some(finding) = self.variant(&path, cxx, way, &reference)? {
+                return Ok(Verdict::Wrong(Box::new(finding)));
             }
+            runs += RUNS.len() as u64;
+            known = Some(reference);
         }
         Ok(Verdict::Same(runs))
     }

@@ -35,7 +35,8 @@ struct Tally {
     next: u64,
     programs: u64,
     runs: u64,
-    unusable: BTreeMap<&'static str, u64>,
+    /// Why, and the seeds.
+    unusable: BTreeMap<&'static str, Vec<u64>>,
     found: u64,
     failed: Option<String>,
 }
@@ -73,7 +74,7 @@ impl Fuzz {
             tally.programs += 1;
             match verdict {
                 Ok(Verdict::Same(runs)) => tally.runs += runs,
-                Ok(Verdict::Unusable(why)) => *tally.unusable.entry(why).or_default() += 1,
+                Ok(Verdict::Unusable(why)) => tally.unusable.entry(why).or_default().push(seed),
                 Ok(Verdict::Wrong(finding)) => {
                     tally.found += 1;
                     println!("{}", finding.line(seed, from));
@@ -89,7 +90,7 @@ impl Fuzz {
 
     fn summary(&self) -> ExitCode {
         let tally = self.tally.lock().expect("no thread panics with it");
-        let unusable: u64 = tally.unusable.values().sum();
+        let unusable: usize = tally.unusable.values().map(Vec::len).sum();
         println!(
             "fuzz: seeds from {}: {} programs, {} instrumented runs like the plain ones, {} unusable, {} found, {} s",
             self.options.from,
@@ -99,8 +100,8 @@ impl Fuzz {
             tally.found,
             self.begin.elapsed().as_secs()
         );
-        for (why, times) in &tally.unusable {
-            println!("  {why}: {times}");
+        for (why, seeds) in &tally.unusable {
+            println!("  {why}: {} (seed {} …)", seeds.len(), seeds[0]);
         }
         if let Some(error) = &tally.failed {
             eprintln!("fuzz: {error}");

@@ -41,18 +41,19 @@ pub(crate) const FLAGS: &[&[&str]] = &[
 impl Variant {
     /// The variants of a seed.
     pub(crate) fn of(dice: &mut Dice) -> Vec<Self> {
-        let first = usize::from(dice.one_in(2));
-        let mut variants = Vec::new();
-        for number in 0..3 {
-            variants.push(Self {
-                kind: KINDS[(first + number) % 2],
-                // Level 2 is what most programs are built at.
-                level: if dice.one_in(4) { "-O2" } else { dice.pick(LEVELS) },
-                bound: dice.pick(BOUNDS),
-                flags: dice.pick(FLAGS),
-            });
-        }
-        variants
+        // Level 2 is what most programs are built at.
+        let level = |dice: &mut Dice| if dice.one_in(4) { "-O2" } else { dice.pick(LEVELS) };
+        let mut one = |kind| Self {
+            kind,
+            level: level(dice),
+            bound: dice.pick(BOUNDS),
+            flags: dice.pick(FLAGS),
+        };
+        let (first, second, other) = (one(KINDS[0]), one(KINDS[1]), one(KINDS[0]));
+        // The first two share a plain build.
+        let second = Self { level: first.level, flags: first.flags, ..second };
+        let kind = dice.pick(KINDS);
+        vec![first, second, Self { kind, ..other }]
     }
 
     /// Both kinds, all levels, several bounds.
