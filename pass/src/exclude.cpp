@@ -1,5 +1,6 @@
 #include "exclude.h"
-#include "llvm/ADT/StringExtras.h"
+#include "locknames.h"
+#include "names.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -33,22 +34,6 @@ static bool matches(StringRef Glob, StringRef Name) {
   return Pattern->match(Name);
 }
 
-std::string rootOfPath(StringRef Mangled) {
-  if (!Mangled.starts_with("_R") && !Mangled.starts_with("_Z"))
-    return "";
-  std::string Demangled = demangle(Mangled);
-  StringRef Path = Demangled;
-  if (Path == Mangled)
-    return "";
-  for (bool Again = true; Again;) {
-    Path = Path.ltrim("<&*([ ");
-    Again = false;
-    for (StringRef Word : {"mut ", "const ", "dyn ", "impl "})
-      Again |= Path.consume_front(Word);
-  }
-  return Path.take_while([](char C) { return isAlnum(C) || C == '_' || C == '$'; }).str();
-}
-
 static StringRef nameReason(StringRef Name) {
   if (Name.starts_with("curtail_safepoint"))
     return "part of Curtail";
@@ -65,6 +50,8 @@ static StringRef nameReason(StringRef Name) {
   if (Name.starts_with("_GLOBAL__") || Name.starts_with("__cxx_global_var_init") ||
       Name.starts_with("__cxx_global_array_dtor"))
     return "static initialiser";
+  if (lockRole(Name) != LockRole::None)
+    return "part of a lock";
   for (const char *Glob : Allocators)
     if (matches(Glob, Name))
       return "allocator";

@@ -18,8 +18,4 @@ private:
   llvm::DenseMap<const llvm::Function *, llvm::StringRef> Marked;
 };
 
-// The crate (or C++ namespace) at the root of a mangled name's path: `curtail_fiber` for
-// `<curtail_fiber::Stack as Drop>::drop`. Empty if the name is not mangled.
-std::string rootOfPath(llvm::StringRef Mangled);
-
 } // namespace curtail

@@ -2,6 +2,8 @@
 // compile time or (for bitcode) at link time, never twice over a function.
 #include "emit.h"
 #include "exclude.h"
+#include "identity.h"
+#include "locks.h"
 #include "options.h"
 #include "place.h"
 #include "report.h"
@@ -46,6 +48,10 @@ public:
     Report R(M, O);
     Summaries Known;
     GlobalVariable &Block = declareBlock(M, O);
+    if (giveFibersIdentities(M))
+      for (Function &F : M)
+        FAM.invalidate(F, PreservedAnalyses::none());
+    instrumentLocks(M, Excluded, Block, FAM, R);
     CallGraph Graph(M);
     for (auto It = scc_begin(&Graph); !It.isAtEnd(); ++It) {
       SmallPtrSet<const Function *, 8> Cycle;

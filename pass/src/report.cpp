@@ -1,6 +1,9 @@
 #include "report.h"
+#include "names.h"
 #include "place.h"
 #include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -45,6 +48,22 @@ void Report::skipped(const Function &F, StringRef Why) {
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
 }
 
+void Report::lockWarning(const Function &F, const Instruction *I, StringRef What) {
+  LockWarnings++;
+  std::string Place;
+  if (const DILocation *At = I ? I->getDebugLoc().get() : nullptr)
+    Place = (At->getFilename() + ":" + Twine(At->getLine())).str();
+  std::string Name = readableName(F.getName());
+  std::string Text = "curtail: " + Name + (Place.empty() ? "" : " (" + Place + ")") + ": ";
+  F.getContext().diagnose(DiagnosticInfoGeneric(Text + What, DS_Warning));
+  json::Object O{{"module", M.getModuleIdentifier()},
+                 {"function", F.getName()},
+                 {"name", Name},
+                 {"lock_warning", What},
+                 {"at", Place}};
+  raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
+}
+
 void Report::write() {
   if (Opts.Report.empty())
     return;
@@ -55,7 +74,9 @@ void Report::write() {
                  {"instrumented", int64_t(Instrumented)},
                  {"skipped", int64_t(Skipped)},
                  {"safepoints", int64_t(Safepoints)},
-                 {"longest", int64_t(Longest)}};
+                 {"longest", int64_t(Longest)},
+                 {"locks", int64_t(Locks)},
+                 {"lock_warnings", int64_t(LockWarnings)}};
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
   int File = open(Opts.Report.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   bool Written = File >= 0 && ::write(File, Lines.data(), Lines.size()) == ssize_t(Lines.size());

@@ -10,6 +10,11 @@ public:
   Report(const llvm::Module &M, const Options &O) : M(M), Opts(O) {}
   void instrumented(const llvm::Function &F, const struct Plan &P);
   void skipped(const llvm::Function &F, llvm::StringRef Why);
+  // So many operations on locks were found.
+  void locks(unsigned Count) { Locks += Count; }
+  // A lock that may be held across a yield, or one that was not told for sure. A warning of the
+  // compiler's or linker's, too.
+  void lockWarning(const llvm::Function &F, const llvm::Instruction *I, llvm::StringRef What);
   // Appends all lines to the report file in one write, so that the back ends of a parallel link or
   // build do not mix theirs. Ends the process with a message if that fails.
   void write();
@@ -18,7 +23,8 @@ private:
   const llvm::Module &M;
   const Options &Opts;
   std::string Lines;
-  unsigned Functions = 0, Instrumented = 0, Skipped = 0, Safepoints = 0, Longest = 0;
+  unsigned Functions = 0, Instrumented = 0, Skipped = 0, Safepoints = 0, Longest = 0, Locks = 0,
+           LockWarnings = 0;
 };
 
 } // namespace curtail

@@ -1,5 +1,5 @@
 #include "tls.h"
-#include "emit.h"
+#include "critical.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -94,21 +94,6 @@ bool ThreadLocalLiveness::heldDuring(const CallBase &Call) const {
   Live.erase(&Call);
   step(Call, Live);
   return !Live.empty();
-}
-
-static void changeDepth(IRBuilder<> &B, GlobalVariable &Block, Value *By) {
-  Value *Depth = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), B.CreateThreadLocalAddress(&Block),
-                                              DepthOffset);
-  // Volatile: a critical section's edges stay where they are.
-  Value *Old = B.CreateAlignedLoad(B.getInt32Ty(), Depth, Align(4), /*isVolatile=*/true);
-  B.CreateAlignedStore(B.CreateAdd(Old, By), Depth, Align(4), /*isVolatile=*/true);
-}
-
-static void changeDepthBefore(Instruction *Where, GlobalVariable &Block, int By,
-                              const DebugLoc &Location) {
-  IRBuilder<> B(Where);
-  B.SetCurrentDebugLocation(Location);
-  changeDepth(B, Block, B.getInt32(By));
 }
 
 static void lowerOnUnwind(InvokeInst &Invoke, GlobalVariable &Block) {

@@ -61,6 +61,36 @@ fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
     None
 }
 
+/// Whether rustc would write line tables by itself.
+fn has_line_tables(arguments: &[OsString]) -> bool {
+    let mut level = "0";
+    let words = arguments.iter().filter_map(|word| word.to_str());
+    for word in words {
+        // `-C debuginfo=1` comes in one word or two.
+        let setting = word.strip_prefix("-C").unwrap_or(word);
+        match setting.strip_prefix("debuginfo=") {
+            Some(value) => level = value,
+            None if word == "-g" => level = "2",
+            None => {}
+        }
+    }
+    !matches!(level, "0" | "none" | "line-directives-only")
+}
+
+/// What an instrumented crate is compiled with.
+fn extra(arguments: &[OsString]) -> Vec<&'static str> {
+    // The pass speaks through the linker.
+    let mut extra = vec!["-Clinker-plugin-lto", "-Wlinker-messages"];
+    if !has_line_tables(arguments) {
+        // By them the pass knows a lock that was inlined. They do not get into what is linked.
+        extra.push("-Cdebuginfo=line-tables-only");
+        if value_of(arguments, "strip").is_none() {
+            extra.push("-Cstrip=debuginfo");
+        }
+    }
+    extra
+}
+
 /// The dependency file of a crate that is linked in this step.
 fn dependency_file(arguments: &[OsString]) -> Option<PathBuf> {
     let kind = value_of(arguments, "--crate-type").unwrap_or("bin");
@@ -93,7 +123,7 @@ pub fn main(rustc: &OsStr, arguments: &[OsString]) -> ExitCode {
     };
     command.args(arguments);
     if instruments(arguments) {
-        command.arg("-Clinker-plugin-lto");
+        command.args(extra(arguments));
     }
     let status = match command.status() {
         Ok(status) => status,
@@ -123,6 +153,20 @@ mod tests {
         assert!(!opted_out("[package.metadata.curtail]\ninstrument = true\n"));
         assert!(!opted_out("[package.metadata.other]\ninstrument = false\n"));
         assert!(!opted_out(""));
+    }
+
+    #[test]
+    fn line_tables_are_added_where_there_are_none_and_stripped() {
+        let of = |text: &str| {
+            let words: Vec<_> = text.split(' ').map(OsString::from).collect();
+            extra(&words)[2..].to_vec()
+        };
+        assert_eq!(of("-O"), ["-Cdebuginfo=line-tables-only", "-Cstrip=debuginfo"]);
+        assert_eq!(of("-C strip=symbols"), ["-Cdebuginfo=line-tables-only"]);
+        assert_eq!(of("-g -C debuginfo=0 -Cstrip=none"), ["-Cdebuginfo=line-tables-only"]);
+        assert!(of("-C debuginfo=line-tables-only").is_empty());
+        assert!(of("-Cdebuginfo=2").is_empty());
+        assert!(of("-g").is_empty());
     }
 
     #[test]
