@@ -27,6 +27,9 @@ pub struct Entry {
     pub overhead_paired: f64,
     /// Medians over rounds of what the safepoints recorded.
     pub timing: Option<Timing>,
+    /// How often it fired, over how many quanta its CPU time has: well below 1 means that quanta were
+    /// overrun, whatever the intervals without the longest ones look like. Median over rounds.
+    pub fired: Option<f64>,
     /// Instructions executed, at the scale that was asked for.
     pub instructions: Option<u64>,
     /// Over those without safepoints, less one.
@@ -104,6 +107,9 @@ pub struct Report {
     pub machine: Machine,
 }
 
+/// Firing less often than that, per quantum of CPU time, is worth a note.
+const FIRED_LEAST: f64 = 0.75;
+
 /// The middle value, or the mean of the two; NaN of none.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
@@ -147,6 +153,11 @@ impl Entry {
         let least = |runs: &[Run]| runs.iter().map(|run| run.cpu_s).fold(f64::NAN, f64::min);
         let ratios: Vec<f64> = runs.iter().zip(plain).map(|(a, b)| a.cpu_s / b.cpu_s).collect();
         let records: Vec<&Timing> = runs.iter().filter_map(|run| run.timing.as_ref()).collect();
+        let fired = |run: &Run| {
+            let timing = run.timing.as_ref()?;
+            Some(timing.yields * timing.quantum_cycles / timing.tsc_hz / run.cpu_s)
+        };
+        let fired: Vec<f64> = runs.iter().filter_map(fired).collect();
         let all = |field: fn(&Run) -> f64| runs.iter().map(field).collect();
         Self {
             variant: variant.to_owned(),
@@ -157,14 +168,22 @@ impl Entry {
             overhead_minima: least(runs) / least(plain) - 1.0,
             overhead_paired: median(&ratios) - 1.0,
             timing: typical(&records),
+            fired: (!fired.is_empty()).then(|| median(&fired)),
             ..Self::default()
         }
     }
 }
 
 impl Report {
-    /// Fills in the means, from the programs.
+    /// Fills in the means, from the programs, and notes who overran its quanta.
     pub fn sum_up(&mut self) {
+        for program in &self.programs {
+            let late = |entry: &&Entry| entry.fired.is_some_and(|fired| fired < FIRED_LEAST);
+            self.notes.extend(program.variants.iter().filter(late).map(|entry| {
+                let (name, fired) = (&program.program, entry.fired.unwrap_or(0.0) * 100.0);
+                format!("{name}, {}: fired in {fired:.1}% of its quanta only", entry.variant)
+            }));
+        }
         let variants = self.programs.first().map_or(0, |program| program.variants.len());
         self.means = (1..variants).map(|at| self.mean_of(at)).collect();
     }
@@ -222,6 +241,21 @@ mod tests {
         let timing = Entry::of("x", 1, &rounds, &rounds).timing.unwrap();
         assert_eq!(timing.interval_mae, 20.0);
         assert_eq!(Entry::of("x", 1, &runs(&[1.0]), &runs(&[1.0])).timing, None);
+    }
+
+    #[test]
+    fn overrun_quanta_are_noted() {
+        let run = |yields| {
+            let timing = Timing { yields, quantum_cycles: 2e3, tsc_hz: 1e9, ..Timing::default() };
+            [Run { cpu_s: 1.0, timing: Some(timing), ..Run::default() }]
+        };
+        let (good, bad) = (run(490_000.0), run(7.0));
+        let variants = vec![Entry::of("armed", 1, &good, &good), Entry::of("late", 1, &bad, &bad)];
+        assert!((variants[0].fired.unwrap() - 0.98).abs() < 1e-9);
+        let program = Figures { program: "p".to_owned(), variants, ..Figures::default() };
+        let mut report = Report { programs: vec![program], ..Report::default() };
+        report.sum_up();
+        assert_eq!(report.notes, ["p, late: fired in 0.0% of its quanta only"]);
     }
 
     #[test]

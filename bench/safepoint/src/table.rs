@@ -59,14 +59,16 @@ fn overheads(report: &Report) -> String {
 
 /// Timing: a row a program and armed variant. Empty where nothing was armed.
 fn timing(report: &Report) -> String {
-    let head = "intervals in cycles,firings,safepoints,quantum,MAE,calm MAE,p50,p99,calm p99,max";
+    let head =
+        "intervals in cycles,safepoints,firings,fired %,quantum,MAE,calm MAE,p50,p99,calm p99,max";
     let mut rows: Vec<Vec<String>> = vec![head.split(',').map(str::to_owned).collect()];
     for program in &report.programs {
         for entry in &program.variants {
             let Some(timing) = &entry.timing else { continue };
             let mut row = vec![format!("{} {}", program.program, entry.variant)];
-            row.push(cycles(timing.yields));
             row.push(entry.safepoints.to_string());
+            row.push(cycles(timing.yields));
+            row.push(entry.fired.map(percent).unwrap_or_default());
             let values = [
                 timing.quantum_cycles,
                 timing.interval_mae,
@@ -84,11 +86,11 @@ fn timing(report: &Report) -> String {
         let Some(mae) = mean.mae else { continue };
         let cell = |value: Option<f64>| value.map(cycles).unwrap_or_default();
         let mut row = vec![format!("mean {}", mean.variant)];
-        row.extend([None, None, None, Some(mae), mean.calm_mae, None].map(cell));
+        row.extend([None, None, None, None, Some(mae), mean.calm_mae, None].map(cell));
         row.extend([mean.p99, mean.calm_p99].map(cell));
         rows.push(row);
         let mut row = vec![format!("worst {}", mean.variant)];
-        row.extend([None, None, None, None, None, None, None, mean.worst_calm_p99].map(cell));
+        row.extend([None, None, None, None, None, None, None, None, mean.worst_calm_p99].map(cell));
         rows.push(row);
     }
     if rows.len() > 1 { align(&rows) } else { String::new() }
@@ -136,7 +138,8 @@ pub fn text(report: &Report) -> String {
     )];
     let timing = timing(report);
     if !timing.is_empty() {
-        parts.push(format!("{timing}calm: without intervals of more than five quanta\n"));
+        parts.push(format!("{timing}fired: firings over quanta of CPU time; calm: without intervals of more than five \
+             quanta\n"));
     }
     parts.extend(Some(instructions(report)).filter(|text| !text.is_empty()));
     parts.extend(report.notes.iter().map(|note| format!("note: {note}\n")));
