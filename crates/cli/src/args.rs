@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use curtail::{DispatcherMode, Preempt, ServerBuilder};
-use curtail_policy::{CoreKind, Nanos, Spec, Ties};
+use curtail_policy::{CoreKind, Nanos, PreemptKind, Spec, Ties};
 use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
 
 /// A list given as one argument. (Clap would take a plain `Vec` for an argument given repeatedly.)
@@ -90,10 +90,9 @@ pub(crate) struct System {
     /// policy says
     #[arg(long, value_name = "YES", action = clap::ArgAction::Set)]
     work_conserving: Option<bool>,
-    /// Requests that the system holds at most
-    #[arg(long, value_name = "N", default_value_t = 16_384,
-          value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
-    pub(crate) capacity: u32,
+    /// Requests that the system holds at most [default: 16384; simulated: 131072]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
+    capacity: Option<u32>,
     /// Size of a request's stack in KiB; by default the runtime's
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(16..=65_536))]
     stack_kib: Option<u32>,
@@ -161,6 +160,29 @@ impl System {
         }
     }
 
+    /// How many requests the system holds at most.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity.unwrap_or(16_384)
+    }
+
+    /// The same, where somebody cared to say.
+    pub(crate) fn capacity_asked_for(&self) -> Option<u32> {
+        self.capacity
+    }
+
+    /// The policy, pre-empted in each way asked for: what the runtime does at its start, for
+    /// simulations.
+    pub(crate) fn preempted(&self, spec: &Spec) -> Vec<Spec> {
+        let by = |preempt: &Preempt| match preempt {
+            Preempt::Auto => spec.clone(),
+            Preempt::Never => spec.clone().with_preempt(PreemptKind::Never),
+            Preempt::Flag => spec.clone().with_preempt(PreemptKind::Flag),
+            Preempt::Clock => spec.clone().with_preempt(PreemptKind::Clock),
+            Preempt::Signal => spec.clone().with_preempt(PreemptKind::Signal),
+        };
+        self.preempts().iter().map(by).collect()
+    }
+
     /// A server with these options, that policy and that pre-emption.
     pub(crate) fn configure(
         &self,
@@ -177,7 +199,7 @@ impl System {
                 DispatcherArg::Busy => DispatcherMode::Busy,
                 DispatcherArg::Blocking => DispatcherMode::Blocking,
             })
-            .capacity(self.capacity as usize);
+            .capacity(self.capacity() as usize);
         if let Some(cores) = &self.cores {
             server = server.cores(cores.0.clone());
         }
@@ -237,10 +259,10 @@ pub(crate) struct Offered {
     /// Offered load in requests per second
     #[arg(long, value_name = "RATES", value_parser = rates)]
     rate: Option<List<f64>>,
-    /// How long requests arrive, the warm-up included
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = workload::duration_ns)]
-    pub(crate) duration: u64,
-    /// Requests that arrive before this are not counted [default: a tenth of the duration]
+    /// How long requests arrive, the warm-up included [default: 5s; simulated: --jobs 1000000]
+    #[arg(long, value_name = "DURATION", value_parser = workload::duration_ns)]
+    duration: Option<u64>,
+    /// Requests that arrive before this are not counted [default: a tenth]
     #[arg(long, value_name = "DURATION", value_parser = workload::duration_ns)]
     warmup: Option<u64>,
     /// Of the random numbers: the same seed offers the same requests at the same times
@@ -289,13 +311,24 @@ impl Offered {
         self.load.is_some() || self.rate.is_some()
     }
 
+    /// How long requests arrive.
+    pub(crate) fn duration_ns(&self) -> u64 {
+        self.duration.unwrap_or(5_000_000_000)
+    }
+
+    /// Whether a duration or a warm-up in time was given at all.
+    pub(crate) fn asks_for_a_time(&self) -> bool {
+        self.duration.is_some() || self.warmup.is_some()
+    }
+
     /// The warm-up, shorter than the duration.
     pub(crate) fn warmup_ns(&self) -> Result<u64, Failure> {
-        let warmup = self.warmup.unwrap_or(self.duration / 10);
-        if self.duration == 0 {
+        let duration = self.duration_ns();
+        let warmup = self.warmup.unwrap_or(duration / 10);
+        if duration == 0 {
             return Err(Failure::usage("--duration: nothing arrives in no time"));
         }
-        if warmup >= self.duration {
+        if warmup >= duration {
             return Err(Failure::usage("--warmup must be shorter than --duration"));
         }
         Ok(warmup)

@@ -15,10 +15,12 @@ mod failure;
 #[cfg(feature = "kv")]
 mod kv;
 mod load;
+mod measured;
 mod output;
 mod report;
 mod result;
 mod serve;
+mod sim;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -35,6 +37,8 @@ struct Cli {
 enum Verb {
     /// Measure the runtime in this process: an open-loop generator on the dispatcher's core
     Bench(bench::Bench),
+    /// Simulate: the same policies in virtual time, ideal or with costs
+    Sim(sim::Sim),
     /// Run a server
     Serve(serve::Serve),
     /// Drive a server with an open-loop load
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
     };
     let outcome = match cli.verb {
         Verb::Bench(bench) => bench.run(),
+        Verb::Sim(sim) => sim.run(),
         Verb::Serve(serve) => serve.run(),
         Verb::Load(load) => load.run(),
         #[cfg(feature = "kv")]

@@ -57,6 +57,12 @@ fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
     })
 }
 
+/// The same, of a plain distribution.
+pub(crate) fn distribution_lateness(of: &Distribution) -> Option<Lateness> {
+    let ns = |p| of.percentile(p) as u64;
+    (of.count() > 0).then(|| Lateness { p50: ns(50.0), p99: ns(99.0), max: of.max() as u64 })
+}
+
 /// What the runtime says of a run: how it was scheduled, pre-empted and disturbed, and on what.
 pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
     run.policy.clone_from(&report.policy);

@@ -57,6 +57,15 @@ fn bad_usage_is_one_line_and_two() {
         ("load udp://127.0.0.1:9 --rate 1k --app kv", "`short`"),
         ("load udp://127.0.0.1:9 --rate 1k --service short:1us", "`long`"),
         ("report", "FILE"),
+        ("sim --jobs 5 --duration 1s", "--jobs"),
+        ("sim --jobs 0", "0"),
+        ("sim --find-max", "--slo"),
+        ("sim --balance somehow", "`somehow`"),
+        ("sim --hints some", "`some`"),
+        ("sim --workers 2000", "2000 workers"),
+        ("sim --workers 2 --dispatchers 3", "3 dispatchers"),
+        ("sim --dispatch-cost 5", "`5`"),
+        ("sim --instrumentation much", "`much`"),
     ] {
         let output = run(line);
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -79,6 +88,7 @@ fn an_objective_of_no_class_is_bad_usage() {
 fn failure_is_one_line_and_one() {
     for (line, says) in [
         ("report /nonexistent/results.json", "/nonexistent/results.json"),
+        ("sim --costs /nonexistent/costs.toml", "/nonexistent/costs.toml"),
         ("load udp://127.0.0.1:9 --rate 1k --wait 1ms", "udp://127.0.0.1:9"),
         ("load tcp://127.0.0.1:9 --rate 1k --wait 1ms", "tcp://127.0.0.1:9"),
         ("policies --json /nonexistent/policies.json", "/nonexistent/policies.json"),
@@ -94,7 +104,8 @@ fn failure_is_one_line_and_one() {
 
 #[test]
 fn help_and_version_succeed() {
-    for line in ["--help", "--version", "bench --help", "serve --help", "load --help"] {
+    for line in ["--help", "--version", "bench --help", "sim --help", "serve --help", "load --help"]
+    {
         let output = run(line);
         assert!(output.status.success() && !output.stdout.is_empty(), "{line}");
         assert!(output.stderr.is_empty(), "{line}");
@@ -317,4 +328,30 @@ fn a_server_without_requests_ends_too() {
     assert_eq!(server.url.split(',').count(), 2, "{}", server.url);
     let summary = server.stop(rustix::process::Signal::TERM);
     assert_eq!((&summary["completed"], &summary["verb"]), (&0.into(), &"serve".into()));
+}
+
+#[test]
+fn a_simulation_is_a_result_like_any_other() {
+    let line = "sim --policy fcfs,tq --workers 4 --load 0.3,0.6 --jobs 20000 --seeds 2";
+    let arguments: Vec<&str> = line.split_whitespace().collect();
+    let runs = json(&arguments);
+    let runs = runs.as_array().unwrap();
+    assert_eq!(runs.len(), 8);
+    for (run, policy) in runs.iter().zip(["fcfs"; 4].into_iter().chain(["tq"; 4])) {
+        assert_eq!((run["verb"].as_str(), run["policy"].as_str()), (Some("sim"), Some(policy)));
+        assert_eq!(
+            (run["offered"].as_u64(), run["completed"].as_u64()),
+            (Some(18_000), Some(18_000))
+        );
+        assert_eq!((run["valid"].as_bool(), run["workers"].as_u64()), (Some(true), Some(4)));
+    }
+    let seeds: Vec<_> = runs.iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+    assert_eq!(seeds, [1, 2, 1, 2, 1, 2, 1, 2]);
+    // The same again, on one thread: the same to the last digit.
+    let again = json(&[&arguments[..], &["--threads", "1"]].concat());
+    assert_eq!(again.as_array().unwrap(), runs);
+    // Costs show.
+    let costly = json(&[&arguments[..], &["--ring-delay", "1us"]].concat());
+    let p50 = |run: &Value| run["sojourn_ns"]["p50"].as_u64().unwrap();
+    assert!(costly.as_array().unwrap().iter().zip(runs).all(|(a, b)| p50(a) >= p50(b) + 1_000));
 }

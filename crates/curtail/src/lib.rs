@@ -32,7 +32,6 @@
 mod activation;
 mod app;
 mod calls;
-mod classify;
 pub mod clock;
 mod control;
 mod dispatcher;
@@ -53,7 +52,7 @@ mod topology;
 mod wait;
 mod worker;
 
-pub use app::{App, Class, ClassifyFn};
+pub use app::{App, Class};
 pub use calls::served_cycles;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,

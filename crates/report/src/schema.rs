@@ -69,6 +69,9 @@ pub struct Run {
     /// The figures over requests that no gap of the machine overlapped.
     #[serde(default)]
     pub undisturbed: Undisturbed,
+    /// The seed of the random numbers; `None` where that is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// How often a request was pre-empted.
     #[serde(default)]
     pub preemptions: u64,
@@ -110,6 +113,7 @@ impl Default for Run {
             classes: Vec::new(),
             noise: Noise::default(),
             undisturbed: Undisturbed::default(),
+            seed: None,
             preemptions: 0,
             preempt_late_ns: None,
             ticks: None,

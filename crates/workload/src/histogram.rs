@@ -79,8 +79,10 @@ impl Distribution {
         self.histogram.add(&other.histogram).expect("both have the same bounds");
     }
 
+    /// One more value: nanoseconds, or a slowdown in units of [`SLOWDOWN_ONE`]. Those beyond the
+    /// bounds count as the bound.
     #[inline]
-    fn record(&mut self, raw: u64) {
+    pub fn record(&mut self, raw: u64) {
         self.histogram.saturating_record(raw.max(1));
     }
 }

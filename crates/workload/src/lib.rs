@@ -12,6 +12,7 @@ mod list;
 mod mix;
 mod named;
 mod phases;
+mod request;
 mod search;
 mod service;
 mod slo;
@@ -24,8 +25,9 @@ pub use list::{MAX_LIST, cores, list, names};
 pub use mix::{Class, Mix, Sampler};
 pub use named::{NAMED, Named, named};
 pub use phases::{Arrival, Phase, Phases, Source};
+pub use request::{Request, Requests, Until};
 pub use search::{Found, Measurement, Probe, Search};
-pub use service::Service;
+pub use service::{Service, ServiceSampler};
 pub use slo::{Metric, Quantile, Slo};
 pub use units::{ParseError, duration_ns, format_duration, format_rate, load, rate_rps};
 

@@ -1,6 +1,6 @@
 //! Service-time distributions of one class.
 
-use crate::{ParseError, Random, duration_ns, exponential, format_duration};
+use crate::{ParseError, Random, duration_ns, exponential, format_duration, random};
 use rand::Rng;
 use std::fmt;
 
@@ -25,10 +25,20 @@ impl Service {
         }
     }
 
+    /// Draws from it; the same seed gives the same times.
+    #[must_use]
+    pub fn sampler(self, seed: u64) -> ServiceSampler {
+        ServiceSampler { service: self, random: random(seed, 3) }
+    }
+
     pub(crate) fn sample(self, random: &mut Random) -> u64 {
         match self {
             Self::Constant(ns) => ns,
-            Self::Exponential(mean) => (mean as f64 * exponential(random)).round() as u64,
+            // What takes any time takes a nanosecond: a slowdown needs something to be a multiple of.
+            Self::Exponential(mean) => {
+                let ns = (mean as f64 * exponential(random)).round() as u64;
+                ns.max(u64::from(mean > 0))
+            }
             Self::Uniform(low, high) => random.random_range(low..=high),
         }
     }
@@ -73,6 +83,21 @@ impl fmt::Display for Service {
                 write!(f, "uniform({}..{})", format_duration(low), format_duration(high))
             }
         }
+    }
+}
+
+/// Draws one time after another from a [`Service`].
+#[derive(Clone, Debug)]
+pub struct ServiceSampler {
+    service: Service,
+    random: Random,
+}
+
+impl ServiceSampler {
+    /// The next, in nanoseconds.
+    #[inline]
+    pub fn draw(&mut self) -> u64 {
+        self.service.sample(&mut self.random)
     }
 }
 

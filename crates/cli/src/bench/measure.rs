@@ -4,12 +4,13 @@ use super::generator::{Generator, Offer, Outbox, Tally};
 use super::requests::{Requests, SpinRequests};
 use crate::args::{Point, System};
 use crate::failure::Failure;
+use crate::measured::Measured;
 use crate::result::{self, Slowdowns};
 use curtail::{App, Class, Preempt, Report, Server};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
-use curtail_workload::{Arrivals, Measurement, Mix, Recorder, Slo};
+use curtail_workload::{Arrivals, Mix};
 use spin::Spin;
 use std::sync::PoisonError;
 
@@ -38,14 +39,6 @@ pub(crate) enum Application {
         /// Service times by class.
         services: Vec<u32>,
     },
-}
-
-/// What one run gave.
-pub(crate) struct Measured {
-    pub(crate) run: Run,
-    pub(crate) recorder: Recorder,
-    /// What the runtime wants the user to know.
-    pub(crate) notes: Vec<String>,
 }
 
 impl Setting {
@@ -153,10 +146,10 @@ impl Setting {
                 "the generator fell behind: {} due requests were never handed over",
                 tally.stranded
             ));
-        } else if tally.most_waiting > u64::from(self.system.capacity) {
+        } else if tally.most_waiting > u64::from(self.system.capacity()) {
             run.invalidate(&format!(
                 "the generator fell behind: about {} due requests waited for room in a system of {}",
-                tally.most_waiting, self.system.capacity
+                tally.most_waiting, self.system.capacity()
             ));
         }
         if tally.failed > 0 {
@@ -168,19 +161,5 @@ impl Setting {
         if run.completed == 0 {
             run.invalidate("no request completed after the warm-up");
         }
-    }
-}
-
-impl Measured {
-    /// The objective's figure. Refused requests count as endless ones: where there are more than
-    /// the objective leaves out, or where it leaves out none, it is not met.
-    pub(crate) fn against(&self, slo: &Slo, class: Option<usize>) -> Measurement {
-        let record = class.map_or_else(|| self.recorder.overall(), |i| self.recorder.class(i));
-        let dropped = match class {
-            Some(i) => self.run.classes[i].dropped.unwrap_or(0),
-            None => self.run.dropped,
-        };
-        let value = slo.value_with_endless(&record, dropped);
-        Measurement { value, valid: self.run.valid }
     }
 }

@@ -8,6 +8,7 @@ use crate::args::{Json, Offered, Point, System};
 use crate::failure::Failure;
 #[cfg(feature = "kv")]
 use crate::kv::{self, KvArgs};
+use crate::measured::{self, Measured, found_line, named, verdict};
 use crate::output;
 use crate::serve::Bundled;
 use clap::Args;
@@ -15,10 +16,10 @@ use curtail::Preempt;
 use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
-use curtail_workload::{Found, Search, Slo, format_rate};
+use curtail_workload::{Search, Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
 use kv_app::load::Mix;
-use measure::{Application, Measured, Setting};
+use measure::{Application, Setting};
 
 /// `curtail bench`.
 #[derive(Args)]
@@ -58,7 +59,7 @@ impl Bench {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let specs = self.system.specs()?;
         let setting = self.setting()?;
-        let class = self.slo_class(&setting)?;
+        let class = measured::slo_class(self.slo.as_ref(), &setting.workload, &setting.mix)?;
         if self.find_max {
             return self.search(&setting, &specs, class);
         }
@@ -135,28 +136,12 @@ impl Bench {
             mix,
             told: Vec::new(),
             arrivals: self.offered.arrivals,
-            duration_ns: self.offered.duration,
+            duration_ns: self.offered.duration_ns(),
             warmup_ns,
             seed: self.offered.seed,
             workers: self.system.workers(),
             system: self.system.clone(),
             application,
-        }
-    }
-
-    /// The index of the class that the objective is about.
-    fn slo_class(&self, setting: &Setting) -> Result<Option<usize>, Failure> {
-        let Some(name) = self.slo.as_ref().and_then(|slo| slo.class.as_deref()) else {
-            return Ok(None);
-        };
-        let names: Vec<&str> = setting.mix.classes().iter().map(|c| c.name.as_str()).collect();
-        match names.iter().position(|&other| other == name) {
-            Some(class) => Ok(Some(class)),
-            None => Err(Failure::usage(format!(
-                "--slo: workload {} has no class `{name}`, it has {}",
-                setting.workload,
-                names.join(", ")
-            ))),
         }
     }
 
@@ -207,37 +192,6 @@ impl Bench {
             return Ok(());
         }
         output::text(&text)
-    }
-}
-
-fn named(spec: &Spec) -> String {
-    match spec.quantum {
-        Some(quantum) => {
-            format!("{} ({})", spec.name, curtail_workload::format_duration(quantum.0))
-        }
-        None => spec.name.clone(),
-    }
-}
-
-fn verdict(slo: &Slo, class: Option<usize>, measured: &Measured) -> String {
-    let run = &measured.run;
-    let measurement = measured.against(slo, class);
-    let meets = measurement.valid && measurement.value <= slo.limit;
-    let word = if meets { "meets" } else { "does not meet" };
-    format!("{} at {}/s {word} {slo}", run.policy, format_rate(run.offered_rps))
-}
-
-fn found_line(spec: &Spec, slo: &Slo, found: &Found, full_rps: f64) -> String {
-    let name = named(spec);
-    let at = |load: f64| format!("load {load:.3} ({}/s)", format_rate(load * full_rps));
-    match (found.max_load, found.fails_at) {
-        (Some(max), Some(fails)) => {
-            format!("{name} meets {slo} up to {}, not at {}", at(max), at(fails))
-        }
-        (Some(max), None) => format!("{name} meets {slo} at every load up to {}", at(max)),
-        (None, fails) => {
-            format!("{name} does not meet {slo}, not even at {}", at(fails.unwrap_or(0.0)))
-        }
     }
 }
 

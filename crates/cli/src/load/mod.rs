@@ -114,7 +114,7 @@ impl Load {
                 sampler: mix.sampler(self.offered.seed),
                 services: services.clone(),
                 seed: self.offered.seed,
-                duration_ns: self.offered.duration,
+                duration_ns: self.offered.duration_ns(),
                 warmup_ns,
                 timeout_ns: self.timeout,
                 spin: self.spin,

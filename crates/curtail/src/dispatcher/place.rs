@@ -5,8 +5,7 @@ use super::Dispatcher;
 use crate::clock;
 use crate::engine::Engine;
 use crate::jobs::Place;
-use crate::preempt::Preempt;
-use curtail_policy::{Decision, Dispatch, Expiry, Job, Nanos, Policy, WorkerId};
+use curtail_policy::{Decision, Expiry, Job, Nanos, Policy, WorkerId};
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
@@ -66,7 +65,7 @@ impl Dispatcher {
         for worker in &mut self.set.workers {
             worker.flush();
         }
-        self.tell_contended(time);
+        self.tell_contended();
         if let Some((job, quantum)) = own {
             self.run_here(job, quantum, now);
             acted = true;
@@ -130,19 +129,12 @@ impl Dispatcher {
     }
 
     /// Lets the workers know whether giving up a core would help anybody.
-    fn tell_contended(&mut self, time: Nanos) {
+    fn tell_contended(&mut self) {
         if self.set.spec.is_two_level() {
             return;
         }
-        let waits = self.policy.waiting() > 0;
-        // Who waits may have no business on a worker, or come after what runs there. Where the
-        // dispatcher keeps the time it asks when a quantum has ended; here it must say beforehand.
-        let differs = self.set.choice.effective != Preempt::Flag
-            && self.set.spec.shares()
-            && self.set.spec.dispatch != Dispatch::CentralPs;
-        for (index, worker) in self.set.workers.iter_mut().enumerate() {
-            let mut asked = || self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield;
-            let contended = if differs { waits && asked() } else { waits };
+        let contended = self.policy.waiting() > 0;
+        for worker in &mut self.set.workers {
             if worker.contended != contended {
                 worker.contended = contended;
                 worker.remote.wishes.contended.store(contended, Ordering::Relaxed);

@@ -1,0 +1,105 @@
+//! `--costs` and the options that change single costs.
+
+use crate::failure::Failure;
+use clap::Args;
+use curtail_sim::Costs;
+use curtail_workload::{Service, duration_ns};
+use std::path::PathBuf;
+
+/// What things cost.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CostArgs {
+    /// What everything costs: ideal (nothing), calibrated (as `curtail calibrate` measured it on
+    /// this machine), or a FILE
+    #[arg(long, value_name = "COSTS", default_value = "ideal", help_heading = "Costs")]
+    costs: String,
+    /// Dispatcher: to take a request in
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    receive_cost: Option<u64>,
+    /// Dispatcher: to decide on a request and send it to a worker
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    dispatch_cost: Option<u64>,
+    /// Dispatcher: to take in that a request completed or came back
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    hear_cost: Option<u64>,
+    /// Dispatcher: to ask a worker to yield
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    signal_cost: Option<u64>,
+    /// From core to core through a ring, each way
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    ring_delay: Option<u64>,
+    /// Until a worker that was asked to yield notices
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    notify_delay: Option<u64>,
+    /// Worker: to start a request
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    start_cost: Option<u64>,
+    /// Worker: to pre-empt a request
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    switch_cost: Option<u64>,
+    /// Worker: after a request completed
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    finish_cost: Option<u64>,
+    /// How much longer than its quantum a request runs: 80ns, exp(80ns), uniform(0..160ns)
+    #[arg(long, value_name = "SERVICE", value_parser = Service::parse, help_heading = "Costs")]
+    overshoot: Option<Service>,
+    /// By what fraction safepoints make requests longer: 0.02
+    #[arg(long, value_name = "FRACTION", value_parser = fraction, help_heading = "Costs")]
+    instrumentation: Option<f64>,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|n| (0.0..=100.0).contains(n));
+    number.ok_or_else(|| format!("`{text}` is no fraction: write 0.02 for 2%"))
+}
+
+impl CostArgs {
+    /// What was asked for.
+    pub(crate) fn costs(&self) -> Result<Costs, Failure> {
+        let mut costs = match self.costs.as_str() {
+            "ideal" => Costs::IDEAL,
+            "calibrated" => calibrated()?,
+            file => read(file)?,
+        };
+        for (cost, given) in [
+            (&mut costs.receive, self.receive_cost),
+            (&mut costs.dispatch, self.dispatch_cost),
+            (&mut costs.hear, self.hear_cost),
+            (&mut costs.signal, self.signal_cost),
+            (&mut costs.ring, self.ring_delay),
+            (&mut costs.notify, self.notify_delay),
+            (&mut costs.start, self.start_cost),
+            (&mut costs.switch, self.switch_cost),
+            (&mut costs.finish, self.finish_cost),
+        ] {
+            *cost = given.unwrap_or(*cost);
+        }
+        costs.overshoot = self.overshoot.unwrap_or(costs.overshoot);
+        costs.instrumentation = self.instrumentation.unwrap_or(costs.instrumentation);
+        Ok(costs)
+    }
+}
+
+fn read(file: &str) -> Result<Costs, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::failed(format!("cannot read {file}: {error}")))?;
+    Costs::parse(file, &text).map_err(Failure::failed)
+}
+
+/// Where `curtail calibrate` leaves what it measured; `None`: this user has no home.
+pub(crate) fn calibration_file() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let config = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    Some(config.join("curtail").join("costs.toml"))
+}
+
+fn calibrated() -> Result<Costs, Failure> {
+    match calibration_file() {
+        Some(file) if file.exists() => read(&file.to_string_lossy()),
+        Some(file) => Err(Failure::failed(format!(
+            "--costs calibrated: this machine was not calibrated (there is no {})",
+            file.display()
+        ))),
+        None => Err(Failure::failed("--costs calibrated: neither XDG_CONFIG_HOME nor HOME is set")),
+    }
+}

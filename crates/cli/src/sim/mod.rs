@@ -1,0 +1,225 @@
+//! `curtail sim`: the policies in virtual time.
+//!
+//! Runs are independent, and each is one thread's; a sweep uses all cores. Progress is drawn by a
+//! thread that finishes a run, between runs.
+
+mod costs;
+mod measure;
+
+use crate::args::{Json, Offered, Point, System, allowed_cores};
+use crate::failure::Failure;
+use crate::measured::{self, Measured, found_line, named, verdict};
+use crate::output;
+use clap::Args;
+use costs::CostArgs;
+use curtail_policy::Spec;
+use curtail_report::Run;
+use curtail_sim::{Balance, Config, Hints, sweep};
+use curtail_workload::{Found, Search, Slo, Until, format_rate};
+use indicatif::{ProgressBar, ProgressStyle};
+use measure::Setting;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Requests of a run where nobody says how many.
+const JOBS: u64 = 1_000_000;
+
+/// `curtail sim`.
+#[derive(Args)]
+pub(crate) struct Sim {
+    #[command(flatten)]
+    system: System,
+    #[command(flatten)]
+    offered: Offered,
+    /// How many requests arrive, instead of --duration; the first tenth is not counted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+          conflicts_with_all = ["duration", "warmup"])]
+    jobs: Option<u64>,
+    /// So many runs of each point, with seeds from --seed on
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
+    #[command(flatten)]
+    costs: CostArgs,
+    /// Dispatchers, each with its share of the workers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    dispatchers: u16,
+    /// How requests come to dispatchers: random, rss, jsq, power-of-two
+    #[arg(long, value_name = "HOW", default_value_t)]
+    balance: Balance,
+    /// Flows that rss tells apart
+    #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    flows: u32,
+    /// A request that has started stays on its worker, as in the runtime
+    #[arg(long)]
+    pinned: bool,
+    /// What policies are told of service times: none, class (means), exact
+    #[arg(long, value_name = "WHAT", default_value_t)]
+    hints: Hints,
+    /// Runs at a time [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// An objective: '[CLASS:] p99.9 slowdown 50' or '[CLASS:] p99 sojourn 100us'
+    #[arg(long, value_name = "OBJECTIVE", value_parser = Slo::parse)]
+    slo: Option<Slo>,
+    /// Search the highest load at which the objective is met
+    #[arg(long, requires = "slo")]
+    find_max: bool,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// One run of a sweep.
+struct Task<'a> {
+    spec: &'a Spec,
+    at: Point,
+    seed: u64,
+}
+
+impl Sim {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let specs = self.specs()?;
+        let setting = self.setting()?;
+        for spec in &specs {
+            setting.config(spec, 0).validate().map_err(Failure::usage)?;
+        }
+        let class = measured::slo_class(self.slo.as_ref(), &setting.workload, &setting.mix)?;
+        let start = Instant::now();
+        let (measured, lines) = if self.find_max {
+            self.search(&setting, &specs, class)?
+        } else {
+            self.sweep(&setting, &specs, class)?
+        };
+        let took_s = start.elapsed().as_secs_f64();
+        let runs: Vec<Run> = measured.into_iter().map(|measured| measured.run).collect();
+        let many = self.find_max || runs.len() > 1;
+        output::results(&runs, many, self.json.json.as_deref())?;
+        for line in lines {
+            self.say(&line)?;
+        }
+        let events = setting.events.load(Ordering::Relaxed) as f64;
+        self.say(&format!(
+            "{} events in {took_s:.1} s, {}/s",
+            format_rate(events),
+            format_rate(events / took_s.max(1e-9))
+        ))
+    }
+
+    fn specs(&self) -> Result<Vec<Spec>, Failure> {
+        let specs = self.system.specs()?;
+        Ok(specs.iter().flat_map(|spec| self.system.preempted(spec)).collect())
+    }
+
+    fn setting(&self) -> Result<Setting, Failure> {
+        let (workload, mix) = self.offered.workload.mix()?;
+        let (until, warmup) = if self.offered.asks_for_a_time() {
+            let warmup_ns = self.offered.warmup_ns()?;
+            (Until::Time(self.offered.duration_ns()), Until::Time(warmup_ns))
+        } else {
+            let jobs = self.jobs.unwrap_or(JOBS);
+            (Until::Jobs(jobs), Until::Jobs(jobs / 10))
+        };
+        let capacity = self.system.capacity_asked_for();
+        Ok(Setting {
+            workload,
+            mix,
+            arrivals: self.offered.arrivals,
+            until,
+            warmup,
+            workers: self.system.workers(),
+            dispatchers: usize::from(self.dispatchers),
+            balance: self.balance,
+            flows: self.flows as usize,
+            capacity: capacity.map_or(Config::DEFAULT_CAPACITY, |n| n as usize),
+            pinned: self.pinned,
+            hints: self.hints,
+            costs: self.costs.costs()?,
+            events: AtomicU64::new(0),
+        })
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.map_or_else(allowed_cores, usize::from)
+    }
+
+    fn sweep(
+        &self,
+        setting: &Setting,
+        specs: &[Spec],
+        class: Option<usize>,
+    ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
+        let points = self.offered.points(setting.mix.mean_ns(), Some(setting.workers))?;
+        let mut tasks = Vec::new();
+        for spec in specs {
+            for &at in &points {
+                let seeds = (0..u64::from(self.seeds)).map(|i| self.offered.seed.wrapping_add(i));
+                tasks.extend(seeds.map(|seed| Task { spec, at, seed }));
+            }
+        }
+        let bar = progress(tasks.len() as u64);
+        let measured = sweep(&tasks, self.threads(), |task| {
+            let measured = setting.measure(task.spec, task.at, task.seed)?;
+            bar.set_message(format!("{} at {}/s", named(task.spec), format_rate(task.at.rate_rps)));
+            bar.inc(1);
+            Ok::<_, Failure>(measured)
+        })?;
+        bar.finish_and_clear();
+        let lines = self
+            .slo
+            .iter()
+            .flat_map(|slo| measured.iter().map(move |measured| verdict(slo, class, measured)));
+        let lines = lines.collect();
+        Ok((measured, lines))
+    }
+
+    fn search(
+        &self,
+        setting: &Setting,
+        specs: &[Spec],
+        class: Option<usize>,
+    ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
+        let slo = self.slo.as_ref().ok_or_else(|| Failure::usage("--find-max needs --slo"))?;
+        if self.offered.asks_for_a_load() {
+            return Err(Failure::usage("--find-max chooses the loads itself"));
+        }
+        let full_rps = setting.mix.rate_rps(1.0, setting.workers);
+        if !full_rps.is_finite() {
+            return Err(Failure::usage("--find-max: requests without service make no load"));
+        }
+        let bar = progress(specs.len() as u64);
+        let searched = sweep(specs, self.threads(), |spec| {
+            let mut runs = Vec::new();
+            let found: Found = Search::new(slo.limit).run(|load| {
+                let at = Point { load: Some(load), rate_rps: load * full_rps };
+                // A close load is tried again with other requests.
+                let tried = runs.iter().filter(|it: &&Measured| it.run.load == Some(load)).count();
+                let seed = self.offered.seed.wrapping_add(tried as u64);
+                let measured = setting.measure(spec, at, seed)?;
+                let measurement = measured.against(slo, class);
+                runs.push(measured);
+                bar.set_message(format!("{} at {}/s", named(spec), format_rate(at.rate_rps)));
+                bar.tick();
+                Ok::<_, Failure>(measurement)
+            })?;
+            bar.inc(1);
+            Ok::<_, Failure>((runs, found_line(spec, slo, &found, full_rps)))
+        })?;
+        bar.finish_and_clear();
+        let (runs, lines): (Vec<_>, Vec<_>) = searched.into_iter().unzip();
+        Ok((runs.into_iter().flatten().collect(), lines))
+    }
+
+    /// A line beside the table; on standard error where JSON has standard output.
+    fn say(&self, line: &str) -> Result<(), Failure> {
+        if self.json.json.as_deref() == Some("-") {
+            eprintln!("{line}");
+            return Ok(());
+        }
+        output::text(&format!("{line}\n"))
+    }
+}
+
+/// Progress on standard error, if that is a terminal.
+fn progress(runs: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg} {eta}");
+    ProgressBar::new(runs).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,110 @@
+//! What comes next: at most one pending event for each of a fixed number of sources, in a tournament
+//! tree. Reading the next one is O(1), changing a source's O(log n) with no branch that depends on
+//! the times; a general heap would have to find and remove what a pre-emption overtakes.
+
+/// When something happens and, at one time, in which order: the time in nanoseconds, then a rank
+/// below 4.
+pub(crate) type Key = u64;
+
+/// Never.
+pub(crate) const NEVER: Key = u64::MAX;
+
+/// A job completes, or what a worker does after one is over.
+pub(crate) const COMPLETION: u64 = 0;
+/// A job arrives.
+pub(crate) const ARRIVAL: u64 = 1;
+/// The dispatcher acts, or something it sent gets there.
+pub(crate) const DISPATCH: u64 = 2;
+/// A quantum ends.
+pub(crate) const QUANTUM: u64 = 3;
+
+/// The key of a time and a rank.
+#[inline]
+pub(crate) fn key(at_ns: u64, rank: u64) -> Key {
+    debug_assert!(at_ns < NEVER >> 2, "146 years are simulated");
+    at_ns << 2 | rank
+}
+
+/// The time of a key.
+#[inline]
+pub(crate) fn time(key: Key) -> u64 {
+    key >> 2
+}
+
+/// See the module's head.
+pub(crate) struct Agenda {
+    /// The root is 1, node i's children are 2i and 2i + 1, source i's leaf is `leaves + i`. A node
+    /// is a key above the 32 bits of its source, so that the lower source wins a tie.
+    nodes: Vec<u128>,
+    leaves: usize,
+}
+
+impl Agenda {
+    /// `sources` sources with nothing pending.
+    pub(crate) fn new(sources: usize) -> Self {
+        let leaves = sources.next_power_of_two();
+        let mut nodes = vec![u128::MAX; 2 * leaves];
+        for source in 0..sources {
+            nodes[leaves + source] = node(source, NEVER);
+        }
+        for parent in (1..leaves).rev() {
+            nodes[parent] = nodes[2 * parent].min(nodes[2 * parent + 1]);
+        }
+        Self { nodes, leaves }
+    }
+
+    /// The source's pending event is at `key` now; [`NEVER`]: it has none.
+    #[inline]
+    pub(crate) fn set(&mut self, source: usize, key: Key) {
+        let mut at = self.leaves + source;
+        self.nodes[at] = node(source, key);
+        while at > 1 {
+            let winner = self.nodes[at].min(self.nodes[at ^ 1]);
+            at >>= 1;
+            if self.nodes[at] == winner {
+                return;
+            }
+            self.nodes[at] = winner;
+        }
+    }
+
+    /// The earliest key, and whose it is.
+    #[inline]
+    pub(crate) fn next(&self) -> (Key, usize) {
+        let root = self.nodes[1];
+        ((root >> 32) as u64, (root as u32) as usize)
+    }
+}
+
+#[inline]
+fn node(source: usize, key: Key) -> u128 {
+    u128::from(key) << 32 | source as u128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_scan(n in 1usize..40, sets in prop::collection::vec((0usize..40, 0u64..30), 0..200)) {
+            let mut agenda = Agenda::new(n);
+            let mut keys = vec![NEVER; n];
+            for (source, key) in sets {
+                let source = source % n;
+                keys[source] = if key == 0 { NEVER } else { key };
+                agenda.set(source, keys[source]);
+                let (at, &least) = keys.iter().enumerate().min_by_key(|(_, key)| **key).unwrap();
+                prop_assert_eq!(agenda.next(), (least, at));
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_order_one_time_only() {
+        let order = [COMPLETION, ARRIVAL, DISPATCH, QUANTUM].map(|rank| key(7, rank));
+        assert!(order.is_sorted() && order.iter().all(|&key| time(key) == 7));
+        assert!(key(7, QUANTUM) < key(8, COMPLETION));
+    }
+}

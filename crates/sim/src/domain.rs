@@ -1,0 +1,176 @@
+//! A dispatcher and its workers. With several dispatchers there are several of these, which know
+//! nothing of each other.
+//!
+//! Every worker has at most one pending event, which the [`Agenda`] orders; the dispatcher's queues
+//! are each in the order of time already (all delays are constant), so that it has one next time,
+//! too. [`Domain::step`] does what comes next.
+
+mod desk;
+mod dispatcher;
+mod worker;
+
+use crate::agenda::{Agenda, COMPLETION, DISPATCH, Key, NEVER, key, time};
+use crate::config::{Config, Hints};
+use crate::costs::Costs;
+use crate::engine::Done;
+use crate::jobs::{Jobs, Slot};
+use curtail_policy::{AnyPolicy, ClassId, Job, JobId, Nanos, PreemptKind, WorkerId};
+use curtail_workload::{Distribution, Request, Service, ServiceSampler};
+use desk::Desk;
+use worker::{Next, Worker};
+
+/// Where news of the jobs goes.
+pub(crate) trait Sink {
+    fn completed(&mut self, done: &Done, counted: bool);
+    fn dropped(&mut self, class: ClassId, counted: bool);
+}
+
+/// What a domain counts.
+pub(crate) struct Counts {
+    pub(crate) events: u64,
+    pub(crate) preemptions: u64,
+    /// Workers' time in jobs and around them, in nanoseconds.
+    pub(crate) app_ns: u64,
+    pub(crate) overhead_ns: u64,
+    /// By how much jobs overran their quanta before they yielded.
+    pub(crate) late: Option<Distribution>,
+}
+
+pub(crate) struct Domain {
+    policy: AnyPolicy,
+    /// Workers schedule what was sent to them by themselves.
+    two_level: bool,
+    /// The dispatcher is told of completed quanta.
+    reports: bool,
+    /// The dispatcher ends quanta. Otherwise they end by themselves.
+    watched: bool,
+    /// Nobody ever yields.
+    never: bool,
+    pinned: bool,
+    hints: Hints,
+    class_means_ns: Vec<u64>,
+    costs: Costs,
+    /// The dispatcher and the ways from and to it take no time.
+    instant: bool,
+    /// Nor does a quantum's end.
+    ideal: bool,
+    overshoot: Option<ServiceSampler>,
+    jobs: Jobs,
+    workers: Vec<Worker>,
+    agenda: Agenda,
+    /// Workers whose completed quanta changed since the policy was told.
+    unreported: Vec<u16>,
+    desk: Desk,
+    pub(crate) counts: Counts,
+}
+
+impl Domain {
+    /// Part `index` of a system, with `workers` workers.
+    pub(crate) fn new(config: &Config, workers: usize, index: usize) -> Self {
+        let mut spec = config.spec.clone();
+        let never = spec.preempt == PreemptKind::Never;
+        // A dispatcher that nobody pre-empts would not come back to its queues.
+        spec.work_conserving &= !never;
+        let costs = config.costs;
+        let seed = config.seed.wrapping_add(index as u64);
+        let overshoots = costs.overshoot != Service::Constant(0);
+        let room = (config.capacity / workers).clamp(64, 4_096);
+        Self {
+            policy: spec.build(workers, config.capacity, seed),
+            two_level: spec.is_two_level(),
+            reports: spec.is_two_level() && workers > 1,
+            watched: matches!(spec.preempt, PreemptKind::Flag | PreemptKind::Signal),
+            never,
+            pinned: config.pinned,
+            hints: config.hints,
+            class_means_ns: config.class_means_ns.clone(),
+            costs,
+            instant: costs.is_instant(),
+            ideal: costs.is_instant() && costs.notify == 0 && !overshoots,
+            overshoot: overshoots.then(|| costs.overshoot.sampler(seed)),
+            jobs: Jobs::new(config.capacity),
+            workers: (0..workers).map(|_| Worker::new(spec.build_core(room))).collect(),
+            agenda: Agenda::new(workers),
+            unreported: Vec::with_capacity(workers),
+            desk: Desk::new(),
+            counts: Counts {
+                events: 0,
+                preemptions: 0,
+                app_ns: 0,
+                overhead_ns: 0,
+                late: (overshoots || !costs.is_instant() || costs.notify > 0)
+                    .then(Distribution::sojourn),
+            },
+        }
+    }
+
+    /// When the next event is.
+    #[inline]
+    pub(crate) fn next(&self) -> Key {
+        self.agenda.next().0.min(self.desk.next)
+    }
+
+    /// Jobs in this part of the system.
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Does what comes next; there is something.
+    #[inline]
+    pub(crate) fn step(&mut self, sink: &mut impl Sink) {
+        self.counts.events += 1;
+        let (at, worker) = self.agenda.next();
+        if self.desk.next < at {
+            return self.desk_event(time(self.desk.next), sink);
+        }
+        self.worker_event(worker, time(at), sink);
+        // A worker that found nothing to do is taken off the agenda only now: by most events it
+        // gets something else at once.
+        if self.workers[worker].next == Next::Nothing {
+            self.agenda.set(worker, NEVER);
+        }
+    }
+
+    /// A request arrives.
+    #[inline]
+    pub(crate) fn arrive(&mut self, request: Request, counted: bool, sink: &mut impl Sink) {
+        self.counts.events += 1;
+        let class = ClassId(request.class);
+        let hint = match self.hints {
+            Hints::None => None,
+            Hints::Class => {
+                self.class_means_ns.get(usize::from(request.class)).map(|&ns| Nanos(ns))
+            }
+            Hints::Exact => Some(Nanos(request.service_ns)),
+        };
+        let job = Job { hint, ..Job::new(JobId(0), class, Nanos(request.at_ns)) };
+        let service = request.service_ns;
+        let remaining = if self.costs.instrumentation > 0.0 {
+            (service as f64 * (1.0 + self.costs.instrumentation)).round() as u64
+        } else {
+            service
+        };
+        let slot = Slot { job, remaining, service, quantum: 0, quanta: 0, started: false, counted };
+        match self.jobs.insert(slot) {
+            Some(id) => self.receive(request.at_ns, id, sink),
+            None => sink.dropped(class, counted),
+        }
+    }
+
+    fn schedule(&mut self, worker: usize, next: Next, at: u64) {
+        self.workers[worker].next = next;
+        let rank = match next {
+            Next::QuantumEnd | Next::Yield | Next::Switched => crate::agenda::QUANTUM,
+            Next::Nothing | Next::Complete | Next::Finished => COMPLETION,
+        };
+        self.agenda.set(worker, key(at, rank));
+    }
+}
+
+fn id(worker: usize) -> WorkerId {
+    WorkerId(worker as u16)
+}
+
+fn dispatch_key(at: u64) -> Key {
+    if at == u64::MAX { NEVER } else { key(at, DISPATCH) }
+}

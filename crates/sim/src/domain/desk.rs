@@ -1,0 +1,142 @@
+//! What lies on the dispatcher's desk: what it does, what waits for it, and what it sent.
+//!
+//! Delays are constant, so that each queue is in the order of time by itself.
+
+use super::dispatch_key;
+use crate::agenda::{Key, NEVER};
+use curtail_policy::{JobId, WorkerId};
+use std::collections::VecDeque;
+
+/// How much that takes time the dispatcher takes in before it decides, so that it gets to decide
+/// under overload: as the runtime's does.
+pub(super) const BATCH: u32 = 64;
+
+/// What a worker tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum News {
+    Ended { on: WorkerId, job: JobId },
+    Yielded { on: WorkerId, job: JobId },
+}
+
+/// A quantum of a worker's, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    pub(super) worker: u16,
+    /// `None`: whatever runs there.
+    pub(super) number: Option<u32>,
+}
+
+/// What waits for the dispatcher.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Input {
+    Request(JobId),
+    News(News),
+    /// A quantum has ended.
+    QuantumEnd(Slice),
+}
+
+/// What the dispatcher is busy with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Doing {
+    TakingIn(Input),
+    Sending(JobId, WorkerId),
+    Asking(Slice),
+    /// Runs a job itself, for so long.
+    Running(JobId, u64),
+}
+
+pub(super) struct Desk {
+    /// The key of the dispatcher's next event.
+    pub(super) next: Key,
+    /// What it does, and until when; `None`: it is free.
+    pub(super) doing: Option<(u64, Doing)>,
+    /// It is inside [`Domain::pump`]: news only queue up.
+    pub(super) pumping: bool,
+    /// When the policy wants to be asked again; `u64::MAX`: never.
+    pub(super) wakeup: u64,
+    /// How much it takes in before it decides again.
+    pub(super) batch: u32,
+    /// Something is in one of the queues.
+    pub(super) queued: bool,
+    // All in the order of time.
+    pub(super) requests: VecDeque<(u64, JobId)>,
+    pub(super) news: VecDeque<(u64, News)>,
+    pub(super) ended: VecDeque<(u64, Slice)>,
+    /// On the way to workers.
+    pub(super) sent: VecDeque<(u64, JobId, WorkerId)>,
+    pub(super) asked: VecDeque<(u64, Slice)>,
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self {
+            next: NEVER,
+            doing: None,
+            pumping: false,
+            wakeup: u64::MAX,
+            batch: BATCH,
+            queued: false,
+            requests: VecDeque::new(),
+            news: VecDeque::new(),
+            ended: VecDeque::new(),
+            sent: VecDeque::new(),
+            asked: VecDeque::new(),
+        }
+    }
+
+    /// Whatever it is told it takes in at once.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.doing.is_none() && !self.pumping
+    }
+
+    #[inline]
+    pub(super) fn look_ahead(&mut self) {
+        if self.queued {
+            return self.look_into_queues();
+        }
+        let own = self.doing.map_or(self.wakeup, |(until, _)| until);
+        self.next = dispatch_key(own);
+    }
+
+    fn look_into_queues(&mut self) {
+        let first = |queued: Option<u64>| queued.unwrap_or(u64::MAX);
+        let waiting = first(self.requests.front().map(|it| it.0))
+            .min(first(self.news.front().map(|it| it.0)))
+            .min(first(self.ended.front().map(|it| it.0)));
+        let on_the_way =
+            first(self.sent.front().map(|it| it.0)).min(first(self.asked.front().map(|it| it.0)));
+        self.queued = waiting.min(on_the_way) != u64::MAX;
+        let own = self.doing.map_or(waiting.min(self.wakeup), |(until, _)| until);
+        self.next = dispatch_key(own.min(on_the_way));
+    }
+
+    pub(super) fn has_input(&self, now: u64) -> bool {
+        let due = |at: Option<u64>| at.is_some_and(|at| at <= now);
+        self.queued
+            && (due(self.requests.front().map(|it| it.0))
+                || due(self.news.front().map(|it| it.0))
+                || due(self.ended.front().map(|it| it.0)))
+    }
+
+    /// What has waited longest by now; of equals, workers before requests before ends of quanta.
+    pub(super) fn take(&mut self, now: u64) -> Option<Input> {
+        if !self.queued {
+            return None;
+        }
+        let due = |at: Option<u64>| at.filter(|&at| at <= now).unwrap_or(u64::MAX);
+        let news = due(self.news.front().map(|it| it.0));
+        let requests = due(self.requests.front().map(|it| it.0));
+        let ended = due(self.ended.front().map(|it| it.0));
+        let first = news.min(requests).min(ended);
+        if first == u64::MAX {
+            None
+        } else if news == first {
+            self.news.pop_front().map(|it| Input::News(it.1))
+        } else if requests == first {
+            self.requests.pop_front().map(|it| Input::Request(it.1))
+        } else {
+            self.ended.pop_front().map(|it| Input::QuantumEnd(it.1))
+        }
+    }
+}

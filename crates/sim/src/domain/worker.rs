@@ -1,0 +1,266 @@
+//! A worker's side: it takes the next of the jobs it holds, runs it for a quantum, and says what
+//! became of it.
+
+use super::desk::News;
+use super::{Domain, Sink, id};
+use crate::agenda::NEVER;
+use crate::engine::Done;
+use curtail_policy::{AnyCore, CorePolicy, Expiry, JobId, Nanos, Policy};
+
+/// What a worker's pending event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// None: it waits for a job.
+    Nothing,
+    /// Its job completes.
+    Complete,
+    /// Its job's quantum ends.
+    QuantumEnd,
+    /// Its job comes by a safepoint, having been asked to yield.
+    Yield,
+    /// The switch away from a pre-empted job is over.
+    Switched,
+    /// What is to be done after a completion is over.
+    Finished,
+}
+
+pub(super) struct Worker {
+    pub(super) core: AnyCore,
+    /// The job that runs, or ran last and is being put away.
+    job: JobId,
+    pub(super) next: Next,
+    /// When its quantum began, in nanoseconds.
+    started: u64,
+    /// The length of the quantum in nanoseconds; 0: to completion.
+    quantum: u64,
+    /// Counts quanta begun, so that a late order finds out that it is too late.
+    pub(super) slice: u32,
+    /// Quanta completed by its unfinished jobs.
+    pub(super) quanta: u64,
+    pub(super) unreported: bool,
+}
+
+impl Worker {
+    pub(super) fn new(core: AnyCore) -> Self {
+        Self {
+            core,
+            job: JobId(0),
+            next: Next::Nothing,
+            started: 0,
+            quantum: 0,
+            slice: 0,
+            quanta: 0,
+            unreported: false,
+        }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.next, Next::Complete | Next::QuantumEnd | Next::Yield)
+    }
+}
+
+impl Domain {
+    #[inline]
+    pub(super) fn worker_event(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+        match self.workers[worker].next {
+            Next::Complete => self.complete(worker, now, sink),
+            Next::QuantumEnd => self.quantum_end(worker, now, sink),
+            Next::Yield => self.give_up(worker, now, sink),
+            Next::Switched => self.switched(worker, now, sink),
+            Next::Finished => self.finished(worker, now, sink),
+            Next::Nothing => unreachable!("a worker without a job has no events"),
+        }
+    }
+
+    /// A job gets to its worker.
+    #[inline]
+    pub(super) fn deliver(&mut self, worker: usize, job: JobId, now: u64) {
+        let slot = self.jobs.get(job);
+        let at = &mut self.workers[worker];
+        at.core.ready(Nanos(now), slot.job);
+        // One that goes on brings its past along.
+        if slot.quanta > 0 {
+            at.quanta += u64::from(slot.quanta);
+            self.unreport(worker);
+        }
+        if self.workers[worker].next == Next::Nothing {
+            self.start(worker, now);
+        }
+    }
+
+    /// A worker without a job takes the next, if it holds any. (If not, its caller sees to the
+    /// agenda.)
+    #[inline]
+    fn start(&mut self, worker: usize, now: u64) {
+        let at = &mut self.workers[worker];
+        let Some((job, quantum)) = at.core.pick(Nanos(now)) else {
+            at.next = Next::Nothing;
+            return;
+        };
+        let slot = self.jobs.get(job.id);
+        at.job = job.id;
+        at.started = now;
+        at.quantum = match (slot.quantum, quantum) {
+            (0, Some(quantum)) => quantum.0,
+            (own, _) => own,
+        };
+        if self.never {
+            at.quantum = 0;
+        }
+        if !slot.started {
+            slot.started = true;
+            at.started += self.costs.start;
+            self.counts.overhead_ns += self.costs.start;
+        }
+        self.begin(worker);
+    }
+
+    /// A quantum begins.
+    #[inline]
+    fn begin(&mut self, worker: usize) {
+        let at = &mut self.workers[worker];
+        at.slice = at.slice.wrapping_add(1);
+        let remaining = self.jobs.get(at.job).remaining;
+        let (started, mut length) = (at.started, at.quantum);
+        if length > 0
+            && !self.watched
+            && let Some(overshoot) = &mut self.overshoot
+        {
+            length += overshoot.draw();
+        }
+        if length == 0 || remaining <= length {
+            self.schedule(worker, Next::Complete, started + remaining);
+        } else {
+            self.schedule(worker, Next::QuantumEnd, started + length);
+        }
+    }
+
+    fn quantum_end(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+        if self.watched && !(self.ideal && self.desk.is_free()) {
+            // The dispatcher will see, sooner or later; until it does, the job runs.
+            let at = &self.workers[worker];
+            let (due, slice) = (at.started + self.jobs.get(at.job).remaining, at.slice);
+            self.schedule(worker, Next::Complete, due);
+            return self.watch(now, worker, slice, sink);
+        }
+        if self.wants_place(worker, now) {
+            self.give_up(worker, now, sink);
+        } else {
+            self.go_on(worker, now);
+        }
+    }
+
+    /// Whether anybody wants the place of the job whose quantum ended.
+    pub(super) fn wants_place(&mut self, worker: usize, now: u64) -> bool {
+        if self.two_level && !self.watched {
+            return !self.workers[worker].core.is_empty();
+        }
+        self.policy.expired(Nanos(now), id(worker)) == Expiry::Yield
+    }
+
+    /// What ran until now counts as a quantum of its job.
+    fn account(&mut self, worker: usize, now: u64) {
+        let at = &mut self.workers[worker];
+        let slot = self.jobs.get(at.job);
+        let ran = now - at.started;
+        if let Some(late) = &mut self.counts.late
+            && at.quantum > 0
+        {
+            late.record(ran.saturating_sub(at.quantum));
+        }
+        slot.remaining -= ran;
+        slot.job.attained += Nanos(ran);
+        slot.quanta += 1;
+        at.quanta += 1;
+        at.started = now;
+        self.counts.app_ns += ran;
+        self.unreport(worker);
+    }
+
+    /// Nobody waits: another whole quantum.
+    pub(super) fn go_on(&mut self, worker: usize, now: u64) {
+        self.account(worker, now);
+        self.begin(worker);
+    }
+
+    /// Somebody asks for the running job's place, before or at its completion.
+    pub(super) fn preempt(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+        if self.never {
+            return;
+        }
+        let at = &self.workers[worker];
+        let due = at.started + self.jobs.get(at.job).remaining;
+        let overshoot = self.overshoot.as_mut().map_or(0, |overshoot| overshoot.draw());
+        let seen = now.max(at.started) + overshoot;
+        if due <= seen {
+            self.schedule(worker, Next::Complete, due);
+        } else if seen > now {
+            self.schedule(worker, Next::Yield, seen);
+        } else {
+            self.give_up(worker, now, sink);
+            if self.workers[worker].next == Next::Nothing {
+                self.agenda.set(worker, NEVER);
+            }
+        }
+    }
+
+    fn give_up(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+        self.account(worker, now);
+        self.counts.preemptions += 1;
+        if self.costs.switch > 0 {
+            self.counts.overhead_ns += self.costs.switch;
+            self.schedule(worker, Next::Switched, now + self.costs.switch);
+        } else {
+            self.switched(worker, now, sink);
+        }
+    }
+
+    fn switched(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+        let at = &mut self.workers[worker];
+        let job = at.job;
+        let slot = self.jobs.get(job);
+        if self.two_level {
+            at.core.ready(Nanos(now), slot.job);
+            return self.start(worker, now);
+        }
+        at.quanta -= u64::from(slot.quanta);
+        slot.job.pinned = self.pinned.then_some(id(worker));
+        self.start(worker, now);
+        self.tell(now, News::Yielded { on: id(worker), job }, sink);
+    }
+
+    fn complete(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+        let at = &mut self.workers[worker];
+        let slot = self.jobs.get(at.job);
+        self.counts.app_ns += now - at.started;
+        slot.job.attained += Nanos(now - at.started);
+        slot.remaining = 0;
+        sink.completed(&Done::of(slot, now), slot.counted);
+        if self.costs.finish > 0 {
+            self.counts.overhead_ns += self.costs.finish;
+            self.schedule(worker, Next::Finished, now + self.costs.finish);
+        } else {
+            self.finished(worker, now, sink);
+        }
+    }
+
+    fn finished(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+        let at = &mut self.workers[worker];
+        let job = at.job;
+        let slot = self.jobs.get(job);
+        if slot.quanta > 0 {
+            at.quanta -= u64::from(slot.quanta);
+            self.unreport(worker);
+        }
+        self.start(worker, now);
+        self.tell(now, News::Ended { on: id(worker), job }, sink);
+    }
+
+    fn unreport(&mut self, worker: usize) {
+        let at = &mut self.workers[worker];
+        if self.reports && !at.unreported {
+            at.unreported = true;
+            self.unreported.push(worker as u16);
+        }
+    }
+}

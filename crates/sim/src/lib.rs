@@ -1,0 +1,33 @@
+//! A discrete-event simulator around the very policies that serve requests: virtual time, workers
+//! and a dispatcher with a cost model, driven through [`curtail_policy::Policy`] and
+//! [`curtail_policy::CorePolicy`] exactly as the runtime drives them.
+//!
+//! One run is one thread's, deterministic from its seed, and its memory does not grow with its
+//! length: results go into histograms, slots of jobs are reused. [`run`] does one;
+//! [`sweep`] does many on all cores.
+//!
+//! **Conventions**, so that curves can be compared. Slowdown is sojourn time over un-inflated
+//! service time. A quantum that ends exactly with its job is a completion; a job whose quantum ends
+//! while nobody waits goes on for another whole one; under central processor sharing a pre-empted
+//! job goes to the tail after its overhead. Jobs of the warm-up are simulated and not counted; jobs
+//! in flight at the end are drained. A job that started may go on anywhere ([`Config::pinned`]
+//! makes it stay, as the runtime does by default), except one that started on a work-conserving
+//! dispatcher, which stays there (Concord §3.3). All costs are zero unless [`Costs`] says otherwise.
+//!
+//! **Simultaneous events**, in this order: completions; the arrival; the dispatcher's business
+//! (deliveries, decisions); ends of quanta; of equals, the lowest worker first. So whoever arrives
+//! sees those that leave at that moment gone, and counts as waiting for a quantum that ends at it.
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod config;
+mod costs;
+mod domain;
+mod engine;
+mod jobs;
+mod sweep;
+
+pub use config::{Balance, Config, ConfigError, Hints};
+pub use costs::{CostError, Costs};
+pub use engine::{Done, Observer, Outcome, Shares, run, run_observed};
+pub use sweep::sweep;
