@@ -8,8 +8,10 @@
 use super::requests::Requests;
 use curtail::clock::Clock;
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
-use curtail_workload::{Recorder, Schedule};
+use curtail_workload::Recorder;
+use std::ops::Range;
 use std::os::fd::RawFd;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What waits here at the scheduled end may still be handed over for this part of the duration.
@@ -17,15 +19,19 @@ const GRACE: u64 = 10;
 
 /// What is to be generated. Times are nanoseconds since the start.
 pub(crate) struct Offer<R> {
-    pub(crate) schedule: Schedule,
+    /// The highest rate there is.
     pub(crate) rate_rps: f64,
     pub(crate) requests: R,
     pub(crate) classes: usize,
     pub(crate) duration_ns: u64,
-    pub(crate) warmup_ns: u64,
+    /// What is counted, and apart: by the scheduled time of arrival, ascending. What arrives in none
+    /// of them is not counted.
+    pub(crate) slices: Vec<Range<u64>>,
+    /// Told that a slice has ended, by index.
+    pub(crate) ended: Option<SyncSender<usize>>,
 }
 
-/// What came of the requests that were scheduled after the warm-up.
+/// What came of the requests of one slice.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) recorder: Recorder,
@@ -58,7 +64,7 @@ impl Tally {
 }
 
 /// Where a generator leaves its tally when the runtime lets go of it.
-pub(crate) type Outbox = Arc<Mutex<Option<Tally>>>;
+pub(crate) type Outbox = Arc<Mutex<Option<Vec<Tally>>>>;
 
 /// The next request: it is made ahead of its time, so that a poll finds it ready.
 struct Next {
@@ -75,36 +81,56 @@ pub(crate) struct Generator<R> {
     /// TSC at the first poll, when the run starts.
     start_tsc: Option<u64>,
     closed: bool,
-    tally: Tally,
+    /// By slice.
+    tallies: Vec<Tally>,
+    /// Slices that have ended.
+    over: usize,
     outbox: Outbox,
 }
 
 impl<R: Requests> Generator<R> {
     pub(crate) fn new(mut offer: Offer<R>, outbox: Outbox) -> Self {
-        let tally = Tally::new(offer.classes);
+        let tallies = offer.slices.iter().map(|_| Tally::new(offer.classes)).collect();
         let mut next = Next { at_ns: 0, class: 0, payload: Vec::with_capacity(R::MAX_LENGTH) };
         offer.draw(&mut next);
         let clock = Clock::get();
-        Self { offer, next, clock, start_tsc: None, closed: false, tally, outbox }
+        Self { offer, next, clock, start_tsc: None, closed: false, tallies, over: 0, outbox }
     }
 
     /// Counts those that will not be handed over any more.
     fn strand(&mut self) {
         while self.next.at_ns < self.offer.duration_ns {
-            if self.next.at_ns >= self.offer.warmup_ns {
-                self.tally.offered += 1;
-                self.tally.stranded += 1;
-                self.tally.dropped[self.next.class] += 1;
+            let class = self.next.class;
+            if let Some(tally) = self.tally(self.next.at_ns) {
+                tally.offered += 1;
+                tally.stranded += 1;
+                tally.dropped[class] += 1;
             }
             self.offer.draw(&mut self.next);
+        }
+    }
+
+    /// The tally for what was scheduled at that time.
+    fn tally(&mut self, at_ns: u64) -> Option<&mut Tally> {
+        let slice = self.offer.slices.partition_point(|slice| slice.end <= at_ns);
+        let counts = self.offer.slices.get(slice)?.contains(&at_ns);
+        if counts { self.tallies.get_mut(slice) } else { None }
+    }
+
+    /// Tells of slices that have ended. Nobody needs to hear it.
+    fn tell(&mut self, now_ns: u64) {
+        let Some(ended) = &self.offer.ended else { return };
+        while self.offer.slices.get(self.over).is_some_and(|slice| slice.end <= now_ns) {
+            let _ = ended.try_send(self.over);
+            self.over += 1;
         }
     }
 }
 
 impl<R: Requests> Offer<R> {
     fn draw(&mut self, next: &mut Next) {
-        next.class = self.requests.draw(&mut next.payload);
-        next.at_ns = self.schedule.next_ns();
+        let (at_ns, class) = self.requests.draw(&mut next.payload).unwrap_or((u64::MAX, 0));
+        (next.at_ns, next.class) = (at_ns, class);
     }
 }
 
@@ -120,14 +146,19 @@ impl<R: Requests> Transport for Generator<R> {
         while self.next.at_ns <= due && room > 0 {
             let Next { at_ns, payload, .. } = &self.next;
             into.request(payload, Peer::None, start + self.clock.cycles(*at_ns));
-            self.tally.offered += u64::from(*at_ns >= self.offer.warmup_ns);
+            if let Some(tally) = self.tally(self.next.at_ns) {
+                tally.offered += 1;
+            }
             self.offer.draw(&mut self.next);
             room -= 1;
         }
         if self.next.at_ns <= due {
             let waiting = (due - self.next.at_ns) as f64 * self.offer.rate_rps / 1e9;
-            self.tally.most_waiting = self.tally.most_waiting.max(1 + waiting as u64);
+            if let Some(tally) = self.tally(self.next.at_ns) {
+                tally.most_waiting = tally.most_waiting.max(1 + waiting as u64);
+            }
         }
+        self.tell(now_ns);
         let over = self.next.at_ns >= self.offer.duration_ns && now_ns >= self.offer.duration_ns;
         let grace_ns = self.offer.duration_ns / GRACE;
         if over || now_ns >= self.offer.duration_ns + grace_ns {
@@ -148,21 +179,19 @@ impl<R: Requests> Transport for Generator<R> {
     fn completed(&mut self, completion: &Completion) {
         let start = self.start_tsc.unwrap_or(completion.arrived_tsc);
         let since_start = |tsc: u64| self.clock.ns(tsc.saturating_sub(start));
-        // Half a cycle is lost on the way to the TSC and back; the warm-up's edge may be crossed by
-        // it and by nothing else.
-        if since_start(completion.arrived_tsc) + 1 < self.offer.warmup_ns {
-            return;
-        }
         let (class, service_ns) = self.offer.requests.completed(completion);
+        let cycles = completion.finished_tsc.saturating_sub(completion.arrived_tsc);
+        let sojourn_ns = self.clock.ns(cycles);
+        let finish_ns = since_start(completion.finished_tsc);
+        // Half a cycle is lost on the way to the TSC and back; a slice's edge may be crossed by it
+        // and by nothing else.
+        let Some(tally) = self.tally(since_start(completion.arrived_tsc) + 1) else { return };
         match completion.outcome {
-            Outcome::Dropped => self.tally.dropped[class] += 1,
-            Outcome::Failed => self.tally.failed += 1,
+            Outcome::Dropped => tally.dropped[class] += 1,
+            Outcome::Failed => tally.failed += 1,
             Outcome::Done => {
-                let cycles = completion.finished_tsc.saturating_sub(completion.arrived_tsc);
-                let sojourn_ns = self.clock.ns(cycles);
-                self.tally.recorder.record(class, sojourn_ns, service_ns, completion.disturbed);
-                let finish_ns = since_start(completion.finished_tsc);
-                self.tally.last_finish_ns = self.tally.last_finish_ns.max(finish_ns);
+                tally.recorder.record(class, sojourn_ns, service_ns, completion.disturbed);
+                tally.last_finish_ns = tally.last_finish_ns.max(finish_ns);
             }
         }
     }
@@ -181,8 +210,8 @@ impl<R: Requests> Transport for Generator<R> {
 
 impl<R> Drop for Generator<R> {
     fn drop(&mut self) {
-        let tally = std::mem::replace(&mut self.tally, Tally::new(1));
-        *self.outbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(tally);
+        let tallies = std::mem::take(&mut self.tallies);
+        *self.outbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(tallies);
     }
 }
 

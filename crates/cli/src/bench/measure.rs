@@ -10,7 +10,7 @@ use curtail::{App, Class, Preempt, Report, Server};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
-use curtail_workload::{Arrivals, Mix};
+use curtail_workload::{Arrivals, Mix, Schedule};
 use spin::Spin;
 use std::sync::PoisonError;
 
@@ -51,13 +51,15 @@ impl Setting {
     ) -> Result<Measured, Failure> {
         match &self.application {
             Application::Spin(calibration) => {
-                let requests = SpinRequests::new(&self.mix, self.seed);
+                let requests = SpinRequests::new(&self.mix, self.schedule(point), self.seed);
                 self.drive((spec, preempt), point, self.spin(calibration), requests)
             }
             #[cfg(feature = "kv")]
             Application::Kv { mix, options, services } => {
                 let app = kv_app::KvApp::open(options.clone()).map_err(Failure::failed)?;
-                let requests = super::requests::KvRequests::new(*mix, options, services, self.seed);
+                let schedule = self.schedule(point);
+                let requests =
+                    super::requests::KvRequests::new(*mix, schedule, options, services, self.seed);
                 self.drive((spec, preempt), point, app, requests)
             }
         }
@@ -80,6 +82,7 @@ impl Setting {
             thread.join().map_err(|_| Failure::failed("the dispatcher's thread panicked"))?
         })?;
         let tally = outbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let tally = tally.and_then(|mut tallies| tallies.pop());
         let tally = tally.ok_or_else(|| Failure::failed("the runtime kept the generator"))?;
         Ok(self.result(point, report, tally))
     }
@@ -106,13 +109,17 @@ impl Setting {
 
     fn offer<R>(&self, rate_rps: f64, requests: R) -> Offer<R> {
         Offer {
-            schedule: self.arrivals.schedule(rate_rps, self.seed),
             rate_rps,
             requests,
             classes: self.mix.classes().len(),
             duration_ns: self.duration_ns,
-            warmup_ns: self.warmup_ns,
+            slices: vec![self.warmup_ns..self.duration_ns],
+            ended: None,
         }
+    }
+
+    fn schedule(&self, point: Point) -> Schedule {
+        self.arrivals.schedule(point.rate_rps, self.seed)
     }
 
     fn result(&self, point: Point, report: Report, tally: Tally) -> Measured {

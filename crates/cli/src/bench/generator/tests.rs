@@ -35,12 +35,12 @@ fn generator() -> (Generator<SpinRequests>, Outbox) {
     let mix = Mix::parse("a:500ns:1").unwrap();
     let outbox = Outbox::default();
     let offer = Offer {
-        schedule: Arrivals::Uniform.schedule(1e6, 1),
         rate_rps: 1e6,
-        requests: SpinRequests::new(&mix, 1),
+        requests: SpinRequests::new(&mix, Arrivals::Uniform.schedule(1e6, 1), 1),
         classes: 1,
         duration_ns: 1_000_000,
-        warmup_ns: 100_000,
+        slices: vec![100_000..1_000_000],
+        ended: None,
     };
     (Generator::new(offer, outbox.clone()), outbox)
 }
@@ -66,7 +66,9 @@ fn completion(arrived_tsc: u64, outcome: Outcome) -> Completion {
 
 fn tally(generator: Generator<SpinRequests>, outbox: &Outbox) -> Tally {
     drop(generator);
-    outbox.lock().unwrap().take().expect("dropping leaves the tally")
+    let mut tallies = outbox.lock().unwrap().take().expect("dropping leaves the tallies");
+    assert_eq!(tallies.len(), 1);
+    tallies.remove(0)
 }
 
 #[test]
