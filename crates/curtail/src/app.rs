@@ -46,7 +46,9 @@ pub trait App: Send + Sync + 'static {
     fn setup_worker(&self, worker: WorkerId) -> Self::Worker;
 
     /// The class of a request; called on the dispatcher, must be quick, must accept any bytes.
-    /// A number beyond [`App::classes`] counts as the last class.
+    /// [`ClassId::UNKNOWN`]: it is none of them (Perséphone §4.2). Another number beyond
+    /// [`App::classes`] counts as the last class. [`Handle::classify_by`](crate::Handle::classify_by)
+    /// puts another classifier in its place.
     fn classify(&self, request: &[u8]) -> ClassId {
         let _ = request;
         ClassId(0)
@@ -66,6 +68,9 @@ pub trait App: Send + Sync + 'static {
         let _ = (request, response);
     }
 }
+
+/// A classifier: as [`App::classify`].
+pub type ClassifyFn = dyn Fn(&[u8]) -> ClassId + Send;
 
 /// An [`App`] without its type, so that the runtime is compiled once, natively, and never in the
 /// application's (instrumented) crate.

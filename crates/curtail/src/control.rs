@@ -1,5 +1,6 @@
 //! Commands to a running server: a mailbox that the dispatcher looks at once a turn.
 
+use crate::app::ClassifyFn;
 use crate::remote::Remote;
 use crate::stats::Stats;
 use curtail_policy::{Nanos, Spec};
@@ -12,6 +13,8 @@ pub(crate) enum Command {
     Stats(SyncSender<Stats>),
     Switch(Spec),
     Quantum(Option<Nanos>),
+    /// `None`: the application's own.
+    Classify(Option<Box<ClassifyFn>>),
 }
 
 pub(crate) struct Control {

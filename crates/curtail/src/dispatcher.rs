@@ -12,6 +12,7 @@ pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config};
 
 use crate::Response;
+use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
@@ -20,7 +21,7 @@ use crate::jobs::{Jobs, Place};
 use crate::message::{Event, What};
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
-use crate::stats::ClassStats;
+use crate::stats::{ClassStats, row};
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::{AnyPolicy, Nanos, Policy, Spec, WorkerId};
@@ -79,6 +80,8 @@ pub(crate) struct Parts {
     pub shares_core: bool,
     pub workers: Vec<WorkerLink>,
     pub lines: Vec<Line>,
+    pub classifier: Classifier,
+    /// By class, and one row more for unknown requests.
     pub classes: Vec<ClassStats>,
     pub control: Arc<Control>,
     pub waiter: Waiter,
@@ -224,7 +227,7 @@ impl Dispatcher {
         let arrived = entry.message.arrived_tsc;
         let clock = self.clock();
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
-        let class = &mut self.set.classes[usize::from(entry.job.class.0)];
+        let class = row(&mut self.set.classes, entry.job.class);
         match outcome {
             Outcome::Done => class.completed += 1,
             Outcome::Failed | Outcome::Dropped => class.failed += 1,
@@ -257,6 +260,7 @@ impl Dispatcher {
             let batch = batch(&self.jobs);
             let mut desk = Desk {
                 app: &*self.set.around.app,
+                classifier: &self.set.classifier,
                 clock: self.set.around.clock,
                 now: self.set.around.clock.nanos(now),
                 now_tsc: now,

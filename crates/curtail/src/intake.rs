@@ -2,10 +2,11 @@
 
 use crate::Response;
 use crate::app::ErasedApp;
+use crate::classify::Classifier;
 use crate::clock::Clock;
 use crate::jobs::{Entry, Jobs, Place};
 use crate::message::{Envelopes, Message};
-use crate::stats::ClassStats;
+use crate::stats::{ClassStats, row};
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply};
 use curtail_policy::{AnyPolicy, ClassId, Job, Nanos, Policy};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +26,7 @@ pub(crate) fn batch(jobs: &Jobs) -> usize {
 /// The dispatcher's parts that an arrival touches.
 pub(crate) struct Desk<'a> {
     pub app: &'a dyn ErasedApp,
+    pub classifier: &'a Classifier,
     pub clock: Clock,
     pub now: Nanos,
     pub now_tsc: u64,
@@ -48,13 +50,12 @@ impl Intake for Desk<'_> {
 
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
         self.taken += 1;
-        let last = ClassId((self.classes.len() - 1) as u16);
         // A classifier that panics at some bytes costs that request, not the server.
-        let Ok(class) = catch_unwind(AssertUnwindSafe(|| self.app.classify(payload))) else {
+        let Some(class) = self.classifier.class_of(payload) else {
             *self.malformed += 1;
+            let last = self.classifier.last();
             return self.turn_away(payload, from, last, arrived_tsc, Outcome::Failed);
         };
-        let class = class.min(last);
         let Some(id) = self.jobs.vacant() else {
             return self.refuse(payload, from, class, arrived_tsc);
         };
@@ -92,7 +93,7 @@ impl Desk<'_> {
     /// There is no room: says so to whoever asked, and counts it for its class alone.
     #[cold]
     fn refuse(&mut self, payload: &[u8], from: Peer, class: ClassId, arrived_tsc: u64) {
-        self.classes[usize::from(class.0)].dropped += 1;
+        row(self.classes, class).dropped += 1;
         if from != Peer::None {
             self.refusal.clear();
             let (app, refusal) = (self.app, &mut *self.refusal);

@@ -32,6 +32,7 @@
 mod activation;
 mod app;
 mod calls;
+mod classify;
 pub mod clock;
 mod control;
 mod dispatcher;
@@ -52,7 +53,7 @@ mod topology;
 mod wait;
 mod worker;
 
-pub use app::{App, Class};
+pub use app::{App, Class, ClassifyFn};
 pub use calls::served_cycles;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,

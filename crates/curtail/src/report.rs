@@ -2,7 +2,7 @@
 
 use crate::dispatcher::Dispatcher;
 use crate::engine::{Counts, GAP_NS};
-use crate::stats::{Cpu, Noise, Report};
+use crate::stats::{Cpu, Noise, Report, split};
 use crate::worker::WorkerReport;
 
 pub(crate) fn make(
@@ -13,6 +13,7 @@ pub(crate) fn make(
     notes: Vec<String>,
 ) -> Report {
     let unsent = dispatcher.unsent();
+    let decided = dispatcher.decided();
     let tally = &dispatcher.tally;
     let total: u64 = workers.iter().map(|worker| worker.total_cycles).sum();
     let counts = || workers.iter().map(|worker| &worker.counts).chain([&own]);
@@ -22,6 +23,9 @@ pub(crate) fn make(
     for counts in counts() {
         late_ns.add(&counts.late_ns).expect("same bounds");
     }
+    let abandoned = dispatcher.jobs.len();
+    let ticks = dispatcher.ticks();
+    let (classes, unknown) = split(dispatcher.set.classes);
     Report {
         cpu: cpu(&workers, total),
         noise: Noise {
@@ -31,7 +35,7 @@ pub(crate) fn make(
         },
         preemptions: counts().map(|counts| counts.preemptions).sum(),
         late_ns,
-        ticks: dispatcher.ticks(),
+        ticks,
         policy: dispatcher.set.spec.name.clone(),
         preempt: dispatcher.set.choice.effective,
         preempt_note: dispatcher.set.choice.note.clone(),
@@ -39,8 +43,10 @@ pub(crate) fn make(
         workers: workers.len(),
         malformed: tally.malformed,
         unsent,
-        abandoned: dispatcher.jobs.len(),
-        classes: dispatcher.set.classes,
+        abandoned,
+        classes,
+        unknown,
+        decided,
         notes,
     }
 }

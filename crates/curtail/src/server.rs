@@ -3,9 +3,11 @@
 mod builder;
 mod workers;
 
+pub(crate) use builder::knowing;
 pub use builder::{DispatcherMode, ServerBuilder};
 
-use crate::app::App;
+use crate::app::{App, ClassifyFn};
+use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::control::{Command, Control};
 use crate::dispatcher::{Dispatcher, Line, Parts, own_config};
@@ -154,6 +156,8 @@ impl Server {
             notes.push(problem);
         }
         let classes = around.app.classes();
+        let classifier = Classifier::new(around.app.clone(), classes.len());
+        let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
         let mut dispatcher = Dispatcher::new(Parts {
             around,
             spec: self.settings.spec,
@@ -165,7 +169,8 @@ impl Server {
             shares_core: !self.layout.dedicated,
             workers: links,
             lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
-            classes: classes.into_iter().map(|class| ClassStats::new(class.name)).collect(),
+            classifier,
+            classes: names.map(ClassStats::new).collect(),
             control: self.control.clone(),
             waiter: self.waiter,
             own: &raw mut *own,
@@ -221,6 +226,16 @@ impl Handle {
             return Err(SpecError::ZeroQuantum.into());
         }
         self.post(Command::Quantum(quantum))
+    }
+
+    /// Has requests classified by `classify` from now on, in place of [`App::classify`]; `None`: by
+    /// that again. It is called on the dispatcher, as that is. Requests in the system keep the class
+    /// that they have; a [`Handle::stats`] that is asked for later is answered when it is in force.
+    ///
+    /// # Errors
+    /// When the server has ended.
+    pub fn classify_by(&self, classify: Option<Box<ClassifyFn>>) -> Result<(), ChangeError> {
+        self.post(Command::Classify(classify))
     }
 
     fn post(&self, command: Command) -> Result<(), ChangeError> {

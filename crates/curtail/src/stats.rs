@@ -1,7 +1,7 @@
 //! What a server knows about itself: always on, kept by the dispatcher, copied out on demand.
 
 use crate::{Preempt, Ticks};
-use curtail_policy::Nanos;
+use curtail_policy::{ClassId, Nanos};
 use hdrhistogram::Histogram;
 
 /// Up to a minute in nanoseconds; longer values count as a minute.
@@ -44,11 +44,27 @@ impl ClassStats {
     }
 }
 
+/// The row of a class among `rows`, of which the last is for unknown requests.
+pub(crate) fn row(rows: &mut [ClassStats], class: ClassId) -> &mut ClassStats {
+    let last = rows.len() - 1;
+    &mut rows[usize::from(class.0).min(last)]
+}
+
+/// The rows of the classes, and that of unknown requests.
+pub(crate) fn split(mut rows: Vec<ClassStats>) -> (Vec<ClassStats>, ClassStats) {
+    let unknown = rows.pop().expect("there is always a row for unknown requests");
+    (rows, unknown)
+}
+
 /// A look at a running server.
 #[derive(Clone, Debug)]
 pub struct Stats {
     /// By class, in the application's order.
     pub classes: Vec<ClassStats>,
+    /// Requests that the classifier did not recognise ([`ClassId::UNKNOWN`]).
+    pub unknown: ClassStats,
+    /// What the policy has decided for itself, such as workers reserved for classes, in one line.
+    pub decided: Option<String>,
     /// Inputs that were no requests.
     pub malformed: u64,
     /// Responses that could not be sent.
@@ -116,6 +132,10 @@ pub struct Report {
     pub noise: Noise,
     /// By class.
     pub classes: Vec<ClassStats>,
+    /// Requests that the classifier did not recognise ([`ClassId::UNKNOWN`]).
+    pub unknown: ClassStats,
+    /// What the policy had decided for itself in the end, in one line.
+    pub decided: Option<String>,
     /// Inputs that were no requests.
     pub malformed: u64,
     /// Responses that could not be sent.

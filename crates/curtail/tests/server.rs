@@ -208,7 +208,7 @@ fn policies_switch_under_load_and_nothing_is_lost() {
         },
     );
     let completed: u64 = report.classes.iter().map(|class| class.completed).sum();
-    assert_eq!(completed, 4 * 7 * 20);
+    assert_eq!(completed, 4 * PRESETS.len() as u64 * 20);
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //! holds it by value and no generic parameter spreads through the runtime.
 
 use crate::{
-    Central, CorePolicy, CycleStealing, Darc, Decision, DeficitRoundRobin, EarliestDeadline,
-    Expiry, Fifo, FixedPriority, Job, JobId, Las, MultiQueue, Nanos, PerWorker, Policy, Ranked,
-    Refused, ShortestJob, ShortestRemaining, StaticPartition, Steal, Typed, WeightedRoundRobin,
-    WorkerId,
+    Central, ClassId, CorePolicy, CycleStealing, Darc, Decision, DeficitRoundRobin,
+    EarliestDeadline, Expiry, Fifo, FixedPriority, Job, JobId, Las, MultiQueue, Nanos, PerWorker,
+    Policy, Ranked, Refused, ShortestJob, ShortestRemaining, StaticPartition, Steal, Typed,
+    WeightedRoundRobin, WorkerId,
 };
 
 /// Any policy at the dispatcher; made by [`Spec::build`](crate::Spec::build).
@@ -126,6 +126,18 @@ impl Policy for AnyPolicy {
 
     fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job) {
         to_policy!(self, policy => policy.adopt(now, on, job));
+    }
+}
+
+impl AnyPolicy {
+    /// What the policy has decided for itself, such as workers reserved for classes, in one line;
+    /// `None` where it decides nothing of that kind. `name` knows the classes' names.
+    #[must_use]
+    pub fn explain(&self, name: impl Fn(ClassId) -> String) -> Option<String> {
+        match self {
+            Self::Darc(darc) => Some(darc.explain(name)),
+            _ => None,
+        }
     }
 }
 

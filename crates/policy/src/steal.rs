@@ -49,7 +49,6 @@ impl Stocked {
 
 /// A queue for each worker, and thieves; see the module's head.
 pub struct Steal {
-    victim: Victim,
     /// On the dispatcher, which must come back.
     quantum: Option<Nanos>,
     table: Table,
@@ -65,15 +64,14 @@ pub struct Steal {
     /// When the oldest job of each worker with a free place was queued, pinned or not.
     ripe: Tournament<u64>,
     stocked: Stocked,
-    /// By the complement of the length, so that the longest comes first.
-    longest: Tournament<u32>,
+    /// By the complement of the length, so that the longest comes first; where that is asked for.
+    longest: Option<Tournament<u32>>,
     rng: Rng,
 }
 
 impl Steal {
     pub(crate) fn new(spec: &Spec, workers: usize, jobs: usize, seed: u64) -> Self {
         Self {
-            victim: spec.victim,
             quantum: spec.quantum,
             table: Table::new(jobs),
             own: vec![List::EMPTY; workers],
@@ -86,7 +84,8 @@ impl Steal {
                 members: Vec::with_capacity(workers),
                 place: vec![Stocked::OUT; workers],
             },
-            longest: Tournament::new(workers, u32::MAX, u32::MAX),
+            longest: (spec.victim == Victim::Longest)
+                .then(|| Tournament::new(workers, u32::MAX, u32::MAX)),
             rng: Rng::new(seed),
         }
     }
@@ -122,7 +121,9 @@ impl Steal {
     fn refresh(&mut self, worker: usize) {
         let length = self.lengths[worker];
         self.stocked.set(worker, length > 0);
-        self.longest.set(worker, !length);
+        if let Some(longest) = &mut self.longest {
+            longest.set(worker, !length);
+        }
         let oldest = self.table.head_seq(&self.own[worker]);
         let oldest = oldest.min(self.table.head_seq(&self.pinned[worker]));
         let has_place = self.places.has_place(worker);
@@ -143,7 +144,7 @@ impl Steal {
         }
     }
 
-    /// The oldest job of a worker with a free place, from its own queue.
+    /// The oldest job of a worker with a free place, from its own queue; it has the place.
     fn own(&mut self) -> Option<(Job, WorkerId)> {
         let (worker, seq) = self.ripe.best();
         if seq == Table::NEVER {
@@ -151,18 +152,21 @@ impl Steal {
         }
         let on = WorkerId(worker as u16);
         let pinned = self.table.head_seq(&self.pinned[worker]) == seq;
+        // First the place, then the job: the worker's next job is none of this decision's.
+        self.occupy(on);
         Some((self.take(worker, pinned, Place::On(on))?, on))
     }
 
-    /// The oldest job of another's queue, for a worker that has nothing at all.
+    /// The oldest job of another's queue, for a worker that has nothing at all; it has a place there.
     fn stolen(&mut self) -> Option<(Job, WorkerId)> {
         let idle = self.places.shortest(0).filter(|on| self.places.held(on.index()) == 0)?;
         let stocked = self.stocked.members.len();
-        let victim = match self.victim {
+        let victim = match &self.longest {
             _ if stocked == 0 => return None,
-            Victim::Random => self.stocked.members[self.rng.below(stocked)] as usize,
-            Victim::Longest => self.longest.best().0,
+            None => self.stocked.members[self.rng.below(stocked)] as usize,
+            Some(longest) => longest.best().0,
         };
+        self.occupy(idle);
         Some((self.take(victim, false, Place::On(idle))?, idle))
     }
 }
@@ -211,7 +215,6 @@ impl Policy for Steal {
             own => own,
         };
         if let Some((job, on)) = found {
-            self.occupy(on);
             return Decision::Run { job, on, quantum: None };
         }
         match self.table.pop(&mut self.parked, Place::On(WorkerId::DISPATCHER)) {

@@ -6,10 +6,11 @@ use crate::engine::Config;
 use crate::jobs::Place;
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
-use crate::stats::Stats;
+use crate::server::knowing;
+use crate::stats::{Stats, split};
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
-use curtail_policy::{Nanos, Policy, Spec};
+use curtail_policy::{ClassId, Nanos, Policy, Spec};
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
@@ -29,13 +30,15 @@ impl Dispatcher {
                     self.reconfigure();
                 }
                 Command::Switch(spec) => self.switch(spec, now),
+                Command::Classify(classify) => self.set.classifier.replace(classify),
             }
         }
     }
 
     /// Another policy from now on. What waits moves over in order; what the workers hold is told to
     /// the new policy, and the workers get their part of it.
-    fn switch(&mut self, mut spec: Spec, now: u64) {
+    fn switch(&mut self, spec: Spec, now: u64) {
+        let mut spec = knowing(spec, &*self.set.around.app);
         self.set.choice = Choice::make(self.set.wished, spec.preempt, self.set.kind, self.set.busy);
         self.set.choice.limit(&mut spec, self.set.kind);
         self.set.migratable &= self.set.choice.effective != Preempt::Signal;
@@ -83,8 +86,11 @@ impl Dispatcher {
 
     pub(crate) fn stats(&self) -> Stats {
         let preemptions = |remote: &Remote| remote.progress.preemptions.load(Ordering::Relaxed);
+        let (classes, unknown) = split(self.set.classes.clone());
         Stats {
-            classes: self.set.classes.clone(),
+            classes,
+            unknown,
+            decided: self.decided(),
             malformed: self.tally.malformed,
             unsent: self.unsent(),
             in_system: self.jobs.len(),
@@ -104,6 +110,15 @@ impl Dispatcher {
             all.add(&ticker.counts());
         }
         all
+    }
+
+    /// What the policy has decided for itself.
+    pub(crate) fn decided(&self) -> Option<String> {
+        let name = |class: ClassId| match self.set.classes.get(usize::from(class.0)) {
+            Some(row) => row.name.clone(),
+            None => format!("class {}", class.0),
+        };
+        self.policy.explain(name)
     }
 
     pub(crate) fn unsent(&self) -> u64 {

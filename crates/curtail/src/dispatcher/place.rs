@@ -5,7 +5,8 @@ use super::Dispatcher;
 use crate::clock;
 use crate::engine::Engine;
 use crate::jobs::Place;
-use curtail_policy::{Decision, Expiry, Job, Nanos, Policy, WorkerId};
+use crate::preempt::Preempt;
+use curtail_policy::{Decision, Dispatch, Expiry, Job, Nanos, Policy, WorkerId};
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
@@ -65,7 +66,7 @@ impl Dispatcher {
         for worker in &mut self.set.workers {
             worker.flush();
         }
-        self.tell_contended();
+        self.tell_contended(time);
         if let Some((job, quantum)) = own {
             self.run_here(job, quantum, now);
             acted = true;
@@ -129,12 +130,19 @@ impl Dispatcher {
     }
 
     /// Lets the workers know whether giving up a core would help anybody.
-    fn tell_contended(&mut self) {
+    fn tell_contended(&mut self, time: Nanos) {
         if self.set.spec.is_two_level() {
             return;
         }
-        let contended = self.policy.waiting() > 0;
-        for worker in &mut self.set.workers {
+        let waits = self.policy.waiting() > 0;
+        // Who waits may have no business on a worker, or come after what runs there. Where the
+        // dispatcher keeps the time it asks when a quantum has ended; here it must say beforehand.
+        let differs = self.set.choice.effective != Preempt::Flag
+            && self.set.spec.shares()
+            && self.set.spec.dispatch != Dispatch::CentralPs;
+        for (index, worker) in self.set.workers.iter_mut().enumerate() {
+            let mut asked = || self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield;
+            let contended = if differs { waits && asked() } else { waits };
             if worker.contended != contended {
                 worker.contended = contended;
                 worker.remote.wishes.contended.store(contended, Ordering::Relaxed);

@@ -168,7 +168,8 @@ impl ServerBuilder {
     ///
     /// # Errors
     /// See [`StartError`].
-    pub fn build(self) -> Result<Server, StartError> {
+    pub fn build(mut self) -> Result<Server, StartError> {
+        self.spec = knowing(self.spec, &*self.app);
         let cores = self.cores.clone().unwrap_or_else(allowed_cores);
         if cores.is_empty() {
             return Err(StartError::Setting("no cores to run on".to_owned()));
@@ -205,4 +206,9 @@ impl ServerBuilder {
             wakes: Some(wakes),
         })
     }
+}
+
+/// The policy knows the application's classes.
+pub(crate) fn knowing(spec: Spec, app: &dyn ErasedApp) -> Spec {
+    spec.knowing(app.classes().into_iter().map(|class| (class.name, class.hint)))
 }

@@ -65,7 +65,8 @@ pub fn preset(name: &str) -> Spec {
     Spec::preset(name).unwrap()
 }
 
-pub const PRESETS: [&str; 7] = ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "concord", "tq"];
+pub const PRESETS: [&str; 10] =
+    ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "darc", "darc-static", "darc-ps", "concord", "tq"];
 
 /// Runs a server for `app` while `client` talks to it; ends it then.
 pub fn serve<R: Send + 'static>(

@@ -55,7 +55,8 @@ pub(crate) struct Profile {
 
 impl Profile {
     /// For classes of which `spec` may know how long they take and how often they come: where it
-    /// does so of some (of DARC-static, how long they take is enough), that is the first profile.
+    /// does so of some (of DARC-static, how long they take is enough), that is the first profile;
+    /// service times that somebody states are taken not to vary until they are measured.
     pub(crate) fn new(spec: &Spec) -> Self {
         let classes = spec.class_count();
         let samples = u64::from(spec.darc.window);
@@ -78,8 +79,7 @@ impl Profile {
             let count = u64::from(plan.occurrence.unwrap_or(u32::from(any_ratio)));
             seen.count = count;
             seen.total_ns = count.saturating_mul(service);
-            // How much it varies is not known: as the exponential distribution does.
-            seen.squares = 2.0 * count as f64 * (service as f64).powi(2);
+            seen.squares = count as f64 * (service as f64).powi(2);
         }
         if profile.says_something() {
             profile.adopt_window();
