@@ -1,5 +1,5 @@
 #!/bin/sh
-# The benchmarks: bench/run.sh [ring|switch|dispatch]… [options of curtail-bench]
+# The benchmarks: bench/run.sh [ring|switch|dispatch|preempt]… [options of curtail-bench]
 # Builds what they need, runs them, leaves JSON (and a page, where there are runs) in target/bench/.
 set -eu
 cd "$(dirname "$0")/.."

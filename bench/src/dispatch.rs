@@ -135,7 +135,7 @@ fn most(program: &Path, options: &Options) -> Result<f64, String> {
 }
 
 /// Runs `curtail bench` with one worker and reads its results.
-fn curtail(program: &Path, load: &[&str], seconds: f64) -> Result<Vec<Run>, String> {
+pub(crate) fn curtail(program: &Path, load: &[&str], seconds: f64) -> Result<Vec<Run>, String> {
     let duration = format!("{}ms", (seconds * 1e3).round());
     let out = Command::new(program)
         .args(["bench", "--workers", "1", "--duration", &duration, "--json", "-"])

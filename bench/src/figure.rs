@@ -45,6 +45,9 @@ pub struct Report {
     /// The runs behind them, where there were any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
+    /// Of `preempt` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<crate::preempt::Row>,
     /// What could not be measured, and what else the reader should know.
     pub notes: Vec<String>,
     /// Where.
@@ -155,6 +158,9 @@ impl Report {
         }
         if !self.runs.is_empty() {
             let _ = write!(out, "\n{}", curtail_report::table(&self.runs));
+        }
+        if !self.rows.is_empty() {
+            out.push_str(&crate::preempt::table(&self.rows));
         }
         for note in &self.notes {
             let _ = writeln!(out, "\nnote: {note}");

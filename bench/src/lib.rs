@@ -7,7 +7,8 @@
 //! * [`ring`]: our SPSC ring and rtrb;
 //! * [`switch`]: fibers, coroutines, tasks, goroutines, threads: switch and start;
 //! * [`dispatch`]: requests through the runtime, a thread, tokio and Go: how many a second, and how
-//!   long the short ones take under load.
+//!   long the short ones take under load;
+//! * [`preempt`]: what pre-emption costs by clock, flag and signal, against the quantum.
 //!
 //! Each runs with tiny counts in tests ([`Size::Smoke`]) and with as many as it takes otherwise.
 
@@ -17,6 +18,7 @@ pub mod figure;
 pub mod machine;
 pub mod openloop;
 pub mod peers;
+pub mod preempt;
 pub mod ring;
 pub mod switch;
 

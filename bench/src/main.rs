@@ -1,12 +1,12 @@
 //! The benchmarks' command; `bench/run.sh` builds what it needs and calls it.
 
 use curtail_bench::figure::Report;
-use curtail_bench::{Size, dispatch, ring, switch};
+use curtail_bench::{Size, dispatch, preempt, ring, switch};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const NAMES: [&str; 3] = ["ring", "switch", "dispatch"];
-const USAGE: &str = "usage: curtail-bench [ring|switch|dispatch]… [--smoke] [--out DIR] \
+const NAMES: [&str; 4] = ["ring", "switch", "dispatch", "preempt"];
+const USAGE: &str = "usage: curtail-bench [ring|switch|dispatch|preempt]… [--smoke] [--out DIR] \
                      [--go PROGRAM] [--curtail PROGRAM] [--loads 0.3,0.5] [--seconds S] [--rounds N]";
 
 struct Args {
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         let report = match name.as_str() {
             "ring" => ring::run(options.size),
             "switch" => switch::run(options.size, options.go.as_deref()),
+            "preempt" => preempt::run(options),
             _ => dispatch::run(options),
         };
         println!("{}", report.text());

@@ -6,7 +6,7 @@ use curtail_bench::figure::Report;
 use curtail_bench::machine::Cores;
 use curtail_bench::openloop::{Plan, saturate};
 use curtail_bench::peers::Peer;
-use curtail_bench::{Size, dispatch, ring, switch};
+use curtail_bench::{Size, dispatch, preempt, ring, switch};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -82,6 +82,19 @@ fn dispatch_small() {
     for run in &report.runs {
         assert!(run.offered > 0 && run.completed <= run.offered, "{run:?}");
     }
+}
+
+#[test]
+fn preempt_without_the_command_says_so() {
+    let report = preempt::run(&dispatch::Options::new(Size::Smoke));
+    check(&report);
+    assert!(report.rows.is_empty() && report.notes[0].contains("not built"), "{:?}", report.notes);
+    let options = dispatch::Options {
+        curtail: Some(PathBuf::from("/bin/false")),
+        ..dispatch::Options::new(Size::Smoke)
+    };
+    let notes = preempt::run(&options).notes;
+    assert!(notes.iter().any(|note| note.starts_with("`curtail bench` failed")), "{notes:?}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A gap in the TSC longer than this, that no code of ours made, is the machine's.
 pub(crate) const GAP_NS: u64 = 5_000;
@@ -274,10 +275,17 @@ impl Engine {
         self.outbox.push_front(event);
     }
 
-    pub(crate) fn watch(&mut self, cycles: u64, now: u64) {
-        if cycles > self.gap_cycles {
+    /// Whether so many cycles, in which next to nothing was done, were a gap.
+    pub(crate) fn watch(&mut self, cycles: u64, now: u64) -> bool {
+        let is_gap = cycles > self.gap_cycles;
+        if is_gap {
             self.counts.gap(cycles, now);
         }
+        is_gap
+    }
+
+    pub(crate) fn duration(&self, cycles: u64) -> Duration {
+        Duration::from_nanos(self.around.clock.ns(cycles))
     }
 
     /// The counts, at the end.

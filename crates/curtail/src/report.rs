@@ -55,7 +55,8 @@ fn cpu(workers: &[WorkerReport], total: u64) -> Cpu {
     let in_handlers = |counts: &Counts| counts.run_cycles.saturating_sub(counts.overhead_cycles);
     let app = share(workers.iter().map(|worker| in_handlers(&worker.counts)).sum(), total);
     let idle = share(workers.iter().map(|worker| worker.idle_cycles).sum(), total);
-    Cpu { app, idle, switch: (1.0 - app - idle).max(0.0) }
+    let busy_s = workers.iter().map(|worker| worker.busy.as_secs_f64()).sum();
+    Cpu { app, idle, switch: (1.0 - app - idle).max(0.0), busy_s }
 }
 
 fn share(part: u64, whole: u64) -> f64 {

@@ -94,6 +94,10 @@ pub struct Cpu {
     pub switch: f64,
     /// Waiting for work.
     pub idle: f64,
+    /// Seconds of processor time that the workers' threads were given, as the kernel counts them,
+    /// less what they spun away waiting. Not a share, and not what the shares are of: a thread that
+    /// others keep from its core gets none.
+    pub busy_s: f64,
 }
 
 /// What the machine took away, as seen from the dispatcher's and the workers' cores.

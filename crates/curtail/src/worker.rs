@@ -7,6 +7,7 @@ use crate::remote::{Remote, Sleeper};
 use crate::topology::Idle;
 use curtail_policy::AnyCore;
 use curtail_ring::spsc;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub(crate) struct WorkerReport {
     pub counts: Counts,
     pub idle_cycles: u64,
     pub total_cycles: u64,
+    /// Processor time, without what was spun away waiting.
+    pub busy: Duration,
 }
 
 /// The links of a worker to its dispatcher.
@@ -36,19 +39,29 @@ struct Worker {
     idle: Idle,
     epoch: u32,
     idle_cycles: u64,
+    /// Spent waiting, gaps left out: what waiting took of the processor.
+    spun_cycles: u64,
 }
 
 /// The worker's life, until it is told to stop.
 pub(crate) fn work(mut engine: Box<Engine>, links: Links, idle: Idle) -> WorkerReport {
     links.remote.parker.set_sleeper(Sleeper::Thread(std::thread::current()));
-    let mut worker = Worker { engine: &raw mut *engine, links, idle, epoch: 0, idle_cycles: 0 };
+    let mut worker =
+        Worker { engine: &raw mut *engine, links, idle, epoch: 0, idle_cycles: 0, spun_cycles: 0 };
     let born = clock::now();
     worker.live();
     let total_cycles = clock::now() - born;
     let idle_cycles = worker.idle_cycles;
     // SAFETY: `worker` is done with its pointer, the engine's box is whole again.
-    let counts = unsafe { (*worker.engine).take_counts() };
-    WorkerReport { counts, idle_cycles, total_cycles }
+    let engine = unsafe { &mut *worker.engine };
+    let busy = processor_time().saturating_sub(engine.duration(worker.spun_cycles));
+    WorkerReport { counts: engine.take_counts(), idle_cycles, total_cycles, busy }
+}
+
+/// What this thread has had.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 impl Worker {
@@ -129,7 +142,10 @@ impl Worker {
                 continue;
             }
             let now = clock::now();
-            self.engine().watch(now - before, now);
+            let passed = now - before;
+            if !self.engine().watch(passed, now) {
+                self.spun_cycles += passed;
+            }
             before = now;
             if now - since > self.idle.spin_cycles {
                 self.rest();

@@ -284,6 +284,10 @@ pub struct Cpu {
     /// With nothing to do.
     #[serde(deserialize_with = "number")]
     pub idle: f64,
+    /// Seconds of processor time that the workers' threads were given, less what they spun away
+    /// waiting.
+    #[serde(deserialize_with = "number")]
+    pub busy_s: f64,
 }
 
 /// Where a run was measured; what is unknown is left out.
