@@ -100,7 +100,7 @@ pub fn run(options: &Options) -> Report {
 
 /// Processor time for a request.
 fn each_s(run: &Run) -> Option<f64> {
-    let busy_s = run.cpu?.busy_s;
+    let busy_s = run.cpu?.busy_s?;
     (run.completed > 0 && busy_s > 0.0).then(|| busy_s / run.completed as f64)
 }
 
@@ -182,7 +182,7 @@ mod tests {
             quantum_ns: Some(5_000),
             completed: 1_000,
             preemptions,
-            cpu: Some(Cpu { busy_s, ..Cpu::default() }),
+            cpu: Some(Cpu { busy_s: Some(busy_s), ..Cpu::default() }),
             preempt_late_ns: Some(Lateness { p50: 100, p99: 900, max: 1_000 }),
             ticks: (preempt == "signal").then(|| Ticks {
                 received: 8,

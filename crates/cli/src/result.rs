@@ -73,7 +73,8 @@ pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
     run.preempt_late_ns = lateness(&report.late_ns);
     run.ticks = ticks(&report.ticks);
     let cpu = report.cpu;
-    run.cpu = Some(Cpu { app: cpu.app, switch: cpu.switch, idle: cpu.idle, busy_s: cpu.busy_s });
+    run.cpu =
+        Some(Cpu { app: cpu.app, switch: cpu.switch, idle: cpu.idle, busy_s: Some(cpu.busy_s) });
     run.noise.gap_threshold_ns = report.noise.gap_threshold_ns;
     run.noise.gaps = report.noise.gaps;
     run.noise.lost_share = report.noise.lost_share;

@@ -285,9 +285,9 @@ pub struct Cpu {
     #[serde(deserialize_with = "number")]
     pub idle: f64,
     /// Seconds of processor time that the workers' threads were given, less what they spun away
-    /// waiting.
-    #[serde(deserialize_with = "number")]
-    pub busy_s: f64,
+    /// waiting; left out where no threads ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy_s: Option<f64>,
 }
 
 /// Where a run was measured; what is unknown is left out.

@@ -85,7 +85,12 @@ impl Setting {
             seed: Some(seed),
             preemptions: outcome.preemptions,
             preempt_late_ns: outcome.late.as_ref().and_then(result::distribution_lateness),
-            cpu: Some(Cpu { app: shares.app, switch: shares.overhead, idle: shares.idle }),
+            cpu: Some(Cpu {
+                app: shares.app,
+                switch: shares.overhead,
+                idle: shares.idle,
+                busy_s: None,
+            }),
             ..Run::default()
         };
         let slowdowns = Slowdowns::Known;
