@@ -16,6 +16,7 @@ printf '#!/bin/sh\nexec "%s/opt" -load-pass-plugin "%s/libcurtail_pass.so" "$@"\
   >"$scratch/bin/opt"
 printf '#!/bin/sh\nexec "%s/FileCheck" --dump-input-filter=error "$@"\n' "$bin" \
   >"$scratch/bin/FileCheck"
+printf '#!/bin/sh\nexec "%s/llc" "$@"\n' "$bin" >"$scratch/bin/llc"
 printf '#!/bin/sh\nif "$@"; then exit 1; fi\n' >"$scratch/bin/not"
 chmod +x "$scratch/bin"/*
 

@@ -146,7 +146,8 @@ bool Placer::tryFree(Loop &L) {
 void Placer::findFreeLoops() {
   SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
   for (Loop *L : reverse(Loops)) // innermost first
-    tryFree(*L);
+    if (tryFree(*L))
+      P.Short.push_back({L, Free[L].Trips, Free[L].Iteration});
 }
 
 // A loop's safepoint goes to the top of its header: the body stays in one piece, with its back edge,

@@ -43,11 +43,18 @@ struct Point {
   int Nest;     // index into Plan::Nests, or -1: straight to the thread-local budget
 };
 
+// A loop without a safepoint.
+struct ShortLoop {
+  llvm::Loop *L;
+  unsigned Trips, Iteration; // at most
+};
+
 struct Plan {
   llvm::SmallVector<Point, 8> Points;
   // Loop nests in which the budget lives in a register.
   llvm::SmallVector<llvm::Loop *, 4> Nests;
   llvm::SmallVector<llvm::CallBase *, 4> Bracketed;
+  llvm::SmallVector<ShortLoop, 4> Short;
   unsigned Longest = 0;
   unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
 };

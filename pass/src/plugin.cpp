@@ -4,6 +4,7 @@
 #include "exclude.h"
 #include "identity.h"
 #include "locks.h"
+#include "notes.h"
 #include "options.h"
 #include "place.h"
 #include "report.h"
@@ -76,6 +77,7 @@ private:
     StringRef Why = Excluded.reason(F);
     if (!Why.empty()) {
       R.skipped(F, Why);
+      noteSkipped(F, Why);
       if (!F.isInterposable())
         Known[&F] = summaryOfSkipped(F);
       return;
@@ -90,6 +92,9 @@ private:
     Plan P = Place.plan();
     if (!F.isInterposable())
       Known[&F] = Place.summary();
+    for (const ShortLoop &S : P.Short)
+      noteBoundedLoop(*S.L, S.Trips, S.Iteration);
+    noteInstrumented(F, options());
     if (!P.Points.empty())
       emit(F, P, Block, options());
     for (CallBase *Call : P.Bracketed)

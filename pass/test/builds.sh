@@ -57,6 +57,19 @@ else
   cat "$scratch/log"
   fail "archives and relocatables"
 fi
+# The verifier finds nothing in them, and the pass's notes came through every way.
+if [ $built -eq 0 ]; then
+  for way in by-archive by-relocatable by-our-relocatable libparts.so without-lto; do
+    "$out/curtail-verify" --json "$scratch/verdict" "$scratch/parts/$way" >"$scratch/log" ||
+      { cat "$scratch/log"; fail "$way: the verifier has findings"; }
+    python3 - "$scratch/verdict" <<'PYTHON' || fail "$way: what the verifier saw"
+import json, sys
+v = json.load(open(sys.argv[1]))
+assert v["noted_bound"] == 400 and v["instrumented"] >= 2 and v["safepoints"] >= 2, v
+assert sum(v["by_kind"].values()) == v["safepoints"] and v["by_kind"].get("by hand", 0) == 0, v
+PYTHON
+  done
+fi
 echo "done builds"
 
 # Cargo: a crate with a C part, one that opts out, a procedural build script, both profiles.
