@@ -5,8 +5,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need g++=g++ make=make || die "LevelDB needs a C++ compiler"
 
-say "building the drivers"
-cargo build --quiet --release -p curtail-driver
+say "building the drivers and the verifier"
+cargo build --quiet --release -p curtail-driver -p curtail-verify
 
 kv=(--features kv)
 if ! apps/kv/fetch-leveldb.sh "$target" >/dev/null; then
@@ -17,7 +17,7 @@ fi
 if need_llvm; then
   say "building the pass"
   pass/build.sh "$release"
-  for part in cargo-curtail curtail-cc curtail-c++ libcurtail_pass.so libcurtail_safepoint.a; do
+  for part in cargo-curtail curtail-cc curtail-c++ curtail-verify libcurtail_pass.so libcurtail_safepoint.a; do
     [ -e "$release/$part" ] || die "$release/$part was not built"
   done
   say "building curtail, instrumented"

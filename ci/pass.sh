@@ -4,7 +4,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need_llvm || skip "no LLVM of rustc's major"
 pass/build.sh "$release"
-cargo build --quiet --release -p curtail-driver
+cargo build --quiet --release -p curtail-driver -p curtail-verify
 pass/test.sh "$release"
 
 say "random programs, the same every time (./x fuzz runs others)"

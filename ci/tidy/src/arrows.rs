@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/fiber", &[]),
     ("crates/report", &[]),
     ("crates/driver", &[]),
+    ("crates/verify", &[]),
     ("ci/tidy", &[]),
     ("fuzz", &[]),
     ("crates/sim", &["crates/policy", "crates/workload"]),

@@ -1,0 +1,211 @@
+//! Names: demangling, the crate or namespace a function belongs to, and globs over them.
+
+use std::collections::HashMap;
+
+/// All names of the program's functions, by address: identical code may have several.
+#[derive(Debug, Default)]
+pub struct Names {
+    aliases: HashMap<u64, Vec<String>>,
+}
+
+impl Names {
+    /// One more name.
+    pub fn add(&mut self, address: u64, name: &str) {
+        let known = self.aliases.entry(address).or_default();
+        if !known.iter().any(|other| other == name) {
+            known.push(name.to_owned());
+        }
+    }
+
+    /// The names of the function that begins there.
+    #[must_use]
+    pub fn at(&self, address: u64) -> &[String] {
+        self.aliases.get(&address).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// As a person reads it; the name itself if it is not mangled.
+#[must_use]
+pub fn demangle(mangled: &str) -> String {
+    if let Ok(name) = rustc_demangle::try_demangle(mangled) {
+        return format!("{name:#}");
+    }
+    // A suffix like `.llvm.123` or `.cold` is not part of the mangled name.
+    let plain = mangled.split_once('.').map_or(mangled, |(plain, _)| plain);
+    if !plain.starts_with("_Z") || plain.len() > 4096 {
+        return mangled.to_owned();
+    }
+    let options = cpp_demangle::DemangleOptions::default();
+    cpp_demangle::Symbol::new_with_options(
+        plain,
+        &cpp_demangle::ParseOptions::default().recursion_limit(64),
+    )
+    .ok()
+    .and_then(|symbol| symbol.demangle_with_options(&options).ok())
+    .unwrap_or_else(|| mangled.to_owned())
+}
+
+/// The crate (or C++ namespace) at the root of a readable name's path: `curtail_fiber` for
+/// `<curtail_fiber::Stack as Drop>::drop`. As the pass finds it (pass/src/exclude.cpp).
+#[must_use]
+pub fn root_of(readable: &str) -> &str {
+    let mut path = readable;
+    loop {
+        let before = path;
+        path = path.trim_start_matches(['<', '&', '*', '(', '[', ' ']);
+        for word in ["mut ", "const ", "dyn ", "impl "] {
+            path = path.strip_prefix(word).unwrap_or(path);
+        }
+        if path.len() == before.len() {
+            break;
+        }
+    }
+    let end = path.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '$');
+    &path[..end.unwrap_or(path.len())]
+}
+
+/// Does a glob (`*`, `?`, `[a-z]`) match the whole of a name?
+#[must_use]
+pub fn matches(glob: &str, name: &str) -> bool {
+    let (glob, name) = (glob.as_bytes(), name.as_bytes());
+    let (mut g, mut n) = (0, 0);
+    // Where to go on if what follows the last star does not fit.
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match glob.get(g) {
+            Some(b'*') => {
+                retry = Some((g, n));
+                g += 1;
+                continue;
+            }
+            Some(_) => {
+                if let Some(width) = one(&glob[g..], name[n]) {
+                    g += width;
+                    n += 1;
+                    continue;
+                }
+            }
+            None => {}
+        }
+        let Some((star, taken)) = retry else { return false };
+        retry = Some((star, taken + 1));
+        g = star + 1;
+        n = taken + 1;
+    }
+    glob[g..].iter().all(|&byte| byte == b'*')
+}
+
+/// Matches one byte of a name: how much of the glob that took.
+fn one(glob: &[u8], byte: u8) -> Option<usize> {
+    match glob[0] {
+        b'?' => Some(1),
+        b'[' => {
+            let end = glob.iter().skip(2).position(|&b| b == b']')? + 2;
+            let (set, negated) = match glob[1] {
+                b'^' | b'!' => (&glob[2..end], true),
+                _ => (&glob[1..end], false),
+            };
+            let mut found = false;
+            let mut at = 0;
+            while at < set.len() {
+                if at + 2 < set.len() && set[at + 1] == b'-' {
+                    found |= (set[at]..=set[at + 2]).contains(&byte);
+                    at += 3;
+                } else {
+                    found |= set[at] == byte;
+                    at += 1;
+                }
+            }
+            (found != negated).then_some(end + 1)
+        }
+        b'\\' if glob.len() > 1 => (glob[1] == byte).then_some(2),
+        plain => (plain == byte).then_some(1),
+    }
+}
+
+/// A list of functions to keep out: names and globs, one a line, `#` begins a comment.
+///
+/// # Errors
+/// The number of the line that is wrong, and why.
+pub fn parse_list(text: &str) -> Result<Vec<String>, String> {
+    let mut globs = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        check_glob(line).map_err(|reason| format!("line {}: {reason}: {line}", at + 1))?;
+        globs.push(line.to_owned());
+    }
+    Ok(globs)
+}
+
+fn check_glob(glob: &str) -> Result<(), &'static str> {
+    if glob.chars().any(char::is_control) {
+        return Err("a control character");
+    }
+    let bytes = glob.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if at + 1 == bytes.len() => return Err("nothing behind the backslash"),
+            b'\\' => at += 1,
+            b'[' => {
+                let end = bytes.iter().skip(at + 2).position(|&b| b == b']');
+                at += 2 + end.ok_or("a [ without its ]")?;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_found_behind_the_decoration() {
+        for (name, root) in [
+            ("<curtail_fiber::Stack as core::ops::Drop>::drop", "curtail_fiber"),
+            ("<&mut curtail::Server>::f", "curtail"),
+            ("core::ptr::drop_in_place", "core"),
+            ("main", "main"),
+            ("", ""),
+        ] {
+            assert_eq!(root_of(name), root);
+        }
+    }
+
+    #[test]
+    fn globs_match_whole_names() {
+        for (glob, name) in [
+            ("je_*", "je_malloc"),
+            ("*", ""),
+            ("a?c", "abc"),
+            ("[a-c]x*z", "bxyz"),
+            ("a*b*c", "aXbYbZc"),
+            ("[!a]b", "xb"),
+            (r"a\*", "a*"),
+        ] {
+            assert!(matches(glob, name), "{glob} {name}");
+        }
+        for (glob, name) in
+            [("je_", "je_malloc"), ("a?c", "ac"), ("[a-c]", "d"), ("a*b", "abc"), (r"a\*", "ab")]
+        {
+            assert!(!matches(glob, name), "{glob} {name}");
+        }
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        assert_eq!(
+            parse_list("# all\nfoo # one\n\n ns::* \n"),
+            Ok(vec!["foo".into(), "ns::*".into()])
+        );
+        let error = parse_list("foo\n[ab\n").unwrap_err();
+        assert!(error.starts_with("line 2") && error.contains("[ab"), "{error}");
+        assert!(parse_list("a\\").is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! Finds safepoints in machine code.
+//!
+//! What the pass emits (`pass/src/emit.cpp`) is a check and a conditional branch to a cold block that
+//! calls `curtail_safepoint_slow`. A path passes the safepoint when it passes the branch. A call that
+//! no such check guards was put there by hand: it counts only where it is made.
+
+use crate::code::{Code, End};
+use crate::image::Image;
+use iced_x86::{
+    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
+};
+
+/// The thread-local block's fields (`curtail_safepoint.h`).
+const BUDGET: i64 = 0;
+const POLL: i64 = 8;
+const DEPTH: i64 = 12;
+/// How many instructions above the branch are looked at for the check.
+const WINDOW: usize = 12;
+
+/// How a safepoint decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Subtracts from the budget in memory.
+    Clock,
+    /// Subtracts from the budget in a register.
+    Register,
+    /// Looks at the poll word.
+    Flag,
+    /// No check: a call that somebody wrote.
+    ByHand,
+}
+
+/// A safepoint.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// How it decides.
+    pub kind: Kind,
+    /// The block whose branch it is; of one by hand, the block of the call.
+    pub block: usize,
+    /// The address of that branch, or call.
+    pub address: u64,
+    /// The block with the call.
+    pub call: usize,
+}
+
+/// Where an instruction accesses the thread's safepoint block: the offset in it.
+#[must_use]
+pub fn field(image: &Image<'_>, i: &Instruction) -> Option<i64> {
+    if !(0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory)
+        || i.segment_prefix() != Register::FS
+    {
+        return None;
+    }
+    let displacement = i.memory_displacement64() as i64;
+    if i.memory_base() == Register::None && i.memory_index() == Register::None {
+        // Displacements are sign-extended from 32 bits.
+        let displacement = i64::from(displacement as i32);
+        return image.block.map(|block| displacement - block).filter(|at| (0..64).contains(at));
+    }
+    // Initial-exec: the block's offset is in a register.
+    (0..64).contains(&displacement).then_some(displacement)
+}
+
+/// Does an instruction access a field of the block, or (unoptimised code) compute its address?
+fn touches(image: &Image<'_>, i: &Instruction, offset: i64) -> bool {
+    if field(image, i) == Some(offset) {
+        return true;
+    }
+    if i.mnemonic() == Mnemonic::Lea && i.memory_index() == Register::None {
+        return image.block.is_some_and(|block| i.memory_displacement64() as i64 == block + offset);
+    }
+    // Of a shared object's initial-exec code: the block's offset is loaded.
+    i.is_ip_rel_memory_operand()
+        && image
+            .imports
+            .get(&i.ip_rel_memory_address())
+            .is_some_and(|name| name == "curtail_safepoint")
+}
+
+/// By how much an instruction changes the critical-section depth, as far as it can be seen.
+#[must_use]
+pub fn depth_change(image: &Image<'_>, i: &Instruction) -> i32 {
+    if field(image, i) != Some(DEPTH) || i.op0_kind() != OpKind::Memory {
+        return 0;
+    }
+    match i.mnemonic() {
+        Mnemonic::Inc => 1,
+        Mnemonic::Dec => -1,
+        Mnemonic::Add => i.try_immediate(1).map_or(0, |n| (n as i32).signum()),
+        Mnemonic::Sub => i.try_immediate(1).map_or(0, |n| -(n as i32).signum()),
+        _ => 0,
+    }
+}
+
+/// All safepoints of a function. `slow`: is it the slow path that a block calls?
+#[must_use]
+pub fn find(image: &Image<'_>, code: &Code, slow: &dyn Fn(usize) -> bool) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    for call in (0..code.blocks.len()).filter(|&block| slow(block)) {
+        let mut checks = Vec::new();
+        let bare = checks_above(image, code, call, &mut checks);
+        for &(block, kind) in &checks {
+            probes.push(Probe { kind, block, address: code.last_of(block).ip(), call });
+        }
+        if bare {
+            let address = code.last_of(call).ip();
+            probes.push(Probe { kind: Kind::ByHand, block: call, address, call });
+        }
+    }
+    probes.sort_by_key(|probe| (probe.address, probe.kind));
+    probes.dedup_by_key(|probe| (probe.block, probe.kind));
+    probes
+}
+
+/// Finds the checks that lead to a cold call. Returns whether it is reached without one as well.
+fn checks_above(
+    image: &Image<'_>,
+    code: &Code,
+    call: usize,
+    checks: &mut Vec<(usize, Kind)>,
+) -> bool {
+    let mut bare = code.blocks[call].before.is_empty();
+    let mut work = vec![(call, stores_budget(image, code.of(call)))];
+    let mut seen = vec![call];
+    while let Some((block, stored)) = work.pop() {
+        for &above in &code.blocks[block].before {
+            if code.blocks[above].next.len() == 2 {
+                match check_of(image, code, above, stored) {
+                    Some(kind) => checks.push((above, kind)),
+                    None => bare = true,
+                }
+            } else if code.blocks[above].end == End::Flow && code.blocks[above].next.len() == 1 {
+                // A part of the cold path.
+                if !seen.contains(&above) {
+                    seen.push(above);
+                    bare |= code.blocks[above].before.is_empty();
+                    work.push((above, stored || stores_budget(image, code.of(above))));
+                }
+            } else {
+                bare = true;
+            }
+        }
+    }
+    bare
+}
+
+fn stores_budget(image: &Image<'_>, code: &[Instruction]) -> bool {
+    code.iter().any(|i| {
+        let store = i.mnemonic() == Mnemonic::Mov && i.op0_kind() == OpKind::Memory;
+        touches(image, i, BUDGET) && (store || field(image, i).is_none())
+    })
+}
+
+/// What the branch at a block's end depends on, if that is a safepoint's check.
+fn check_of(image: &Image<'_>, code: &Code, block: usize, stored: bool) -> Option<Kind> {
+    let instructions = code.of(block);
+    let (branch, above) = instructions.split_last()?;
+    let setter = above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
+    let nearby = &above[above.len().saturating_sub(WINDOW)..];
+    let touches = |offset: i64| nearby.iter().any(|i| touches(image, i, offset));
+    let signed = branch.rflags_read() & RflagsBits::SF != 0;
+    let sets = &above[setter];
+    match field(image, sets) {
+        Some(BUDGET) if signed => return Some(Kind::Clock),
+        Some(POLL) => return Some(Kind::Flag),
+        _ => {}
+    }
+    if !counts(sets) {
+        return None;
+    }
+    if signed && stored {
+        return Some(Kind::Register);
+    }
+    // Unoptimised code loads the word first.
+    match (touches(BUDGET), touches(POLL)) {
+        (true, _) if branch.rflags_read() != RflagsBits::ZF => Some(Kind::Clock),
+        (_, true) if branch.rflags_read() == RflagsBits::ZF => Some(Kind::Flag),
+        _ => None,
+    }
+}
+
+/// Arithmetic or a comparison whose outcome a check may be.
+fn counts(i: &Instruction) -> bool {
+    matches!(
+        i.mnemonic(),
+        Mnemonic::Sub
+            | Mnemonic::Add
+            | Mnemonic::Dec
+            | Mnemonic::Inc
+            | Mnemonic::Cmp
+            | Mnemonic::Test
+    )
+}
+
+/// Registers that an instruction writes, as full registers.
+pub fn written(
+    factory: &mut InstructionInfoFactory,
+    i: &Instruction,
+    mut each: impl FnMut(Register),
+) {
+    for used in factory.info(i).used_registers() {
+        if !matches!(used.access(), OpAccess::Read | OpAccess::CondRead) {
+            each(used.register().full_register());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Where indirect jumps lead: jump tables and computed gotos.
+
+use crate::image::Image;
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+
+/// How far back the table's address and the index's bound are looked for.
+const WINDOW: usize = 64;
+/// Longer tables are taken to be something else.
+const MOST_ENTRIES: u64 = 65_536;
+
+/// The targets of the last of `code`'s instructions, an indirect jump; none if they are not found.
+/// `valid` says whether an instruction of the function begins at an address.
+#[must_use]
+pub fn targets(image: &Image<'_>, code: &[Instruction], valid: &dyn Fn(u64) -> bool) -> Vec<u64> {
+    let found = by_table(image, code, valid);
+    match (code.first(), code.last()) {
+        // Labels whose addresses lie in data, as of a computed goto: one of them it must be.
+        (Some(first), Some(jump)) if found.is_empty() && jump.op0_kind() == OpKind::Register => {
+            let end = image
+                .function_at(first.ip())
+                .map_or(first.ip(), |at| first.ip().saturating_add(image.functions[at].size));
+            let inside = image.pointed.range(first.ip() + 1..end.max(first.ip() + 1));
+            inside.copied().filter(|&to| valid(to)).collect()
+        }
+        _ => found,
+    }
+}
+
+fn by_table(image: &Image<'_>, code: &[Instruction], valid: &dyn Fn(u64) -> bool) -> Vec<u64> {
+    let Some((jump, before)) = code.split_last() else { return Vec::new() };
+    let mut search = Search { image, factory: InstructionInfoFactory::new(), code: before };
+    if jump.op0_kind() == OpKind::Memory {
+        return search.absolute(jump, before.len(), valid);
+    }
+    let register = jump.op0_register();
+    let Some(at) = search.writer(register, before.len()) else { return Vec::new() };
+    let writer = &before[at];
+    match writer.mnemonic() {
+        // mov (table,index,8), r; jmp *r
+        Mnemonic::Mov if writer.op1_kind() == OpKind::Memory => search.absolute(writer, at, valid),
+        // movslq (table,index,4), r; add table, r; jmp *r
+        Mnemonic::Add if writer.op1_kind() == OpKind::Register => {
+            search.relative(register, writer.op1_register(), at, valid)
+        }
+        _ => Vec::new(),
+    }
+}
+
+struct Search<'a> {
+    image: &'a Image<'a>,
+    factory: InstructionInfoFactory,
+    code: &'a [Instruction],
+}
+
+impl Search<'_> {
+    /// The nearest instruction above `from` that writes a register.
+    fn writer(&mut self, register: Register, from: usize) -> Option<usize> {
+        (from.saturating_sub(WINDOW)..from).rev().find(|&at| {
+            self.factory.info(&self.code[at]).used_registers().iter().any(|used| {
+                used.register().full_register() == register.full_register()
+                    && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
+            })
+        })
+    }
+
+    /// The address that a register holds, if the nearest writers are a `lea` or moves from one.
+    fn address_in(&mut self, register: Register, from: usize) -> Option<u64> {
+        // Tables of loops are loaded far above: any `lea` of the register in the function will do, if
+        // there is no other kind of writer nearer than it.
+        let mut register = register;
+        let mut from = from;
+        for _ in 0..4 {
+            let at =
+                (0..from).rev().find(|&at| writes(&mut self.factory, &self.code[at], register))?;
+            let writer = &self.code[at];
+            match writer.mnemonic() {
+                Mnemonic::Lea if writer.is_ip_rel_memory_operand() => {
+                    return Some(writer.ip_rel_memory_address());
+                }
+                Mnemonic::Mov if writer.op1_kind() == OpKind::Register => {
+                    register = writer.op1_register();
+                    from = at;
+                }
+                Mnemonic::Mov
+                    if matches!(writer.op1_kind(), OpKind::Immediate32 | OpKind::Immediate64) =>
+                {
+                    return Some(writer.immediate(1));
+                }
+                // Saved and restored around something: look further up.
+                Mnemonic::Pop => from = at,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// One past the largest index, from `cmp $n, index; ja` above the jump.
+    fn count(&mut self, index: Register, from: usize) -> u64 {
+        let mut index = index.full_register();
+        for at in (from.saturating_sub(WINDOW)..from).rev() {
+            let i = &self.code[at];
+            let on_index =
+                i.op0_kind() == OpKind::Register && i.op0_register().full_register() == index;
+            let bound = || i.try_immediate(1).ok();
+            match i.mnemonic() {
+                Mnemonic::Cmp if on_index => {
+                    let next = self.code.get(at + 1).map(Instruction::mnemonic);
+                    let more = u64::from(!matches!(next, Some(Mnemonic::Jae | Mnemonic::Jb)));
+                    return bound()
+                        .map_or(MOST_ENTRIES, |n| n.saturating_add(more).min(MOST_ENTRIES));
+                }
+                Mnemonic::And if on_index => {
+                    return bound().map_or(MOST_ENTRIES, |n| n.saturating_add(1).min(MOST_ENTRIES));
+                }
+                Mnemonic::Mov | Mnemonic::Movzx if on_index && i.op1_kind() == OpKind::Register => {
+                    index = i.op1_register().full_register();
+                }
+                _ => {}
+            }
+        }
+        MOST_ENTRIES
+    }
+
+    fn absolute(&mut self, load: &Instruction, at: usize, valid: &dyn Fn(u64) -> bool) -> Vec<u64> {
+        if load.memory_index() == Register::None || load.memory_index_scale() != 8 {
+            return Vec::new();
+        }
+        let displacement = load.memory_displacement64();
+        let table = match load.memory_base() {
+            Register::None => Some(displacement),
+            base => self.address_in(base, at).map(|address| address.wrapping_add(displacement)),
+        };
+        let Some(table) = table else { return Vec::new() };
+        let count = self.count(load.memory_index(), at);
+        let entry = |n: u64| self.image.word_at(table.wrapping_add(8 * n));
+        (0..count).map_while(entry).take_while(|&to| valid(to)).collect()
+    }
+
+    fn relative(
+        &mut self,
+        sum: Register,
+        other: Register,
+        at: usize,
+        valid: &dyn Fn(u64) -> bool,
+    ) -> Vec<u64> {
+        // Either addend may be the entry.
+        for (entry, base) in [(sum, other), (other, sum)] {
+            let Some(load) = self.writer(entry, at) else { continue };
+            let i = self.code[load];
+            if i.mnemonic() != Mnemonic::Movsxd || i.memory_index_scale() != 4 {
+                continue;
+            }
+            let table =
+                self.address_in(base, at).or_else(|| self.address_in(i.memory_base(), load));
+            let Some(table) = table else { continue };
+            let count = self.count(i.memory_index(), load);
+            let read = |n: u64| {
+                let bytes = self.image.bytes_at(table.wrapping_add(4 * n))?.first_chunk::<4>()?;
+                Some(table.wrapping_add(i64::from(i32::from_le_bytes(*bytes)) as u64))
+            };
+            return (0..count).map_while(read).take_while(|&to| valid(to)).collect();
+        }
+        Vec::new()
+    }
+}
+
+fn writes(factory: &mut InstructionInfoFactory, i: &Instruction, register: Register) -> bool {
+    factory.info(i).used_registers().iter().any(|used| {
+        used.register().full_register() == register.full_register()
+            && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
+    })
+}
+
+/// Does an indirect jump without a table leave the function: a call in tail position? It does if it
+/// goes through memory without an index (a virtual table), or if the stack frame was taken down
+/// right before it, or if there never was one.
+#[must_use]
+pub fn leaves(code: &[Instruction], jump: &Instruction) -> bool {
+    if jump.op0_kind() == OpKind::Memory {
+        return jump.memory_index() == Register::None;
+    }
+    let at = code.partition_point(|i| i.ip() < jump.ip());
+    let frame = code.iter().any(|i| i.mnemonic() == Mnemonic::Push || is_stack_adjustment(i));
+    let taken_down = code[at.saturating_sub(6)..at]
+        .iter()
+        .any(|i| i.mnemonic() == Mnemonic::Pop || is_stack_adjustment(i));
+    !frame || taken_down
+}
+
+fn is_stack_adjustment(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea)
+        && i.op0_kind() == OpKind::Register
+        && i.op0_register() == Register::RSP
+}

@@ -1,0 +1,211 @@
+//! Paths that are too long, and those that are not.
+
+mod common;
+
+use common::program;
+use curtail_verify::finding::What;
+use curtail_verify::report::{Options, Report, verify};
+
+fn check(body: &str) -> Report {
+    verify(&program(body, &[]), &Options::default()).expect("a program")
+}
+
+fn kinds(report: &Report) -> Vec<What> {
+    [
+        What::Forbidden,
+        What::RedZone,
+        What::ThreadLocal,
+        What::Loop,
+        What::Recursion,
+        What::LongPath,
+        What::Convention,
+    ]
+    .into_iter()
+    .flat_map(|what| report.of(what).iter().map(|_| what).collect::<Vec<_>>())
+    .collect()
+}
+
+#[test]
+fn a_loop_with_a_safepoint_is_fine() {
+    let report = check("function f\n instrumented f\n1: check 5\n dec %rdi\n jne 1b\n ret\nend f");
+    assert!(report.is_clean(), "{}", report.to_text("p", 9));
+    let json = report.to_json();
+    assert!(json.contains("\"safepoints\": 1") && json.contains("\"clock\": 1"), "{json}");
+}
+
+#[test]
+fn a_loop_without_one_is_found() {
+    let report = check("function f\n instrumented f\n check 5\n1: dec %rdi\n jne 1b\n ret\nend f");
+    assert_eq!(kinds(&report), [What::Loop]);
+}
+
+#[test]
+fn code_that_was_not_instrumented_may_loop() {
+    let report = check(
+        "function f\n instrumented f\n call g\n ret\nend f\nfunction g\n1: dec %rdi\n jne 1b\n ret\nend g",
+    );
+    assert!(report.is_clean(), "{}", report.to_text("p", 9));
+}
+
+#[test]
+fn counters_prove_loops_short() {
+    for (loop_, clean) in [
+        ("xor %ecx, %ecx\n1: add $2, %ecx\n cmp $20, %ecx\n jne 1b", true),
+        ("xor %ecx, %ecx\n1: add $2, %ecx\n cmp $21, %ecx\n jne 1b", false),
+        ("mov $-64, %rcx\n1: add $8, %rcx\n jne 1b", true),
+        ("mov $50, %ecx\n1: dec %ecx\n jns 1b", true),
+        ("and $31, %edi\n xor %ecx, %ecx\n1: inc %ecx\n cmp %edi, %ecx\n jb 1b", true),
+        ("xor %ecx, %ecx\n1: inc %ecx\n cmp %edi, %ecx\n jb 1b", false),
+        (
+            "mov $30, %esi\n cmp %rsi, %rdi\n cmovb %rdi, %rsi\n xor %ecx, %ecx\n1: inc %rcx\n cmp %rsi, %rcx\n jb 1b",
+            true,
+        ),
+        ("movzbl %dil, %edi\n xor %ecx, %ecx\n1: inc %ecx\n cmp %edi, %ecx\n jb 1b", true),
+        ("xor %ecx, %ecx\n1: inc %ecx\n cmp $100000, %ecx\n jne 1b", false),
+        // The counter is changed twice, or its limit is.
+        (
+            "xor %ecx, %ecx\n1: inc %ecx\n test %edi, %edi\n je 2f\n dec %ecx\n2: cmp $9, %ecx\n jb 1b",
+            false,
+        ),
+        ("mov $9, %edi\n xor %ecx, %ecx\n1: inc %ecx\n inc %edi\n cmp %edi, %ecx\n jb 1b", false),
+        // A way round that does not pass the test.
+        ("xor %ecx, %ecx\n1: inc %ecx\n test %edi, %edi\n je 1b\n cmp $9, %ecx\n jb 1b", false),
+        // A nest.
+        (
+            "xor %edx, %edx\n3: xor %ecx, %ecx\n1: inc %ecx\n cmp $9, %ecx\n jne 1b\n inc %edx\n cmp $9, %edx\n jne 3b",
+            true,
+        ),
+        (
+            "xor %edx, %edx\n3: xor %ecx, %ecx\n1: inc %ecx\n cmp $90, %ecx\n jne 1b\n inc %edx\n cmp $90, %edx\n jne 3b",
+            false,
+        ),
+    ] {
+        let report = check(&format!("function f\n instrumented f\n{loop_}\n ret\nend f"));
+        assert_eq!(report.is_clean(), clean, "{loop_}\n{}", report.to_text("p", 9));
+    }
+}
+
+#[test]
+fn a_note_bounds_the_loop_behind_it_and_no_other() {
+    let noted = |count: u32| {
+        format!(
+            "function f\n instrumented f\n noted {count}\n1: add %rdx, %rdi\n jne 1b\n ret\nend f"
+        )
+    };
+    assert!(check(&noted(30)).is_clean());
+    assert!(check(&noted(0)).is_clean());
+    assert_eq!(kinds(&check(&noted(1_000_000))), [What::Loop]);
+    let second = "function f\n instrumented f\n noted 30\n1: add %rdx, %rdi\n jne 1b\n2: add %rcx, %rdi\n jne 2b\n ret\nend f";
+    assert_eq!(kinds(&check(second)), [What::Loop]);
+    // The place before the inner loop is the first of the outer one.
+    let nest = |outer: &str, inner: &str| {
+        format!(
+            "function f\n instrumented f\n {outer} mov $1, %edx\n3: {inner}\n1: add %rdx, %rdi\n jne 1b\n add %rcx, %rsi\n jne 3b\n ret\nend f"
+        )
+    };
+    assert!(check(&nest("noted 5\n", "noted 9, 2\n mov %ebx, %edi")).is_clean());
+    assert_eq!(kinds(&check(&nest("", "noted 9, 2\n mov %ebx, %edi"))), [What::Loop]);
+    // Nothing lies between the two headers: they are one.
+    assert_eq!(kinds(&check(&nest("noted 5\n", ""))), [What::Loop]);
+    assert!(check(&nest("noted 5\n", "noted 9, 2\n")).is_clean());
+    assert_eq!(kinds(&check(&nest("noted 50\n", "noted 90, 2\n"))), [What::Loop]);
+    // The loop's first test was copied in front of it.
+    let copied = "function f\n instrumented f\n noted 30\n test %rdi, %rdi\n je 2f\n nop\n1: add %rdx, %rdi\n jne 1b\n2: ret\nend f";
+    assert!(check(copied).is_clean());
+}
+
+#[test]
+fn straight_code_is_measured_with_what_it_calls() {
+    assert!(
+        check("function f\n instrumented f\n work 390\n check 1\n work 390\n ret\nend f")
+            .is_clean()
+    );
+    assert_eq!(
+        kinds(&check("function f\n instrumented f\n check 1\n work 900\n check 1\n ret\nend f")),
+        [What::LongPath]
+    );
+    // Neither is too long by itself.
+    let both = "function f\n instrumented f\n check 1\n work 500\n call g\n ret\nend f
+        function g\n instrumented g\n work 500\n check 1\n ret\nend g";
+    let report = check(both);
+    assert_eq!(kinds(&report), [What::LongPath], "{}", report.to_text("p", 9));
+    // What comes behind the callee's last safepoint counts as well.
+    let after = "function f\n instrumented f\n check 1\n call g\n work 500\n ret\nend f
+        function g\n instrumented g\n check 1\n work 500\n ret\nend g";
+    assert_eq!(kinds(&check(after)), [What::LongPath]);
+}
+
+#[test]
+fn paths_that_end_in_a_trap_do_not_count() {
+    let report = check(
+        "function f\n instrumented f\n test %edi, %edi\n jne 1f\n ret\n1: work 2000\n ud2\nend f",
+    );
+    assert!(report.is_clean(), "{}", report.to_text("p", 9));
+    let through =
+        "function f\n instrumented f\n test %edi, %edi\n jne 1f\n ret\n1: work 2000\n call g\nend f
+        function g\n hlt\nend g";
+    assert!(check(through).is_clean());
+}
+
+#[test]
+fn recursion_needs_a_safepoint_on_its_way() {
+    let endless = "function f\n instrumented f\n test %edi, %edi\n je 1f\n call g\n1: ret\nend f
+        function g\n instrumented g\n call f\n ret\nend g";
+    assert_eq!(kinds(&check(endless)), [What::Recursion]);
+    let fine = endless.replace(" call f\n", " check 3\n call f\n");
+    assert!(check(&fine).is_clean(), "{}", check(&fine).to_text("p", 9));
+}
+
+#[test]
+fn jump_tables_are_followed() {
+    // A loop through a table; one of its arms has the only safepoint.
+    let body = |arm: &str| {
+        format!(
+            "function f\n instrumented f\n lea table(%rip), %rdx
+1:      cmp $2, %rdi\n ja 9f\n movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
+2:      check 3\n mov (%rsi), %rdi\n jmp 1b
+3:      {arm}\n mov 8(%rsi), %rdi\n jmp 1b
+4:      ret\n9: ret\nend f
+        .section .rodata\n .p2align 2\ntable: .long 2b - table, 3b - table, 4b - table, 0"
+        )
+    };
+    assert!(check(&body("check 3")).is_clean());
+    let report = check(&body("nop"));
+    assert_eq!(kinds(&report), [What::Loop], "{}", report.to_text("p", 9));
+    assert!(report.to_json().contains("\"unresolved_jumps\": 0"));
+}
+
+#[test]
+fn functions_called_through_pointers_keep_to_their_share() {
+    let body = |work: u32| {
+        format!(
+            "function f\n instrumented f\n lea g(%rip), %rax\n call *%rax\n ret\nend f
+            function g\n instrumented g\n work {work}\n check 1\n ret\nend g"
+        )
+    };
+    assert!(check(&body(150)).is_clean());
+    assert_eq!(kinds(&check(&body(500))), [What::Convention]);
+}
+
+#[test]
+fn other_forms_of_safepoints_are_recognised() {
+    let flag = "function f\n instrumented f\n1: cmpl $0, %fs:curtail_safepoint@tpoff+8\n jne 2f\n3: dec %rdi\n jne 1b\n ret
+        2: call curtail_safepoint_slow\n jmp 3b\nend f";
+    let report = check(flag);
+    assert!(report.is_clean() && report.to_json().contains("\"flag\": 1"), "{}", report.to_json());
+    let register = "function f\n instrumented f\n mov %fs:curtail_safepoint@tpoff, %rcx
+        1: add $-9, %rcx\n js 2f\n3: dec %rdi\n jne 1b\n mov %rcx, %fs:curtail_safepoint@tpoff\n ret
+        2: mov %rcx, %fs:curtail_safepoint@tpoff\n call curtail_safepoint_slow\n mov %fs:curtail_safepoint@tpoff, %rcx\n jmp 3b\nend f";
+    let report = check(register);
+    assert!(
+        report.is_clean() && report.to_json().contains("in a register\": 1"),
+        "{}",
+        report.to_json()
+    );
+    // A call that some condition of the program's own guards is no safepoint of the loop.
+    let own = "function f\n instrumented f\n1: cmpl $0, (%rsi)\n jne 2f\n3: dec %rdi\n jne 1b\n ret
+        2: call curtail_safepoint_slow\n jmp 3b\nend f";
+    let report = check(own);
+    assert_eq!(kinds(&report), [What::Loop]);
+    assert!(report.to_json().contains("\"by hand\": 1"));
+}
