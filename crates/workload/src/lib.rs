@@ -17,6 +17,7 @@ mod search;
 mod service;
 mod slo;
 pub mod spin;
+mod trace;
 mod units;
 
 pub use arrival::{Arrivals, Schedule};
@@ -29,6 +30,7 @@ pub use request::{Request, Requests, Until};
 pub use search::{Found, Measurement, Probe, Search};
 pub use service::{Service, ServiceSampler};
 pub use slo::{Metric, Quantile, Slo};
+pub use trace::{Trace, TraceRequests};
 pub use units::{ParseError, duration_ns, format_duration, format_rate, load, rate_rps};
 
 use rand::{Rng, SeedableRng};
