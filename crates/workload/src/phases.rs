@@ -1,6 +1,6 @@
-//! Workloads that change while they run: one mix after another, the load kept the same.
+//! Workloads that change while they run: one mix after another, at one load or at several.
 
-use crate::{Arrivals, Mix, ParseError, Sampler, Schedule, duration_ns};
+use crate::{Arrivals, Class, Mix, ParseError, Sampler, Schedule, duration_ns, load, named};
 
 /// A stretch of time with a mix of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,9 +9,14 @@ pub struct Phase {
     pub duration_ns: u64,
     /// What comes meanwhile.
     pub mix: Mix,
+    /// At what load; `None`: at that of the whole run.
+    pub load: Option<f64>,
+    /// By which process; `None`: by that of the whole run.
+    pub arrivals: Option<Arrivals>,
 }
 
-/// Phases one after another, all of the same classes. There is at least one, and none is empty.
+/// Phases one after another, all of the same classes: what comes in some of them only, has no share
+/// in the others. There is at least one, and none is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phases {
     phases: Vec<Phase>,
@@ -27,33 +32,56 @@ impl Phases {
     /// The names that [`Phases::parse`] knows.
     pub const NAMES: &[&str] = &["persephone"];
 
-    /// Reads a name, or `5s a:1us:50,b:100us:50; 2s a:1us:99,b:100us:1`: the duration and the mix
-    /// (see [`Mix::parse`]) of each phase.
+    /// Reads a name, or phases separated by semicolons or ends of lines, in either notation:
+    /// `5s a:1us:50,b:100us:50` (the duration and the mix, see [`Mix::parse`], or a workload's name)
+    /// or `5s:workload=tpcc,load=0.9,arrivals=bursty` (with `classes=…` for a mix). What follows a
+    /// `#` in a line is left out.
     ///
     /// # Errors
-    /// A part that is neither, or phases with different classes.
+    /// A part that is neither.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let text = if text == "persephone" { PERSEPHONE } else { text };
-        let phase = |part: &str| {
-            let (duration, mix) = part.trim().split_once(char::is_whitespace).ok_or_else(|| {
-                let names = Self::NAMES.join(", ");
-                ParseError::new(format!(
-                    "`{}` is no phase: write 5s a:1us:50,b:100us:50 (or a name: {names})",
-                    part.trim()
-                ))
-            })?;
-            let (duration_ns, mix) = (duration_ns(duration)?, Mix::parse(mix)?);
-            if duration_ns == 0 || mix.mean_ns() <= 0.0 {
+        let text = if text.trim() == "persephone" { PERSEPHONE } else { text };
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        let parts: Vec<&str> = if text.contains('\n') {
+            lines.flat_map(|line| line.split(';')).filter(|part| !part.trim().is_empty()).collect()
+        } else {
+            lines.flat_map(|line| line.split(';')).collect()
+        };
+        let phases = if parts.is_empty() {
+            vec![phase("")?]
+        } else {
+            parts.into_iter().map(phase).collect::<Result<_, _>>()?
+        };
+        Self::new(phases)
+    }
+
+    /// These phases, with the classes of all in each.
+    ///
+    /// # Errors
+    /// There is none, or one takes no time, or its requests don't.
+    pub fn new(mut phases: Vec<Phase>) -> Result<Self, ParseError> {
+        if phases.is_empty() {
+            return Err(ParseError::new("a workload that changes has at least one phase"));
+        }
+        let mut all: Vec<Class> = Vec::new();
+        for phase in &phases {
+            if phase.duration_ns == 0 || phase.mix.mean_ns() <= 0.0 {
                 return Err(ParseError::new("a phase takes time, and so do its requests"));
             }
-            Ok(Phase { duration_ns, mix })
-        };
-        let phases: Vec<Phase> = text.split(';').map(phase).collect::<Result<_, _>>()?;
-        let all = Self { phases };
-        if all.phases.iter().any(|phase| names(&phase.mix) != all.classes()) {
-            return Err(ParseError::new("all phases have the same classes, in the same order"));
+            for class in phase.mix.classes() {
+                if all.iter().all(|other| other.name != class.name) {
+                    all.push(class.clone());
+                }
+            }
         }
-        Ok(all)
+        for phase in &mut phases {
+            let classes = all.iter().map(|class| {
+                let own = phase.mix.classes().iter().find(|own| own.name == class.name);
+                own.cloned().unwrap_or_else(|| Class { share: 0.0, ..class.clone() })
+            });
+            phase.mix = Mix::new(classes.collect())?;
+        }
+        Ok(Self { phases })
     }
 
     /// One after another.
@@ -84,8 +112,25 @@ impl Phases {
         self
     }
 
+    /// Requests per second over all phases, where those that do not say have this load.
+    #[must_use]
+    pub fn rate_rps(&self, load: f64, workers: usize) -> f64 {
+        self.over_time(|phase| phase.mix.rate_rps(phase.load.unwrap_or(load), workers))
+    }
+
+    /// Load over all phases, where those that do not say have this one.
+    #[must_use]
+    pub fn load(&self, load: f64) -> f64 {
+        self.over_time(|phase| phase.load.unwrap_or(load))
+    }
+
+    fn over_time(&self, of: impl Fn(&Phase) -> f64) -> f64 {
+        let sum: f64 = self.phases.iter().map(|phase| phase.duration_ns as f64 * of(phase)).sum();
+        sum / self.duration_ns() as f64
+    }
+
     /// The requests, each phase at a rate that keeps `workers` busy for a fraction `load` of the
-    /// time. The same seed gives the same ones.
+    /// time, unless it has a load of its own. The same seed gives the same ones.
     ///
     /// # Panics
     /// Where the load is not positive and finite, or there is no worker.
@@ -94,12 +139,62 @@ impl Phases {
         let parts = (0..).zip(&self.phases).map(|(index, phase)| {
             // Streams of one seed are independent; those of neighbouring seeds are as well.
             let seed = seed.wrapping_add(index << 32);
-            let rate_rps = phase.mix.rate_rps(load, workers);
-            let schedule = arrivals.schedule(rate_rps, seed);
-            Part { schedule, sampler: phase.mix.sampler(seed), duration_ns: phase.duration_ns }
+            let rate_rps = phase.mix.rate_rps(phase.load.unwrap_or(load), workers);
+            let mut schedule = phase.arrivals.unwrap_or(arrivals).schedule(rate_rps, seed);
+            let next_ns = schedule.next_ns();
+            let sampler = phase.mix.sampler(seed);
+            Part { schedule, next_ns, sampler, duration_ns: phase.duration_ns, had_ns: 0 }
         });
-        Source { parts: parts.collect(), phase: 0, begun_ns: 0 }
+        Source { parts: parts.collect(), phase: 0, begun_ns: 0, repeats: false }
     }
+}
+
+fn phase(text: &str) -> Result<Phase, ParseError> {
+    let text = text.trim();
+    let bad = || {
+        let names = Phases::NAMES.join(", ");
+        ParseError::new(format!(
+            "`{text}` is no phase: write 5s a:1us:50,b:100us:50 or 5s:workload=tpcc,load=0.9 \
+             (or a name: {names})"
+        ))
+    };
+    if let Some((duration, mix)) = text.split_once(char::is_whitespace) {
+        let (duration_ns, mix) = (duration_ns(duration)?, mix_of(mix)?);
+        return Ok(Phase { duration_ns, mix, load: None, arrivals: None });
+    }
+    let (duration, rest) = text.split_once(':').ok_or_else(bad)?;
+    let duration_ns = duration_ns(duration)?;
+    let (mut mix, mut own_load, mut arrivals) = (None, None, None);
+    for (key, value) in settings(rest).ok_or_else(bad)? {
+        match key {
+            "workload" | "classes" => mix = Some(mix_of(&value)?),
+            "load" => own_load = Some(load(&value)?),
+            "arrivals" => arrivals = Some(Arrivals::parse(&value)?),
+            _ => return Err(bad()),
+        }
+    }
+    Ok(Phase { duration_ns, mix: mix.ok_or_else(bad)?, load: own_load, arrivals })
+}
+
+/// `a=1,b=2,3` as (a, "1"), (b, "2,3").
+fn settings(text: &str) -> Option<Vec<(&str, String)>> {
+    let mut settings: Vec<(&str, String)> = Vec::new();
+    for part in text.split(',') {
+        match (part.split_once('='), settings.last_mut()) {
+            (Some((key, value)), _) => settings.push((key.trim(), value.to_owned())),
+            (None, Some((_, value))) => {
+                value.push(',');
+                value.push_str(part);
+            }
+            (None, None) => return None,
+        }
+    }
+    Some(settings)
+}
+
+fn mix_of(text: &str) -> Result<Mix, ParseError> {
+    let text = text.trim();
+    if text.contains(':') { Mix::parse(text) } else { named(text).map(|named| named.mix()) }
 }
 
 fn names(mix: &Mix) -> Vec<&str> {
@@ -122,8 +217,12 @@ pub struct Arrival {
 #[derive(Clone, Debug)]
 struct Part {
     schedule: Schedule,
+    /// The next arrival, on a clock that runs during this phase only.
+    next_ns: u64,
     sampler: Sampler,
     duration_ns: u64,
+    /// How long the phase was on before, each time it came.
+    had_ns: u64,
 }
 
 /// The requests of [`Phases::source`], in the order of arrival; it ends with the last phase.
@@ -133,6 +232,15 @@ pub struct Source {
     phase: usize,
     /// When the phase began.
     begun_ns: u64,
+    repeats: bool,
+}
+
+impl Source {
+    /// The same without end: after the last phase comes the first again, with other requests.
+    #[must_use]
+    pub fn repeated(self) -> Self {
+        Self { repeats: true, ..self }
+    }
 }
 
 impl Iterator for Source {
@@ -142,14 +250,19 @@ impl Iterator for Source {
     fn next(&mut self) -> Option<Arrival> {
         loop {
             let part = self.parts.get_mut(self.phase)?;
-            let at_ns = part.schedule.next_ns();
-            if at_ns < part.duration_ns {
+            let since_ns = part.next_ns - part.had_ns;
+            if since_ns < part.duration_ns {
+                part.next_ns = part.schedule.next_ns();
                 let (class, service_ns) = part.sampler.draw();
-                let at_ns = self.begun_ns + at_ns;
+                let at_ns = self.begun_ns + since_ns;
                 return Some(Arrival { at_ns, phase: self.phase, class, service_ns });
             }
+            part.had_ns += part.duration_ns;
             self.begun_ns += part.duration_ns;
             self.phase += 1;
+            if self.repeats && self.phase == self.parts.len() {
+                self.phase = 0;
+            }
         }
     }
 }
@@ -189,6 +302,39 @@ mod tests {
     }
 
     #[test]
+    fn phases_have_loads_and_processes_of_their_own() {
+        let text = "# first\n1ms:classes=a:1us:1,b:2us:1,load=0.5,arrivals=uniform\n\n2ms exp1; 1ms:workload=fixed1,load=0.2";
+        let phases = Phases::parse(text).unwrap();
+        assert_eq!(phases.classes(), ["a", "b", "request"]);
+        let [first, second, third] = phases.phases() else { panic!("{phases:?}") };
+        assert_eq!((first.load, first.arrivals), (Some(0.5), Some(Arrivals::Uniform)));
+        assert_eq!((second.load, second.duration_ns), (None, 2_000_000));
+        assert_eq!((third.mix.fraction(0), third.mix.fraction(2)), (0.0, 1.0));
+        assert!((phases.load(0.8) - (0.5 + 2.0 * 0.8 + 0.2) / 4.0).abs() < 1e-12);
+        let rate = (0.5 / 1.5 + 2.0 * 0.8 + 0.2) / 4.0 * 1e9 / 1e3;
+        assert!((phases.rate_rps(0.8, 1) / rate - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn repeated_phases_go_on() {
+        let phases = Phases::parse("1ms a:1us:1; 3ms b:1us:1").unwrap();
+        let source = || phases.source(Arrivals::Poisson, 0.5, 1, 3);
+        let once: Vec<Arrival> = source().collect();
+        let long: Vec<Arrival> = source().repeated().take(10 * once.len()).collect();
+        assert_eq!(long[..once.len()], once);
+        assert!(long.is_sorted_by_key(|request| request.at_ns));
+        for request in &long {
+            let class = usize::from(request.at_ns % 4_000_000 >= 1_000_000);
+            assert_eq!((request.class, request.phase), (class, class));
+        }
+        let last_ms = long[long.len() - 1].at_ns as f64 / 1e6;
+        assert!((last_ms / 40.0 - 1.0).abs() < 0.05, "{last_ms}");
+        let gaps = |all: &[Arrival]| all[1].at_ns - all[0].at_ns;
+        let again = long.iter().position(|request| request.at_ns >= 4_000_000).unwrap();
+        assert_ne!(gaps(&long[again..]), gaps(&long), "other requests");
+    }
+
+    #[test]
     fn what_is_no_phase_is_named() {
         for (text, says) in [
             ("", "``"),
@@ -197,8 +343,13 @@ mod tests {
             ("x a:1us:1", "`x`"),
             ("0s a:1us:1", "takes time"),
             ("1s a:0us:1", "takes time"),
-            ("1s a:1us:1; 1s b:1us:1", "same classes"),
             ("1s a:1us:1; ", "``"),
+            ("1s tpch", "`tpch`"),
+            ("1s:load=0.5", "`1s:load=0.5`"),
+            ("1s:workload=tpcc,load=70", "`70`"),
+            ("1s:workload=tpcc,speed=70", "speed=70"),
+            ("1s:tpcc", "`1s:tpcc`"),
+            ("# nothing\n", "``"),
         ] {
             let error = Phases::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
