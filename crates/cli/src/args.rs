@@ -299,11 +299,21 @@ impl Offered {
                 "a load is a fraction of the server's capacity: say --workers N, or --rate instead"
             })
         })?;
-        let loads = self.load.as_ref().map_or(&[0.7][..], |loads| &loads.0);
-        Ok(loads
+        Ok(self
+            .loads()
             .iter()
             .map(|&load| Point { load: Some(load), rate_rps: load * capacity_rps })
             .collect())
+    }
+
+    /// The loads asked for, or the usual one.
+    pub(crate) fn loads(&self) -> &[f64] {
+        self.load.as_ref().map_or(&[0.7][..], |loads| &loads.0)
+    }
+
+    /// Whether rates were given.
+    pub(crate) fn asks_for_a_rate(&self) -> bool {
+        self.rate.is_some()
     }
 
     /// Whether loads or rates were given at all.

@@ -38,7 +38,7 @@ enum Verb {
     /// Measure the runtime in this process: an open-loop generator on the dispatcher's core
     Bench(bench::Bench),
     /// Simulate: the same policies in virtual time, ideal or with costs
-    Sim(sim::Sim),
+    Sim(Box<sim::Sim>),
     /// Run a server
     Serve(serve::Serve),
     /// Drive a server with an open-loop load

@@ -59,6 +59,10 @@ fn bad_usage_is_one_line_and_two() {
         ("report", "FILE"),
         ("sim --jobs 5 --duration 1s", "--jobs"),
         ("sim --jobs 0", "0"),
+        ("sim --phases 5s", "`5s`"),
+        ("sim --phase 1s:load=0.5", "`1s:load=0.5`"),
+        ("sim --phases persephone --rate 5k", "--load"),
+        ("sim --phases persephone --workload tpcc", "--workload"),
         ("sim --find-max", "--slo"),
         ("sim --balance somehow", "`somehow`"),
         ("sim --hints some", "`some`"),
@@ -88,6 +92,7 @@ fn an_objective_of_no_class_is_bad_usage() {
 fn failure_is_one_line_and_one() {
     for (line, says) in [
         ("report /nonexistent/results.json", "/nonexistent/results.json"),
+        ("sim --trace /nonexistent/trace.csv", "/nonexistent/trace.csv"),
         ("sim --costs /nonexistent/costs.toml", "/nonexistent/costs.toml"),
         ("load udp://127.0.0.1:9 --rate 1k --wait 1ms", "udp://127.0.0.1:9"),
         ("load tcp://127.0.0.1:9 --rate 1k --wait 1ms", "tcp://127.0.0.1:9"),
@@ -354,4 +359,28 @@ fn a_simulation_is_a_result_like_any_other() {
     let costly = json(&[&arguments[..], &["--ring-delay", "1us"]].concat());
     let p50 = |run: &Value| run["sojourn_ns"]["p50"].as_u64().unwrap();
     assert!(costly.as_array().unwrap().iter().zip(runs).all(|(a, b)| p50(a) >= p50(b) + 1_000));
+}
+
+#[test]
+fn what_arrives_may_change_or_come_from_a_file() {
+    let phases = "5ms:workload=high-bimodal,load=0.2; 5ms:classes=short:1us:9,other:5us:1,load=0.6";
+    let run = json(&["sim", "--phases", phases, "--policy", "ps", "--workers", "2"]);
+    assert!((run["load"].as_f64().unwrap() - 0.4).abs() < 1e-9, "{run}");
+    let names: Vec<_> =
+        run["classes"].as_array().unwrap().iter().map(|class| class["name"].as_str()).collect();
+    assert_eq!(names, [Some("short"), Some("long"), Some("other")]);
+    let longer = json(&["sim", "--phases", phases, "--policy", "ps", "--duration", "40ms"]);
+    assert!(longer["completed"].as_u64() > run["completed"].as_u64());
+
+    let file = std::env::temp_dir().join(format!("curtail-cli-trace-{}", std::process::id()));
+    std::fs::write(&file, "0,get,100\n1000,get,100\n1000,scan,5000\n3000,get,100\n").unwrap();
+    let path = file.to_str().unwrap();
+    let run = json(&["sim", "--trace", path, "--policy", "fcfs", "--workers", "1"]);
+    let stretched = json(&["sim", "--trace", path, "--policy", "fcfs", "--rate", "1k"]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(run["completed"].as_u64(), Some(4));
+    // The last waits for the scan, which began at 1,100 and takes 5,000; to three digits.
+    let longest = run["classes"][0]["sojourn_ns"]["max"].as_u64().unwrap();
+    assert!((3_190..3_210).contains(&longest), "{longest}");
+    assert_eq!(stretched["classes"][0]["sojourn_ns"]["max"].as_u64(), Some(100));
 }

@@ -1,5 +1,6 @@
 //! One simulated run, and its result.
 
+use super::offer::Offer;
 use crate::args::Point;
 use crate::failure::Failure;
 use crate::measured::Measured;
@@ -7,16 +8,11 @@ use crate::result::{self, Slowdowns};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Cpu, Run};
 use curtail_sim::{Balance, Config, Costs, Hints, Outcome};
-use curtail_workload::{Arrivals, Mix, Requests, Until};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What stays the same from run to run.
 pub(crate) struct Setting {
-    pub(crate) workload: String,
-    pub(crate) mix: Mix,
-    pub(crate) arrivals: Arrivals,
-    pub(crate) until: Until,
-    pub(crate) warmup: Until,
+    pub(crate) offer: Offer,
     pub(crate) workers: usize,
     pub(crate) dispatchers: usize,
     pub(crate) balance: Balance,
@@ -33,7 +29,7 @@ impl Setting {
     /// A system with that policy.
     pub(crate) fn config(&self, spec: &Spec, seed: u64) -> Config {
         let mean_ns = |class: &curtail_workload::Class| class.service.mean_ns().round() as u64;
-        let classes = self.mix.classes().iter();
+        let classes = self.offer.mix().classes().iter();
         let known = classes.clone().map(|class| {
             let service = (self.hints == Hints::Class).then(|| Nanos(mean_ns(class)));
             (class.name.clone(), service)
@@ -54,22 +50,16 @@ impl Setting {
     /// Simulates one policy at one load.
     pub(crate) fn measure(&self, spec: &Spec, at: Point, seed: u64) -> Result<Measured, Failure> {
         let config = self.config(spec, seed);
-        let requests = Requests::new(&self.mix, self.arrivals, at.rate_rps, seed, self.until);
-        let classes = self.mix.classes().len();
-        let outcome =
-            curtail_sim::run(&config, requests, classes, self.warmup).map_err(Failure::usage)?;
+        let outcome = self.offer.simulate(&config, at)?;
         self.events.fetch_add(outcome.events, Ordering::Relaxed);
         let run = self.result(spec, at, seed, &outcome);
         Ok(Measured { run, recorder: outcome.recorder, notes: Vec::new() })
     }
 
     fn result(&self, spec: &Spec, at: Point, seed: u64, outcome: &Outcome) -> Run {
-        let names: Vec<String> =
-            self.mix.classes().iter().map(|class| class.name.clone()).collect();
-        let window_ns = match (self.until, self.warmup) {
-            (Until::Time(until), Until::Time(warmup)) => until - warmup,
-            _ => outcome.window_ns,
-        };
+        let classes = self.offer.mix().classes().iter();
+        let names: Vec<String> = classes.map(|class| class.name.clone()).collect();
+        let window_ns = self.offer.window_ns().unwrap_or(outcome.window_ns);
         let shares = outcome.shares;
         let mut run = Run {
             verb: "sim".to_owned(),
@@ -77,9 +67,9 @@ impl Setting {
             preempt: spec.preempt.to_string(),
             quantum_ns: spec.quantum.map(|quantum| quantum.0),
             workers: u32::try_from(self.workers).ok(),
-            workload: self.workload.clone(),
+            workload: self.offer.name.clone(),
             offered_rps: at.rate_rps,
-            load: at.load,
+            load: self.offer.load(at),
             duration_s: window_ns as f64 / 1e9,
             offered: outcome.offered,
             seed: Some(seed),

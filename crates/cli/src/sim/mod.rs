@@ -5,6 +5,7 @@
 
 mod costs;
 mod measure;
+mod offer;
 
 use crate::args::{Json, Offered, Point, System, allowed_cores};
 use crate::failure::Failure;
@@ -15,14 +16,12 @@ use costs::CostArgs;
 use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_sim::{Balance, Config, Hints, sweep};
-use curtail_workload::{Found, Search, Slo, Until, format_rate};
+use curtail_workload::{Found, Search, Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
 use measure::Setting;
+use offer::OfferArgs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-/// Requests of a run where nobody says how many.
-const JOBS: u64 = 1_000_000;
 
 /// `curtail sim`.
 #[derive(Args)]
@@ -31,10 +30,8 @@ pub(crate) struct Sim {
     system: System,
     #[command(flatten)]
     offered: Offered,
-    /// How many requests arrive, instead of --duration; the first tenth is not counted
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
-          conflicts_with_all = ["duration", "warmup"])]
-    jobs: Option<u64>,
+    #[command(flatten)]
+    offer: OfferArgs,
     /// So many runs of each point, with seeds from --seed on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
@@ -82,7 +79,8 @@ impl Sim {
         for spec in &specs {
             setting.config(spec, 0).validate().map_err(Failure::usage)?;
         }
-        let class = measured::slo_class(self.slo.as_ref(), &setting.workload, &setting.mix)?;
+        let class =
+            measured::slo_class(self.slo.as_ref(), &setting.offer.name, setting.offer.mix())?;
         let start = Instant::now();
         let (measured, lines) = if self.find_max {
             self.search(&setting, &specs, class)?
@@ -110,21 +108,9 @@ impl Sim {
     }
 
     fn setting(&self) -> Result<Setting, Failure> {
-        let (workload, mix) = self.offered.workload.mix()?;
-        let (until, warmup) = if self.offered.asks_for_a_time() {
-            let warmup_ns = self.offered.warmup_ns()?;
-            (Until::Time(self.offered.duration_ns()), Until::Time(warmup_ns))
-        } else {
-            let jobs = self.jobs.unwrap_or(JOBS);
-            (Until::Jobs(jobs), Until::Jobs(jobs / 10))
-        };
         let capacity = self.system.capacity_asked_for();
         Ok(Setting {
-            workload,
-            mix,
-            arrivals: self.offered.arrivals,
-            until,
-            warmup,
+            offer: self.offer.offer(&self.offered)?,
             workers: self.system.workers(),
             dispatchers: usize::from(self.dispatchers),
             balance: self.balance,
@@ -147,7 +133,7 @@ impl Sim {
         specs: &[Spec],
         class: Option<usize>,
     ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
-        let points = self.offered.points(setting.mix.mean_ns(), Some(setting.workers))?;
+        let points = setting.offer.points(&self.offered, setting.workers)?;
         let mut tasks = Vec::new();
         for spec in specs {
             for &at in &points {
@@ -181,7 +167,7 @@ impl Sim {
         if self.offered.asks_for_a_load() {
             return Err(Failure::usage("--find-max chooses the loads itself"));
         }
-        let full_rps = setting.mix.rate_rps(1.0, setting.workers);
+        let full_rps = setting.offer.point(1.0, setting.workers).rate_rps;
         if !full_rps.is_finite() {
             return Err(Failure::usage("--find-max: requests without service make no load"));
         }
@@ -189,9 +175,10 @@ impl Sim {
         let searched = sweep(specs, self.threads(), |spec| {
             let mut runs = Vec::new();
             let found: Found = Search::new(slo.limit).run(|load| {
-                let at = Point { load: Some(load), rate_rps: load * full_rps };
+                let at = setting.offer.point(load, setting.workers);
                 // A close load is tried again with other requests.
-                let tried = runs.iter().filter(|it: &&Measured| it.run.load == Some(load)).count();
+                let same = |it: &&Measured| it.run.offered_rps == at.rate_rps;
+                let tried = runs.iter().filter(same).count();
                 let seed = self.offered.seed.wrapping_add(tried as u64);
                 let measured = setting.measure(spec, at, seed)?;
                 let measurement = measured.against(slo, class);
