@@ -1,4 +1,4 @@
-#include "emit.h"
+#include "emitter.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
@@ -42,34 +42,18 @@ static bool usesX87(const Function &F) {
   });
 }
 
-namespace {
+// Whether more than xmm0-15 may be live. Masked loads came with AVX; other calling conventions may
+// have a callee keep what its caller uses.
+static bool usesWideRegisters(const TargetTransformInfo &TTI, const Function &F) {
+  if (F.getCallingConv() != CallingConv::C && F.getCallingConv() != CallingConv::Fast)
+    return true;
+  auto *Vector = FixedVectorType::get(Type::getFloatTy(F.getContext()), 4);
+  return TTI.isLegalMaskedLoad(Vector, Align(4), 0);
+}
 
-class Emitter {
-public:
-  Emitter(Function &F, const Plan &P, GlobalVariable &Block, const Options &O);
-  void run();
-
-private:
-  void enterNest(unsigned Nest);
-  void emitDirect(const Point &Safepoint);
-  void emitInNest(const Point &Safepoint);
-  Instruction *coldBranch(Value *Due, Instruction *Before);
-  void callSlow(IRBuilder<> &B);
-  Value *field(IRBuilder<> &B, uint64_t Offset);
-
-  Function &F;
-  const Plan &P;
-  GlobalVariable &Block;
-  const Options &Opts;
-  bool X87;
-  // One per nest: the budget while in it. Becomes a register at the end.
-  SmallVector<AllocaInst *, 4> Budgets;
-};
-
-} // namespace
-
-Emitter::Emitter(Function &F, const Plan &P, GlobalVariable &Block, const Options &O)
-    : F(F), P(P), Block(Block), Opts(O), X87(usesX87(F)) {}
+Emitter::Emitter(Function &F, const Plan &P, GlobalVariable &Block, const Options &O,
+                 const Analyses &A)
+    : F(F), P(P), Block(Block), Opts(O), SE(A.SE), X87(usesX87(F)), Narrow(!usesWideRegisters(A.TTI, F)) {}
 
 static DebugLoc locationNear(const Instruction *I) {
   for (const Instruction *J = I; J; J = J->getNextNode())
@@ -84,14 +68,9 @@ static DebugLoc locationNear(const Instruction *I) {
   return DebugLoc();
 }
 
-namespace {
-// Inserts before one instruction, with the location of another.
-struct Builder : IRBuilder<> {
-  Builder(Instruction *Before, const Instruction *Source) : IRBuilder<>(Before) {
-    SetCurrentDebugLocation(locationNear(Source));
-  }
-};
-} // namespace
+Emitter::Builder::Builder(Instruction *Before, const Instruction *Source) : IRBuilder<>(Before) {
+  SetCurrentDebugLocation(locationNear(Source));
+}
 
 // The address is taken anew each time: that makes it part of the instruction that uses it.
 Value *Emitter::field(IRBuilder<> &B, uint64_t Offset) {
@@ -103,8 +82,8 @@ Value *Emitter::field(IRBuilder<> &B, uint64_t Offset) {
 // it keeps its registers, and a leaf function stays one.
 void Emitter::callSlow(IRBuilder<> &B) {
   bool Local = Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel;
-  StringRef Call = Local ? "call curtail_safepoint_slow"
-                         : "call *curtail_safepoint_slow@GOTPCREL(%rip)";
+  std::string Name = Narrow ? "curtail_safepoint_slow_sse" : "curtail_safepoint_slow";
+  std::string Call = Local ? "call " + Name : "call *" + Name + "@GOTPCREL(%rip)";
   std::string Clobbers = "~{memory},~{dirflag},~{fpsr},~{flags}";
   if (X87)
     for (unsigned I = 0; I < 8; I++)
@@ -124,41 +103,64 @@ Instruction *Emitter::coldBranch(Value *Due, Instruction *Before) {
   return End;
 }
 
-static uint64_t costOfPoint(const Point &Safepoint) {
-  return uint64_t(std::clamp(Safepoint.Mean + 0.5, 1.0, 1e9));
+Value *Emitter::loadBudget(IRBuilder<> &B, int Nest) {
+  if (Nest >= 0)
+    return B.CreateLoad(B.getInt64Ty(), Budgets[Nest]);
+  return B.CreateAlignedLoad(B.getInt64Ty(), field(B, BudgetOffset), Align(8));
 }
 
-void Emitter::emitDirect(const Point &Safepoint) {
+void Emitter::storeBudget(IRBuilder<> &B, Value *Budget, int Nest) {
+  if (Nest >= 0)
+    B.CreateStore(Budget, Budgets[Nest]);
+  else
+    B.CreateAlignedStore(Budget, field(B, BudgetOffset), Align(8));
+}
+
+// The slow path, taken if `Due`. In a nest the budget goes through memory for it.
+void Emitter::slowIf(Value *Due, Instruction *Before, int Nest) {
+  Builder B(coldBranch(Due, Before), Before);
+  if (Nest >= 0)
+    storeBudget(B, loadBudget(B, Nest), -1);
+  callSlow(B);
+  if (Nest >= 0)
+    storeBudget(B, loadBudget(B, -1), Nest);
+}
+
+// Subtracts `Work` from the budget; what is left.
+Value *Emitter::charge(IRBuilder<> &B, Value *Work, int Nest) {
+  // In a register it cannot wrap: `sub; js`.
+  Value *Left = B.CreateSub(loadBudget(B, Nest), Work, "", false, /*HasNSW=*/Nest >= 0);
+  storeBudget(B, Left, Nest);
+  return Left;
+}
+
+Value *Emitter::polled(IRBuilder<> &B) {
+  // Volatile: another thread writes it, so each look must be one.
+  Value *Poll = B.CreateAlignedLoad(B.getInt32Ty(), field(B, PollOffset), Align(4), true);
+  return B.CreateICmpNE(Poll, B.getInt32(0));
+}
+
+Value *Emitter::clockDue(IRBuilder<> &B) {
+  Value *Now = B.CreateIntrinsic(B.getInt64Ty(), Intrinsic::readcyclecounter, {});
+  Value *End = B.CreateAlignedLoad(B.getInt64Ty(), field(B, DeadlineOffset), Align(8));
+  return B.CreateICmpUGE(Now, End);
+}
+
+uint64_t Emitter::inUnits(double Work) {
+  return uint64_t(std::clamp(Work + 0.5, 1.0, 1e9));
+}
+
+void Emitter::emitPoint(const Point &Safepoint) {
   Builder B(Safepoint.Before, Safepoint.Before);
   Value *Due;
-  if (Opts.Safepoints == Kind::Flag) {
-    // Volatile: another thread writes it, so each look must be one.
-    Value *Poll = B.CreateAlignedLoad(B.getInt32Ty(), field(B, PollOffset), Align(4), true);
-    Due = B.CreateICmpNE(Poll, B.getInt32(0));
-  } else {
-    Value *Address = field(B, BudgetOffset);
-    Value *Old = B.CreateAlignedLoad(B.getInt64Ty(), Address, Align(8));
-    Value *New = B.CreateSub(Old, B.getInt64(costOfPoint(Safepoint)));
-    B.CreateAlignedStore(New, Address, Align(8));
-    Due = B.CreateICmpSLT(New, B.getInt64(0));
-  }
-  Builder Slow(coldBranch(Due, Safepoint.Before), Safepoint.Before);
-  callSlow(Slow);
-}
-
-void Emitter::emitInNest(const Point &Safepoint) {
-  AllocaInst *Budget = Budgets[Safepoint.Nest];
-  Builder B(Safepoint.Before, Safepoint.Before);
-  Value *Cost = B.getInt64(costOfPoint(Safepoint));
-  Value *Old = B.CreateLoad(B.getInt64Ty(), Budget);
-  Value *New = B.CreateSub(Old, Cost, "", false, /*HasNSW=*/true);
-  B.CreateStore(New, Budget);
-  Value *Due = B.CreateICmpSLT(New, B.getInt64(0)); // `sub; js`
-  Builder Slow(coldBranch(Due, Safepoint.Before), Safepoint.Before);
-  Slow.CreateAlignedStore(New, field(Slow, BudgetOffset), Align(8));
-  callSlow(Slow);
-  Slow.CreateStore(Slow.CreateAlignedLoad(Slow.getInt64Ty(), field(Slow, BudgetOffset), Align(8)),
-                   Budget);
+  if (Opts.Safepoints == Kind::Flag)
+    Due = polled(B);
+  else if (Opts.Safepoints == Kind::Reads)
+    Due = clockDue(B);
+  else
+    Due = B.CreateICmpSLT(charge(B, B.getInt64(inUnits(Safepoint.Mean)), Safepoint.Nest),
+                          B.getInt64(0));
+  slowIf(Due, Safepoint.Before, Safepoint.Nest);
 }
 
 // A block whose paths all end in `unreachable`: what the budget is there does not matter.
@@ -200,18 +202,17 @@ void Emitter::enterNest(unsigned Nest) {
 }
 
 void Emitter::run() {
-  // Splitting around nests first: it needs the loops as they were found.
+  // First what needs the loops and the analyses as they were found.
+  prepareChunks();
   for (unsigned Nest = 0; Nest < P.Nests.size(); Nest++) {
     IRBuilder<> B(&*F.getEntryBlock().getFirstInsertionPt());
     Budgets.push_back(B.CreateAlloca(B.getInt64Ty()));
     enterNest(Nest);
   }
-  for (const Point &Safepoint : P.Points) {
-    if (Safepoint.Nest < 0)
-      emitDirect(Safepoint);
-    else
-      emitInNest(Safepoint);
-  }
+  for (const Point &Safepoint : P.Points)
+    emitPoint(Safepoint);
+  for (unsigned At = 0; At < P.Chunks.size(); At++)
+    cutLoop(At);
   if (!Budgets.empty()) {
     DominatorTree DT(F);
     PromoteMemToReg(Budgets, DT);
@@ -221,8 +222,8 @@ void Emitter::run() {
   F.setMemoryEffects(MemoryEffects::unknown());
 }
 
-void emit(Function &F, const Plan &P, GlobalVariable &Block, const Options &O) {
-  Emitter(F, P, Block, O).run();
+void emit(Function &F, const Plan &P, GlobalVariable &Block, const Options &O, const Analyses &A) {
+  Emitter(F, P, Block, O, A).run();
 }
 
 } // namespace curtail

@@ -5,12 +5,19 @@
 namespace curtail {
 
 // Offsets in struct curtail_safepoint_block (curtail_safepoint.h).
-enum : uint64_t { BudgetOffset = 0, PollOffset = 8, DepthOffset = 12, BlockSize = 64 };
+enum : uint64_t {
+  BudgetOffset = 0,
+  PollOffset = 8,
+  DepthOffset = 12,
+  DeadlineOffset = 24,
+  BlockSize = 112,
+};
 
 // Declares the thread-local block in `M`, with the TLS model that the options ask for.
 llvm::GlobalVariable &declareBlock(llvm::Module &M, const Options &O);
 
 // Puts the planned safepoints into `F`. Invalidates every analysis of it.
-void emit(llvm::Function &F, const Plan &P, llvm::GlobalVariable &Block, const Options &O);
+void emit(llvm::Function &F, const Plan &P, llvm::GlobalVariable &Block, const Options &O,
+          const Analyses &A);
 
 } // namespace curtail

@@ -61,35 +61,34 @@ void noteSkipped(Function &F, StringRef Why) { noteFunction(F, numberOf(Why)); }
 // notes along. Depth and number of back edges tell the loop from one around it, and from two merged
 // into one, where code generation left no instruction between their headers.
 // Without operands and clobbers, in front of the loop: nothing inside it changes.
-static void noteLoop(Loop &L, uint64_t MaxTrips, unsigned IterationCost) {
-  Function &F = *L.getHeader()->getParent();
-  auto *Type = FunctionType::get(Type::getVoidTy(F.getContext()), false);
+static void noteLoop(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth,
+                     unsigned BackEdges) {
+  auto *Type = FunctionType::get(Type::getVoidTy(Entry->getContext()), false);
   std::string Text = "77:\n.pushsection .curtail.loops,\"?\",@progbits\n.quad 77b\n.quad " +
                      std::to_string(MaxTrips) + "\n.long " + std::to_string(IterationCost) +
-                     "\n.short 1\n.byte " + std::to_string(std::min(L.getLoopDepth(), 255u)) +
-                     "\n.byte " + std::to_string(std::min(L.getNumBackEdges(), 255u)) + "\n.popsection";
-  InlineAsm *Note = InlineAsm::get(Type, Text, "", /*hasSideEffects=*/true);
+                     "\n.short 1\n.byte " + std::to_string(std::min(Depth, 255u)) + "\n.byte " +
+                     std::to_string(std::min(BackEdges, 255u)) + "\n.popsection";
+  IRBuilder<> B(Entry);
+  B.SetCurrentDebugLocation(Entry->getDebugLoc());
+  CallInst *Call = B.CreateCall(Type, InlineAsm::get(Type, Text, "", /*hasSideEffects=*/true));
+  Call->addFnAttr(Attribute::NoUnwind);
+  // The same text twice in a function must stay two places.
+  Call->addFnAttr(Attribute::NoMerge);
+}
+
+void noteBoundedLoop(Loop &L, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth) {
   SmallPtrSet<BasicBlock *, 4> Done;
   for (BasicBlock *Before : predecessors(L.getHeader())) {
     if (L.contains(Before) || !Done.insert(Before).second)
       continue;
-    Instruction *End = Before->getTerminator();
     // An invoke's label would lie before the call: the loop then counts as unproven.
-    if (isa<InvokeInst, CallBrInst>(End))
-      continue;
-    IRBuilder<> B(End);
-    B.SetCurrentDebugLocation(End->getDebugLoc());
-    CallInst *Call = B.CreateCall(Type, Note);
-    Call->addFnAttr(Attribute::NoUnwind);
-    // The same text twice in a function must stay two places.
-    Call->addFnAttr(Attribute::NoMerge);
+    if (!isa<InvokeInst, CallBrInst>(Before->getTerminator()))
+      noteLoop(Before->getTerminator(), MaxTrips, IterationCost, Depth, L.getNumBackEdges());
   }
 }
 
-void noteBoundedLoop(Loop &L, uint64_t MaxTrips, unsigned IterationCost) {
-  noteLoop(L, MaxTrips, IterationCost);
+void noteChunk(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth) {
+  noteLoop(Entry, MaxTrips, IterationCost, Depth, 1);
 }
-
-void noteChargedLoop(Loop &L, unsigned IterationCost) { noteLoop(L, 0, IterationCost); }
 
 } // namespace curtail

@@ -34,8 +34,10 @@ static Error setOption(Options &O, StringRef Key, StringRef Value) {
       O.Safepoints = Kind::Flag;
     else if (Value == "none")
       O.Safepoints = Kind::None;
+    else if (Value == "rdtsc")
+      O.Safepoints = Kind::Reads;
     else
-      return wrong("kind=" + Value + ": clock, flag or none");
+      return wrong("kind=" + Value + ": clock, flag, rdtsc or none");
   } else if (Key == "bound") {
     // Below 20 the slow path's own refill is coarser; above, no 32-bit cost overflows.
     if (Value.getAsInteger(10, O.Bound) || O.Bound < 20 || O.Bound > 1000000)

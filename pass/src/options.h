@@ -8,7 +8,8 @@
 
 namespace curtail {
 
-enum class Kind { None, Flag, Clock };
+// Reads: the clock is read at every safepoint, to show what that costs.
+enum class Kind { None, Flag, Clock, Reads };
 
 // How instrumented code reaches the thread-local block and the stub.
 enum class Tls {
@@ -20,7 +21,7 @@ enum class Tls {
 struct Options {
   Kind Safepoints = Kind::Clock;
   // Longest path between two safepoints, in units of cost.h (about one IR instruction each).
-  unsigned Bound = 400;
+  unsigned Bound = 600;
   Tls Model = Tls::Auto;
   std::string Report;
   std::string KeepOutFile;

@@ -182,7 +182,7 @@ bool Placer::forceLatch(Loop &L, BasicBlock &Latch) {
 
 void Placer::forceLoopPoints() {
   for (Loop *L : A.LI.getLoopsInPreorder()) {
-    if (Free.count(L) || forceHeader(*L))
+    if (Free.count(L) || chunkOf(L) >= 0 || coveredByChunk(*L) || forceHeader(*L))
       continue;
     SmallVector<BasicBlock *, 4> Latches;
     L->getLoopLatches(Latches);
@@ -208,23 +208,29 @@ void Placer::forceIrreducible() {
     }
 }
 
-// A recursive function needs one on the way to each call of its cycle; a loop's may do.
-void Placer::forceEntry() {
-  bool Covered = true;
+// A recursive function needs one on the way to each call of its cycle; a loop's may do. It goes to
+// where these ways part, behind the test that ends the recursion: half of all activations end there.
+void Placer::forceRecursion() {
+  BasicBlock *Common = nullptr;
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
-    if (!Call || !Call->getCalledFunction() || !Cycle.contains(Call->getCalledFunction()))
+    if (!Call || !Call->getCalledFunction() || !Cycle.contains(Call->getCalledFunction()) ||
+        !Index.count(I.getParent()) ||
+        any_of(Forced, [&](Instruction *Point) { return A.DT.dominates(Point, Call); }))
       continue;
-    Covered &= any_of(Forced, [&](Instruction *Point) { return A.DT.dominates(Point, Call); });
+    Common = Common ? A.DT.findNearestCommonDominator(Common, I.getParent()) : I.getParent();
   }
-  if (Covered)
+  // Outside of loops, or it would run too often.
+  while (Common && (A.LI.getLoopFor(Common) || Common->isEHPad() || !mayPlaceIn(*Common)))
+    Common = A.DT.getNode(Common)->getIDom() ? A.DT.getNode(Common)->getIDom()->getBlock() : nullptr;
+  if (!Common)
     return;
-  for (Instruction &I : F.getEntryBlock()) {
-    auto *Alloca = dyn_cast<AllocaInst>(&I);
+  for (auto I = Common->getFirstInsertionPt(); I != Common->end(); ++I) {
+    auto *Alloca = dyn_cast<AllocaInst>(&*I);
     if (Alloca && Alloca->isStaticAlloca())
       continue;
-    if (legal(I))
-      Forced.insert(&I);
+    if (legal(*I))
+      Forced.insert(&*I);
     return;
   }
 }
@@ -257,11 +263,16 @@ bool Placer::nestPossible(Loop &L) const {
   });
 }
 
-// A loop whose iterations are so short that a read-modify-write of memory in each would show.
-bool Placer::hasTightLoop(Loop &L) const {
+// A loop in which a read-modify-write of memory in each iteration would show: one whose iterations
+// are short, or that runs loops which are charged each time.
+bool Placer::worthRegister(Loop &L) const {
   for (Loop *Inner : L.getLoopsInPreorder()) {
+    if (Free.count(Inner))
+      continue;
+    int At = chunkOf(Inner);
     bool Possible = true; // stays so only if all loops inside are free
-    if (!Free.count(Inner) && longestIteration(*Inner, Possible) <= 64 && Possible)
+    if (At >= 0 ? Inner != &L && isSelf(P.Chunks[At])
+                : longestIteration(*Inner, Possible) <= 64 && Possible)
       return true;
   }
   return false;
@@ -273,13 +284,13 @@ void Placer::chooseNests() {
   SmallVector<Loop *, 8> Work(A.LI.begin(), A.LI.end());
   while (!Work.empty()) {
     Loop *L = Work.pop_back_val();
-    bool Used = any_of(Forced, [&](Instruction *I) { return L->contains(I); });
-    if (!Used)
-      continue;
-    if (hasTightLoop(*L) && nestPossible(*L))
-      P.Nests.push_back(L);
-    else
+    if (!worthRegister(*L) || !nestPossible(*L)) {
       Work.append(L->begin(), L->end());
+      continue;
+    }
+    P.Nests.push_back(L);
+    for (Chunk &C : P.Chunks)
+      C.Unchecked |= isSelf(C) && L->contains(C.Preheader);
   }
 }
 
@@ -298,13 +309,14 @@ void Placer::findBracketed() {
 Plan Placer::plan() {
   findCold();
   findFreeLoops();
+  findChunks();
+  chooseNests();
   forceLoopPoints();
   forceIrreducible();
-  bool Recursive = !Cycle.empty();
-  if (Recursive)
-    forceEntry();
+  if (!Cycle.empty())
+    forceRecursion();
   // Short, and without safepoints of its own: the callers account for it.
-  if (Forced.empty()) {
+  if (Forced.empty() && P.Chunks.empty()) {
     Placing = false;
     walk();
     bool Short = P.Longest <= (Visible ? Quarter : Bound / 2);
@@ -314,13 +326,12 @@ Plan Placer::plan() {
     }
   }
   if (Placing) {
-    chooseNests();
     walk();
     closeLoops();
     chargeRemainder();
   }
   findBracketed();
-  Result.MayYield |= !P.Points.empty();
+  Result.MayYield |= !P.Points.empty() || !P.Chunks.empty();
   return std::move(P);
 }
 

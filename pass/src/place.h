@@ -19,6 +19,7 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstrTypes.h"
 
@@ -49,13 +50,35 @@ struct ShortLoop {
   unsigned Trips, Iteration; // at most
 };
 
+// A counted loop that is cut into chunks, so that nothing is added to its body; see chunk.cpp.
+struct Chunk {
+  llvm::Loop *L;
+  llvm::BasicBlock *Preheader, *Header, *Latch;
+  llvm::Instruction *Counter;            // what the latch compares, an affine recurrence of the loop
+  const llvm::SCEV *Start, *Last, *Step; // of the counter: at the first latch, at the last, between
+  const llvm::SCEV *Taken;               // how often the back edge is taken: iterations less one
+  bool Whole;                            // charged as a whole on entry; else by steps of Stride
+  unsigned First = 0, Stride = 0;        // iterations of the first step, and of the others
+  unsigned Iteration = 0;                // longest path through the body
+  double Mean = 1;                       // work of an iteration that nothing else charges
+  double Before = 0;                     // work on the way to the loop, charged with it
+  int Parent = -1;                       // the chunked loop around it that charges for it if it is short
+  bool Unchecked = false;                // if it is short, a safepoint of the loop around it looks
+  int Nest = -1;                         // index into Plan::Nests
+};
+
 struct Plan {
   llvm::SmallVector<Point, 8> Points;
+  llvm::SmallVector<Chunk, 4> Chunks; // inner ones before outer ones
   // Loop nests in which the budget lives in a register.
   llvm::SmallVector<llvm::Loop *, 4> Nests;
   llvm::SmallVector<llvm::CallBase *, 4> Bracketed;
   llvm::SmallVector<ShortLoop, 4> Short;
   unsigned Longest = 0;
+  // How deep in loops it will be: each that is cut becomes two.
+  unsigned depthOf(const llvm::Loop &L) const {
+    return L.getLoopDepth() + count_if(Chunks, [&](const Chunk &C) { return C.L->contains(&L); });
+  }
   unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
 };
 
@@ -66,7 +89,11 @@ struct Analyses {
   llvm::BranchProbabilityInfo &BPI;
   llvm::ScalarEvolution &SE;
   llvm::TargetLibraryInfo &TLI;
+  llvm::TargetTransformInfo &TTI;
 };
+
+// Work that a chunked loop may leave to the loop around it, as part of the bound.
+inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
 
 // Plans one function. `Cycle`: the functions of its call-graph cycle, empty if it is in none.
 class Placer {
@@ -105,24 +132,37 @@ private:
   void findFreeLoops();
   bool tryFree(llvm::Loop &L);
   unsigned longestIteration(llvm::Loop &L, bool &Possible) const;
+  void findChunks();
+  bool tryChunk(llvm::Loop &L);
+  bool describe(llvm::Loop &L, Chunk &C) const;
+  bool exitsEarly(const llvm::Loop &L) const;
+  unsigned longestBody(llvm::Loop &L, bool &Pure) const;
+  bool mostlyRuns(const Chunk &C, const llvm::Loop &Around) const;
+  bool invariantIn(int Index, const llvm::Loop &Around) const;
+  int chunkOf(const llvm::Loop *L) const;
+  const Chunk *headOfChunk(const llvm::BasicBlock *BB) const;
+  void leaveChunk(const llvm::BasicBlock *Before, const llvm::BasicBlock *BB, State &S) const;
+  bool coveredByChunk(llvm::Loop &L) const;
   void forceLoopPoints();
   bool forceHeader(llvm::Loop &L);
   bool forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
   void forceIrreducible();
-  void forceEntry();
+  void forceRecursion();
   void chooseNests();
   bool nestPossible(llvm::Loop &L) const;
-  bool hasTightLoop(llvm::Loop &L) const;
+  bool worthRegister(llvm::Loop &L) const;
   int nestOf(const llvm::BasicBlock *BB) const;
+  bool isSelf(const Chunk &C) const { return C.Whole && C.Parent < 0 && !C.Unchecked; }
 
   void walk();
   State stateAt(llvm::BasicBlock &BB, bool WithBackEdges = false) const;
   void walkBlock(llvm::BasicBlock &BB, State S);
   void passCall(const llvm::CallBase &Call, State &S);
   void passReturn(llvm::Instruction &Return, State &S);
-  void beforeFreeLoops(llvm::BasicBlock &BB, State &S);
+  void beforeLoops(llvm::BasicBlock &BB, State &S);
   bool tryPlace(llvm::Instruction *Before, State &S);
   void place(llvm::Instruction *Before, State &S);
+  void restart(State &S);
   void closeLoops();
   void chargeRemainder();
   bool legal(const llvm::Instruction &I) const;
@@ -145,6 +185,7 @@ private:
   llvm::SmallPtrSet<const llvm::BasicBlock *, 8> Cold;
   llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
   llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
+  llvm::DenseMap<const llvm::Loop *, int> ChunkIndex;
   llvm::DenseMap<const llvm::BasicBlock *, State> Out;
   double ReturnFrequency = 0, ReturnMean = 0;
   Plan P;

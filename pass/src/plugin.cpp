@@ -15,6 +15,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Plugins/PassPlugin.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 
 using namespace llvm;
 
@@ -34,6 +35,22 @@ static Summary summaryOfSkipped(const Function &F) {
            cast<CallBase>(I).getIntrinsicID() == Intrinsic::not_intrinsic;
   });
   return S;
+}
+
+// Loops that are cut into chunks need a block before them.
+static void giveLoopsPreheaders(Function &F, FunctionAnalysisManager &FAM) {
+  auto &LI = FAM.getResult<LoopAnalysis>(F);
+  auto &DT = FAM.getResult<DominatorTreeAnalysis>(F);
+  bool Changed = false;
+  for (Loop *L : LI.getLoopsInPreorder())
+    if (L->getLoopLatch() && !L->getLoopPreheader())
+      Changed |= InsertPreheaderForLoop(L, &DT, &LI, nullptr, false) != nullptr;
+  if (!Changed)
+    return;
+  PreservedAnalyses Kept;
+  Kept.preserve<LoopAnalysis>();
+  Kept.preserve<DominatorTreeAnalysis>();
+  FAM.invalidate(F, Kept);
 }
 
 class SafepointPass : public PassInfoMixin<SafepointPass> {
@@ -82,21 +99,23 @@ private:
         Known[&F] = summaryOfSkipped(F);
       return;
     }
+    giveLoopsPreheaders(F, FAM);
     Analyses A{FAM.getResult<LoopAnalysis>(F),
                FAM.getResult<DominatorTreeAnalysis>(F),
                FAM.getResult<BlockFrequencyAnalysis>(F),
                FAM.getResult<BranchProbabilityAnalysis>(F),
                FAM.getResult<ScalarEvolutionAnalysis>(F),
-               FAM.getResult<TargetLibraryAnalysis>(F)};
+               FAM.getResult<TargetLibraryAnalysis>(F),
+               FAM.getResult<TargetIRAnalysis>(F)};
     Placer Place(F, A, Known, Cycle, options());
     Plan P = Place.plan();
     if (!F.isInterposable())
       Known[&F] = Place.summary();
     for (const ShortLoop &S : P.Short)
-      noteBoundedLoop(*S.L, S.Trips, S.Iteration);
+      noteBoundedLoop(*S.L, S.Trips, S.Iteration, P.depthOf(*S.L));
     noteInstrumented(F, options());
-    if (!P.Points.empty())
-      emit(F, P, Block, options());
+    if (!P.Points.empty() || !P.Chunks.empty())
+      emit(F, P, Block, options(), A);
     for (CallBase *Call : P.Bracketed)
       bracketCall(*Call, Block);
     bracketGuards(F, Block);

@@ -38,7 +38,8 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
   double Weights = 0, Sum = 0;
   S.SinceEntry = false;
   Loop *L = A.LI.getLoopFor(&BB);
-  bool FreeHeader = L && L->getHeader() == &BB && Free.count(L);
+  const Chunk *Head = headOfChunk(&BB);
+  bool FreeHeader = L && L->getHeader() == &BB && (Free.count(L) || Head);
   for (BasicBlock *Before : predecessors(&BB)) {
     bool Back = Index.lookup(Before) >= Index.lookup(&BB);
     if (!Index.count(Before) || (Back && FreeHeader))
@@ -49,9 +50,10 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
     Weights += Weight;
     if (Back && !WithBackEdges)
       continue;
-    const State From = Out.lookup(Before);
+    State From = Out.lookup(Before);
     if (!From.Reached)
       continue;
+    leaveChunk(Before, &BB, From);
     S.Reached = true;
     S.Longest = std::max(S.Longest, From.Longest);
     S.Real = std::max(S.Real, From.Real);
@@ -62,7 +64,15 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
     Sum += Weight * From.Mean;
   }
   S.Mean = Weights > 0 ? Sum / Weights : 0;
-  if (FreeHeader) {
+  if (Head) {
+    // The body's work starts from nothing: leaveChunk adds what was before.
+    S.Mean = 0;
+    unsigned Rest = isSelf(*Head) ? 0 : absorbed(Opts);
+    Rest = Head->Whole ? Rest : (Head->First - 1) * Head->Iteration;
+    S.Longest += Rest;
+    S.Real += Rest;
+    S.FromEntry += Rest;
+  } else if (FreeHeader) {
     const FreeLoop &Short = Free.find(L)->second;
     unsigned Rest = (Short.Trips - 1) * Short.Iteration;
     S.Longest += Rest;
@@ -74,10 +84,15 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
 }
 
 void Placer::place(Instruction *Before, State &S) {
+  P.Points.push_back({Before, S.Mean, nestOf(Before->getParent())});
+  restart(S);
+}
+
+// Behind a safepoint.
+void Placer::restart(State &S) {
   P.Longest = std::max(P.Longest, S.Real);
   if (S.SinceEntry)
     Result.ToFirst = std::max(Result.ToFirst, S.FromEntry);
-  P.Points.push_back({Before, S.Mean, nestOf(Before->getParent())});
   bool Reached = S.Reached;
   S = State();
   S.Reached = Reached;
@@ -87,7 +102,7 @@ void Placer::place(Instruction *Before, State &S) {
 bool Placer::tryPlace(Instruction *Before, State &S) {
   Loop *L = A.LI.getLoopFor(Before->getParent());
   for (; L; L = L->getParentLoop())
-    if (Free.count(L))
+    if (Free.count(L) || chunkOf(L) >= 0)
       return false;
   if (!mayPlaceIn(*Before->getParent()) || !legal(*Before))
     return false;
@@ -126,14 +141,25 @@ void Placer::passReturn(Instruction &Return, State &S) {
   Result.FromLast = std::max(Result.FromLast, S.Real);
 }
 
-// A short loop counts whole: what does not fit before the bound goes before the loop.
-void Placer::beforeFreeLoops(BasicBlock &BB, State &S) {
+// A short loop, or the first step of a chunked one, counts whole: what does not fit before the bound
+// goes before the loop. A loop that is charged as a whole is a safepoint itself.
+void Placer::beforeLoops(BasicBlock &BB, State &S) {
   for (BasicBlock *Next : successors(&BB)) {
     Loop *L = A.LI.getLoopFor(Next);
-    if (!L || L->getHeader() != Next || L->contains(&BB) || !Free.count(L))
+    if (!L || L->getHeader() != Next || L->contains(&BB))
       continue;
-    const FreeLoop &Short = Free.find(L)->second;
-    if (S.Longest + Short.Trips * Short.Iteration > Bound && tryPlace(endOf(BB), S))
+    int At = chunkOf(L);
+    unsigned Length = 0;
+    if (auto It = Free.find(L); It != Free.end()) {
+      Length = It->second.Trips * It->second.Iteration;
+    } else if (At >= 0 && isSelf(P.Chunks[At])) {
+      P.Chunks[At].Before = S.Mean;
+      restart(S);
+      return;
+    } else if (At >= 0 && !P.Chunks[At].Whole) {
+      Length = P.Chunks[At].First * P.Chunks[At].Iteration;
+    }
+    if (S.Longest + Length > Bound && tryPlace(endOf(BB), S))
       return;
   }
 }
@@ -178,13 +204,17 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
     }
   }
   if (BB.getTerminator()->getNumSuccessors() != 0)
-    beforeFreeLoops(BB, S);
+    beforeLoops(BB, S);
   Out[&BB] = S;
 }
 
 // Safepoints at the top of a loop charge what comes in over the back edge, which was not known yet
 // when the walk came by.
 void Placer::closeLoops() {
+  for (Chunk &C : P.Chunks) {
+    C.Mean = std::max(Out.lookup(C.Latch).Mean, 1.0);
+    C.Nest = nestOf(C.Header);
+  }
   for (Point &Safepoint : P.Points) {
     BasicBlock *BB = Safepoint.Before->getParent();
     if (!A.LI.isLoopHeader(BB) || &*BB->getFirstInsertionPt() != Safepoint.Before)

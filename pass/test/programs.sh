@@ -22,7 +22,7 @@ line = open(sys.argv[1]).read()
 assert line.count("\n") == 1, line
 t = json.loads(line)
 names = "quantum_cycles yields interval_mean interval_mae interval_p50 interval_p99 interval_max"
-assert list(t) == (names + " tsc_hz disturbed calm_mae calm_p99").split(), list(t)
+assert list(t) == (names + " tsc_hz disturbed calm_mae calm_p99 readings").split(), list(t)
 assert t["yields"] >= int(sys.argv[2]), t
 assert t["interval_p50"] <= t["interval_p99"] <= t["interval_max"], t
 assert t["interval_mean"] <= t["interval_max"] and 1e8 < t["tsc_hz"] < 1e10, t

@@ -151,8 +151,9 @@ fn link_arguments(
             roots.push("curtail_timing_start");
         }
         // Shared objects that are loaded later find the program's block and stub, not their own.
-        back.push("-Wl,--export-dynamic-symbol=curtail_safepoint".into());
-        back.push("-Wl,--export-dynamic-symbol=curtail_safepoint_slow".into());
+        for name in ["", "_slow", "_slow_sse"] {
+            back.push(format!("-Wl,--export-dynamic-symbol=curtail_safepoint{name}"));
+        }
     }
     back.extend(roots.iter().map(|root| format!("-Wl,-u,{root}")));
     back.push(toolkit.safepoint.display().to_string());

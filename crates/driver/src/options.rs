@@ -10,6 +10,8 @@ pub enum Kind {
     Clock,
     /// Somebody else writes the poll word.
     Flag,
+    /// The clock is read at every safepoint: what timing costs without a budget, to compare with.
+    Rdtsc,
     /// No safepoints.
     None,
 }
@@ -21,6 +23,7 @@ impl Kind {
         match self {
             Self::Clock => "clock",
             Self::Flag => "flag",
+            Self::Rdtsc => "rdtsc",
             Self::None => "none",
         }
     }
@@ -93,7 +96,7 @@ impl Options {
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "--safepoint" => {
-                self.kind = [Kind::Clock, Kind::Flag, Kind::None]
+                self.kind = [Kind::Clock, Kind::Flag, Kind::Rdtsc, Kind::None]
                     .into_iter()
                     .find(|kind| kind.name() == value)
                     .ok_or_else(|| format!("--safepoint={value}: clock, flag or none"))?;

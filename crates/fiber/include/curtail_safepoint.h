@@ -54,6 +54,12 @@ struct curtail_safepoint_block {
   /* 56: called by the stub on the interrupted stack with everything saved; may switch fibers.
    * NULL: nobody to yield to, the safepoint goes on. */
   void (*yield)(struct curtail_safepoint_block *);
+  uint64_t doubt;       /* 64: how far off the rate was lately, in 1,024ths */
+  uint64_t gap;         /* 72: the last stretch was much too long */
+  uint64_t readings;    /* 80: how often the clock was read */
+  uint64_t sample_start; /* 88: TSC; since then the rate is being measured, */
+  uint64_t sampled;      /* 96: this much work was done, */
+  uint64_t overhead;     /* 104: and about so many cycles went into readings */
 };
 
 #ifdef __cplusplus
@@ -70,6 +76,8 @@ struct curtail_safepoint_block *curtail_safepoint_self(void);
  * from a function that uses the red zone, and with the x87 register stack empty. The flags are
  * lost. Control words (MXCSR, x87) are saved too; the hook finds the ABI's defaults in them. */
 void curtail_safepoint_slow(void);
+/* The same for code compiled without AVX: of the vector registers it keeps xmm0-15. */
+void curtail_safepoint_slow_sse(void);
 
 /* Starts a quantum: sets mode, deadline and budget, forgets a pending yield. `deadline` matters in
  * mode CLOCK only. `poll` is left as it is: whoever arms clears it first, if it is to be cleared. */

@@ -5,9 +5,9 @@
  * general registers only and calls nothing that is not.
  *
  * Mode CLOCK: the budget is work (IR instructions), the deadline is TSC cycles; `rate` converts and
- * is measured at each refill. A refill covers three quarters of what remains, until little does: so
- * the clock is read two or three times a quantum, the more densely the nearer its end, and an
- * overestimate of the rate by a third still does no harm.
+ * is measured at each refill, and so is `doubt`, how far off it was lately. A refill aims that much
+ * before the deadline: a steady program reads the clock once or twice a quantum, an unsteady one
+ * more often, the more densely the nearer the end.
  */
 #include "curtail_safepoint.h"
 #include "state.h"
@@ -20,22 +20,28 @@ enum {
   LEAST_GRANT = 64,
   /* What passes between the decision here and the hook's first instruction. */
   HOOK_CYCLES = 48,
-  /* Closer to the deadline than this counts as there: half of what typically lies between two
-   * safepoints. */
-  SLACK_CYCLES = 56,
+  /* Closer to the deadline than this counts as there. */
+  SLACK_CYCLES = 176,
   /* A remainder below this is granted whole. */
-  LAST_STRETCH_CYCLES = 320,
-  /* Shorter stretches measure the clock read more than the program. */
-  LEAST_SAMPLE_CYCLES = 100,
+  LAST_STRETCH_CYCLES = 512,
+  /* What a look at the clock adds to the stretch that it ends. */
+  CHECK_CYCLES = 70,
+  /* No sample is shorter. */
+  LEAST_SAMPLE_CYCLES = 768,
   INITIAL_RATE = 2048,
   LEAST_RATE = 8,
   MOST_RATE = 16384,
+  /* Doubt is in 1,024ths of a stretch. More of it than a half would only read the clock more. */
+  INITIAL_DOUBT = 256,
+  MOST_DOUBT = 512,
 };
 
 __thread struct curtail_safepoint_block curtail_safepoint = {
     .budget = INT64_MAX,
     .granted = INT64_MAX,
     .rate = INITIAL_RATE,
+    .deadline = UINT64_MAX,
+    .doubt = INITIAL_DOUBT,
 };
 
 _Static_assert(offsetof(struct curtail_safepoint_block, budget) == 0, "ABI");
@@ -43,7 +49,8 @@ _Static_assert(offsetof(struct curtail_safepoint_block, poll) == 8, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, depth) == 12, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, pending) == 16, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, yield) == 56, "ABI");
-_Static_assert(sizeof(struct curtail_safepoint_block) == 64, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, deadline) == 24, "ABI");
+_Static_assert(sizeof(struct curtail_safepoint_block) == 112, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
 const int curtail_safepoint_abi_1 = CURTAIL_SAFEPOINT_ABI;
@@ -66,25 +73,49 @@ static inline void grant(struct curtail_safepoint_block *b, int64_t work) {
   b->granted = work;
 }
 
+static inline void begin_sample(struct curtail_safepoint_block *b, uint64_t now) {
+  b->sample_start = now;
+  b->sampled = 0;
+  b->overhead = 0;
+}
+
 /* The work that fits before the deadline, or before the next look at the clock. */
 static inline int64_t grant_for(const struct curtail_safepoint_block *b, uint64_t cycles) {
   if (cycles > (uint64_t)1 << 40)
     cycles = (uint64_t)1 << 40;
-  if (cycles > LAST_STRETCH_CYCLES)
-    cycles -= cycles / 4;
+  uint64_t margin = cycles * b->doubt >> 10;
+  /* Half the slack early is as good as half of it late. */
+  if (cycles > LAST_STRETCH_CYCLES && margin > SLACK_CYCLES / 2)
+    cycles -= margin - SLACK_CYCLES / 2;
+  cycles -= cycles > CHECK_CYCLES ? CHECK_CYCLES : 0;
   int64_t work = (int64_t)(cycles * b->rate >> 10);
   return work < LEAST_GRANT ? LEAST_GRANT : work;
 }
 
-/* Learns from the stretch since the last refill. Half weight to bad news (the program is slower
- * than thought, so quanta end late), a quarter to good. */
+/* Learns from the stretch that ends now. Short ones are put together: one by one they say more of the
+ * way from a safepoint to the next than of the program. */
 static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
-  uint64_t elapsed = now - b->refilled_at;
-  int64_t done = (int64_t)((uint64_t)b->granted - (uint64_t)b->budget);
-  if (elapsed < LEAST_SAMPLE_CYCLES || elapsed > UINT32_MAX || done <= 0 || done > INT64_MAX / 1024)
+  b->sampled += (uint64_t)b->granted - (uint64_t)b->budget;
+  b->overhead += CHECK_CYCLES;
+  uint64_t elapsed = now - b->sample_start, done = b->sampled, overhead = b->overhead;
+  if (elapsed < LEAST_SAMPLE_CYCLES)
     return;
-  uint64_t sample = (uint64_t)done * 1024 / elapsed;
-  uint64_t rate = sample < b->rate ? (b->rate + sample) / 2 : (3 * b->rate + sample) / 4;
+  begin_sample(b, now);
+  if (elapsed > UINT32_MAX || done - 1 >= UINT32_MAX)
+    return;
+  elapsed = elapsed > 2 * overhead ? elapsed - overhead : elapsed / 2;
+  uint64_t sample = (done << 10) / elapsed, rate = b->rate;
+  /* A stretch that took four times as long as it should: the system had the core. Two in a row: no. */
+  if (sample < rate / 4 && !b->gap) {
+    b->gap = 1;
+    return;
+  }
+  b->gap = 0;
+  uint64_t off = sample < rate ? rate - sample : sample - rate;
+  /* Divided by the power of two below the rate, which makes it half as much again on average. */
+  uint64_t doubt = off << 10 >> (63 - __builtin_clzll(rate));
+  b->doubt = (7 * b->doubt + (doubt > MOST_DOUBT ? MOST_DOUBT : doubt)) / 8;
+  rate = (3 * rate + sample) / 4;
   b->rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
 }
 
@@ -93,6 +124,10 @@ int curtail_safepoint_saves_all(void) {
     curtail_state_init();
   return curtail_state_width != CURTAIL_WIDTH_STRANGE;
 }
+
+/* A hook that touches general registers only, and switches to nobody: called without the vector
+ * registers being saved. Set before any thread has it as its hook. */
+CURTAIL_HIDDEN void (*curtail_quiet_hook)(struct curtail_safepoint_block *);
 
 static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
   /* Whoever yields without arming anew, and whoever is inside a critical section, gets here again
@@ -103,6 +138,10 @@ static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
     return NULL;
   }
   b->pending = 0;
+  if (curtail_quiet_hook != NULL && b->yield == curtail_quiet_hook) {
+    curtail_quiet_hook(b);
+    return NULL;
+  }
   return curtail_safepoint_saves_all() ? b : NULL;
 }
 
@@ -112,11 +151,13 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
   if (b->mode == CURTAIL_OFF || b->mode == CURTAIL_SIGNAL || b->yield == NULL) {
     if (poll_of(b) != 0)
       __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
+    b->deadline = UINT64_MAX;
     grant(b, INT64_MAX);
     return NULL;
   }
   if (b->pending != 0 || poll_of(b) != 0) {
-    b->refilled_at = 0; /* the clock was not read: the stretch that ends here is no sample */
+    b->refilled_at = 0; /* the clock was not read */
+    b->sample_start = 0; /* what goes on now is no sample: it would be too long */
     return due(b);
   }
   if (b->mode != CURTAIL_CLOCK) {
@@ -124,6 +165,7 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
     return NULL;
   }
   uint64_t now = tsc();
+  b->readings++;
   measure(b, now);
   b->refilled_at = now;
   int64_t left = (int64_t)(b->deadline - HOOK_CYCLES - now);
@@ -151,6 +193,7 @@ void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uin
   b->pending = 0;
   b->deadline = deadline;
   b->refilled_at = now;
+  begin_sample(b, now);
   if (mode == CURTAIL_CLOCK)
     grant(b, deadline > now ? grant_for(b, deadline - now) : 0);
   else
@@ -160,6 +203,7 @@ void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uin
 void curtail_safepoint_disarm(struct curtail_safepoint_block *b) {
   b->mode = CURTAIL_OFF;
   b->pending = 0;
+  b->deadline = UINT64_MAX;
   grant(b, INT64_MAX);
 }
 

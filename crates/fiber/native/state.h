@@ -20,5 +20,9 @@ CURTAIL_HIDDEN extern uint32_t curtail_state_width;
 CURTAIL_HIDDEN extern uint32_t curtail_state_ask;
 
 CURTAIL_HIDDEN void curtail_state_init(void);
+
+struct curtail_safepoint_block;
+/* See safepoint.c. */
+CURTAIL_HIDDEN extern void (*curtail_quiet_hook)(struct curtail_safepoint_block *);
 #endif
 #endif

@@ -1,4 +1,6 @@
-/* curtail_safepoint_slow: the register-preserving way from a safepoint to the runtime.
+/* curtail_safepoint_slow and curtail_safepoint_slow_sse: the register-preserving ways from a safepoint
+ * to the runtime. The second is for functions compiled without AVX: nothing but xmm0-15 can be live in
+ * them, since all vector registers are the caller's to save.
  *
  * Called from anywhere in instrumented code, at any stack alignment, never above a red zone in use.
  * It changes nothing but the flags; the x87 register stack must be empty (the pass declares it
@@ -57,6 +59,25 @@
         pushq   %r10
         pushq   %r11
         andq    $-16, %rsp
+.endm
+
+/* The hook, and whoever it switches to, gets the control words that the ABI promises. */
+.macro hook
+        stmxcsr -80(%rbp)
+        fnstcw  -84(%rbp)
+        movl    -80(%rbp), %eax
+        andl    $0xffc0, %eax
+        cmpl    $0x1f80, %eax
+        je      .Lx87\@
+        ldmxcsr .Ldefault_mxcsr(%rip)
+.Lx87\@:
+        cmpw    $0x37f, -84(%rbp)
+        je      .Lcall\@
+        fldcw   .Ldefault_x87(%rip)
+.Lcall\@:
+        call    *56(%rdi)
+        ldmxcsr -80(%rbp)
+        fldcw   -84(%rbp)
 .endm
 
         .text
@@ -120,22 +141,7 @@ curtail_safepoint_slow:
 .Lsave_sse:
         all16   movaps, xmm, 16, 0
 .Lsaved:
-        /* The hook, and whoever it switches to, gets the control words that the ABI promises. */
-        stmxcsr -80(%rbp)
-        fnstcw  -84(%rbp)
-        movl    -80(%rbp), %eax
-        andl    $0xffc0, %eax
-        cmpl    $0x1f80, %eax
-        je      .Lx87
-        ldmxcsr .Ldefault_mxcsr(%rip)
-.Lx87:
-        cmpw    $0x37f, -84(%rbp)
-        je      .Lcall
-        fldcw   .Ldefault_x87(%rip)
-.Lcall:
-        call    *56(%rdi)
-        ldmxcsr -80(%rbp)
-        fldcw   -84(%rbp)
+        hook
         movl    -88(%rbp), %esi
         cmpl    $CURTAIL_WIDTH_AVX, %esi
         jb      .Lrestore_sse
@@ -168,6 +174,30 @@ curtail_safepoint_slow:
         jmp     .Lback
         .cfi_endproc
         .size   curtail_safepoint_slow, .-curtail_safepoint_slow
+
+        .globl  curtail_safepoint_slow_sse
+        .type   curtail_safepoint_slow_sse, @function
+        .p2align 4
+curtail_safepoint_slow_sse:
+        .cfi_startproc
+        enter
+        call    curtail_safepoint_check
+        testq   %rax, %rax
+        je      .Lback
+        movq    %rax, %rdi
+        subq    $(16*16 + CONTROL_SIZE), %rsp
+        andq    $-64, %rsp
+        all16   movaps, xmm, 16, 0
+        hook
+        /* What others left in the upper halves would slow down every SSE instruction from here on. */
+        cmpl    $CURTAIL_WIDTH_AVX, curtail_state_width(%rip)
+        jb      .Lnarrow
+        vzeroupper
+.Lnarrow:
+        all16   movaps, xmm, 16, 1
+        jmp     .Lback
+        .cfi_endproc
+        .size   curtail_safepoint_slow_sse, .-curtail_safepoint_slow_sse
 
 /* Where the handler of the pre-emption signal sends the thread (signal.rs), at any instruction of
  * application code. It has put the address of that instruction below the red zone:

@@ -9,6 +9,7 @@
  * else writes the poll word, so a helper thread does (`strobe`).
  */
 #include "curtail_safepoint.h"
+#include "state.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -110,7 +111,8 @@ static inline void set(uint64_t *p, uint64_t v) {
 }
 
 static void record(struct curtail_safepoint_block *b) {
-  uint64_t now = tsc(), interval = now - records.last;
+  /* A firing by the clock has just read it. */
+  uint64_t now = b->refilled_at != 0 ? b->refilled_at : tsc(), interval = now - records.last;
   uint64_t quantum = records.quantum;
   uint64_t *cell = &records.histogram[bucket_of(interval)];
   set(cell, *cell + 1);
@@ -193,13 +195,14 @@ static void report(void) {
       "{\"quantum_cycles\":%llu, \"yields\":%llu, \"interval_mean\":%llu.%03u, "
       "\"interval_mae\":%llu.%03u, \"interval_p50\":%llu, \"interval_p99\":%llu, "
       "\"interval_max\":%llu, \"tsc_hz\":%llu, \"disturbed\":%llu, \"calm_mae\":%llu.%03u, "
-      "\"calm_p99\":%llu}\n",
+      "\"calm_p99\":%llu, \"readings\":%llu}\n",
       (unsigned long long)records.quantum, (unsigned long long)n, (unsigned long long)(mean / 1000),
       (unsigned)(mean % 1000), (unsigned long long)(mae / 1000), (unsigned)(mae % 1000),
       (unsigned long long)percentile(n, 50), (unsigned long long)percentile(n, 99),
       (unsigned long long)get(&records.max), (unsigned long long)hz,
       (unsigned long long)(n - calm), (unsigned long long)(calm_mae / 1000),
-      (unsigned)(calm_mae % 1000), (unsigned long long)percentile(calm, 99));
+      (unsigned)(calm_mae % 1000), (unsigned long long)percentile(calm, 99),
+      (unsigned long long)main_block->readings);
   int fd = 2;
   if (out_path[0]) {
     fd = open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -272,6 +275,7 @@ __attribute__((constructor)) void curtail_timing_start(void) {
     strcpy(out_path, path);
   owner = getpid();
   main_block = curtail_safepoint_self();
+  curtail_quiet_hook = record;
   main_block->yield = record;
   uint32_t mode = curtail_safepoint_kind() == 1 ? CURTAIL_FLAG : CURTAIL_CLOCK;
   set(&records.last, tsc());

@@ -44,6 +44,12 @@ pub struct Block {
     granted: i64,
     rate: u64,
     yield_hook: Option<unsafe extern "C" fn(*mut Block)>,
+    doubt: u64,
+    gap: u64,
+    readings: u64,
+    sample_start: u64,
+    sampled: u64,
+    overhead: u64,
 }
 
 const _: () = {
@@ -57,7 +63,11 @@ const _: () = {
     assert!(offset_of!(Block, granted) == 40);
     assert!(offset_of!(Block, rate) == 48);
     assert!(offset_of!(Block, yield_hook) == 56);
-    assert!(size_of::<Block>() == 64);
+    assert!(offset_of!(Block, doubt) == 64);
+    assert!(offset_of!(Block, gap) == 72);
+    assert!(offset_of!(Block, readings) == 80);
+    assert!(offset_of!(Block, overhead) == 104);
+    assert!(size_of::<Block>() == 112);
 };
 
 unsafe extern "C" {
@@ -67,8 +77,8 @@ unsafe extern "C" {
     fn curtail_enter_critical();
     fn curtail_leave_critical();
     fn curtail_safepoint_kind() -> i32;
-    fn curtail_safepoint_slow();
     fn curtail_safepoint_saves_all() -> i32;
+    fn curtail_safepoint_slow_sse();
 }
 
 /// The owning thread's handle. Not `Send`.
@@ -218,7 +228,7 @@ pub fn leave_critical() {
 pub fn here() {
     // SAFETY: any place between two Rust statements is a place where a call may happen; the stub
     // preserves more than a call must.
-    unsafe { curtail_safepoint_slow() };
+    unsafe { curtail_safepoint_slow_sse() };
 }
 
 /// Whether all of this machine's vector registers can be saved at a yield.

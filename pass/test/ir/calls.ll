@@ -5,12 +5,17 @@ declare void @unseen(ptr)
 declare i32 @__gxx_personality_v0(...)
 declare i32 @_setjmp(ptr) returns_twice
 
-; A recursive function has one at its entry.
+; A recursive function has one on the way to its own calls, and none where it ends.
 ; CHECK-LABEL: define i64 @fib(
+; CHECK: icmp slt i64 %n, 2
+; CHECK: base:
+; CHECK-NOT: curtail_safepoint
+; CHECK: more:
 ; CHECK: threadlocal.address
 ; CHECK: sub i64
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
-; CHECK: icmp slt i64 %n, 2
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
+; CHECK: call i64 @fib(
+; CHECK: ret i64
 define i64 @fib(i64 %n) {
   %small = icmp slt i64 %n, 2
   br i1 %small, label %base, label %more
@@ -29,7 +34,7 @@ more:
 ; CHECK-LABEL: define void @tree(
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: loop:
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret void
 define void @tree(ptr %t) {
@@ -49,9 +54,9 @@ exit:
 
 ; Mutual recursion too, in each of the functions.
 ; CHECK-LABEL: define i64 @even(
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 ; CHECK-LABEL: define i64 @odd(
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 define i64 @even(i64 %n) {
   %zero = icmp eq i64 %n, 0
   br i1 %zero, label %base, label %more
@@ -125,7 +130,7 @@ pad:
 ; CHECK-NOT: phi i64 {{.*}}curtail
 ; CHECK: threadlocal.address
 ; CHECK: sub i64
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 define void @jumps(ptr %p, i64 %n) {
 entry:
   %r = call i32 @_setjmp(ptr %p) returns_twice

@@ -7,7 +7,7 @@
 
 ; The other functions are checked for having none; this one for the test's own sake.
 ; CHECK-LABEL: define void @plain(
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 define void @plain(ptr %p) {
   br label %loop
 loop:
@@ -66,7 +66,7 @@ loop:
 
 ; A crate whose name merely contains it is none of ours.
 ; CHECK-LABEL: define void @_RNvCs1234_10uncurtaile1f(
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 define void @_RNvCs1234_10uncurtaile1f(ptr %p) {
   br label %loop
 loop:

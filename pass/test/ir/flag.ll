@@ -12,7 +12,7 @@
 ; CHECK: [[WORD:%.*]] = getelementptr inbounds i8, ptr {{%.*}}, i64 8
 ; CHECK: [[SET:%.*]] = load volatile i32, ptr [[WORD]], align 4
 ; CHECK: icmp ne i32 [[SET]], 0
-; CHECK: call void asm sideeffect "call *curtail_safepoint_slow@GOTPCREL(%rip)", "~{memory},~{dirflag},~{fpsr},~{flags}"()
+; CHECK: call void asm sideeffect "call *curtail_safepoint_slow{{[_se]*}}@GOTPCREL(%rip)", "~{memory},~{dirflag},~{fpsr},~{flags}"()
 ; CHECK-NOT: sub i64
 define void @poll(ptr %p) {
   br label %loop

@@ -1,0 +1,213 @@
+// The third part of Placer: counted loops that are cut into chunks.
+//
+// Where ScalarEvolution knows how often a loop runs, its body needs no safepoint: the latch compares
+// the counter with the end of a chunk instead of the end of the loop, and what lies between chunks
+// is a loop around it (strip-mining, after vectorisation). Two ways to charge:
+//
+//   whole    one subtraction on entry, of iterations × work. If that fits into the budget, which it
+//            mostly does, the loop runs to its end. If not, it is cut where the budget ends.
+//   stepped  for loops that may leave early, and for those whose body charges for itself: a fixed
+//            number of iterations a chunk, charged when the chunk is through. The first chunk is half
+//            as long as the others and is charged as one of them: that makes up for the last, which
+//            is not charged.
+//
+// A whole loop whose iterations are the same in each iteration of a whole loop around it leaves the
+// charge to that one (`Parent`), as long as it is short, which is found out at run time, outside of
+// both: so short rows of a matrix cost nothing each.
+#include "cost.h"
+#include "place.h"
+#include "tls.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+// What the computation of an iteration count may cost, in LLVM's units of expansion cost.
+static const unsigned ExpansionBudget = 6;
+// A step of fewer iterations saves nothing over a safepoint in each.
+static const unsigned LeastStride = 4;
+
+int Placer::chunkOf(const Loop *L) const {
+  auto It = ChunkIndex.find(L);
+  return It == ChunkIndex.end() ? -1 : It->second;
+}
+
+const Chunk *Placer::headOfChunk(const BasicBlock *BB) const {
+  Loop *L = A.LI.getLoopFor(BB);
+  int At = L && L->getHeader() == BB ? chunkOf(L) : -1;
+  return At < 0 ? nullptr : &P.Chunks[At];
+}
+
+// The shape, and the recurrence that the latch tests.
+bool Placer::describe(Loop &L, Chunk &C) const {
+  C.L = &L;
+  C.Header = L.getHeader();
+  C.Latch = L.getLoopLatch();
+  C.Preheader = L.getLoopPreheader();
+  if (!C.Latch || !C.Preheader || C.Header->isEHPad() || Cold.contains(C.Header) ||
+      !isa<BranchInst>(C.Preheader->getTerminator()))
+    return false;
+  auto *Branch = dyn_cast<BranchInst>(C.Latch->getTerminator());
+  auto *Test = Branch && Branch->isConditional() ? dyn_cast<ICmpInst>(Branch->getCondition()) : nullptr;
+  if (!Test || L.contains(Branch->getSuccessor(0)) == L.contains(Branch->getSuccessor(1)))
+    return false;
+  const SCEVAddRecExpr *Recurrence = nullptr;
+  const SCEV *End = nullptr;
+  for (unsigned Side = 0; Side < 2 && !Recurrence; Side++) {
+    auto *Value = dyn_cast<Instruction>(Test->getOperand(Side));
+    if (!Value || !L.contains(Value) || !A.SE.isSCEVable(Value->getType()))
+      continue;
+    auto *R = dyn_cast<SCEVAddRecExpr>(A.SE.getSCEV(Value));
+    End = A.SE.getSCEV(Test->getOperand(1 - Side));
+    if (!R || R->getLoop() != &L || !R->isAffine() || !A.SE.isLoopInvariant(End, &L))
+      continue;
+    Recurrence = R;
+    C.Counter = Value;
+  }
+  if (!Recurrence || A.SE.getTypeSizeInBits(Recurrence->getType()) > 64)
+    return false;
+  C.Step = Recurrence->getStepRecurrence(A.SE);
+  C.Start = Recurrence->getStart();
+  C.Taken = A.SE.getExitCount(&L, C.Latch);
+  if (!isa<SCEVConstant>(C.Step) || isa<SCEVCouldNotCompute>(C.Taken) ||
+      A.SE.getTypeSizeInBits(C.Taken->getType()) > 64)
+    return false;
+  C.Last = Test->isEquality() ? End : Recurrence->evaluateAtIteration(C.Taken, A.SE);
+  SCEVExpander Expander(A.SE, "curtail", false);
+  const Instruction *At = C.Preheader->getTerminator();
+  return all_of(ArrayRef({C.Start, C.Last, C.Taken}), [&](const SCEV *S) {
+           return Expander.isSafeToExpandAt(S, At);
+         }) && !Expander.isHighCostExpansion({C.Taken}, &L, ExpansionBudget, &A.TTI, At);
+}
+
+bool Placer::exitsEarly(const Loop &L) const {
+  for (BasicBlock *BB : L.blocks())
+    for (BasicBlock *Next : successors(BB))
+      if (BB != L.getLoopLatch() && !L.contains(Next) && !Cold.contains(Next) && !Next->isEHPad())
+        return true;
+  return false;
+}
+
+// Whether most iterations of `Around` come to the loop: only then that one can charge for it.
+bool Placer::mostlyRuns(const Chunk &C, const Loop &Around) const {
+  return A.BFI.getBlockFreq(C.Preheader).getFrequency() >
+         A.BFI.getBlockFreq(Around.getHeader()).getFrequency() / 5 * 2;
+}
+
+// The longest path through an iteration, loops that charge for themselves left out. `Pure`: nothing
+// inside does.
+unsigned Placer::longestBody(Loop &L, bool &Pure) const {
+  DenseMap<const BasicBlock *, unsigned> Distance;
+  unsigned Longest = 0;
+  for (BasicBlock *BB : Order) {
+    if (!L.contains(BB) || Cold.contains(BB))
+      continue;
+    unsigned D = 0;
+    for (BasicBlock *Before : predecessors(BB))
+      if (L.contains(Before) && Index.lookup(Before) < Index.lookup(BB))
+        D = std::max(D, Distance.lookup(Before));
+    Loop *Inner = A.LI.getLoopFor(BB);
+    if (Inner != &L && Inner->getHeader() == BB) {
+      auto It = Free.find(Inner);
+      const Chunk *C = headOfChunk(BB);
+      if (It != Free.end())
+        D += (It->second.Trips - 1) * It->second.Iteration;
+      else if (C && !C->Whole)
+        D += C->First * C->Iteration;
+      Pure &= It != Free.end() || (C && C->Whole && mostlyRuns(*C, L) && invariantIn(chunkOf(Inner), L));
+    }
+    for (Instruction &I : *BB) {
+      if (isRealCall(I)) {
+        Effect E = effectOf(cast<CallBase>(I));
+        Pure &= !E.MayYield && E.Through;
+        D += E.ThroughMax;
+      } else {
+        D += costOf(I, A.TLI);
+      }
+    }
+    Distance[BB] = D;
+    Longest = std::max(Longest, D);
+  }
+  return Longest;
+}
+
+// Whether the iterations of a chunked loop, and of what it has adopted, are the same in every
+// iteration of `Around`, and known before it.
+bool Placer::invariantIn(int At, const Loop &Around) const {
+  const BasicBlock *Before = Around.getLoopPreheader();
+  SCEVExpander Expander(A.SE, "curtail", false);
+  const Chunk &C = P.Chunks[At];
+  if (!Before || !A.SE.isLoopInvariant(C.Taken, &Around) ||
+      !Expander.isSafeToExpandAt(C.Taken, Before->getTerminator()))
+    return false;
+  for (auto [I, Inner] : enumerate(P.Chunks))
+    if (Inner.Parent == At && !invariantIn(int(I), Around))
+      return false;
+  return true;
+}
+
+bool Placer::tryChunk(Loop &L) {
+  Chunk C;
+  if (!describe(L, C) || !legal(*C.Preheader->getTerminator()) || !legal(*C.Latch->getTerminator()))
+    return false;
+  bool Pure = true;
+  C.Iteration = std::max(longestBody(L, Pure), 1u);
+  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !exitsEarly(L);
+  C.First = Quarter * 3 / 4 / C.Iteration;
+  C.Stride = Bound / 2 / C.Iteration;
+  if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride))
+    return false;
+  int At = P.Chunks.size();
+  ChunkIndex[&L] = At;
+  P.Chunks.push_back(C);
+  for (Loop *Inner : L)
+    if (int I = chunkOf(Inner); C.Whole && I >= 0)
+      P.Chunks[I].Parent = At;
+  return true;
+}
+
+void Placer::findChunks() {
+  if (Opts.Safepoints == Kind::Reads || F.callsFunctionThatReturnsTwice())
+    return;
+  SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
+  for (Loop *L : reverse(Loops)) // innermost first
+    if (!Free.count(L))
+      tryChunk(*L);
+}
+
+// Every iteration of `L` enters a loop that looks at the budget on entry.
+bool Placer::coveredByChunk(Loop &L) const {
+  SmallVector<BasicBlock *, 4> Latches;
+  L.getLoopLatches(Latches);
+  return any_of(P.Chunks, [&](const Chunk &C) {
+    return isSelf(C) && A.LI.getLoopFor(C.Preheader) == &L &&
+           all_of(Latches, [&](BasicBlock *Latch) { return A.DT.dominates(C.Preheader, Latch); });
+  });
+}
+
+// An edge out of chunked loops: their bodies' work is charged by them, what came before is not.
+void Placer::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S) const {
+  const Chunk *Outermost = nullptr;
+  for (const Loop *L = A.LI.getLoopFor(Before); L && !L->contains(BB); L = L->getParentLoop())
+    if (int At = chunkOf(L); At >= 0)
+      Outermost = &P.Chunks[At];
+  if (!Outermost)
+    return;
+  const Chunk &C = *Outermost;
+  double Work = S.Mean;
+  if (C.Whole && Before == C.Latch)
+    Work = 0;
+  if (!C.Whole) {
+    double Entered = std::max<double>(A.BFI.getBlockFreq(C.Preheader).getFrequency(), 1);
+    double Trips = A.BFI.getBlockFreq(C.Header).getFrequency() / Entered;
+    Work += Out.lookup(C.Latch).Mean * (Trips < C.First ? Trips : 0);
+    S.Longest = std::max(S.Longest, C.Stride * C.Iteration);
+    S.Real = std::max(S.Real, C.Stride * C.Iteration);
+  }
+  S.Mean = Out.lookup(C.Preheader).Mean + Work;
+}
+
+} // namespace curtail

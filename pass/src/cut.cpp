@@ -1,0 +1,223 @@
+// Cutting counted loops into chunks (chunk.cpp says which, and why).
+//
+//   preheader:  charge all iterations; fits -> run, with Last as the end; else -> next
+//   next:       [slow path]; as many iterations as the budget allows -> run
+//   run:        the loop's entry
+//   header …    the body, untouched
+//   latch:      counter == end of the chunk -> through, else -> header
+//   through:    nothing left -> the loop's exit, else -> next
+//
+// The iterations of a loop are counted here by how often its back edge is taken, one less than they
+// are, which fits into 64 bits for every loop.
+#include "emitter.h"
+#include "notes.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/Transforms/Utils/Local.h"
+#include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+struct Emitter::Cut {
+  const Chunk &C;
+  const Prepared &R;
+  BranchInst *Entry;             // the preheader's terminator
+  BasicBlock *Header, *Exit;
+  BasicBlock *Next = nullptr, *NextEnd = nullptr, *Run = nullptr, *Through = nullptr;
+  // Phis of Next: iterations to come after the first of the chunk, the counter at its first latch.
+  PHINode *Left = nullptr, *Counter = nullptr;
+  // Phis of Run: the counter's last value in the chunk, iterations left behind it.
+  PHINode *End = nullptr, *Rest = nullptr;
+};
+
+void Emitter::prepareChunks() {
+  Ready.resize(P.Chunks.size());
+  for (unsigned At = 0; At < P.Chunks.size(); At++) // inner loops first
+    prepare(At);
+}
+
+void Emitter::prepare(unsigned At) {
+  const Chunk &C = P.Chunks[At];
+  Prepared &R = Ready[At];
+  R.Latch = cast<BranchInst>(C.Latch->getTerminator());
+  SCEVExpander Expander(SE, "curtail", /*PreserveLCSSA=*/false);
+  Instruction *Here = C.Preheader->getTerminator();
+  R.Start = Expander.expandCodeFor(C.Start, C.Counter->getType(), Here->getIterator());
+  R.Last = Expander.expandCodeFor(C.Last, C.Counter->getType(), Here->getIterator());
+  // What the loop around it wants to know is computed before that one.
+  const Chunk *Outer = &C;
+  while (Outer->Parent >= 0)
+    Outer = &P.Chunks[Outer->Parent];
+  Instruction *There = Outer->Preheader->getTerminator();
+  Value *Taken = Expander.expandCodeFor(C.Taken, C.Taken->getType(), There->getIterator());
+  Builder B(There, There);
+  // Where the loop is never reached, its count may be poison, and is of no effect.
+  R.Taken = B.CreateZExt(isa<Constant>(Taken) ? Taken : B.CreateFreeze(Taken), B.getInt64Ty());
+  if (!C.Whole)
+    return;
+  R.Work = B.getInt64(inUnits(C.Mean));
+  for (auto [I, Inner] : enumerate(P.Chunks)) {
+    if (Inner.Parent != int(At))
+      continue;
+    Value *Its = B.CreateSelect(Ready[I].Long, B.getInt64(0), Ready[I].Total);
+    R.Work = B.CreateAdd(R.Work, Its);
+  }
+  R.Total = B.CreateAdd(B.CreateMul(R.Taken, R.Work), R.Work);
+  if (C.Parent >= 0 || C.Unchecked)
+    R.Long = B.CreateICmpUGT(R.Total, B.getInt64(absorbed(Opts)));
+}
+
+// The counter after so many steps.
+Value *Emitter::advance(IRBuilder<> &B, Value *Counter, Value *Times, const Cut &X) {
+  const APInt &Step = cast<SCEVConstant>(X.C.Step)->getAPInt();
+  Type *T = Counter->getType();
+  Type *Offset = T->isPointerTy() ? B.getIntNTy(Step.getBitWidth()) : T;
+  Value *Distance = B.CreateMul(B.CreateZExtOrTrunc(Times, Offset), ConstantInt::get(Offset, Step));
+  return T->isPointerTy() ? B.CreateGEP(B.getInt8Ty(), Counter, Distance)
+                          : B.CreateAdd(Counter, Distance);
+}
+
+// The preheader: whole loops are charged, stepped ones get their first step.
+void Emitter::enterLoop(Cut &X) {
+  MDNode *Rare = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 20);
+  Builder B(X.Entry, X.Entry);
+  auto Begin = [&](BasicBlock *From, Value *End, Value *Rest) {
+    X.End->addIncoming(End, From);
+    X.Rest->addIncoming(Rest, From);
+  };
+  if (!X.C.Whole) {
+    Value *Times = B.CreateBinaryIntrinsic(Intrinsic::umin, X.R.Taken, B.getInt64(X.C.First - 1));
+    Begin(X.Entry->getParent(), advance(B, X.R.Start, Times, X), B.CreateSub(X.R.Taken, Times));
+    B.CreateBr(X.Run);
+    X.Entry->eraseFromParent();
+    return;
+  }
+  int Nest = X.C.Nest;
+  Value *Total = B.CreateAdd(X.R.Total, B.getInt64(uint64_t(X.C.Before + 0.5)));
+  if (X.C.Unchecked)
+    charge(B, Total, Nest);
+  if (X.R.Long) {
+    auto *Checking = BasicBlock::Create(F.getContext(), "curtail.long", &F, X.Run);
+    Begin(X.Entry->getParent(), X.R.Last, B.getInt64(0));
+    B.CreateCondBr(X.R.Long, Checking, X.Run);
+    X.Entry->eraseFromParent();
+    B.SetInsertPoint(Checking);
+    X.Entry = B.CreateBr(X.Run);
+    B.SetInsertPoint(X.Entry);
+  }
+  // A loop that does not fit is not charged yet, what came before it is. Unsigned: between
+  // safepoints the budget is not negative, and a total of 2^63 or more does not fit either.
+  Value *Left;
+  Value *Short;
+  if (X.C.Unchecked) {
+    Left = loadBudget(B, Nest);
+    Short = B.CreateICmpSLT(Left, B.getInt64(0));
+  } else {
+    Value *Had = loadBudget(B, Nest);
+    Left = B.CreateSub(Had, Total);
+    storeBudget(B, Left, Nest);
+    Short = B.CreateICmpULT(Had, Total);
+  }
+  auto *Undo = BasicBlock::Create(F.getContext(), "curtail.cut", &F, X.Next);
+  Begin(X.Entry->getParent(), X.R.Last, B.getInt64(0));
+  B.CreateCondBr(Short, Undo, X.Run, Rare);
+  X.Entry->eraseFromParent();
+  B.SetInsertPoint(Undo);
+  storeBudget(B, B.CreateAdd(Left, X.R.Total), Nest);
+  B.CreateBr(X.Next);
+  X.Left->addIncoming(X.R.Taken, Undo);
+  X.Counter->addIncoming(X.R.Start, Undo);
+}
+
+// Between two chunks: the slow path if it is due, and how far the next one goes.
+void Emitter::nextChunk(Cut &X) {
+  Instruction *End = new UnreachableInst(F.getContext(), X.Next);
+  Builder B(End, X.R.Latch);
+  Value *Due;
+  if (Opts.Safepoints == Kind::Flag)
+    Due = polled(B);
+  else if (X.C.Whole)
+    Due = B.CreateICmpSLT(loadBudget(B, X.C.Nest), X.R.Work); // not even one iteration
+  else
+    Due = B.CreateICmpSLT(charge(B, B.getInt64(inUnits(X.C.Stride * X.C.Mean)), X.C.Nest),
+                          B.getInt64(0));
+  slowIf(Due, End, X.C.Nest);
+  B.SetInsertPoint(End);
+  Value *Most = B.getInt64(X.C.Stride - 1);
+  if (X.C.Whole) {
+    Value *Budget =
+        B.CreateBinaryIntrinsic(Intrinsic::smax, loadBudget(B, X.C.Nest), B.getInt64(0));
+    Value *Fit = B.CreateUDiv(Budget, X.R.Work);
+    Most = B.CreateBinaryIntrinsic(Intrinsic::usub_sat, Fit, B.getInt64(1));
+  }
+  Value *Times = B.CreateBinaryIntrinsic(Intrinsic::umin, X.Left, Most);
+  if (X.C.Whole) {
+    // One iteration there is in any case, and it may be more than is left.
+    Value *Had = loadBudget(B, X.C.Nest);
+    Value *Work = B.CreateAdd(B.CreateMul(Times, X.R.Work), X.R.Work);
+    storeBudget(B, B.CreateBinaryIntrinsic(Intrinsic::usub_sat, Had, Work), X.C.Nest);
+  }
+  X.NextEnd = End->getParent();
+  X.End->addIncoming(advance(B, X.Counter, Times, X), X.NextEnd);
+  X.Rest->addIncoming(B.CreateSub(X.Left, Times), X.NextEnd);
+  B.CreateBr(X.Run);
+  End->eraseFromParent();
+}
+
+void Emitter::cutLoop(unsigned At) {
+  const Chunk &C = P.Chunks[At];
+  const Prepared &R = Ready[At];
+  BasicBlock *Latch = R.Latch->getParent();
+  BasicBlock *Header = C.Header, *Before = nullptr;
+  for (BasicBlock *BB : predecessors(Header))
+    if (BB != Latch)
+      Before = BB;
+  bool OnTrue = R.Latch->getSuccessor(0) == Header;
+  Cut X{C, R, cast<BranchInst>(Before->getTerminator()), Header, R.Latch->getSuccessor(OnTrue)};
+  LLVMContext &Context = F.getContext();
+  Type *Count = Type::getInt64Ty(Context), *Counter = C.Counter->getType();
+  X.Next = BasicBlock::Create(Context, "curtail.next", &F, Header);
+  X.Run = BasicBlock::Create(Context, "curtail.run", &F, Header);
+  X.Through = BasicBlock::Create(Context, "curtail.through", &F, X.Exit);
+  // The phis of the header, handed on through Chunk and Run.
+  SmallVector<std::pair<PHINode *, PHINode *>, 8> Carried;
+  for (PHINode &Phi : Header->phis()) {
+    auto *InRun = PHINode::Create(Phi.getType(), 3, "", X.Run);
+    Carried.push_back({InRun, PHINode::Create(Phi.getType(), 2, "", X.Next)});
+  }
+  X.Left = PHINode::Create(Count, 2, "", X.Next);
+  X.Counter = PHINode::Create(Counter, 2, "", X.Next);
+  X.End = PHINode::Create(Counter, 3, "", X.Run);
+  X.Rest = PHINode::Create(Count, 3, "", X.Run);
+  BranchInst::Create(Header, X.Run)->setDebugLoc(R.Latch->getDebugLoc());
+  enterLoop(X);
+  nextChunk(X);
+
+  // The latch.
+  Builder B(R.Latch, R.Latch);
+  Value *Old = R.Latch->getCondition();
+  R.Latch->setCondition(OnTrue ? B.CreateICmpNE(C.Counter, X.End) : B.CreateICmpEQ(C.Counter, X.End));
+  R.Latch->setSuccessor(OnTrue, X.Through);
+  RecursivelyDeleteTriviallyDeadInstructions(Old);
+  B.SetInsertPoint(X.Through);
+  X.Left->addIncoming(B.CreateSub(X.Rest, B.getInt64(1)), X.Through);
+  X.Counter->addIncoming(advance(B, C.Counter, B.getInt64(1), X), X.Through);
+  B.CreateCondBr(B.CreateICmpEQ(X.Rest, B.getInt64(0)), X.Exit, X.Next);
+  X.Exit->replacePhiUsesWith(Latch, X.Through);
+
+  for (auto [Phi, Pair] : zip(Header->phis(), Carried)) {
+    auto [InRun, InChunk] = Pair;
+    Value *Start = Phi.getIncomingValueForBlock(Before), *Next = Phi.getIncomingValueForBlock(Latch);
+    for (BasicBlock *From : predecessors(X.Next))
+      InChunk->addIncoming(From == X.Through ? Next : Start, From);
+    for (BasicBlock *From : predecessors(X.Run))
+      InRun->addIncoming(From == X.NextEnd ? InChunk : Start, From);
+    Phi.setIncomingValue(Phi.getBasicBlockIndex(Before), InRun);
+  }
+  Header->replacePhiUsesWith(Before, X.Run);
+  noteChunk(X.Run->getTerminator(), C.Whole ? 0 : C.Stride, C.Iteration, P.depthOf(*C.L));
+}
+
+} // namespace curtail

@@ -1,0 +1,65 @@
+// Puts a Plan into a function: safepoints and register budgets in emit.cpp, chunked loops in
+// cut.cpp.
+#pragma once
+#include "emit.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+
+namespace curtail {
+
+class Emitter {
+public:
+  Emitter(llvm::Function &F, const Plan &P, llvm::GlobalVariable &Block, const Options &O,
+          const Analyses &A);
+  void run();
+
+private:
+  // Inserts before one instruction, with the location of another.
+  struct Builder : llvm::IRBuilder<> {
+    Builder(llvm::Instruction *Before, const llvm::Instruction *Source);
+  };
+  // What a chunked loop needs to know of itself at run time.
+  struct Prepared {
+    llvm::BranchInst *Latch;
+    llvm::Value *Taken;           // i64: iterations to come after the first
+    llvm::Value *Work;            // i64: of one iteration, adopted loops included
+    llvm::Value *Total;           // i64: of all
+    llvm::Value *Long = nullptr;  // i1: too long to be left to the loop around
+    llvm::Value *Start, *Last;    // of the counter
+  };
+
+  void enterNest(unsigned Nest);
+  void emitPoint(const Point &Safepoint);
+  llvm::Instruction *coldBranch(llvm::Value *Due, llvm::Instruction *Before);
+  void callSlow(llvm::IRBuilder<> &B);
+  void slowIf(llvm::Value *Due, llvm::Instruction *Before, int Nest);
+  llvm::Value *field(llvm::IRBuilder<> &B, uint64_t Offset);
+  llvm::Value *loadBudget(llvm::IRBuilder<> &B, int Nest);
+  void storeBudget(llvm::IRBuilder<> &B, llvm::Value *Budget, int Nest);
+  llvm::Value *charge(llvm::IRBuilder<> &B, llvm::Value *Work, int Nest);
+  llvm::Value *polled(llvm::IRBuilder<> &B);
+  llvm::Value *clockDue(llvm::IRBuilder<> &B);
+  static uint64_t inUnits(double Work);
+
+  void prepareChunks();
+  void prepare(unsigned At);
+  void cutLoop(unsigned At);
+  struct Cut;
+  void enterLoop(Cut &X);
+  void nextChunk(Cut &X);
+  llvm::Value *advance(llvm::IRBuilder<> &B, llvm::Value *Counter, llvm::Value *Times,
+                       const Cut &X);
+
+  llvm::Function &F;
+  const Plan &P;
+  llvm::GlobalVariable &Block;
+  const Options &Opts;
+  llvm::ScalarEvolution &SE;
+  bool X87, Narrow; // Narrow: no vector register but xmm0-15 is in use
+  // One per nest: the budget while in it. Becomes a register at the end.
+  llvm::SmallVector<llvm::AllocaInst *, 4> Budgets;
+  // One per chunked loop.
+  llvm::SmallVector<Prepared, 4> Ready;
+};
+
+} // namespace curtail

@@ -1,0 +1,147 @@
+; Counted loops are cut into chunks: nothing is added to their bodies.
+; RUN: CURTAIL_PASS=bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
+; RUN: CURTAIL_PASS=kind=flag opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=FLAG
+
+; The whole loop is charged on entry; only where that does not fit, it is cut. The body compares its
+; counter with the end of the chunk, and has no other new instruction.
+; CHECK-LABEL: define void @counted(
+; CHECK: entry:
+; CHECK: mul i64
+; CHECK: [[HAD:%.*]] = load i64, ptr
+; CHECK: [[FITS:%.*]] = icmp ult i64 [[HAD]], [[TOTAL:%.*]]
+; CHECK: br i1 [[FITS]], label %curtail.cut, label %curtail.run
+; CHECK: curtail.next:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: udiv i64
+; CHECK: curtail.run:
+; CHECK: [[END:%.*]] = phi i64 [ %n, %entry ]
+; CHECK: loop:
+; CHECK-NEXT: phi i64
+; CHECK-NEXT: getelementptr
+; CHECK-NEXT: store
+; CHECK-NEXT: add
+; CHECK-NEXT: icmp eq i64 %{{.*}}, [[END]]
+; CHECK-NEXT: br
+; CHECK: curtail.through:
+; FLAG-LABEL: define void @counted(
+; FLAG-NOT: load volatile
+; FLAG: curtail.next:
+; FLAG: load volatile i32, ptr
+; FLAG: loop:
+; FLAG-NEXT: phi i64
+; FLAG-NEXT: getelementptr
+; FLAG-NEXT: store
+; FLAG-NEXT: add
+; FLAG-NEXT: icmp eq i64
+; FLAG-NEXT: br
+define void @counted(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; A loop that may leave early runs in steps, charged when they are through: entering costs no memory.
+; CHECK-LABEL: define i64 @search(
+; CHECK: entry:
+; CHECK-NOT: br
+; CHECK: call i64 @llvm.umin.i64(
+; CHECK-NOT: threadlocal
+; CHECK: br label %curtail.run
+; CHECK: curtail.next:
+; CHECK: sub i64
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: loop:
+; CHECK-NOT: threadlocal
+; CHECK: curtail.through:
+define i64 @search(ptr %p, i64 %n, i64 %x) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %more ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  %it = load i64, ptr %at
+  %found = icmp eq i64 %it, %x
+  br i1 %found, label %exit, label %more
+more:
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  %result = phi i64 [ %i, %loop ], [ -1, %more ]
+  ret i64 %result
+}
+
+; Rows of the same length: whether they are short is found out before the matrix, which charges for
+; them; a short row's entry and exit are a test each.
+; CHECK-LABEL: define void @matrix(
+; CHECK: entry:
+; CHECK: [[LONG:%.*]] = icmp ugt i64 [[ROW:%.*]], 200
+; CHECK: select i1 [[LONG]], i64 0, i64 [[ROW]]
+; CHECK: br i1 %{{.*}}, label %curtail.cut
+; CHECK: row:
+; CHECK-NOT: threadlocal
+; CHECK: br i1 [[LONG]], label %curtail.long, label
+; CHECK: ret void
+define void @matrix(ptr %p, i64 %rows, i64 %columns) {
+entry:
+  br label %row
+row:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %row.end ]
+  %base = mul i64 %i, %columns
+  %line = getelementptr i64, ptr %p, i64 %base
+  br label %loop
+loop:
+  %j = phi i64 [ 0, %row ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %line, i64 %j
+  store i64 %j, ptr %at
+  %next = add i64 %j, 1
+  %done = icmp eq i64 %next, %columns
+  br i1 %done, label %row.end, label %loop
+row.end:
+  %i.next = add i64 %i, 1
+  %i.done = icmp eq i64 %i.next, %rows
+  br i1 %i.done, label %exit, label %row
+exit:
+  ret void
+}
+
+; Rows of different lengths are charged as they come, in a register; only a long one looks at once.
+; CHECK-LABEL: define void @triangle(
+; CHECK: row.curtail.in:
+; CHECK: row:
+; CHECK: phi i64
+; CHECK: sub nsw i64 %{{.*}}, [[#]]
+; CHECK: icmp ugt i64 [[WORK:%.*]], 200
+; CHECK: sub nsw i64 %{{.*}}, %{{.*}}
+; CHECK: br i1 %{{.*}}, label %curtail.long, label %curtail.run
+; CHECK: ret void
+define void @triangle(ptr %p, ptr %lengths) {
+entry:
+  br label %row
+row:
+  %cursor = phi ptr [ %lengths, %entry ], [ %cursor.next, %row.end ]
+  %columns = load i64, ptr %cursor
+  br label %loop
+loop:
+  %j = phi i64 [ 0, %row ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %j
+  store i64 %j, ptr %at
+  %next = add i64 %j, 1
+  %done = icmp eq i64 %next, %columns
+  br i1 %done, label %row.end, label %loop
+row.end:
+  %cursor.next = getelementptr i64, ptr %cursor, i64 1
+  %last = load i64, ptr %cursor.next
+  %i.done = icmp eq i64 %last, 0
+  br i1 %i.done, label %exit, label %row
+exit:
+  ret void
+}
