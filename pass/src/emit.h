@@ -10,7 +10,7 @@ enum : uint64_t {
   PollOffset = 8,
   DepthOffset = 12,
   DeadlineOffset = 24,
-  BlockSize = 112,
+  BlockSize = 104,
 };
 
 // Declares the thread-local block in `M`, with the TLS model that the options ask for.

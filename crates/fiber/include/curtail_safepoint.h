@@ -55,11 +55,10 @@ struct curtail_safepoint_block {
    * NULL: nobody to yield to, the safepoint goes on. */
   void (*yield)(struct curtail_safepoint_block *);
   uint64_t doubt;       /* 64: how far off the rate was lately, in 1,024ths */
-  uint64_t gap;         /* 72: the last stretch was much too long */
-  uint64_t readings;    /* 80: how often the clock was read */
-  uint64_t sample_start; /* 88: TSC; since then the rate is being measured, */
-  uint64_t sampled;      /* 96: this much work was done, */
-  uint64_t overhead;     /* 104: and about so many cycles went into readings */
+  uint64_t readings;    /* 72: how often the clock was read */
+  uint64_t sample_start; /* 80: TSC; since then the rate is being measured, */
+  uint64_t sampled;      /* 88: this much work was done, */
+  uint64_t overhead;     /* 96: and about so many cycles went into readings */
 };
 
 #ifdef __cplusplus

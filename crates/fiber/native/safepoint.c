@@ -31,9 +31,9 @@ enum {
   INITIAL_RATE = 2048,
   LEAST_RATE = 8,
   MOST_RATE = 16384,
-  /* Doubt is in 1,024ths of a stretch. More of it than a half would only read the clock more. */
+  /* Doubt is in 1,024ths of a stretch. */
   INITIAL_DOUBT = 256,
-  MOST_DOUBT = 512,
+  MOST_DOUBT = 896,
 };
 
 __thread struct curtail_safepoint_block curtail_safepoint = {
@@ -50,7 +50,7 @@ _Static_assert(offsetof(struct curtail_safepoint_block, depth) == 12, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, pending) == 16, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, yield) == 56, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, deadline) == 24, "ABI");
-_Static_assert(sizeof(struct curtail_safepoint_block) == 112, "ABI");
+_Static_assert(sizeof(struct curtail_safepoint_block) == 104, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
 const int curtail_safepoint_abi_1 = CURTAIL_SAFEPOINT_ABI;
@@ -105,17 +105,13 @@ static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
     return;
   elapsed = elapsed > 2 * overhead ? elapsed - overhead : elapsed / 2;
   uint64_t sample = (done << 10) / elapsed, rate = b->rate;
-  /* A stretch that took four times as long as it should: the system had the core. Two in a row: no. */
-  if (sample < rate / 4 && !b->gap) {
-    b->gap = 1;
-    return;
-  }
-  b->gap = 0;
   uint64_t off = sample < rate ? rate - sample : sample - rate;
-  /* Divided by the power of two below the rate, which makes it half as much again on average. */
+  /* Divided by the power of two below the rate, which makes it half as much again on average. Quick
+   * to doubt, slow to trust: what is late once is late again, where arrays outgrow caches, say. */
   uint64_t doubt = off << 10 >> (63 - __builtin_clzll(rate));
-  b->doubt = (7 * b->doubt + (doubt > MOST_DOUBT ? MOST_DOUBT : doubt)) / 8;
-  rate = (3 * rate + sample) / 4;
+  doubt = doubt > MOST_DOUBT ? MOST_DOUBT : doubt;
+  b->doubt = doubt > b->doubt ? (b->doubt + doubt) / 2 : (7 * b->doubt + doubt) / 8;
+  rate = sample < rate ? (rate + sample) / 2 : (3 * rate + sample) / 4;
   b->rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
 }
 

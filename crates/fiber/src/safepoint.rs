@@ -45,7 +45,6 @@ pub struct Block {
     rate: u64,
     yield_hook: Option<unsafe extern "C" fn(*mut Block)>,
     doubt: u64,
-    gap: u64,
     readings: u64,
     sample_start: u64,
     sampled: u64,
@@ -64,10 +63,8 @@ const _: () = {
     assert!(offset_of!(Block, rate) == 48);
     assert!(offset_of!(Block, yield_hook) == 56);
     assert!(offset_of!(Block, doubt) == 64);
-    assert!(offset_of!(Block, gap) == 72);
-    assert!(offset_of!(Block, readings) == 80);
-    assert!(offset_of!(Block, overhead) == 104);
-    assert!(size_of::<Block>() == 112);
+    assert!(offset_of!(Block, overhead) == 96);
+    assert!(size_of::<Block>() == 104);
 };
 
 unsafe extern "C" {

@@ -179,8 +179,8 @@ define void @within(ptr %o) {
 ; CHECK-LABEL: define void @held_in_loop(
 ; CHECK: add i32 {{%.*}}, 1
 ; CHECK: cmpxchg
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
-; CHECK: atomicrmw xchg ptr %m, i32 0 release
+; CHECK-DAG: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
+; CHECK-DAG: atomicrmw xchg ptr %m, i32 0 release
 ; CHECK: call i32 @llvm.usub.sat.i32(
 ; CHECK: ret void
 define void @held_in_loop(ptr %m, i64 %n) !dbg !12 {
