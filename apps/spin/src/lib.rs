@@ -13,7 +13,7 @@
 pub mod protocol;
 
 use curtail::{App, Class, Response};
-use curtail_policy::{ClassId, WorkerId};
+use curtail_policy::{ClassId, Nanos, WorkerId};
 use protocol::{Answer, Request, Status};
 use std::hint::black_box;
 
@@ -58,6 +58,10 @@ impl App for Spin {
     fn classify(&self, request: &[u8]) -> ClassId {
         let last = self.classes.len() as u16 - 1;
         Request::decode(request).map_or(ClassId(last), |r| ClassId(r.class.min(last)))
+    }
+
+    fn hint(&self, request: &[u8]) -> Option<Nanos> {
+        Request::decode(request).map(|request| Nanos(u64::from(request.service_ns)))
     }
 
     fn handle(&self, (): &(), request: &[u8], response: &mut Response) {

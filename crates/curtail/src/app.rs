@@ -54,6 +54,14 @@ pub trait App: Send + Sync + 'static {
         ClassId(0)
     }
 
+    /// How much service the request will need, where that shows in its bytes; called on the
+    /// dispatcher after [`App::classify`], under policies that ask for it (`sjf`, `srpt`). Default:
+    /// what is known of its class.
+    fn hint(&self, request: &[u8]) -> Option<Nanos> {
+        let _ = request;
+        None
+    }
+
     /// Serves one request. What is in `response` when it returns goes back; nothing in it: no
     /// answer. A panic fails this request alone.
     fn handle(&self, worker: &Self::Worker, request: &[u8], response: &mut Response);
@@ -79,6 +87,7 @@ pub(crate) trait ErasedApp: Send + Sync {
     fn setup(&self) -> Result<(), String>;
     fn setup_worker(&self, worker: WorkerId) -> Box<dyn Any>;
     fn classify(&self, request: &[u8]) -> ClassId;
+    fn hint(&self, request: &[u8]) -> Option<Nanos>;
     fn handle(&self, worker: &dyn Any, request: &[u8], response: &mut Response);
     fn failed(&self, request: &[u8], response: &mut Response);
     fn overloaded(&self, request: &[u8], response: &mut Response);
@@ -100,6 +109,10 @@ impl<A: App> ErasedApp for A {
 
     fn classify(&self, request: &[u8]) -> ClassId {
         App::classify(self, request)
+    }
+
+    fn hint(&self, request: &[u8]) -> Option<Nanos> {
+        App::hint(self, request)
     }
 
     fn handle(&self, worker: &dyn Any, request: &[u8], response: &mut Response) {

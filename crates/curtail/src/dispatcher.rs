@@ -5,6 +5,7 @@
 //! [`Remote`].
 
 mod link;
+mod look;
 mod orders;
 mod place;
 
@@ -25,6 +26,7 @@ use crate::stats::{ClassStats, row};
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::{AnyPolicy, Nanos, Policy, Spec, WorkerId};
+use look::Lookout;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +59,7 @@ pub(crate) struct Dispatcher {
     events: Vec<Event>,
     refusal: Response,
     turned_away: Vec<Completion>,
+    lookout: Lookout,
     quantum_cycles: u64,
     gap_cycles: u64,
     item_cycles: u64,
@@ -103,6 +106,7 @@ impl Dispatcher {
             events: Vec::with_capacity(EVENTS),
             refusal: Response::default(),
             turned_away: Vec::new(),
+            lookout: Lookout::default(),
             quantum_cycles: 0,
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
@@ -128,6 +132,7 @@ impl Dispatcher {
             if self.set.choice.is_watched() {
                 self.keep_time(now);
             }
+            self.look_again(now);
             active |= self.place(now);
             self.obey(now);
             if active {
@@ -184,6 +189,7 @@ impl Dispatcher {
 
     fn note(&mut self, on: WorkerId, event: Event, now: u64) {
         let time = self.nanos(now);
+        self.lookout.note(event.what);
         match event.what {
             What::Ended(outcome) => self.ended(on, &event, outcome, time),
             What::Yielded => {
@@ -192,6 +198,7 @@ impl Dispatcher {
                 let job = self.jobs.get(event.job).came_back(event.resume, attained, pinned);
                 self.policy.yielded(time, on, job);
             }
+            What::GaveWay => self.gave_way(on, event, now),
             What::Blocked => {
                 self.jobs.get(event.job).place = Place::Blocked(on);
                 self.policy.blocked(time, on, event.job);
@@ -273,6 +280,7 @@ impl Dispatcher {
                 reply: &self.set.around.replies[index],
                 turned_away: &mut self.turned_away,
                 transport: index as u16,
+                hints: self.set.spec.dispatch.uses_hints(),
                 batch,
                 taken: 0,
             };
@@ -302,7 +310,7 @@ impl Dispatcher {
     /// Sleeps until a transport has something, a worker reports, or a command comes. While central
     /// jobs wait for a worker to report, it stays awake between yields to others.
     fn sleep(&mut self) {
-        if self.policy.waiting() > 0 {
+        if self.policy.waiting() > 0 || !self.lookout.is_empty() {
             std::thread::yield_now();
             return;
         }

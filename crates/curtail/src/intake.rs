@@ -39,6 +39,8 @@ pub(crate) struct Desk<'a> {
     pub reply: &'a Arc<dyn Reply>,
     pub turned_away: &'a mut Vec<Completion>,
     pub transport: u16,
+    /// The policy wants to know how long requests will take.
+    pub hints: bool,
     pub batch: usize,
     pub taken: usize,
 }
@@ -70,7 +72,8 @@ impl Intake for Desk<'_> {
                 envelope.payload.extend_from_slice(payload);
             }
         }
-        let job = Job::new(id, class, self.clock.nanos(arrived_tsc));
+        let hint = self.hints.then(|| self.hint(payload)).flatten();
+        let job = Job { hint, ..Job::new(id, class, self.clock.nanos(arrived_tsc)) };
         if self.policy.arrive(self.now, job).is_err() {
             return self.refuse(payload, from, class, arrived_tsc);
         }
@@ -90,6 +93,11 @@ impl Intake for Desk<'_> {
 }
 
 impl Desk<'_> {
+    /// The application's guess; none where it panics over one.
+    fn hint(&self, payload: &[u8]) -> Option<Nanos> {
+        catch_unwind(AssertUnwindSafe(|| self.app.hint(payload))).ok().flatten()
+    }
+
     /// There is no room: says so to whoever asked, and counts it for its class alone.
     #[cold]
     fn refuse(&mut self, payload: &[u8], from: Peer, class: ClassId, arrived_tsc: u64) {

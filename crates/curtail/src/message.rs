@@ -51,6 +51,9 @@ pub(crate) enum What {
     Ended(Outcome),
     /// Its quantum is over, and it comes back to be queued centrally.
     Yielded,
+    /// It gives way: it waits for something without blocking, and is to look again soon. It stays on
+    /// the worker, without a place there.
+    GaveWay,
     /// It waits for something and stays on the worker.
     Blocked,
     /// What it waited for has come; it wants to be placed again, on the same worker.
@@ -72,7 +75,7 @@ pub(crate) struct Event {
     pub ran_cycles: u64,
     /// End of the last gap that the worker saw (TSC); 0: none yet.
     pub gap_tsc: u64,
-    /// `Yielded`: where it goes on.
+    /// `Yielded`, `Woken`, `GaveWay`: where it goes on.
     pub resume: *mut Activation,
 }
 

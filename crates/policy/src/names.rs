@@ -137,6 +137,12 @@ impl Dispatch {
         !matches!(self, Self::Random | Self::RoundRobin | Self::Jsq)
     }
 
+    /// Whether it looks at [`Job::hint`](crate::Job::hint).
+    #[must_use]
+    pub const fn uses_hints(self) -> bool {
+        matches!(self, Self::Sjf | Self::Srpt)
+    }
+
     /// Whether jobs are made to yield while others wait: always, never, or (`None`) as
     /// [`Spec::preemptive`](crate::Spec::preemptive) says. Of a two-level policy, at the dispatcher:
     /// never.

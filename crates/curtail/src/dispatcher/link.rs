@@ -7,7 +7,7 @@ use crate::worker::Orders;
 use curtail_ring::spsc;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 /// A worker, as the dispatcher sees it.
 pub(crate) struct WorkerLink {
@@ -42,6 +42,16 @@ impl WorkerLink {
             contended: false,
             quantum_start: 0,
             quantum_end: 0,
+        }
+    }
+
+    /// Tells the worker whether giving up its core would help anybody; before a later
+    /// [`WorkerLink::preempt`] in the eyes of the worker.
+    pub(crate) fn set_contended(&mut self, contended: bool) {
+        if self.contended != contended {
+            self.contended = contended;
+            self.remote.wishes.contended.store(contended, Ordering::Relaxed);
+            fence(Ordering::Release);
         }
     }
 

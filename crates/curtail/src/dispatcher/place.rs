@@ -53,7 +53,10 @@ impl Dispatcher {
             match self.policy.decide(time) {
                 Decision::Idle => break,
                 Decision::Preempt { on } => {
-                    self.set.workers[on.index()].preempt(now, self.set.choice.effective);
+                    let worker = &mut self.set.workers[on.index()];
+                    // First the reason, then the word: a worker that it stops asks for the reason.
+                    worker.set_contended(true);
+                    worker.preempt(now, self.set.choice.effective);
                 }
                 Decision::Run { job, on: WorkerId::DISPATCHER, quantum } => {
                     own = Some((job, quantum));
@@ -143,10 +146,7 @@ impl Dispatcher {
         for (index, worker) in self.set.workers.iter_mut().enumerate() {
             let mut asked = || self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield;
             let contended = if differs { waits && asked() } else { waits };
-            if worker.contended != contended {
-                worker.contended = contended;
-                worker.remote.wishes.contended.store(contended, Ordering::Relaxed);
-            }
+            worker.set_contended(contended);
         }
     }
 }

@@ -200,7 +200,7 @@ impl Engine {
             }
             // It waits for something that another job may have to do, which may be queued centrally
             // behind it: so it gives up its place, too.
-            Suspend::Yielded if self.config.central => self.send_back(pointer, end),
+            Suspend::Yielded if self.config.central => self.tell(pointer, What::GaveWay, end),
             Suspend::Yielded => self.requeue(activation.job, end),
             Suspend::Blocked => self.tell(pointer, What::Blocked, end),
         }
@@ -272,10 +272,9 @@ impl Engine {
             at_tsc,
             ran_cycles: activation.ran_cycles,
             gap_tsc: self.counts.last_gap_tsc,
-            resume: if what == What::Yielded || what == What::Woken {
-                pointer
-            } else {
-                ptr::null_mut()
+            resume: match what {
+                What::Yielded | What::Woken | What::GaveWay => pointer,
+                What::Ended(_) | What::Blocked | What::Resumed => ptr::null_mut(),
             },
         });
     }

@@ -65,8 +65,28 @@ pub fn preset(name: &str) -> Spec {
     Spec::preset(name).unwrap()
 }
 
-pub const PRESETS: [&str; 10] =
-    ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "darc", "darc-static", "darc-ps", "concord", "tq"];
+pub const PRESETS: [&str; 20] = [
+    "fcfs",
+    "dfcfs",
+    "jbsq",
+    "ps",
+    "shinjuku",
+    "concord",
+    "steal",
+    "fp",
+    "sjf",
+    "srpt",
+    "edf",
+    "wrr",
+    "drr",
+    "shinjuku-mq",
+    "static-partition",
+    "cscq",
+    "darc",
+    "darc-static",
+    "darc-ps",
+    "tq",
+];
 
 /// Runs a server for `app` while `client` talks to it; ends it then.
 pub fn serve<R: Send + 'static>(

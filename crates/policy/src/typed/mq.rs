@@ -25,8 +25,12 @@ impl Order for MultiQueue {
             let Some(head) = queues.head(class) else { continue };
             let waited = u128::from(now.since(head.arrived).0) + 1;
             let aim = u128::from(queues.classes.deadline(class).0.max(1));
-            // A ratio of ratios, without division; the first of equals.
-            if best.is_none_or(|(_, other, its_aim)| waited * its_aim > other * aim) {
+            // A ratio of ratios, without division; of equals the one that was queued first.
+            let comes_first = best.is_none_or(|(best, other, its_aim)| {
+                let order = (other * aim).cmp(&(waited * its_aim));
+                order.then_with(|| queues.seq(class).cmp(&queues.seq(best))).is_lt()
+            });
+            if comes_first {
                 best = Some((class, waited, aim));
             }
         }

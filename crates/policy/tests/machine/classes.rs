@@ -242,7 +242,8 @@ pub(crate) fn typed(machine: &Machine) -> Vec<Answer> {
                 (u128::from((machine.now - arrived).0 + 1) << 64) / u128::from(aim)
             };
             let best = ready.clone().map(ratio).max();
-            ready.clone().filter(|&class| Some(ratio(class)) == best).collect()
+            let best = ready.clone().filter(|&class| Some(ratio(class)) == best);
+            best.min_by_key(|&class| heads[class]).into_iter().collect()
         }
         Dispatch::Cscq => return cycle_stealing(machine, &heads, &run),
         _ => ready.collect(),
