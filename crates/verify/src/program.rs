@@ -10,7 +10,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind};
 use std::collections::HashSet;
 
 /// The slow path's symbol.
-pub const SLOW: &str = "curtail_safepoint_slow";
+pub const SLOW: [&str; 2] = ["curtail_safepoint_slow", "curtail_safepoint_slow_sse"];
 
 /// A program, decoded.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Program<'a> {
     pub taken: HashSet<usize>,
     /// Readable names by function.
     pub readable: Vec<String>,
-    slow: Option<usize>,
+    slow: [Option<usize>; 2],
 }
 
 impl<'a> Program<'a> {
@@ -41,10 +41,12 @@ impl<'a> Program<'a> {
         let dead = never_return(&image, &codes);
         let stops = |target: &Target| stops(&dead, target);
         codes.iter_mut().for_each(|code| code.settle(&stops));
-        let slow = image.symbols.get(SLOW).and_then(|&address| image.function_from(address));
+        let slow = SLOW.map(|name| {
+            image.symbols.get(name).and_then(|&address| image.function_from(address))
+        });
         let is_slow = |target: &Target| match target {
-            Target::Function(f) => Some(*f) == slow,
-            Target::Import(name) => name == SLOW,
+            Target::Function(f) => slow.contains(&Some(*f)),
+            Target::Import(name) => SLOW.contains(&name.as_str()),
             _ => false,
         };
         let probes = codes
@@ -72,8 +74,8 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn is_slow(&self, target: &Target) -> bool {
         match target {
-            Target::Function(f) => Some(*f) == self.slow,
-            Target::Import(name) => name == SLOW,
+            Target::Function(f) => self.slow.contains(&Some(*f)),
+            Target::Import(name) => SLOW.contains(&name.as_str()),
             _ => false,
         }
     }
