@@ -1,10 +1,13 @@
 //! Options that several verbs share, and what they mean together.
 
+mod policy;
+
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use curtail::{DispatcherMode, Preempt, ServerBuilder};
-use curtail_policy::{CoreKind, Nanos, PreemptKind, Spec, Ties};
+use curtail_policy::{PreemptKind, Spec};
 use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
+use policy::Policies;
 
 /// A list given as one argument. (Clap would take a plain `Vec` for an argument given repeatedly.)
 #[derive(Clone, Debug, PartialEq)]
@@ -58,27 +61,14 @@ pub(crate) struct Json {
 /// What runs the requests.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct System {
-    /// Policies, by name; see `curtail policies`
-    #[arg(long, value_name = "NAMES", value_parser = names, default_value = "tq")]
-    policy: List<String>,
-    /// How long a request may run while others wait; by default the policy's own
-    #[arg(long, value_name = "DURATIONS", value_parser = durations)]
-    quantum: Option<List<u64>>,
+    #[command(flatten)]
+    policies: Policies,
     /// Worker threads; by default one for each core allowed but one, which the dispatcher gets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     workers: Option<u16>,
     /// Cores to run on: the first is the dispatcher's, the others are the workers'
     #[arg(long, value_name = "LIST", value_parser = cores)]
     cores: Option<List<usize>>,
-    /// Requests that a worker may hold under a central policy, the running one included
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
-    jbsq: Option<u16>,
-    /// Which of equally short queues (tq): msq, random, power-of-two
-    #[arg(long, value_name = "RULE")]
-    ties: Option<Ties>,
-    /// What each worker does (two-level policies): fcfs, ps, las
-    #[arg(long, value_name = "POLICY")]
-    core: Option<CoreKind>,
     /// How a request is made to give up its core: auto (as the policy wants it), never, flag, clock,
     /// signal
     #[arg(long, value_name = "HOW", value_parser = preempts, default_value = "auto")]
@@ -86,10 +76,6 @@ pub(crate) struct System {
     /// How the dispatcher waits for work
     #[arg(long, value_name = "HOW", default_value = "auto")]
     dispatcher: DispatcherArg,
-    /// Whether the dispatcher runs requests itself when every worker is full; by default as the
-    /// policy says
-    #[arg(long, value_name = "YES", action = clap::ArgAction::Set)]
-    work_conserving: Option<bool>,
     /// Requests that the system holds at most [default: 16384; simulated: 131072]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
     capacity: Option<u32>,
@@ -101,40 +87,7 @@ pub(crate) struct System {
 impl System {
     /// Every policy at every quantum, without repeating those that have no use for one.
     pub(crate) fn specs(&self) -> Result<Vec<Spec>, Failure> {
-        let mut specs: Vec<Spec> = Vec::new();
-        for name in &self.policy.0 {
-            let quanta = self.quantum.as_ref().map(|quanta| quanta.0.as_slice());
-            let quanta: Vec<Option<u64>> =
-                quanta.map_or(vec![None], |quanta| quanta.iter().copied().map(Some).collect());
-            for quantum in quanta {
-                let spec = self.spec(name, quantum)?;
-                if !specs.contains(&spec) {
-                    specs.push(spec);
-                }
-            }
-        }
-        Ok(specs)
-    }
-
-    fn spec(&self, name: &str, quantum_ns: Option<u64>) -> Result<Spec, Failure> {
-        let mut spec = Spec::preset(name).map_err(Failure::usage)?;
-        if let Some(core) = self.core {
-            spec = spec.with_core(core).map_err(Failure::usage)?;
-        }
-        if let Some(ties) = self.ties {
-            spec = spec.with_ties(ties).map_err(Failure::usage)?;
-        }
-        if let Some(k) = self.jbsq {
-            spec = spec.with_jbsq(k).map_err(Failure::usage)?;
-        }
-        if let Some(yes) = self.work_conserving {
-            spec = spec.with_work_conserving(yes).map_err(Failure::usage)?;
-        }
-        if let Some(ns) = quantum_ns {
-            spec = spec.with_quantum(Nanos(ns)).map_err(Failure::usage)?;
-        }
-        spec.validate(self.workers()).map_err(Failure::usage)?;
-        Ok(spec)
+        self.policies.specs(self.workers())
     }
 
     /// How the runtime is to pre-empt, one after another.
@@ -360,14 +313,6 @@ mod tests {
 
     fn parse(line: &str) -> Both {
         Both::try_parse_from(std::iter::once("x").chain(line.split_whitespace())).unwrap()
-    }
-
-    #[test]
-    fn quanta_are_swept_only_where_they_matter() {
-        let specs = parse("--policy fcfs,tq --quantum 1us,5us --workers 2").system.specs().unwrap();
-        let shown: Vec<_> = specs.iter().map(|s| (s.name.as_str(), s.quantum)).collect();
-        let us = |n| Some(Nanos::from_micros(n));
-        assert_eq!(shown, [("fcfs", None), ("tq", us(1)), ("tq", us(5))]);
     }
 
     #[test]

@@ -34,6 +34,7 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a process")]
 enum Verb {
     /// Measure the runtime in this process: an open-loop generator on the dispatcher's core
     Bench(bench::Bench),
