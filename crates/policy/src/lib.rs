@@ -38,6 +38,7 @@ mod names;
 mod per_worker;
 mod places;
 mod ranked;
+pub mod record;
 mod rng;
 mod set;
 mod spec;
