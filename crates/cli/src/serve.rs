@@ -18,6 +18,7 @@ use curtail_workload::spin::Calibration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spin::Spin;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// `curtail serve`.
@@ -37,6 +38,9 @@ pub(crate) struct Serve {
     #[cfg(feature = "kv")]
     #[command(flatten)]
     kv: KvArgs,
+    /// Record what the policy is told and decides into FILE, for `sim --replay`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     json: Json,
 }
@@ -90,7 +94,10 @@ impl Serve {
         // With the ports that the kernel chose.
         let addresses = transport.describe();
         let builder = Server::builder(app).transport(transport);
-        let builder = self.system.configure(builder, spec, self.system.only_preempt()?);
+        let mut builder = self.system.configure(builder, spec, self.system.only_preempt()?);
+        if let Some(file) = &self.record {
+            builder = builder.record(file);
+        }
         let server = builder.build().map_err(Failure::failed)?;
         let signals = on_signals(server.handle())?;
         eprintln!("listening on {addresses} ({spec})", spec = spec.name);

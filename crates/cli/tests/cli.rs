@@ -59,6 +59,8 @@ fn bad_usage_is_one_line_and_two() {
         ("report", "FILE"),
         ("sim --jobs 5 --duration 1s", "--jobs"),
         ("sim --jobs 0", "0"),
+        ("sim --replay x --jobs 5", "--replay"),
+        ("bench --record x --policy tq,fcfs", "--record"),
         ("sim --phases 5s", "`5s`"),
         ("sim --phase 1s:load=0.5", "`1s:load=0.5`"),
         ("sim --phases persephone --rate 5k", "--load"),
@@ -383,4 +385,30 @@ fn what_arrives_may_change_or_come_from_a_file() {
     let longest = run["classes"][0]["sojourn_ns"]["max"].as_u64().unwrap();
     assert!((3_190..3_210).contains(&longest), "{longest}");
     assert_eq!(stretched["classes"][0]["sojourn_ns"]["max"].as_u64(), Some(100));
+}
+
+#[test]
+fn what_was_recorded_is_played_again() {
+    let file = std::env::temp_dir().join(format!("curtail-cli-record-{}", std::process::id()));
+    let path = file.to_str().unwrap();
+    let line = "bench --policy concord --workers 1 --rate 5k --duration 50ms --classes a:5us:1";
+    let recorded =
+        curtail().args(line.split_whitespace()).args(["--record", path]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&recorded.stderr);
+    assert!(recorded.status.success() && stderr.contains("recorded "), "{stderr}");
+    let replayed = run(&format!("sim --replay {path}"));
+    // What was stopped half-way plays too; what is no record does not.
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+    let cut = run(&format!("sim --replay {path}"));
+    std::fs::write(&file, "something else").unwrap();
+    let other = run(&format!("sim --replay {path}"));
+    std::fs::remove_file(&file).unwrap();
+    let said = String::from_utf8_lossy(&replayed.stdout);
+    assert!(replayed.status.success() && said.contains("calls of concord"), "{said}");
+    assert!(said.contains("all the same\n"), "{said}");
+    let said = String::from_utf8_lossy(&cut.stdout);
+    assert!(cut.status.success() && said.contains("in the middle of a call"), "{said}");
+    assert_eq!(other.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("no record"));
 }

@@ -25,7 +25,8 @@ use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
-use curtail_policy::{AnyPolicy, Nanos, Policy, Spec, WorkerId};
+use curtail_policy::record::{Tap, Tapped};
+use curtail_policy::{Nanos, Policy, Spec, WorkerId};
 use look::Lookout;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +54,7 @@ pub(crate) struct Tally {
 
 pub(crate) struct Dispatcher {
     pub set: Parts,
-    pub policy: AnyPolicy,
+    pub policy: Tapped,
     pub jobs: Jobs,
     pub tally: Tally,
     events: Vec<Event>,
@@ -92,6 +93,15 @@ pub(crate) struct Parts {
     pub own: *mut Engine,
     pub own_remote: Arc<Remote>,
     pub seed: u64,
+    /// Where the policy's calls are recorded, until the policy has it.
+    pub tap: Option<Tap>,
+}
+
+impl Parts {
+    /// What a policy needs room for, and its seed.
+    fn size(&self) -> (usize, usize, u64) {
+        (self.workers.len(), self.around.jobs, self.seed)
+    }
 }
 
 impl Dispatcher {
@@ -100,7 +110,7 @@ impl Dispatcher {
         set.migratable &= set.choice.effective != Preempt::Signal;
         let clock = set.around.clock;
         let mut dispatcher = Self {
-            policy: set.spec.build(set.workers.len(), set.around.jobs, set.seed),
+            policy: Tapped::new(&set.spec, set.size(), set.tap.take()),
             jobs: Jobs::new(set.around.jobs),
             tally: Tally::default(),
             events: Vec::with_capacity(EVENTS),

@@ -8,7 +8,8 @@ use crate::jobs::{Entry, Jobs, Place};
 use crate::message::{Envelopes, Message};
 use crate::stats::{ClassStats, row};
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply};
-use curtail_policy::{AnyPolicy, ClassId, Job, Nanos, Policy};
+use curtail_policy::record::Tapped;
+use curtail_policy::{ClassId, Job, Nanos, Policy};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(crate) struct Desk<'a> {
     pub clock: Clock,
     pub now: Nanos,
     pub now_tsc: u64,
-    pub policy: &'a mut AnyPolicy,
+    pub policy: &'a mut Tapped,
     pub jobs: &'a mut Jobs,
     pub envelopes: &'a Envelopes,
     pub classes: &'a mut [ClassStats],

@@ -42,6 +42,7 @@ mod jobs;
 mod message;
 mod preempt;
 mod pthread;
+mod record;
 mod remote;
 mod report;
 mod response;

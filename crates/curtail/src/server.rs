@@ -14,13 +14,16 @@ use crate::dispatcher::{Dispatcher, Line, Parts, own_config};
 use crate::engine::{Engine, Surroundings};
 use crate::message::Envelopes;
 use crate::preempt::Choice;
+use crate::record::Recorder;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Report, Stats};
 use crate::topology::{Layout, pin};
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::Waiter;
+use curtail_policy::record::Tap;
 use curtail_policy::{JobId, Nanos, Spec, SpecError, WorkerId};
 use curtail_ring::mpsc;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
@@ -72,6 +75,9 @@ pub enum RunError {
         /// Why.
         error: String,
     },
+    /// The thread that writes the record could not be started.
+    #[error("cannot start the recorder: {0}")]
+    Recorder(std::io::Error),
 }
 
 /// A server that is ready to run.
@@ -81,6 +87,8 @@ pub struct Server {
     cores: usize,
     control: Arc<Control>,
     waiter: Waiter,
+    /// The file for the record, where there is to be one.
+    recording: Option<File>,
     remote: Arc<Remote>,
     /// Until `run` takes it.
     wakes: Option<mpsc::Receiver<JobId>>,
@@ -155,6 +163,7 @@ impl Server {
         if let Some(Err(problem)) = self.layout.dispatcher.map(pin) {
             notes.push(problem);
         }
+        let (tap, recorder) = self.record()?.unzip();
         let classes = around.app.classes();
         let classifier = Classifier::new(around.app.clone(), classes.len());
         let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
@@ -176,6 +185,7 @@ impl Server {
             own: &raw mut *own,
             own_remote: self.remote,
             seed: self.settings.seed,
+            tap,
         });
         let begun = clock::now();
         dispatcher.run(self.settings.drain);
@@ -183,7 +193,17 @@ impl Server {
         self.control.close();
         let reports = workers::stop(started, &mut notes);
         let own_counts = own.take_counts();
-        Ok(crate::report::make(dispatcher, reports, own_counts, watched, notes))
+        let mut report = crate::report::make(dispatcher, reports, own_counts, watched, notes);
+        // The tap went with the dispatcher.
+        report.notes.extend(recorder.map(Recorder::finish));
+        Ok(report)
+    }
+
+    fn record(&mut self) -> Result<Option<(Tap, Recorder)>, RunError> {
+        let (Some(file), Some(path)) = (self.recording.take(), &self.settings.record) else {
+            return Ok(None);
+        };
+        Recorder::start(path, file).map(Some).map_err(RunError::Recorder)
     }
 }
 

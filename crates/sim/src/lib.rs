@@ -4,7 +4,7 @@
 //!
 //! One run is one thread's, deterministic from its seed, and its memory does not grow with its
 //! length: results go into histograms, slots of jobs are reused. [`run`] does one;
-//! [`sweep`] does many on all cores.
+//! [`sweep`] does many on all cores. [`replay`] plays what the runtime recorded of its policy.
 //!
 //! **Conventions**, so that curves can be compared. Slowdown is sojourn time over un-inflated
 //! service time. A quantum that ends exactly with its job is a completion; a job whose quantum ends
@@ -25,9 +25,11 @@ mod costs;
 mod domain;
 mod engine;
 mod jobs;
+mod replay;
 mod sweep;
 
 pub use config::{Balance, Config, ConfigError, Hints};
 pub use costs::{CostError, Costs};
 pub use engine::{Done, Observer, Outcome, Shares, run, run_observed};
+pub use replay::{Difference, Replay, ReplayError, replay};
 pub use sweep::sweep;

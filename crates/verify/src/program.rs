@@ -41,9 +41,8 @@ impl<'a> Program<'a> {
         let dead = never_return(&image, &codes);
         let stops = |target: &Target| stops(&dead, target);
         codes.iter_mut().for_each(|code| code.settle(&stops));
-        let slow = SLOW.map(|name| {
-            image.symbols.get(name).and_then(|&address| image.function_from(address))
-        });
+        let slow = SLOW
+            .map(|name| image.symbols.get(name).and_then(|&address| image.function_from(address)));
         let is_slow = |target: &Target| match target {
             Target::Function(f) => slow.contains(&Some(*f)),
             Target::Import(name) => SLOW.contains(&name.as_str()),

@@ -12,6 +12,7 @@ use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Arrivals, Mix, Schedule};
 use spin::Spin;
+use std::path::PathBuf;
 use std::sync::PoisonError;
 
 /// What stays the same from run to run.
@@ -26,6 +27,7 @@ pub(crate) struct Setting {
     pub(crate) seed: u64,
     pub(crate) workers: usize,
     pub(crate) system: System,
+    pub(crate) record: Option<PathBuf>,
     pub(crate) application: Application,
 }
 
@@ -103,7 +105,10 @@ impl Setting {
         generator: Generator<impl Requests + 'static>,
     ) -> Result<Report, Failure> {
         let builder = Server::builder(app).transport(Box::new(generator));
-        let builder = self.system.configure(builder, spec, preempt);
+        let mut builder = self.system.configure(builder, spec, preempt);
+        if let Some(file) = &self.record {
+            builder = builder.record(file);
+        }
         builder.build().map_err(Failure::failed)?.run().map_err(Failure::failed)
     }
 

@@ -20,6 +20,7 @@ use curtail_workload::{Search, Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
 use kv_app::load::Mix;
 use measure::{Application, Setting};
+use std::path::PathBuf;
 
 /// `curtail bench`.
 #[derive(Args)]
@@ -41,6 +42,9 @@ pub(crate) struct Bench {
     /// An objective: '[CLASS:] p99.9 slowdown 50' or '[CLASS:] p99 sojourn 100us'
     #[arg(long, value_name = "OBJECTIVE", value_parser = Slo::parse)]
     slo: Option<Slo>,
+    /// Record what the policy is told and decides into FILE, for `sim --replay`: one run only
+    #[arg(long, value_name = "FILE", conflicts_with = "find_max")]
+    record: Option<PathBuf>,
     /// Search the highest load at which the objective is met
     #[arg(long, requires = "slo")]
     find_max: bool,
@@ -66,6 +70,10 @@ impl Bench {
         let points = self.offered.points(setting.mix.mean_ns(), Some(setting.workers))?;
         let preempts = self.system.preempts();
         let mut bar = Bar::new((specs.len() * points.len() * preempts.len()) as u64);
+        let all = specs.len() * points.len() * preempts.len();
+        if self.record.is_some() && all > 1 {
+            return Err(Failure::usage("--record: one policy, at one load"));
+        }
         let mut runs = Vec::new();
         let mut verdicts = Vec::new();
         for spec in &specs {
@@ -141,6 +149,7 @@ impl Bench {
             seed: self.offered.seed,
             workers: self.system.workers(),
             system: self.system.clone(),
+            record: self.record.clone(),
             application,
         }
     }

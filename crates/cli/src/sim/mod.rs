@@ -6,6 +6,7 @@
 mod costs;
 mod measure;
 mod offer;
+mod replay;
 
 use crate::args::{Json, Offered, Point, System, allowed_cores};
 use crate::failure::Failure;
@@ -20,6 +21,7 @@ use curtail_workload::{Found, Search, Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
 use measure::Setting;
 use offer::OfferArgs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -61,6 +63,9 @@ pub(crate) struct Sim {
     /// Search the highest load at which the objective is met
     #[arg(long, requires = "slo")]
     find_max: bool,
+    /// Play again what `bench` or `serve` recorded with --record, and compare the decisions
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    replay: Option<PathBuf>,
     #[command(flatten)]
     json: Json,
 }
@@ -74,6 +79,9 @@ struct Task<'a> {
 
 impl Sim {
     pub(crate) fn run(&self) -> Result<(), Failure> {
+        if let Some(file) = &self.replay {
+            return replay::run(file);
+        }
         let specs = self.specs()?;
         let setting = self.setting()?;
         for spec in &specs {

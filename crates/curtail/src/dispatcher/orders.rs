@@ -43,7 +43,7 @@ impl Dispatcher {
         self.set.choice.limit(&mut spec, self.set.kind);
         self.set.migratable &= self.set.choice.effective != Preempt::Signal;
         let time = self.nanos(now);
-        let mut policy = spec.build(self.set.workers.len(), self.set.around.jobs, self.set.seed);
+        let mut policy = self.policy.successor(&spec, self.set.size());
         for entry in self.jobs.iter() {
             match entry.place {
                 Place::Waiting => {}
@@ -118,7 +118,7 @@ impl Dispatcher {
             Some(row) => row.name.clone(),
             None => format!("class {}", class.0),
         };
-        self.policy.explain(name)
+        self.policy.policy().explain(name)
     }
 
     pub(crate) fn unsent(&self) -> u64 {

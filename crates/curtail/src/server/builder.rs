@@ -8,6 +8,9 @@ use crate::remote::{Remote, Sleeper};
 use crate::topology::{Layout, allowed_cores};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::Spec;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +44,7 @@ pub struct ServerBuilder {
     pub(super) keep_out: Vec<String>,
     pub(super) drain: Duration,
     pub(super) seed: u64,
+    pub(super) record: Option<PathBuf>,
 }
 
 impl ServerBuilder {
@@ -60,6 +64,7 @@ impl ServerBuilder {
             keep_out: Vec::new(),
             drain: Duration::from_secs(5),
             seed: 1,
+            record: None,
         }
     }
 
@@ -151,6 +156,15 @@ impl ServerBuilder {
         self
     }
 
+    /// Records what the policy is told and what it decides into a file, which is replaced: for
+    /// `curtail sim --replay`. Some 30 bytes a request; where the disk does not keep up, the record
+    /// ends early. Off by default.
+    #[must_use]
+    pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
+        self.record = Some(file.into());
+        self
+    }
+
     /// Lets central policies continue a pre-empted request on another worker's thread.
     ///
     /// # Safety
@@ -192,6 +206,9 @@ impl ServerBuilder {
         let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
         let waiter =
             Waiter::new(&fds).map_err(|error| StartError::System { what: "epoll", error })?;
+        let recording =
+            |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
+        let recording = self.record.as_ref().map(recording).transpose()?;
         self.app.setup().map_err(StartError::Setup)?;
         let (remote, wakes) = Remote::new(self.capacity);
         let remote = Arc::new(remote);
@@ -201,11 +218,16 @@ impl ServerBuilder {
             layout: Layout::plan(&cores, workers),
             cores: cores.len(),
             settings: self,
+            recording,
             waiter,
             remote,
             wakes: Some(wakes),
         })
     }
+}
+
+fn record_error(file: &Path, error: io::Error) -> StartError {
+    StartError::Setting(format!("cannot record into {}: {error}", file.display()))
 }
 
 /// The policy knows the application's classes.
