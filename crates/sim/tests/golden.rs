@@ -1,0 +1,99 @@
+//! Ideal runs whose figures are written down: a change of a policy, of the simulator or of a
+//! workload shows here. To accept one: `CURTAIL_GOLDEN=write cargo test -p curtail-sim --test golden`.
+
+mod common;
+
+use common::{mix, simulate, spec};
+use curtail_sim::{Balance, Config, Costs, Outcome};
+use curtail_workload::Service;
+use std::fmt::Write;
+use std::path::Path;
+
+const JOBS: u64 = 40_000;
+
+fn line(out: &mut String, name: &str, outcome: &Outcome) {
+    let (short, all) = (outcome.recorder.class(0), outcome.recorder.overall());
+    writeln!(
+        out,
+        "{name:40} {:>9.0} {:>9.0} {:>9.2} {:>9.2} {:>9} {:>9}",
+        short.sojourn.percentile(50.0),
+        short.sojourn.percentile(99.0),
+        all.slowdown.percentile(50.0),
+        all.slowdown.percentile(99.9),
+        outcome.preemptions,
+        outcome.refused,
+    )
+    .unwrap();
+}
+
+fn head(out: &mut String, of: &str) {
+    let heads = ["p50 ns", "p99 ns", "slow p50", "p99.9", "yields", "refused"];
+    write!(out, "{of:40}").unwrap();
+    heads.iter().for_each(|head| write!(out, " {head:>9}").unwrap());
+    out.push('\n');
+}
+
+fn check(name: &str, found: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("CURTAIL_GOLDEN").is_some_and(|it| it == "write") {
+        return std::fs::write(&file, found).unwrap();
+    }
+    let golden = std::fs::read_to_string(&file).unwrap();
+    let differs = golden.lines().zip(found.lines()).find(|(was, is)| was != is);
+    if let Some((was, is)) = differs {
+        panic!("{name}\nwas {was}\nis  {is}\nall of it:\n{found}");
+    }
+    assert_eq!(golden, found);
+}
+
+#[test]
+fn ideal() {
+    let mut out = String::new();
+    head(&mut out, "policy workload load, 4 workers");
+    for policy in ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "concord", "tq", "steal", "srpt"] {
+        for (workload, load) in
+            [("extreme-bimodal", 0.5), ("high-bimodal", 0.8), ("tpcc", 0.8), ("exp1", 0.9)]
+        {
+            let config = Config::ideal(spec(policy, None), 4, 1);
+            let outcome = simulate(&config, &mix(workload), load, JOBS);
+            line(&mut out, &format!("{policy} {workload} {load}"), &outcome);
+        }
+    }
+    check("ideal.txt", &out);
+}
+
+#[test]
+fn with_costs_and_several_dispatchers() {
+    let costs = Costs {
+        receive: 30,
+        dispatch: 50,
+        hear: 20,
+        signal: 15,
+        ring: 200,
+        notify: 300,
+        start: 30,
+        switch: 60,
+        finish: 40,
+        overshoot: Service::Uniform(0, 200),
+        instrumentation: 0.02,
+    };
+    let mut out = String::new();
+    head(&mut out, "policy, 16 workers, high-bimodal 0.7");
+    for policy in ["fcfs", "jbsq", "ps", "shinjuku", "concord", "tq"] {
+        let config = Config { costs, pinned: true, ..Config::ideal(spec(policy, None), 16, 2) };
+        line(&mut out, policy, &simulate(&config, &mix("high-bimodal"), 0.7, JOBS));
+    }
+    for balance in Balance::ALL {
+        let config = Config {
+            costs,
+            dispatchers: 3,
+            balance,
+            flows: 32,
+            capacity: 200,
+            ..Config::ideal(spec("tq", None), 16, 2)
+        };
+        let outcome = simulate(&config, &mix("high-bimodal"), 0.7, JOBS);
+        line(&mut out, &format!("tq, 3 dispatchers, {balance}"), &outcome);
+    }
+    check("costs.txt", &out);
+}
