@@ -3,6 +3,7 @@
 mod policy;
 
 use crate::failure::Failure;
+use crate::typed::DarcArgs;
 use clap::{Args, ValueEnum};
 use curtail::{DispatcherMode, Preempt, ServerBuilder};
 use curtail_policy::{PreemptKind, Spec};
@@ -63,6 +64,8 @@ pub(crate) struct Json {
 pub(crate) struct System {
     #[command(flatten)]
     policies: Policies,
+    #[command(flatten)]
+    pub(crate) darc: DarcArgs,
     /// Worker threads; by default one for each core allowed but one, which the dispatcher gets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     workers: Option<u16>,
@@ -87,7 +90,8 @@ pub(crate) struct System {
 impl System {
     /// Every policy at every quantum, without repeating those that have no use for one.
     pub(crate) fn specs(&self) -> Result<Vec<Spec>, Failure> {
-        self.policies.specs(self.workers())
+        let specs = self.policies.specs(self.workers())?;
+        Ok(specs.into_iter().map(|spec| self.darc.apply(spec)).collect())
     }
 
     /// How the runtime is to pre-empt, one after another.

@@ -21,6 +21,7 @@ mod report;
 mod result;
 mod serve;
 mod sim;
+mod typed;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

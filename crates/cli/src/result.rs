@@ -72,6 +72,7 @@ pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
     run.preemptions = report.preemptions;
     run.preempt_late_ns = lateness(&report.late_ns);
     run.ticks = ticks(&report.ticks);
+    run.decided = run.decided.take().or_else(|| report.decided.clone());
     let cpu = report.cpu;
     run.cpu =
         Some(Cpu { app: cpu.app, switch: cpu.switch, idle: cpu.idle, busy_s: Some(cpu.busy_s) });

@@ -228,7 +228,7 @@ static CATALOGUE: &[Entry] = &[
     Entry {
         name: "darc-ps",
         aliases: &[],
-        line: "darc that reserves whole workers only and pre-empts long requests for short ones elsewhere",
+        line: "long requests are pre-empted for short ones; workers reserved only for what is shorter than a quantum",
         source: "Perséphone §3 with the pre-emption of Concord §3.1",
         quantum: TWO_US,
         preempt: PreemptKind::Flag,

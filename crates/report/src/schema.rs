@@ -81,6 +81,9 @@ pub struct Run {
     /// Pre-emption by signal: what became of the signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticks: Option<Ticks>,
+    /// What the policy had decided for itself, such as workers reserved for classes, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<String>,
     /// What the workers' time went into.
     #[serde(default, with = "maybe")]
     pub cpu: Option<Cpu>,
@@ -117,6 +120,7 @@ impl Default for Run {
             preemptions: 0,
             preempt_late_ns: None,
             ticks: None,
+            decided: None,
             cpu: None,
             machine: Machine::default(),
         }

@@ -110,6 +110,11 @@ impl Domain {
         self.agenda.next().0.min(self.desk.next)
     }
 
+    /// The dispatcher's policy.
+    pub(crate) fn policy(&self) -> &AnyPolicy {
+        &self.policy
+    }
+
     /// Jobs in this part of the system.
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()

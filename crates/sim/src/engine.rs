@@ -4,7 +4,7 @@ use crate::agenda::{ARRIVAL, Agenda, NEVER, key};
 use crate::config::{Balance, Config, ConfigError};
 use crate::domain::{Domain, Sink};
 use crate::jobs::Slot;
-use curtail_policy::ClassId;
+use curtail_policy::{AnyPolicy, ClassId};
 use curtail_workload::{Distribution, Recorder, Request, Until, numbers};
 
 /// A job that has completed.
@@ -40,10 +40,22 @@ impl Done {
     }
 }
 
-/// Somebody who is told of every job that completes, those of the warm-up included.
+/// Somebody who is told of every job that completes, those of the warm-up included, and may look at
+/// the policy now and then.
 pub trait Observer {
     /// A job has completed.
     fn completed(&mut self, done: &Done);
+
+    /// When [`Observer::look`] is wanted next, in nanoseconds: it comes before the first request
+    /// that arrives then or later.
+    fn wants_to_look_ns(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// A look at the policy, the first dispatcher's where there are several.
+    fn look(&mut self, policy: &AnyPolicy) {
+        let _ = policy;
+    }
 }
 
 impl<F: FnMut(&Done)> Observer for F {
@@ -228,12 +240,21 @@ struct Run<I, O> {
 }
 
 impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
+    #[inline]
+    fn look(&mut self, now_ns: u64, domain: &Domain) {
+        let observer = &mut self.tally.observer;
+        while observer.wants_to_look_ns() <= now_ns {
+            observer.look(domain.policy());
+        }
+    }
+
     fn alone(mut self, config: &Config, mut domain: Domain) -> Outcome {
         let mut most = 0;
         loop {
             let next = domain.next();
             if self.arrivals.key < next {
                 let (request, counted) = self.arrivals.take();
+                self.look(request.at_ns, &domain);
                 domain.arrive(request, counted, &mut self.tally);
                 most = most.max(domain.len());
             } else if next == NEVER || domain.len() == 0 && self.arrivals.key == NEVER {
@@ -257,6 +278,7 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
             let (next, at) = agenda.next();
             let at = if self.arrivals.key < next {
                 let (request, counted) = self.arrivals.take();
+                self.look(request.at_ns, &domains[0]);
                 let to = balancer.choose(&domains, share);
                 in_system -= domains[to].len();
                 domains[to].arrive(request, counted, &mut self.tally);

@@ -1,6 +1,7 @@
 //! Workloads that change while they run: one mix after another, at one load or at several.
 
 use crate::{Arrivals, Class, Mix, ParseError, Sampler, Schedule, duration_ns, load, named};
+use std::ops::Range;
 
 /// A stretch of time with a mix of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,6 +101,26 @@ impl Phases {
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.phases.iter().map(|phase| phase.duration_ns).sum()
+    }
+
+    /// Each phase cut into `parts` equal parts: which phase, from 0, and from when to when.
+    #[must_use]
+    pub fn slices(&self, parts: u32) -> Vec<(usize, Range<u64>)> {
+        let mut begun = 0;
+        let mut slices = Vec::new();
+        for (index, Phase { duration_ns, .. }) in self.phases.iter().enumerate() {
+            let at = |part: u32| begun + duration_ns * u64::from(part) / u64::from(parts);
+            slices.extend((0..parts).map(|part| (index, at(part)..at(part + 1))));
+            begun += duration_ns;
+        }
+        slices
+    }
+
+    /// The highest rate of any phase, where those that do not say have this load.
+    #[must_use]
+    pub fn peak_rps(&self, load: f64, workers: usize) -> f64 {
+        let rate = |phase: &Phase| phase.mix.rate_rps(phase.load.unwrap_or(load), workers);
+        self.phases.iter().map(rate).fold(0.0, f64::max)
     }
 
     /// The same in `duration_ns` altogether.
@@ -283,6 +304,15 @@ mod tests {
         };
         assert_eq!([short(0, 1), short(1, 0), short(2, 0), short(3, 0)], [1, 1, 2, 14]);
         assert_eq!(phases.within(2_000_000_000).phases()[3].duration_ns, 500_000_000);
+    }
+
+    #[test]
+    fn slices_cover_the_phases() {
+        let phases = Phases::parse("10us a:1us:1; 5us a:2us:1").unwrap();
+        let expected =
+            [(0, 0..5_000), (0, 5_000..10_000), (1, 10_000..12_500), (1, 12_500..15_000)];
+        assert_eq!(phases.slices(2), expected);
+        assert_eq!(phases.peak_rps(0.5, 4), 2e6);
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl<R: Requests> Transport for Generator<R> {
         }
         if self.next.at_ns <= due {
             let waiting = (due - self.next.at_ns) as f64 * self.offer.rate_rps / 1e9;
-            if let Some(tally) = self.tally(self.next.at_ns) {
+            if let Some(tally) = self.tally(due) {
                 tally.most_waiting = tally.most_waiting.max(1 + waiting as u64);
             }
         }

@@ -6,13 +6,15 @@ use crate::args::{Point, System};
 use crate::failure::Failure;
 use crate::measured::Measured;
 use crate::result::{self, Slowdowns};
-use curtail::{App, Class, Preempt, Report, Server};
-use curtail_policy::{Nanos, Spec};
+use crate::typed::{Classifier, any_class};
+use curtail::{App, Class, Handle, Preempt, Report, Server};
+use curtail_policy::{ClassId, Nanos, Spec};
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Arrivals, Mix, Schedule};
 use spin::Spin;
-use std::path::PathBuf;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 /// What stays the same from run to run.
@@ -28,6 +30,7 @@ pub(crate) struct Setting {
     pub(crate) workers: usize,
     pub(crate) system: System,
     pub(crate) record: Option<PathBuf>,
+    pub(crate) classifier: Classifier,
     pub(crate) application: Application,
 }
 
@@ -74,18 +77,14 @@ impl Setting {
         app: impl App,
         requests: impl Requests + 'static,
     ) -> Result<Measured, Failure> {
-        let outbox = Outbox::default();
-        let generator = Generator::new(self.offer(point.rate_rps, requests), outbox.clone());
-        // A thread of its own: the runtime pins the one it runs on.
-        let report = std::thread::scope(|scope| {
-            let dispatcher = std::thread::Builder::new().name("dispatcher".to_owned());
-            let run = || self.serve(how, app, generator);
-            let thread = dispatcher.spawn_scoped(scope, run).map_err(Failure::failed)?;
-            thread.join().map_err(|_| Failure::failed("the dispatcher's thread panicked"))?
-        })?;
-        let tally = outbox.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let tally = tally.and_then(|mut tallies| tallies.pop());
-        let tally = tally.ok_or_else(|| Failure::failed("the runtime kept the generator"))?;
+        let offer = self.offer(point.rate_rps, requests);
+        let spec = self.system.darc.inform(how.0.clone(), &self.mix);
+        let record = self.record.as_deref();
+        let how = Launch { system: &self.system, spec: &spec, preempt: how.1, record };
+        let classes = self.mix.classes().len();
+        let steer = |handle: &Handle| misclassify(self.classifier, handle, classes, self.seed);
+        let (report, mut tallies) = launch(&how, app, offer, steer)?;
+        let tally = tallies.pop().ok_or_else(|| Failure::failed("nothing was counted"))?;
         Ok(self.result(point, report, tally))
     }
 
@@ -98,27 +97,13 @@ impl Setting {
         Spin::new(classes, calibration.iterations_per_us())
     }
 
-    fn serve(
-        &self,
-        (spec, preempt): (&Spec, Preempt),
-        app: impl App,
-        generator: Generator<impl Requests + 'static>,
-    ) -> Result<Report, Failure> {
-        let builder = Server::builder(app).transport(Box::new(generator));
-        let mut builder = self.system.configure(builder, spec, preempt);
-        if let Some(file) = &self.record {
-            builder = builder.record(file);
-        }
-        builder.build().map_err(Failure::failed)?.run().map_err(Failure::failed)
-    }
-
     fn offer<R>(&self, rate_rps: f64, requests: R) -> Offer<R> {
         Offer {
             rate_rps,
             requests,
             classes: self.mix.classes().len(),
             duration_ns: self.duration_ns,
-            slices: vec![self.warmup_ns..self.duration_ns],
+            slices: std::iter::once(self.warmup_ns..self.duration_ns).collect(),
             ended: None,
         }
     }
@@ -146,22 +131,22 @@ impl Setting {
         // An overloaded system goes on for a while after the last arrival.
         let took_ns = window_ns.max(tally.last_finish_ns.saturating_sub(self.warmup_ns));
         run.achieved_rps = run.completed as f64 * 1e9 / took_ns as f64;
-        self.judge(&mut run, &tally, report.abandoned);
+        Self::judge(&mut run, &tally, report.abandoned, self.system.capacity());
         let notes = report.preempt_note.into_iter().chain(report.notes).collect();
         Measured { run, recorder: tally.recorder, notes }
     }
 
     /// Whether the figures may be trusted.
-    fn judge(&self, run: &mut Run, tally: &Tally, abandoned: usize) {
+    pub(super) fn judge(run: &mut Run, tally: &Tally, abandoned: usize, capacity: u32) {
         if tally.stranded > 0 {
             run.invalidate(&format!(
                 "the generator fell behind: {} due requests were never handed over",
                 tally.stranded
             ));
-        } else if tally.most_waiting > u64::from(self.system.capacity()) {
+        } else if tally.most_waiting > u64::from(capacity) {
             run.invalidate(&format!(
                 "the generator fell behind: about {} due requests waited for room in a system of {}",
-                tally.most_waiting, self.system.capacity()
+                tally.most_waiting, capacity
             ));
         }
         if tally.failed > 0 {
@@ -174,4 +159,59 @@ impl Setting {
             run.invalidate("no request completed after the warm-up");
         }
     }
+}
+
+/// How a generator's requests are to be served.
+pub(super) struct Launch<'a> {
+    pub(super) system: &'a System,
+    pub(super) spec: &'a Spec,
+    pub(super) preempt: Preempt,
+    /// Where to record what the policy is told and decides.
+    pub(super) record: Option<&'a Path>,
+}
+
+/// Serves what is offered, to its end: what the runtime says of it, and what was counted. `steer` is
+/// called before the first request.
+pub(super) fn launch(
+    how: &Launch<'_>,
+    app: impl App,
+    offer: Offer<impl Requests + 'static>,
+    steer: impl FnOnce(&Handle) -> Result<(), Failure> + Send,
+) -> Result<(Report, Vec<Tally>), Failure> {
+    let outbox = Outbox::default();
+    let generator = Generator::new(offer, outbox.clone());
+    let serve = || {
+        let server = Server::builder(app).transport(Box::new(generator));
+        let mut server = how.system.configure(server, how.spec, how.preempt);
+        if let Some(file) = how.record {
+            server = server.record(file);
+        }
+        let server = server.build().map_err(Failure::failed)?;
+        steer(&server.handle())?;
+        server.run().map_err(Failure::failed)
+    };
+    // A thread of its own: the runtime pins the one it runs on.
+    let report = std::thread::scope(|scope| {
+        let dispatcher = std::thread::Builder::new().name("dispatcher".to_owned());
+        let thread = dispatcher.spawn_scoped(scope, serve).map_err(Failure::failed)?;
+        thread.join().map_err(|_| Failure::failed("the dispatcher's thread panicked"))?
+    })?;
+    let tallies = outbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let tallies = tallies.ok_or_else(|| Failure::failed("the runtime kept the generator"))?;
+    Ok((report, tallies))
+}
+
+/// Puts another classifier in the application's place, where that was asked for.
+pub(super) fn misclassify(
+    classifier: Classifier,
+    handle: &Handle,
+    classes: usize,
+    seed: u64,
+) -> Result<(), Failure> {
+    if classifier == Classifier::Own {
+        return Ok(());
+    }
+    let draw = RefCell::new(any_class(classes, seed));
+    let classify = move |_: &[u8]| ClassId((draw.borrow_mut())());
+    handle.classify_by(Some(Box::new(classify))).map_err(Failure::failed)
 }

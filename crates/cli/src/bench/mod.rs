@@ -2,6 +2,7 @@
 
 mod generator;
 mod measure;
+mod phases;
 mod requests;
 
 use crate::args::{Json, Offered, Point, System};
@@ -11,8 +12,9 @@ use crate::kv::{self, KvArgs};
 use crate::measured::{self, Measured, found_line, named, verdict};
 use crate::output;
 use crate::serve::Bundled;
+use crate::typed::{Changing, ClassifierArgs, phases_of};
 use clap::Args;
-use curtail::Preempt;
+use curtail::{Handle, Preempt};
 use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
@@ -39,11 +41,22 @@ pub(crate) struct Bench {
     system: System,
     #[command(flatten)]
     offered: Offered,
+    /// A workload that changes: a FILE of phases, or a name (persephone), or
+    /// '5s a:1us:50,b:100us:50; 5s tpcc'
+    #[arg(long, value_name = "PHASES",
+          conflicts_with_all = ["workload", "classes", "duration", "warmup", "rate", "slo"])]
+    phases: Option<String>,
+    /// Into how many parts each phase is cut, whose results stand apart
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "phases",
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    parts: u32,
+    #[command(flatten)]
+    types: ClassifierArgs,
     /// An objective: '[CLASS:] p99.9 slowdown 50' or '[CLASS:] p99 sojourn 100us'
     #[arg(long, value_name = "OBJECTIVE", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// Record what the policy is told and decides into FILE, for `sim --replay`: one run only
-    #[arg(long, value_name = "FILE", conflicts_with = "find_max")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["find_max", "phases"])]
     record: Option<PathBuf>,
     /// Search the highest load at which the objective is met
     #[arg(long, requires = "slo")]
@@ -62,6 +75,13 @@ fn mix(name: &str) -> Result<Mix, String> {
 impl Bench {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let specs = self.system.specs()?;
+        if let Some(given) = &self.phases {
+            let (_, phases) = phases_of(given)?;
+            return match self.app {
+                Bundled::Spin => self.run_phases(&specs, &Changing::new(phases, self.parts)),
+                Bundled::Kv => Err(Failure::usage("--phases are for --app spin")),
+            };
+        }
         let setting = self.setting()?;
         let class = measured::slo_class(self.slo.as_ref(), &setting.workload, &setting.mix)?;
         if self.find_max {
@@ -150,8 +170,14 @@ impl Bench {
             workers: self.system.workers(),
             system: self.system.clone(),
             record: self.record.clone(),
+            classifier: self.types.classifier,
             application,
         }
+    }
+
+    /// Puts the wrong classifier in place, where that was asked for.
+    fn misclassify(&self, handle: &Handle, classes: usize) -> Result<(), Failure> {
+        measure::misclassify(self.types.classifier, handle, classes, self.offered.seed)
     }
 
     fn search(

@@ -5,6 +5,7 @@ use crate::args::Point;
 use crate::failure::Failure;
 use crate::measured::Measured;
 use crate::result::{self, Slowdowns};
+use crate::typed::DarcArgs;
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Cpu, Run};
 use curtail_sim::{Balance, Config, Costs, Hints, Outcome};
@@ -20,6 +21,7 @@ pub(crate) struct Setting {
     pub(crate) capacity: usize,
     pub(crate) pinned: bool,
     pub(crate) hints: Hints,
+    pub(crate) darc: DarcArgs,
     pub(crate) costs: Costs,
     /// Events of all runs so far.
     pub(crate) events: AtomicU64,
@@ -43,7 +45,11 @@ impl Setting {
             pinned: self.pinned,
             hints: self.hints,
             class_means_ns: classes.map(mean_ns).collect(),
-            ..Config::ideal(spec.clone().knowing(known), self.workers, seed)
+            ..Config::ideal(
+                self.darc.inform(spec.clone(), self.offer.mix()).knowing(known),
+                self.workers,
+                seed,
+            )
         }
     }
 

@@ -6,12 +6,14 @@
 mod costs;
 mod measure;
 mod offer;
+mod phases;
 mod replay;
 
 use crate::args::{Json, Offered, Point, System, allowed_cores};
 use crate::failure::Failure;
 use crate::measured::{self, Measured, found_line, named, verdict};
 use crate::output;
+use crate::typed::{Changing, ClassifierArgs};
 use clap::Args;
 use costs::CostArgs;
 use curtail_policy::Spec;
@@ -34,6 +36,8 @@ pub(crate) struct Sim {
     offered: Offered,
     #[command(flatten)]
     offer: OfferArgs,
+    #[command(flatten)]
+    types: ClassifierArgs,
     /// So many runs of each point, with seeds from --seed on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
@@ -90,7 +94,10 @@ impl Sim {
         let class =
             measured::slo_class(self.slo.as_ref(), &setting.offer.name, setting.offer.mix())?;
         let start = Instant::now();
-        let (measured, lines) = if self.find_max {
+        let changing = self.offer.changing(&setting.offer)?;
+        let (measured, lines) = if let Some(changing) = &changing {
+            self.sweep_phases(&setting, changing, &specs)?
+        } else if self.find_max {
             self.search(&setting, &specs, class)?
         } else {
             self.sweep(&setting, &specs, class)?
@@ -118,7 +125,7 @@ impl Sim {
     fn setting(&self) -> Result<Setting, Failure> {
         let capacity = self.system.capacity_asked_for();
         Ok(Setting {
-            offer: self.offer.offer(&self.offered)?,
+            offer: self.offer.offer(&self.offered, self.types.classifier)?,
             workers: self.system.workers(),
             dispatchers: usize::from(self.dispatchers),
             balance: self.balance,
@@ -126,6 +133,7 @@ impl Sim {
             capacity: capacity.map_or(Config::DEFAULT_CAPACITY, |n| n as usize),
             pinned: self.pinned,
             hints: self.hints,
+            darc: self.system.darc.clone(),
             costs: self.costs.costs()?,
             events: AtomicU64::new(0),
         })
@@ -163,6 +171,28 @@ impl Sim {
             .flat_map(|slo| measured.iter().map(move |measured| verdict(slo, class, measured)));
         let lines = lines.collect();
         Ok((measured, lines))
+    }
+
+    /// Every policy at every load under the changing workload.
+    fn sweep_phases(
+        &self,
+        setting: &Setting,
+        changing: &Changing,
+        specs: &[Spec],
+    ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
+        let points = setting.offer.points(&self.offered, setting.workers)?;
+        let tasks: Vec<_> =
+            specs.iter().flat_map(|spec| points.iter().map(move |at| (spec, at))).collect();
+        let bar = progress(tasks.len() as u64);
+        let results = sweep(&tasks, self.threads(), |&(spec, at)| {
+            let load = at.load.unwrap_or(1.0);
+            let results = self.measure_phases(setting, changing, (spec, load, self.offered.seed));
+            bar.inc(1);
+            results
+        })?;
+        bar.finish_and_clear();
+        let (measured, lines): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+        Ok((measured.into_iter().flatten().collect(), lines.concat()))
     }
 
     fn search(

@@ -2,10 +2,11 @@
 
 use crate::args::{Offered, Point};
 use crate::failure::Failure;
+use crate::typed::{Changing, Classifier, phases_of, reclassified};
 use clap::Args;
 use curtail_sim::{Config, Outcome, run};
 use curtail_workload::{Arrivals, Mix, Phases, Request, Requests, Trace, Until};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Requests of a run where nobody says how many.
 const JOBS: u64 = 1_000_000;
@@ -21,6 +22,10 @@ pub(crate) struct OfferArgs {
     /// repeats where --jobs or --duration ask for more
     #[arg(long, value_name = "PHASES", conflicts_with_all = ["workload", "classes"])]
     phases: Option<String>,
+    /// Cuts each phase into so many parts, whose results stand apart
+    #[arg(long, value_name = "N", conflicts_with_all = ["jobs", "duration", "warmup", "slo"],
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    parts: Option<u32>,
     /// A phase, given repeatedly: 1s:workload=NAME,load=0.9,arrivals=bursty or 1s:classes=…
     #[arg(long, value_name = "PHASE", conflicts_with_all = ["workload", "classes", "phases"])]
     phase: Vec<String>,
@@ -42,14 +47,15 @@ pub(crate) enum Source {
 pub(crate) struct Offer {
     pub(crate) name: String,
     source: Source,
-    arrivals: Arrivals,
+    pub(crate) arrivals: Arrivals,
     /// `None`: all there is.
     until: Option<Until>,
     pub(crate) warmup: Until,
+    pub(crate) classifier: Classifier,
 }
 
 impl OfferArgs {
-    pub(crate) fn offer(&self, offered: &Offered) -> Result<Offer, Failure> {
+    pub(crate) fn offer(&self, offered: &Offered, by: Classifier) -> Result<Offer, Failure> {
         let (name, source) = self.source(offered)?;
         let (until, warmup) = if offered.asks_for_a_time() {
             let warmup_ns = offered.warmup_ns()?;
@@ -62,7 +68,7 @@ impl OfferArgs {
                 (None, Source::Trace(trace)) => (None, Until::Jobs(trace.count() / 10)),
             }
         };
-        Ok(Offer { name, source, arrivals: offered.arrivals, until, warmup })
+        Ok(Offer { name, source, arrivals: offered.arrivals, until, warmup, classifier: by })
     }
 
     fn source(&self, offered: &Offered) -> Result<(String, Source), Failure> {
@@ -74,24 +80,25 @@ impl OfferArgs {
             let name = file.file_name().unwrap_or(file.as_os_str());
             return Ok((name.to_string_lossy().into_owned(), Source::Trace(trace)));
         }
-        let (name, text) = match &self.phases {
-            Some(given) if Path::new(given).is_file() => {
-                let text = std::fs::read_to_string(given)
-                    .map_err(|error| Failure::failed(format!("cannot read {given}: {error}")))?;
-                let name = Path::new(given).file_stem().unwrap_or_default();
-                (name.to_string_lossy().into_owned(), text)
-            }
-            Some(given) => (given.clone(), given.clone()),
-            None if !self.phase.is_empty() => {
-                let text = self.phase.join("; ");
-                (text.clone(), text)
-            }
+        let given = match &self.phases {
+            Some(given) => given.clone(),
+            None if !self.phase.is_empty() => self.phase.join("; "),
             None => {
                 let (name, mix) = offered.workload.mix()?;
                 return Ok((name, Source::Mix(mix)));
             }
         };
-        Ok((name, Source::Phases(Phases::parse(&text).map_err(Failure::usage)?)))
+        let (name, phases) = phases_of(&given)?;
+        Ok((name, Source::Phases(phases)))
+    }
+
+    /// The workload that changes, where its parts are asked for.
+    pub(crate) fn changing(&self, offer: &Offer) -> Result<Option<Changing>, Failure> {
+        match (self.parts, &offer.source) {
+            (None, _) => Ok(None),
+            (Some(parts), Source::Phases(phases)) => Ok(Some(Changing::new(phases.clone(), parts))),
+            _ => Err(Failure::usage("--parts: parts of phases, say --phases")),
+        }
     }
 }
 
@@ -160,6 +167,7 @@ impl Offer {
             Source::Mix(mix) => {
                 let until = self.until.unwrap_or(Until::Jobs(JOBS));
                 let requests = Requests::new(mix, self.arrivals, at.rate_rps, seed, until);
+                let requests = reclassified(requests, self.classifier, classes, seed);
                 run(config, requests, classes, self.warmup).map_err(invalid)
             }
             Source::Phases(phases) => {
@@ -171,12 +179,14 @@ impl Offer {
                     class: it.class as u16,
                     service_ns: it.service_ns,
                 });
+                let requests = reclassified(requests, self.classifier, classes, seed);
                 run(config, self.limited(requests), classes, self.warmup).map_err(invalid)
             }
             Source::Trace(trace) => {
                 let stretch = trace.rate_rps() / at.rate_rps;
                 let mut requests = trace.requests(stretch).map_err(Failure::failed)?;
                 let limited = self.limited(requests.by_ref());
+                let limited = reclassified(limited, self.classifier, classes, seed);
                 let outcome = run(config, limited, classes, self.warmup).map_err(invalid)?;
                 match requests.error() {
                     Some(error) => Err(Failure::failed(error)),

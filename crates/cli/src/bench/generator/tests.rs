@@ -39,7 +39,7 @@ fn generator() -> (Generator<SpinRequests>, Outbox) {
         requests: SpinRequests::new(&mix, Arrivals::Uniform.schedule(1e6, 1), 1),
         classes: 1,
         duration_ns: 1_000_000,
-        slices: vec![100_000..1_000_000],
+        slices: std::iter::once(100_000..1_000_000).collect(),
         ended: None,
     };
     (Generator::new(offer, outbox.clone()), outbox)
