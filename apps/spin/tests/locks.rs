@@ -3,70 +3,14 @@
 //!
 //! Built plainly nobody is pre-empted, and the rest must hold all the same.
 
-use curtail::net::{Local, Ticket};
-use curtail::{
-    App, ClassId, Nanos, Preempt, Report, Response, SafepointKind, Server, Spec, WorkerId,
-    safepoint_kind,
-};
-use std::hint::black_box;
+mod common;
+
+use common::{LONG, is_preempting, serve, work};
+use curtail::{App, ClassId, Response, WorkerId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::thread;
-use std::time::Duration;
 
-/// No figure is judged by it: it turns a deadlock into a failure.
-const STUCK: Duration = Duration::from_secs(120);
-/// Work of many microseconds: many quanta.
-const LONG: u64 = 30_000;
 const ROUNDS: u64 = 10;
-
-/// Sends one request for each byte of `requests`, all at once, and collects the answers.
-fn serve(app: impl App, workers: usize, requests: &[u8]) -> (Report, Vec<Vec<u8>>) {
-    let (transport, local) = Local::new(1024).unwrap();
-    let spec = Spec::preset("tq").unwrap().with_quantum(Nanos::from_micros(1)).unwrap();
-    let server = Server::builder(app)
-        .policy(spec)
-        .workers(workers)
-        .stack_size(128 << 10)
-        .transport(Box::new(transport))
-        .build()
-        .unwrap();
-    let handle = server.handle();
-    // Not joined where a request is stuck: then the test fails instead of waiting for it.
-    let server = thread::spawn(move || server.run());
-    let tickets: Vec<Ticket> =
-        requests.iter().map(|&byte| local.submit(vec![byte]).expect("a place")).collect();
-    let answers = tickets
-        .into_iter()
-        .map(|ticket| ticket.wait_timeout(STUCK).expect("nobody is stuck").expect("an answer"))
-        .collect();
-    handle.shutdown();
-    (server.join().unwrap().unwrap(), answers)
-}
-
-fn is_preempting(report: &Report) -> bool {
-    let preempting = report.preempt != Preempt::Never;
-    match safepoint_kind() {
-        SafepointKind::None => assert!(!preempting),
-        SafepointKind::Clock => assert!(preempting, "{:?}", report.preempt_note),
-        // Depends on whether the dispatcher has a core to itself.
-        SafepointKind::Flag => {}
-    }
-    if preempting {
-        assert!(report.preemptions > 0, "long requests, and others waiting");
-    } else {
-        assert_eq!(report.preemptions, 0);
-    }
-    preempting
-}
-
-/// Work that the compiler cannot shorten.
-fn work(turns: u64, mut x: u64) -> u64 {
-    for turn in 0..turns {
-        x = (x ^ (x >> 29)).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(turn);
-    }
-    black_box(x)
-}
 
 /// One value under each kind of lock.
 #[derive(Default)]

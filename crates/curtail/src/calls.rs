@@ -77,6 +77,11 @@ pub(crate) fn waker() -> Option<Waker> {
     }
 }
 
+/// Whether a job calls: a fiber of this thread's engine.
+pub(crate) fn is_job() -> bool {
+    !ENGINE.get().is_null() && curtail_fiber::on_fiber()
+}
+
 /// How long the request that calls has been on a core so far, all its quanta together, in TSC
 /// cycles; `None` where no request calls.
 #[must_use]

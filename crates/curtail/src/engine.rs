@@ -134,6 +134,7 @@ impl Engine {
     ) -> Result<Box<Self>, curtail_fiber::StackError> {
         curtail_fiber::prepare_thread();
         assert!(crate::pthread::is_linked());
+        crate::futex::learn_token();
         let safepoint = Safepoint::this_thread();
         safepoint.set_hook(Some(calls::on_safepoint));
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.

@@ -37,6 +37,7 @@ pub mod clock;
 mod control;
 mod dispatcher;
 mod engine;
+mod futex;
 mod intake;
 mod jobs;
 mod message;

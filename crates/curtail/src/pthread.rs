@@ -229,7 +229,7 @@ pub unsafe extern "C" fn pthread_cond_wait(cond: *mut c_void, mutex: *mut c_void
     }
     // SAFETY: the caller holds the mutex, as POSIX asks; it is taken again before we return.
     unsafe {
-        wait::wait(cond as usize, || true, || _ = pthread_mutex_unlock(mutex));
+        _ = wait::wait(cond as usize, || true, || _ = pthread_mutex_unlock(mutex));
         pthread_mutex_lock(mutex)
     }
 }
@@ -277,13 +277,14 @@ unsafe fn wait_timed(
     let in_time = unsafe {
         wait::wait_until(
             cond as usize,
+            || true,
             || _ = pthread_mutex_unlock(mutex),
             || has_passed(clock, until),
         )
     };
     // SAFETY: the caller's mutex.
     match unsafe { pthread_mutex_lock(mutex) } {
-        0 if !in_time => libc::ETIMEDOUT,
+        0 if in_time == Some(false) => libc::ETIMEDOUT,
         answer => answer,
     }
 }
@@ -325,7 +326,9 @@ pub unsafe extern "C" fn pthread_once(
 /// The interposed functions, named where the runtime needs them, so that the linker takes this
 /// module into every program that runs an engine.
 pub(crate) fn is_linked() -> bool {
-    let functions: [*const (); 3] = [
+    let functions: [*const (); 5] = [
+        crate::futex::syscall as *const (),
+        crate::futex::sched_yield as *const (),
         pthread_mutex_lock as *const (),
         pthread_cond_wait as *const (),
         pthread_once as *const (),

@@ -1,0 +1,289 @@
+//! The locks of Rust on fibers: C's functions `syscall` and `sched_yield`, interposed.
+//!
+//! `std::sync`, `std::thread::park` and parking_lot wait in the kernel's futexes, and reach them by
+//! these functions. So a request that must wait would stop its worker, and with it, it may be, the
+//! one that it waits for. On a fiber, instead:
+//!
+//! * a wait for a futex blocks the fiber, in the table of `wait`, and the worker goes on;
+//! * a wake-up, from any thread, finds fibers there and threads in the kernel, whichever are to have
+//!   their turn first;
+//! * `park` and `sched_yield` let other fibers run, and return.
+//!
+//! Off fibers, and for all that fibers do not wait for, the kernel is asked as ever. So it is for a
+//! futex within the thread's own variables, which only a thread waits for at a time (parking_lot
+//! without the compiler pass), and for futexes that other processes share.
+
+#![allow(unreachable_pub, reason = "the standard library reaches these by their names")]
+
+use crate::{calls, wait};
+use libc::{c_int, c_long, c_void, timespec};
+use std::arch::asm;
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::thread;
+use std::time::Duration;
+
+/// Of `std::thread`'s token (`std::sys::sync::thread_parking::futex`).
+const EMPTY: u32 = 0;
+const NOTIFIED: u32 = 1;
+const FULL_MASK: u32 = !0;
+
+/// A call's arguments after the operation's number.
+type Arguments = [c_long; 6];
+
+thread_local! {
+    /// The word that this thread's `park` waits for.
+    static TOKEN: Cell<usize> = const { Cell::new(0) };
+    static LEARNING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The system call itself, with C's convention for errors.
+///
+/// # Safety
+/// As for the call.
+unsafe fn kernel(number: c_long, [a, b, c, d, e, f]: Arguments) -> c_long {
+    let answer: c_long;
+    // SAFETY: Linux's convention on x86-64; what the call does is the caller's responsibility.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, in("rdx") c,
+            in("r10") d, in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _,
+            options(nostack));
+    }
+    if (-4095..0).contains(&answer) { fail(-answer as c_int) } else { answer }
+}
+
+fn fail(error: c_int) -> c_long {
+    // SAFETY: this thread's own variable.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
+
+/// C declares it variadic. Integers come in the same places either way; those that the caller did
+/// not give are whatever lies there, and go to the kernel, which does not read them.
+///
+/// # Safety
+/// As for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    let arguments = [a, b, c, d, e, f];
+    // SAFETY: the caller's own call.
+    unsafe { if number == libc::SYS_futex { futex(arguments) } else { kernel(number, arguments) } }
+}
+
+/// # Safety
+/// As POSIX asks for: nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sched_yield() -> c_int {
+    if calls::is_job() && !wait::is_busy() {
+        calls::let_others_run();
+        return 0;
+    }
+    // SAFETY: the call has no arguments.
+    unsafe { kernel(libc::SYS_sched_yield, [0; 6]) as c_int }
+}
+
+/// # Safety
+/// As for futex(2).
+unsafe fn futex(arguments: Arguments) -> c_long {
+    let [word, operation, value, until, second, mask] = arguments;
+    let (operation, word, value) = (operation as c_int, word as usize, value as u32);
+    let command = operation & libc::FUTEX_CMD_MASK;
+    let private = operation & libc::FUTEX_PRIVATE_FLAG != 0;
+    match command {
+        _ if !private => {}
+        libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
+            if LEARNING.get() {
+                TOKEN.set(word);
+                LEARNING.set(false);
+                return fail(libc::ETIMEDOUT);
+            }
+            let whole = command == libc::FUTEX_WAIT || mask as u32 == FULL_MASK;
+            if whole && calls::is_job() && !wait::is_busy() {
+                let until: *const timespec = ptr::with_exposed_provenance(until as usize);
+                // SAFETY: the caller's word and time.
+                if let Some(answer) = unsafe { wait_on_fiber(operation, word, value, until) } {
+                    return answer;
+                }
+            }
+        }
+        libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => {
+            fence(Ordering::SeqCst); // The caller's change of the word comes before the look here.
+            if wait::is_busy() {
+                wait::wake_later(word);
+            } else if wait::anybody() {
+                // SAFETY: the caller's own call.
+                return unsafe { wake(arguments, word, value) };
+            }
+        }
+        libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_WAKE_OP => {
+            // Fibers look again: any wake-up may be for nothing (futex(2)).
+            fence(Ordering::SeqCst);
+            let wake = if wait::is_busy() { wait::wake_later } else { wait::wake_all };
+            wake(word);
+            wake(second as usize);
+        }
+        _ => {}
+    }
+    // SAFETY: the caller's own call.
+    unsafe { kernel(libc::SYS_futex, arguments) }
+}
+
+/// Waits as a fiber; `None`: this is for the kernel.
+///
+/// # Safety
+/// `word` is that of a futex, `until` null or a valid time.
+unsafe fn wait_on_fiber(
+    operation: c_int,
+    word: usize,
+    value: u32,
+    until: *const timespec,
+) -> Option<c_long> {
+    // SAFETY: a live, aligned 32-bit word, which is changed by atomic operations.
+    let futex: &AtomicU32 = unsafe { &*ptr::with_exposed_provenance(word) };
+    if word == TOKEN.get() {
+        park(futex);
+        return Some(0);
+    }
+    if is_thread_local(word) {
+        return None;
+    }
+    let still = || futex.load(Ordering::SeqCst) == value;
+    let waited = if until.is_null() {
+        wait::wait(word, still, || {})
+    } else {
+        // SAFETY: a valid time.
+        let (clock, deadline) = unsafe { deadline(operation, *until)? };
+        let passed = || now(clock) >= deadline;
+        match wait::wait_until(word, still, || {}, passed) {
+            Some(true) => true,
+            Some(false) => return Some(fail(libc::ETIMEDOUT)),
+            None => false,
+        }
+    };
+    Some(if waited { 0 } else { fail(libc::EAGAIN) })
+}
+
+/// `std::thread::park`: the token is the thread's, for all its fibers and for the worker itself. So
+/// nobody is seen to wait for it, and who would have waited returns, as `park` may at any time.
+fn park(token: &AtomicU32) {
+    token.store(EMPTY, Ordering::SeqCst);
+    calls::let_others_run();
+    token.store(NOTIFIED, Ordering::SeqCst);
+}
+
+/// Finds out which word this thread's `park` waits for. Before its first fiber runs.
+pub(crate) fn learn_token() {
+    let mut had_token = false;
+    TOKEN.set(0);
+    // The first may find a token, and not wait.
+    for _ in 0..2 {
+        LEARNING.set(true);
+        thread::park_timeout(Duration::from_nanos(1));
+        had_token |= LEARNING.replace(false);
+    }
+    if had_token {
+        thread::current().unpark();
+    }
+    assert!(TOKEN.get() != 0, "thread::park does not wait for a futex by `syscall`");
+}
+
+/// Wakes up to `most`: fibers, and threads in the kernel. Who is asked first alternates, so that
+/// neither starves the other.
+///
+/// # Safety
+/// As for futex(2).
+unsafe fn wake(arguments: Arguments, word: usize, most: u32) -> c_long {
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    // The kernel takes a negative or zero number for one.
+    let most = c_long::from(most as i32).max(1);
+    let fibers = |most: c_long| (0..most).take_while(|_| wait::wake_one(word)).count() as c_long;
+    let threads = |most: c_long| {
+        let [a, b, _, d, e, f] = arguments;
+        if most == 0 {
+            return 0;
+        }
+        // SAFETY: the caller's own call, but for the number.
+        unsafe { kernel(libc::SYS_futex, [a, b, most, d, e, f]) }
+    };
+    if TURN.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+        let woken = fibers(most);
+        match threads(most - woken) {
+            error if error < 0 && woken == 0 => error,
+            more => woken + more.max(0),
+        }
+    } else {
+        match threads(most) {
+            error if error < 0 => error,
+            woken => woken + fibers(most - woken),
+        }
+    }
+}
+
+/// A wait's clock and end; `None`: a time that the kernel is to refuse.
+fn deadline(operation: c_int, time: timespec) -> Option<(libc::clockid_t, (i64, i64))> {
+    let (seconds, nanoseconds) = (time.tv_sec, time.tv_nsec);
+    if seconds < 0 || !(0..1_000_000_000).contains(&nanoseconds) {
+        return None;
+    }
+    if operation & libc::FUTEX_CMD_MASK == libc::FUTEX_WAIT {
+        let (since, nanos) = now(libc::CLOCK_MONOTONIC);
+        let nanos = nanos + nanoseconds;
+        let end = since.saturating_add(seconds).saturating_add(nanos / 1_000_000_000);
+        return Some((libc::CLOCK_MONOTONIC, (end, nanos % 1_000_000_000)));
+    }
+    let real = operation & libc::FUTEX_CLOCK_REALTIME != 0;
+    let clock = if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
+    Some((clock, (seconds, nanoseconds)))
+}
+
+fn now(clock: libc::clockid_t) -> (i64, i64) {
+    let mut now = MaybeUninit::<timespec>::zeroed();
+    // SAFETY: `now` is ours, and a timespec of zeroes is one.
+    let now = unsafe {
+        libc::clock_gettime(clock, now.as_mut_ptr());
+        now.assume_init()
+    };
+    (now.tv_sec, now.tv_nsec)
+}
+
+/// Whether an address lies in the calling thread's thread-local variables, of any module.
+fn is_thread_local(address: usize) -> bool {
+    struct Search {
+        address: usize,
+        found: bool,
+    }
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        search: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader's description of a module, and our own search.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        if info.dlpi_tls_data.is_null() || info.dlpi_phdr.is_null() {
+            return 0;
+        }
+        // SAFETY: so many headers lie there.
+        let headers =
+            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        let start = info.dlpi_tls_data as usize;
+        search.found |= headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_TLS)
+            .any(|tls| (start..start + tls.p_memsz as usize).contains(&search.address));
+        c_int::from(search.found)
+    }
+    let mut search = Search { address, found: false };
+    // SAFETY: `look` keeps to its arguments.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    search.found
+}
