@@ -1,5 +1,5 @@
-//! A quantum that ends while a C++ mutex is held: the holder goes on, and yields when it gives the
-//! mutex back (Concord §3.1, safe pre-emption); whoever else wants it gets on.
+//! A quantum that ends while a lock of C++ is held: the holder goes on, and yields when it gives the
+//! lock back (Concord §3.1, safe pre-emption); whoever else wants it gets on.
 //!
 //! Built plainly nobody is pre-empted, and the rest must hold all the same.
 #![cfg(feature = "leveldb")]
@@ -10,7 +10,7 @@ use curtail::{
     safepoint_kind,
 };
 use kv::{Store, StoreOptions};
-use kv_lock_probe::{Probe, work};
+use kv_lock_probe::{KINDS, Probe, work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -62,10 +62,11 @@ fn is_preempting(report: &Report) -> bool {
     preempting
 }
 
-/// Holders take the probe's mutex again and again; bystanders work without it. All move the clock
-/// of their worker on.
+/// Holders take one of the probe's locks again and again; bystanders work without it. All move the
+/// clock of their worker on.
 struct Holders {
     probe: Arc<Probe>,
+    kind: usize,
 }
 
 const HOLDER: u8 = 1;
@@ -87,7 +88,7 @@ impl App for Holders {
         for _ in 0..ROUNDS {
             clock.fetch_add(1, Ordering::Relaxed);
             if request[0] == HOLDER {
-                let held = self.probe.hold(clock, LONG);
+                let held = self.probe.hold(self.kind, clock, LONG);
                 inside += held.inside;
                 after += u64::from(held.after > 0);
             } else {
@@ -100,23 +101,67 @@ impl App for Holders {
 }
 
 #[test]
-fn the_holder_of_a_mutex_yields_after_it_and_not_before() {
+fn the_holder_of_a_lock_yields_after_it_and_not_before() {
+    for (kind, name) in KINDS.iter().enumerate() {
+        let probe = Arc::new(Probe::default());
+        let requests: Vec<u8> = [HOLDER, BYSTANDER].into_iter().cycle().take(40).collect();
+        let (report, answers) = serve(Holders { probe: probe.clone(), kind }, &requests);
+        let (mut inside, mut after) = (0, 0);
+        for answer in &answers {
+            inside += u64::from_le_bytes(answer[..8].try_into().unwrap());
+            after += u64::from_le_bytes(answer[8..].try_into().unwrap());
+        }
+        assert_eq!(probe.taken(kind), 20 * ROUNDS, "{name} excludes");
+        assert_eq!(inside, 0, "somebody ran on this thread while {name} was held");
+        if is_preempting(&report) {
+            // Every critical section lasts for many quanta, and but for the last somebody waits.
+            assert!(after > 10 * ROUNDS, "{name}: {after} yielded when they gave it back");
+        } else {
+            assert_eq!(after, 0);
+        }
+    }
+}
+
+/// Readers and writers of a shared mutex, and requests that wait for their turn on a condition
+/// variable, the last to come having the first.
+struct Waiters {
+    probe: Arc<Probe>,
+    count: u8,
+}
+
+impl App for Waiters {
+    type Worker = AtomicU64;
+
+    fn setup_worker(&self, _: WorkerId) -> AtomicU64 {
+        AtomicU64::new(0)
+    }
+
+    fn classify(&self, _: &[u8]) -> ClassId {
+        ClassId(0)
+    }
+
+    fn handle(&self, clock: &AtomicU64, request: &[u8], response: &mut Response) {
+        for _ in 0..ROUNDS {
+            if request[0].is_multiple_of(2) {
+                assert!(self.probe.read(LONG / 10), "a writer came in");
+            } else {
+                let _ = self.probe.hold(3, clock, LONG / 10);
+            }
+        }
+        self.probe.turn(u64::from(self.count - 1 - request[0]), LONG / 10);
+        response.write(request);
+    }
+}
+
+#[test]
+fn readers_writers_and_turns() {
+    const COUNT: u8 = 20;
     let probe = Arc::new(Probe::default());
-    let requests: Vec<u8> = [HOLDER, BYSTANDER].into_iter().cycle().take(40).collect();
-    let (report, answers) = serve(Holders { probe: probe.clone() }, &requests);
-    let (mut inside, mut after) = (0, 0);
-    for answer in &answers {
-        inside += u64::from_le_bytes(answer[..8].try_into().unwrap());
-        after += u64::from_le_bytes(answer[8..].try_into().unwrap());
-    }
-    assert_eq!(probe.taken(), 20 * ROUNDS, "the mutex excludes");
-    assert_eq!(inside, 0, "somebody ran on this thread while its mutex was held");
-    if is_preempting(&report) {
-        // Every critical section lasts for many quanta, and but for the last somebody waits.
-        assert!(after > 10 * ROUNDS, "{after} of {} yielded when they gave it back", 20 * ROUNDS);
-    } else {
-        assert_eq!(after, 0);
-    }
+    let requests: Vec<u8> = (0..COUNT).collect();
+    let (report, answers) = serve(Waiters { probe: probe.clone(), count: COUNT }, &requests);
+    assert!(answers.iter().zip(0..).all(|(answer, request)| answer == &[request]));
+    assert_eq!(probe.taken(3), ROUNDS * u64::from(COUNT) / 2);
+    is_preempting(&report);
 }
 
 /// LevelDB's own mutex: describing its tables takes long and happens under it; reads and writes

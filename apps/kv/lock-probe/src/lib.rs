@@ -1,5 +1,4 @@
-//! For tests: a `std::mutex` in C++ that is held for as long as one likes, and what happened
-//! meanwhile.
+//! For tests: locks of C++ that are held for as long as one likes, and what happened meanwhile.
 //!
 //! A [`Probe`] may be used from any thread and fiber. Whoever runs beside the holder moves a clock
 //! on; the holder reads it before, at the end of, and right after its critical section.
@@ -18,12 +17,15 @@ unsafe extern "C" {
     fn kv_probe_work(turns: u64, seed: u64) -> u64;
     fn kv_probe_hold(
         probe: *mut CProbe,
+        kind: u32,
         clock: *const AtomicU64,
         turns: u64,
         inside: *mut u64,
         after: *mut u64,
     );
-    fn kv_probe_taken(probe: *mut CProbe) -> u64;
+    fn kv_probe_taken(probe: *mut CProbe, kind: u32) -> u64;
+    fn kv_probe_read(probe: *mut CProbe, turns: u64) -> bool;
+    fn kv_probe_turn(probe: *mut CProbe, mine: u64, turns: u64);
     fn kv_probe_catch(id: i32, pause: extern "C" fn()) -> i32;
 }
 
@@ -54,13 +56,23 @@ pub struct Held {
     pub after: u64,
 }
 
-/// A mutex in C++, and how often it was taken.
+/// The kinds of locks that [`Probe::hold`] knows.
+pub const KINDS: [&str; 6] = [
+    "std::mutex",
+    "std::recursive_mutex, taken twice",
+    "std::timed_mutex, with a timeout",
+    "std::shared_mutex",
+    "std::shared_timed_mutex, tried until it is free",
+    "pthread_spin_lock",
+];
+
+/// Locks in C++, and how often each was taken.
 #[derive(Debug)]
 pub struct Probe(NonNull<CProbe>);
 
 // SAFETY: the C++ object belongs to no thread.
 unsafe impl Send for Probe {}
-// SAFETY: its counter is read and written under its mutex alone.
+// SAFETY: each counter is written under its lock alone, and read when nobody writes.
 unsafe impl Sync for Probe {}
 
 impl Default for Probe {
@@ -75,22 +87,45 @@ impl Default for Probe {
 }
 
 impl Probe {
-    /// Takes the lock, works for `turns` turns (some nanoseconds each), gives it back.
+    /// Takes the lock of this kind (of [`KINDS`]), works for `turns` turns (some nanoseconds each),
+    /// gives it back.
+    ///
+    /// # Panics
+    /// Where there is no such kind.
     #[must_use]
-    pub fn hold(&self, clock: &AtomicU64, turns: u64) -> Held {
+    pub fn hold(&self, kind: usize, clock: &AtomicU64, turns: u64) -> Held {
+        assert!(kind < KINDS.len(), "no kind {kind}");
         let mut held = Held { inside: 0, after: 0 };
+        let (kind, probe) = (kind as u32, self.0.as_ptr());
         // SAFETY: the probe is live, the clock is an atomic of C++'s layout, the results are ours.
-        unsafe {
-            kv_probe_hold(self.0.as_ptr(), clock, turns, &mut held.inside, &mut held.after);
-        }
+        unsafe { kv_probe_hold(probe, kind, clock, turns, &mut held.inside, &mut held.after) };
         held
     }
 
-    /// How often it was taken. Counted without an atomic: right only if the lock excludes.
+    /// How often the lock of this kind was taken, when nobody takes it any more. Counted without an
+    /// atomic: right only if the lock excludes.
+    ///
+    /// # Panics
+    /// Where there is no such kind.
     #[must_use]
-    pub fn taken(&self) -> u64 {
+    pub fn taken(&self, kind: usize) -> u64 {
+        assert!(kind < KINDS.len(), "no kind {kind}");
         // SAFETY: the probe is live.
-        unsafe { kv_probe_taken(self.0.as_ptr()) }
+        unsafe { kv_probe_taken(self.0.as_ptr(), kind as u32) }
+    }
+
+    /// Works under the `std::shared_mutex` as one of its readers; whether nobody wrote meanwhile.
+    #[must_use]
+    pub fn read(&self, turns: u64) -> bool {
+        // SAFETY: the probe is live.
+        unsafe { kv_probe_read(self.0.as_ptr(), turns) }
+    }
+
+    /// Waits for turn number `mine` (counted from 0) on a `std::condition_variable`, works, and
+    /// passes the turn on.
+    pub fn turn(&self, mine: u64, turns: u64) {
+        // SAFETY: the probe is live.
+        unsafe { kv_probe_turn(self.0.as_ptr(), mine, turns) }
     }
 }
 
