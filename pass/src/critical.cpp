@@ -48,23 +48,36 @@ static bool usesX87(const Function &F) {
   });
 }
 
-// As a safepoint calls it (see emit.cpp): to the compiler it clobbers nothing but the flags.
-static void callSlow(IRBuilder<> &B, GlobalVariable &Block) {
-  Function &F = *B.GetInsertBlock()->getParent();
-  bool Local = Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel;
-  StringRef Text = Local ? "call curtail_safepoint_slow"
-                         : "call *curtail_safepoint_slow@GOTPCREL(%rip)";
-  std::string Clobbers = "~{memory},~{dirflag},~{fpsr},~{flags}";
-  if (usesX87(F))
-    Clobbers += ",~{st},~{st(1)},~{st(2)},~{st(3)},~{st(4)},~{st(5)},~{st(6)},~{st(7)}";
-  auto *Type = FunctionType::get(B.getVoidTy(), false);
-  CallInst *Slow = B.CreateCall(Type, InlineAsm::get(Type, Text, Clobbers, true));
-  Slow->addFnAttr(Attribute::NoUnwind);
-  Slow->addFnAttr(Attribute::Cold);
-  F.addFnAttr(Attribute::NoRedZone); // the stub's frame lies right below
+// Whether more than xmm0-15 may be live. Masked loads came with AVX; other calling conventions may
+// have a callee keep what its caller uses.
+static bool usesWideRegisters(const TargetTransformInfo &TTI, const Function &F) {
+  if (F.getCallingConv() != CallingConv::C && F.getCallingConv() != CallingConv::Fast)
+    return true;
+  auto *Vector = FixedVectorType::get(Type::getFloatTy(F.getContext()), 4);
+  return TTI.isLegalMaskedLoad(Vector, Align(4), 0);
 }
 
-void yieldIfPending(Instruction *Where, GlobalVariable &Block, const DebugLoc &Location) {
+SlowPath slowPathFrom(const Function &F, const TargetTransformInfo &TTI) {
+  return {usesX87(F), !usesWideRegisters(TTI, F)};
+}
+
+void callSlow(IRBuilder<> &B, GlobalVariable &Block, SlowPath How) {
+  bool Local = Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel;
+  std::string Name = How.Narrow ? "curtail_safepoint_slow_sse" : "curtail_safepoint_slow";
+  std::string Call = Local ? "call " + Name : "call *" + Name + "@GOTPCREL(%rip)";
+  std::string Clobbers = "~{memory},~{dirflag},~{fpsr},~{flags}";
+  if (How.X87)
+    Clobbers += ",~{st},~{st(1)},~{st(2)},~{st(3)},~{st(4)},~{st(5)},~{st(6)},~{st(7)}";
+  auto *Type = FunctionType::get(B.getVoidTy(), false);
+  CallInst *Slow = B.CreateCall(Type, InlineAsm::get(Type, Call, Clobbers, true));
+  Slow->addFnAttr(Attribute::NoUnwind);
+  Slow->addFnAttr(Attribute::Cold);
+  // The stub's frame lies right below the caller's.
+  B.GetInsertBlock()->getParent()->addFnAttr(Attribute::NoRedZone);
+}
+
+void yieldIfPending(Instruction *Where, GlobalVariable &Block, SlowPath How,
+                    const DebugLoc &Location) {
   IRBuilder<> B(Where);
   B.SetCurrentDebugLocation(Location);
   // `pending` is 0 or 1: it is above the depth only if it is set and the depth is zero.
@@ -77,7 +90,7 @@ void yieldIfPending(Instruction *Where, GlobalVariable &Block, const DebugLoc &L
       ->setDebugLoc(Location);
   IRBuilder<> Slow(End);
   Slow.SetCurrentDebugLocation(Location);
-  callSlow(Slow, Block);
+  callSlow(Slow, Block, How);
 }
 
 } // namespace curtail

@@ -1,11 +1,23 @@
 // Critical sections in emitted code: the depth in the thread-local block, and the yield that fell
-// due inside.
+// due inside. And the call of the slow path, which yields.
 #pragma once
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/DebugLoc.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
 
 namespace curtail {
+
+// How a function has to call the slow path.
+struct SlowPath {
+  bool X87;    // the x87 stack is in use
+  bool Narrow; // of the vector registers, only xmm0-15 are
+};
+SlowPath slowPathFrom(const llvm::Function &F, const llvm::TargetTransformInfo &TTI);
+
+// An inline call: to the compiler it clobbers nothing (the stub saves all), so that the code around
+// it keeps its registers, and a leaf function stays one.
+void callSlow(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, SlowPath How);
 
 // depth += By (i32).
 void changeDepth(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, llvm::Value *By);
@@ -17,7 +29,7 @@ void changeDepthBefore(llvm::Instruction *Where, llvm::GlobalVariable &Block, in
 void lowerDepth(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, llvm::Value *By);
 
 // Before `Where`: yields if the depth is zero and a yield fell due while it was not.
-void yieldIfPending(llvm::Instruction *Where, llvm::GlobalVariable &Block,
+void yieldIfPending(llvm::Instruction *Where, llvm::GlobalVariable &Block, SlowPath How,
                     const llvm::DebugLoc &Location);
 
 } // namespace curtail

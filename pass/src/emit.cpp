@@ -2,7 +2,6 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
@@ -35,25 +34,9 @@ GlobalVariable &declareBlock(Module &M, const Options &O) {
   return *Block;
 }
 
-static bool usesX87(const Function &F) {
-  auto IsX87 = [](const Value *V) { return V->getType()->getScalarType()->isX86_FP80Ty(); };
-  return any_of(instructions(F), [&](const Instruction &I) {
-    return IsX87(&I) || any_of(I.operands(), [&](const Use &U) { return IsX87(U); });
-  });
-}
-
-// Whether more than xmm0-15 may be live. Masked loads came with AVX; other calling conventions may
-// have a callee keep what its caller uses.
-static bool usesWideRegisters(const TargetTransformInfo &TTI, const Function &F) {
-  if (F.getCallingConv() != CallingConv::C && F.getCallingConv() != CallingConv::Fast)
-    return true;
-  auto *Vector = FixedVectorType::get(Type::getFloatTy(F.getContext()), 4);
-  return TTI.isLegalMaskedLoad(Vector, Align(4), 0);
-}
-
 Emitter::Emitter(Function &F, const Plan &P, GlobalVariable &Block, const Options &O,
                  const Analyses &A)
-    : F(F), P(P), Block(Block), Opts(O), SE(A.SE), X87(usesX87(F)), Narrow(!usesWideRegisters(A.TTI, F)) {}
+    : F(F), P(P), Block(Block), Opts(O), SE(A.SE), Slow(slowPathFrom(F, A.TTI)) {}
 
 static DebugLoc locationNear(const Instruction *I) {
   for (const Instruction *J = I; J; J = J->getNextNode())
@@ -76,22 +59,6 @@ Emitter::Builder::Builder(Instruction *Before, const Instruction *Source) : IRBu
 Value *Emitter::field(IRBuilder<> &B, uint64_t Offset) {
   Value *Base = B.CreateThreadLocalAddress(&Block);
   return Offset ? B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Base, Offset) : Base;
-}
-
-// An inline call: to the compiler it clobbers nothing (the stub saves all), so that the code around
-// it keeps its registers, and a leaf function stays one.
-void Emitter::callSlow(IRBuilder<> &B) {
-  bool Local = Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel;
-  std::string Name = Narrow ? "curtail_safepoint_slow_sse" : "curtail_safepoint_slow";
-  std::string Call = Local ? "call " + Name : "call *" + Name + "@GOTPCREL(%rip)";
-  std::string Clobbers = "~{memory},~{dirflag},~{fpsr},~{flags}";
-  if (X87)
-    for (unsigned I = 0; I < 8; I++)
-      Clobbers += I == 0 ? ",~{st}" : ",~{st(" + std::to_string(I) + ")}";
-  auto *Type = FunctionType::get(B.getVoidTy(), false);
-  CallInst *Slow = B.CreateCall(Type, InlineAsm::get(Type, Call, Clobbers, true));
-  Slow->addFnAttr(Attribute::NoUnwind);
-  Slow->addFnAttr(Attribute::Cold);
 }
 
 Instruction *Emitter::coldBranch(Value *Due, Instruction *Before) {
@@ -121,7 +88,7 @@ void Emitter::slowIf(Value *Due, Instruction *Before, int Nest) {
   Builder B(coldBranch(Due, Before), Before);
   if (Nest >= 0)
     storeBudget(B, loadBudget(B, Nest), -1);
-  callSlow(B);
+  callSlow(B, Block, Slow);
   if (Nest >= 0)
     storeBudget(B, loadBudget(B, -1), Nest);
 }

@@ -1,6 +1,7 @@
 // Puts a Plan into a function: safepoints and register budgets in emit.cpp, chunked loops in
 // cut.cpp.
 #pragma once
+#include "critical.h"
 #include "emit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
@@ -31,7 +32,6 @@ private:
   void enterNest(unsigned Nest);
   void emitPoint(const Point &Safepoint);
   llvm::Instruction *coldBranch(llvm::Value *Due, llvm::Instruction *Before);
-  void callSlow(llvm::IRBuilder<> &B);
   void slowIf(llvm::Value *Due, llvm::Instruction *Before, int Nest);
   llvm::Value *field(llvm::IRBuilder<> &B, uint64_t Offset);
   llvm::Value *loadBudget(llvm::IRBuilder<> &B, int Nest);
@@ -55,7 +55,7 @@ private:
   llvm::GlobalVariable &Block;
   const Options &Opts;
   llvm::ScalarEvolution &SE;
-  bool X87, Narrow; // Narrow: no vector register but xmm0-15 is in use
+  const SlowPath Slow;
   // One per nest: the budget while in it. Becomes a register at the end.
   llvm::SmallVector<llvm::AllocaInst *, 4> Budgets;
   // One per chunked loop.

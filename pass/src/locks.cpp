@@ -34,8 +34,9 @@ struct Site {
 
 class Locks {
 public:
-  Locks(Function &F, bool MayYield, GlobalVariable &Block, Roles &Known, Report &R)
-      : F(F), MayYield(MayYield), Block(Block), Known(Known), R(R), Locals(F) {}
+  Locks(Function &F, bool MayYield, const TargetTransformInfo &TTI, GlobalVariable &Block,
+        Roles &Known, Report &R)
+      : F(F), MayYield(MayYield), TTI(TTI), Block(Block), Known(Known), R(R) {}
   bool run();
 
 private:
@@ -56,10 +57,11 @@ private:
 
   Function &F;
   const bool MayYield;
+  const TargetTransformInfo &TTI;
   GlobalVariable &Block;
   Roles &Known;
   Report &R;
-  ThreadLocalLiveness Locals;
+  std::optional<ThreadLocalLiveness> Locals; // of functions with locks
   SmallVector<Site, 8> Sites;
   // Where a yield that fell due may come: behind these instructions, and on these edges.
   SmallSetVector<Instruction *, 8> YieldBehind;
@@ -222,7 +224,7 @@ void Locks::findYieldEdges(BasicBlock &BB, unsigned Steps, const Value *Lock) {
       continue; // the call has a yield behind it
     if (Steps > 1 && leadsTo(*Next, LockRole::Wake, Lock, Steps - 1))
       findYieldEdges(*Next, Steps - 1, Lock);
-    else if (!Locals.liveBefore(*End) && !Locals.liveBefore(*Next->getFirstNonPHIIt()))
+    else if (!Locals->liveBefore(*End) && !Locals->liveBefore(*Next->getFirstNonPHIIt()))
       YieldOn.insert({End, Way});
   }
 }
@@ -302,14 +304,15 @@ void Locks::give(Instruction &I) {
 }
 
 void Locks::emitYields() {
+  SlowPath How = slowPathFrom(F, TTI);
   // The instructions stay what they are when blocks are split; places are looked up at last.
   for (Edge E : YieldOn) {
     BasicBlock *From = E.first->getParent(), *To = E.first->getSuccessor(E.second);
     BasicBlock *On = To->getSinglePredecessor() ? To : SplitEdge(From, To);
-    yieldIfPending(&*On->getFirstInsertionPt(), Block, E.first->getDebugLoc());
+    yieldIfPending(&*On->getFirstInsertionPt(), Block, How, E.first->getDebugLoc());
   }
   for (Instruction *I : YieldBehind)
-    yieldIfPending(behind(*I), Block, I->getDebugLoc());
+    yieldIfPending(behind(*I), Block, How, I->getDebugLoc());
 }
 
 bool Locks::run() {
@@ -318,6 +321,7 @@ bool Locks::run() {
       Sites.push_back({&I, Role});
   if (Sites.empty())
     return false;
+  Locals.emplace(F);
   findMerged();
   check();
   for (Site S : Sites)
@@ -325,7 +329,7 @@ bool Locks::run() {
       findYields(*S.I);
   YieldBehind.remove_if([&](Instruction *I) {
     auto *Invoke = dyn_cast<InvokeInst>(I);
-    return Locals.liveBefore(Invoke ? *Invoke->getNormalDest()->getFirstNonPHIIt()
+    return Locals->liveBefore(Invoke ? *Invoke->getNormalDest()->getFirstNonPHIIt()
                                     : *I->getNextNode());
   });
   // Yields first: what is inserted later, right behind an operation, comes before them.
@@ -359,7 +363,8 @@ void instrumentLocks(Module &M, const Exclusions &Excluded, GlobalVariable &Bloc
     StringRef Why = Excluded.reason(F);
     if (Why == "part of a lock" || Why == "part of Curtail")
       continue;
-    if (Locks(F, Why.empty(), Block, Known, R).run())
+    auto &TTI = FAM.getResult<TargetIRAnalysis>(F);
+    if (Locks(F, Why.empty(), TTI, Block, Known, R).run())
       FAM.invalidate(F, PreservedAnalyses::none());
   }
   if (Used && !M.getNamedMetadata("llvm.dbg.cu"))

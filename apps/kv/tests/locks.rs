@@ -10,7 +10,7 @@ use curtail::{
     safepoint_kind,
 };
 use kv::{Store, StoreOptions};
-use kv_lock_probe::{KINDS, Probe, work};
+use kv_lock_probe::{KINDS, Probe, initialised, work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -162,6 +162,36 @@ fn readers_writers_and_turns() {
     assert!(answers.iter().zip(0..).all(|(answer, request)| answer == &[request]));
     assert_eq!(probe.taken(3), ROUNDS * u64::from(COUNT) / 2);
     is_preempting(&report);
+}
+
+/// The first to come lets all others come, too, before it has initialised what they want.
+struct Initialisers;
+
+static CAME: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn until_all_came() -> u64 {
+    while CAME.load(Ordering::Relaxed) < 10 {
+        thread::yield_now();
+    }
+    work(LONG);
+    CAME.fetch_add(1, Ordering::Relaxed)
+}
+
+impl App for Initialisers {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
+        CAME.fetch_add(1, Ordering::Relaxed);
+        response.write(&initialised(until_all_came).to_le_bytes());
+    }
+}
+
+#[test]
+fn the_initialiser_of_a_static_is_waited_for() {
+    let (_, answers) = serve(Initialisers, &[0; 10]);
+    assert_eq!(answers, vec![10_u64.to_le_bytes(); 10]);
 }
 
 /// LevelDB's own mutex: describing its tables takes long and happens under it; reads and writes

@@ -11,7 +11,8 @@
 //!
 //! Off fibers, and for all that fibers do not wait for, the kernel is asked as ever. So it is for a
 //! futex within the thread's own variables, which only a thread waits for at a time (parking_lot
-//! without the compiler pass), and for futexes that other processes share.
+//! without the compiler pass). A wait with a timeout, and one that another process may end, yields
+//! and looks again.
 
 #![allow(unreachable_pub, reason = "the standard library reaches these by their names")]
 
@@ -98,9 +99,7 @@ unsafe fn futex(arguments: Arguments) -> c_long {
     let [word, operation, value, until, second, mask] = arguments;
     let (operation, word, value) = (operation as c_int, word as usize, value as u32);
     let command = operation & libc::FUTEX_CMD_MASK;
-    let private = operation & libc::FUTEX_PRIVATE_FLAG != 0;
     match command {
-        _ if !private => {}
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
             if LEARNING.get() {
                 TOKEN.set(word);
@@ -157,16 +156,22 @@ unsafe fn wait_on_fiber(
     if is_thread_local(word) {
         return None;
     }
-    let still = || futex.load(Ordering::SeqCst) == value;
-    let waited = if until.is_null() {
-        wait::wait(word, still, || {})
+    let changed = || futex.load(Ordering::SeqCst) != value;
+    // Another process, which cannot know of our fibers, may be the one that wakes.
+    let shared = operation & libc::FUTEX_PRIVATE_FLAG == 0;
+    let waited = if until.is_null() && !shared {
+        wait::wait(word, || !changed(), || {})
     } else {
-        // SAFETY: a valid time.
-        let (clock, deadline) = unsafe { deadline(operation, *until)? };
-        let passed = || now(clock) >= deadline;
-        match wait::wait_until(word, still, || {}, passed) {
-            Some(true) => true,
-            Some(false) => return Some(fail(libc::ETIMEDOUT)),
+        let end = match until.is_null() {
+            true => None,
+            // SAFETY: a valid time.
+            false => Some(unsafe { deadline(operation, *until)? }),
+        };
+        let passed = || end.is_some_and(|(clock, end)| now(clock) >= end);
+        let over = || (shared && changed()) || passed();
+        match wait::wait_until(word, || !changed(), || {}, over) {
+            Some(false) if !changed() => return Some(fail(libc::ETIMEDOUT)),
+            Some(_) => true,
             None => false,
         }
     };

@@ -1,9 +1,8 @@
 //! Locks for handlers: a fiber that waits gives its thread to other requests.
 //!
 //! A fiber that holds a [`Mutex`] is not pre-empted (its critical-section depth is raised), so that
-//! nobody on its thread waits for a holder that is merely out of turn. `std::sync` locks know
-//! nothing of fibers: hold them, in instrumented code, only inside [`no_preempt`]. The `pthread`
-//! locks of C and C++ are made safe by the runtime by itself.
+//! nobody on its thread waits for a holder that is merely out of turn. The locks of `std::sync` and
+//! parking_lot get the same from the compiler pass, those of C and C++ from the runtime.
 
 use crate::wait;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};

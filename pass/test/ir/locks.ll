@@ -49,11 +49,11 @@ held:
 ; CHECK: [[PENDING:%.*]] = getelementptr inbounds i8, ptr {{%.*}}, i64 16
 ; CHECK: [[SET:%.*]] = load volatile i32, ptr [[PENDING]]
 ; CHECK: icmp ugt i32 [[SET]],
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{.*}}"
 ; CHECK: rouse:
 ; CHECK: call void @{{.*}}wake(ptr %m)
 ; CHECK: getelementptr inbounds i8, ptr {{%.*}}, i64 16
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow"
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{.*}}"
 ; CHECK: ret void
 define void @given_back(ptr %m) {
   %old = atomicrmw xchg ptr %m, i32 0 release

@@ -26,6 +26,7 @@ unsafe extern "C" {
     fn kv_probe_taken(probe: *mut CProbe, kind: u32) -> u64;
     fn kv_probe_read(probe: *mut CProbe, turns: u64) -> bool;
     fn kv_probe_turn(probe: *mut CProbe, mine: u64, turns: u64);
+    fn kv_probe_static(pause: extern "C" fn() -> u64) -> u64;
     fn kv_probe_catch(id: i32, pause: extern "C" fn()) -> i32;
 }
 
@@ -39,6 +40,14 @@ unsafe extern "C-unwind" {
 pub fn catch(id: i32, pause: extern "C" fn()) -> i32 {
     // SAFETY: no preconditions; `pause` returns.
     unsafe { kv_probe_catch(id, pause) }
+}
+
+/// A function-local `static` of C++: the first to come initialises it with what `pause` returns, and
+/// all get that.
+#[must_use]
+pub fn initialised(pause: extern "C" fn() -> u64) -> u64 {
+    // SAFETY: no preconditions; `pause` returns.
+    unsafe { kv_probe_static(pause) }
 }
 
 /// Throws a C++ exception that nobody here catches.

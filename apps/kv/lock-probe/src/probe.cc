@@ -119,6 +119,12 @@ void kv_probe_hold(kv_probe *probe, uint32_t kind, const std::atomic<uint64_t> *
   }
 }
 
+// What a function-local static is initialised with; `pause` runs meanwhile, and others come here.
+uint64_t kv_probe_static(uint64_t (*pause)()) noexcept {
+  static const uint64_t value = pause();
+  return value;
+}
+
 // Throws `id`, and works in the handler, where `pause` is called in between: others throw and catch
 // on this thread meanwhile. The answer: what is caught at last, thrown again by nobody's name.
 int kv_probe_catch(int id, void (*pause)()) noexcept {
