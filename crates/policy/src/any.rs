@@ -68,6 +68,7 @@ macro_rules! to_core {
 }
 
 impl Policy for AnyPolicy {
+    #[inline]
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
         to_policy!(self, policy => policy.arrive(now, job))
     }
@@ -76,10 +77,12 @@ impl Policy for AnyPolicy {
         to_policy!(self, policy => policy.inherit(now, job));
     }
 
+    #[inline]
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
         to_policy!(self, policy => policy.yielded(now, on, job));
     }
 
+    #[inline]
     fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
         to_policy!(self, policy => policy.completed(now, on, job, attained));
     }
@@ -100,18 +103,22 @@ impl Policy for AnyPolicy {
         to_policy!(self, policy => policy.serviced(on, quanta));
     }
 
+    #[inline]
     fn decide(&mut self, now: Nanos) -> Decision {
         to_policy!(self, policy => policy.decide(now))
     }
 
+    #[inline]
     fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
         to_policy!(self, policy => policy.expired(now, on))
     }
 
+    #[inline]
     fn next_wakeup(&self) -> Option<Nanos> {
         to_policy!(self, policy => policy.next_wakeup())
     }
 
+    #[inline]
     fn waiting(&self) -> usize {
         to_policy!(self, policy => policy.waiting())
     }
@@ -142,14 +149,17 @@ impl AnyPolicy {
 }
 
 impl CorePolicy for AnyCore {
+    #[inline]
     fn ready(&mut self, now: Nanos, job: Job) {
         to_core!(self, core => core.ready(now, job));
     }
 
+    #[inline]
     fn pick(&mut self, now: Nanos) -> Option<(Job, Option<Nanos>)> {
         to_core!(self, core => core.pick(now))
     }
 
+    #[inline]
     fn len(&self) -> usize {
         to_core!(self, core => core.len())
     }

@@ -213,9 +213,10 @@ impl Schedule {
 
     fn advance(&mut self, by_ns: f64) {
         self.fraction_ns += by_ns;
-        let whole = self.fraction_ns.floor();
+        // Truncated: it is not negative, and fits into 63 bits.
+        let whole = self.fraction_ns as i64;
         self.whole_ns += whole as u64;
-        self.fraction_ns -= whole;
+        self.fraction_ns -= whole as f64;
     }
 }
 
