@@ -7,6 +7,8 @@ use crate::typed::DarcArgs;
 use clap::{Args, ValueEnum};
 use curtail::{DispatcherMode, Preempt, ServerBuilder};
 use curtail_policy::{PreemptKind, Spec};
+pub(crate) use curtail_study::Point;
+use curtail_study::{Asked, DEFAULT_DURATION_NS};
 use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
 use policy::Policies;
 
@@ -227,15 +229,6 @@ pub(crate) struct Offered {
     pub(crate) seed: u64,
 }
 
-/// One offered load.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Point {
-    /// As a fraction of the workers' capacity, where that is known.
-    pub(crate) load: Option<f64>,
-    /// In requests per second.
-    pub(crate) rate_rps: f64,
-}
-
 impl Offered {
     /// The loads asked for, on so many workers (`None`: unknown) with this mean service time.
     pub(crate) fn points(
@@ -243,29 +236,21 @@ impl Offered {
         mean_ns: f64,
         workers: Option<usize>,
     ) -> Result<Vec<Point>, Failure> {
-        let capacity_rps = workers.map(|n| n as f64 * 1e9 / mean_ns).filter(|c| c.is_finite());
-        if let Some(rates) = &self.rate {
-            let point =
-                |&rate_rps: &f64| Point { load: capacity_rps.map(|c| rate_rps / c), rate_rps };
-            return Ok(rates.0.iter().map(point).collect());
-        }
-        let capacity_rps = capacity_rps.ok_or_else(|| {
-            Failure::usage(if mean_ns == 0.0 {
-                "requests without service make no load: say how many a second with --rate"
-            } else {
-                "a load is a fraction of the server's capacity: say --workers N, or --rate instead"
-            })
-        })?;
-        Ok(self
-            .loads()
-            .iter()
-            .map(|&load| Point { load: Some(load), rate_rps: load * capacity_rps })
-            .collect())
+        Ok(self.asked().points(mean_ns, workers)?)
     }
 
     /// The loads asked for, or the usual one.
     pub(crate) fn loads(&self) -> &[f64] {
-        self.load.as_ref().map_or(&[0.7][..], |loads| &loads.0)
+        self.asked().loads()
+    }
+
+    /// Which loads were asked for.
+    fn asked(&self) -> Asked<'_> {
+        match (&self.rate, &self.load) {
+            (Some(rates), _) => Asked::Rates(&rates.0),
+            (None, Some(loads)) => Asked::Loads(&loads.0),
+            (None, None) => Asked::Nothing,
+        }
     }
 
     /// Whether rates were given.
@@ -280,7 +265,7 @@ impl Offered {
 
     /// How long requests arrive.
     pub(crate) fn duration_ns(&self) -> u64 {
-        self.duration.unwrap_or(5_000_000_000)
+        self.duration.unwrap_or(DEFAULT_DURATION_NS)
     }
 
     /// Whether a duration or a warm-up in time was given at all.
@@ -290,15 +275,7 @@ impl Offered {
 
     /// The warm-up, shorter than the duration.
     pub(crate) fn warmup_ns(&self) -> Result<u64, Failure> {
-        let duration = self.duration_ns();
-        let warmup = self.warmup.unwrap_or(duration / 10);
-        if duration == 0 {
-            return Err(Failure::usage("--duration: nothing arrives in no time"));
-        }
-        if warmup >= duration {
-            return Err(Failure::usage("--warmup must be shorter than --duration"));
-        }
-        Ok(warmup)
+        Ok(curtail_study::warmup_ns(self.duration_ns(), self.warmup)?)
     }
 }
 

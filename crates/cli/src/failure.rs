@@ -32,6 +32,15 @@ impl Failure {
     }
 }
 
+impl From<curtail_study::Error> for Failure {
+    fn from(error: curtail_study::Error) -> Self {
+        match error {
+            curtail_study::Error::Usage(message) => Self::Usage(message),
+            other => Self::failed(other),
+        }
+    }
+}
+
 impl From<curtail_report::Error> for Failure {
     fn from(error: curtail_report::Error) -> Self {
         Self::failed(error)

@@ -2,30 +2,8 @@
 
 use crate::failure::Failure;
 use curtail_policy::Spec;
-use curtail_report::Run;
-use curtail_workload::{Found, Measurement, Mix, Recorder, Slo, format_rate};
-
-/// What one run gave.
-pub(crate) struct Measured {
-    pub(crate) run: Run,
-    pub(crate) recorder: Recorder,
-    /// What the runtime wants the user to know.
-    pub(crate) notes: Vec<String>,
-}
-
-impl Measured {
-    /// The objective's figure. Refused requests count as endless ones: where there are more than
-    /// the objective leaves out, or where it leaves out none, it is not met.
-    pub(crate) fn against(&self, slo: &Slo, class: Option<usize>) -> Measurement {
-        let record = class.map_or_else(|| self.recorder.overall(), |i| self.recorder.class(i));
-        let dropped = match class {
-            Some(i) => self.run.classes[i].dropped.unwrap_or(0),
-            None => self.run.dropped,
-        };
-        let value = slo.value_with_endless(&record, dropped);
-        Measurement { value, valid: self.run.valid }
-    }
-}
+pub(crate) use curtail_study::Measured;
+use curtail_workload::{Found, Mix, Slo, format_rate};
 
 /// The index of the class that the objective is about, if it is about one.
 pub(crate) fn slo_class(
@@ -33,17 +11,7 @@ pub(crate) fn slo_class(
     workload: &str,
     mix: &Mix,
 ) -> Result<Option<usize>, Failure> {
-    let Some(name) = slo.and_then(|slo| slo.class.as_deref()) else {
-        return Ok(None);
-    };
-    let names: Vec<&str> = mix.classes().iter().map(|c| c.name.as_str()).collect();
-    match names.iter().position(|&other| other == name) {
-        Some(class) => Ok(Some(class)),
-        None => Err(Failure::usage(format!(
-            "--slo: workload {workload} has no class `{name}`, it has {}",
-            names.join(", ")
-        ))),
-    }
+    Ok(slo.map_or(Ok(None), |slo| curtail_study::class_of(slo, workload, mix))?)
 }
 
 /// A policy with its quantum.

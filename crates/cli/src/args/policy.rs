@@ -3,7 +3,8 @@
 use super::{List, durations, names};
 use crate::failure::Failure;
 use clap::Args;
-use curtail_policy::{CoreKind, Nanos, Spec, SpecError, Ties, Victim};
+use curtail_policy::{CoreKind, Spec, Ties, Victim};
+use curtail_study::Shape;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -69,9 +70,7 @@ impl Policies {
             let quanta: Vec<Option<u64>> =
                 quanta.map_or(vec![None], |quanta| quanta.iter().copied().map(Some).collect());
             for quantum in quanta {
-                let preset = Spec::preset(name).map_err(Failure::usage)?;
-                let spec = self.shape(preset, quantum).map_err(Failure::usage)?;
-                spec.validate(workers).map_err(Failure::usage)?;
+                let spec = self.shape(quantum).spec(name, workers)?;
                 if !specs.contains(&spec) {
                     specs.push(spec);
                 }
@@ -80,45 +79,24 @@ impl Policies {
         Ok(specs)
     }
 
-    fn shape(&self, mut spec: Spec, quantum_ns: Option<u64>) -> Result<Spec, SpecError> {
-        if let Some(core) = self.core {
-            spec = spec.with_core(core)?;
+    fn shape(&self, quantum_ns: Option<u64>) -> Shape {
+        fn all<T: Copy>(list: Option<&List<T>>) -> Vec<T> {
+            list.map_or_else(Vec::new, |list| list.0.clone())
         }
-        if let Some(ties) = self.ties {
-            spec = spec.with_ties(ties)?;
+        Shape {
+            quantum_ns,
+            jbsq: self.jbsq,
+            ties: self.ties,
+            core: self.core,
+            victim: self.victim,
+            work_conserving: self.work_conserving,
+            preemptive: self.preemptive,
+            reserved: self.reserved,
+            weights: all(self.weights.as_ref()),
+            priorities: all(self.priorities.as_ref()),
+            deadlines_ns: all(self.deadlines.as_ref()),
+            queue_bounds: all(self.queue_bounds.as_ref()),
         }
-        if let Some(victim) = self.victim {
-            spec = spec.with_victim(victim)?;
-        }
-        if let Some(k) = self.jbsq {
-            spec = spec.with_jbsq(k)?;
-        }
-        if let Some(yes) = self.work_conserving {
-            spec = spec.with_work_conserving(yes)?;
-        }
-        if let Some(yes) = self.preemptive {
-            spec = spec.with_preemptive(yes)?;
-        }
-        if let Some(workers) = self.reserved {
-            spec = spec.with_reserved(workers)?;
-        }
-        if let Some(ns) = quantum_ns {
-            spec = spec.with_quantum(Nanos(ns))?;
-        }
-        self.plan(&mut spec);
-        Ok(spec)
-    }
-
-    /// What is said about single classes.
-    fn plan(&self, spec: &mut Spec) {
-        fn each<T: Copy>(list: Option<&List<T>>, mut set: impl FnMut(usize, T)) {
-            let items = list.into_iter().flat_map(|list| list.0.iter().copied());
-            items.enumerate().for_each(|(class, item)| set(class, item));
-        }
-        each(self.weights.as_ref(), |class, weight| spec.plan_mut(class).weight = weight);
-        each(self.priorities.as_ref(), |class, rank| spec.plan_mut(class).priority = Some(rank));
-        each(self.deadlines.as_ref(), |class, ns| spec.plan_mut(class).deadline = Some(Nanos(ns)));
-        each(self.queue_bounds.as_ref(), |class, jobs| spec.plan_mut(class).bound = Some(jobs));
     }
 }
 
@@ -126,6 +104,7 @@ impl Policies {
 mod tests {
     use super::*;
     use clap::Parser;
+    use curtail_policy::Nanos;
 
     #[derive(Parser)]
     struct Line {

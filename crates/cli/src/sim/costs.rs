@@ -4,7 +4,6 @@ use crate::failure::Failure;
 use clap::Args;
 use curtail_sim::Costs;
 use curtail_workload::{Service, duration_ns};
-use std::path::PathBuf;
 
 /// What things cost.
 #[derive(Args, Clone, Debug)]
@@ -56,11 +55,7 @@ fn fraction(text: &str) -> Result<f64, String> {
 impl CostArgs {
     /// What was asked for.
     pub(crate) fn costs(&self) -> Result<Costs, Failure> {
-        let mut costs = match self.costs.as_str() {
-            "ideal" => Costs::IDEAL,
-            "calibrated" => calibrated()?,
-            file => read(file)?,
-        };
+        let mut costs = curtail_study::costs(&self.costs)?;
         for (cost, given) in [
             (&mut costs.receive, self.receive_cost),
             (&mut costs.dispatch, self.dispatch_cost),
@@ -77,29 +72,5 @@ impl CostArgs {
         costs.overshoot = self.overshoot.unwrap_or(costs.overshoot);
         costs.instrumentation = self.instrumentation.unwrap_or(costs.instrumentation);
         Ok(costs)
-    }
-}
-
-fn read(file: &str) -> Result<Costs, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::failed(format!("cannot read {file}: {error}")))?;
-    Costs::parse(file, &text).map_err(Failure::failed)
-}
-
-/// Where `curtail calibrate` leaves what it measured; `None`: this user has no home.
-pub(crate) fn calibration_file() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let config = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
-    Some(config.join("curtail").join("costs.toml"))
-}
-
-fn calibrated() -> Result<Costs, Failure> {
-    match calibration_file() {
-        Some(file) if file.exists() => read(&file.to_string_lossy()),
-        Some(file) => Err(Failure::failed(format!(
-            "--costs calibrated: this machine was not calibrated (there is no {})",
-            file.display()
-        ))),
-        None => Err(Failure::failed("--costs calibrated: neither XDG_CONFIG_HOME nor HOME is set")),
     }
 }

@@ -1,0 +1,46 @@
+//! Simulated runs, from what was asked to what came of it: the command `curtail` and the Python
+//! module `curtail_sim` ask in notations of their own, and get the same results here.
+//!
+//! A [`Setting`] is a system without its policy, under an [`Offer`] of requests; [`Shape`] makes the
+//! policy; [`Setting::measure`] simulates one run, [`Setting::find_max`] searches the highest load
+//! that meets an objective. A run is one thread's, a setting may be shared by many, and whoever sets
+//! its [`Setting::stop`] ends all of its runs early.
+#![forbid(unsafe_code)]
+
+mod costs;
+mod measured;
+mod offer;
+mod result;
+mod setting;
+mod shape;
+
+pub use costs::{calibration_file, costs};
+pub use measured::{Measured, class_of};
+pub use offer::{Asked, DEFAULT_DURATION_NS, Length, Offer, Point, Source, warmup_ns};
+pub use result::{Slowdowns, fill, fill_undisturbed, lateness, quantiles};
+pub use setting::Setting;
+pub use shape::Shape;
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// It was tried and failed.
+    #[error("{0}")]
+    Failed(String),
+    /// Somebody ended it.
+    #[error("it was stopped")]
+    Stopped,
+}
+
+impl Error {
+    pub(crate) fn usage(message: impl ToString) -> Self {
+        Self::Usage(message.to_string())
+    }
+
+    pub(crate) fn failed(message: impl ToString) -> Self {
+        Self::Failed(message.to_string())
+    }
+}
