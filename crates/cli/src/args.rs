@@ -245,17 +245,12 @@ impl Offered {
     }
 
     /// Which loads were asked for.
-    fn asked(&self) -> Asked<'_> {
+    pub(crate) fn asked(&self) -> Asked<'_> {
         match (&self.rate, &self.load) {
             (Some(rates), _) => Asked::Rates(&rates.0),
             (None, Some(loads)) => Asked::Loads(&loads.0),
             (None, None) => Asked::Nothing,
         }
-    }
-
-    /// Whether rates were given.
-    pub(crate) fn asks_for_a_rate(&self) -> bool {
-        self.rate.is_some()
     }
 
     /// Whether loads or rates were given at all.

@@ -3,9 +3,7 @@
 use curtail::clock::Clock;
 use curtail::{Refusal, Report};
 use curtail_report::{Cpu, Lateness, Machine, Quantiles, Refused, Run, Ticks};
-pub(crate) use curtail_study::{
-    Slowdowns, fill, fill_undisturbed, lateness as distribution_lateness,
-};
+pub(crate) use curtail_study::{Slowdowns, fill, fill_undisturbed};
 use hdrhistogram::Histogram;
 
 /// Quantiles of times in a plain histogram; `None` of no times.

@@ -1,13 +1,13 @@
 //! Options around types of requests: what DARC does with them, workloads whose types change
 //! (Perséphone §5.5), classifiers that are wrong (§5.6).
 
-use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use curtail_policy::{Nanos, Spec};
+use curtail_policy::Spec;
 use curtail_report::Run;
-use curtail_workload::{Mix, Phases, Request, format_duration, numbers};
+use curtail_study::informed;
+pub(crate) use curtail_study::{Classifier, any_class, phases as phases_of, reclassified};
+use curtail_workload::{Mix, Phases, format_duration};
 use std::ops::Range;
-use std::path::Path;
 
 fn percent(text: &str) -> Result<u32, String> {
     let factor = text.parse::<f64>().ok().filter(|factor| (1.0..=1e6).contains(factor));
@@ -47,67 +47,22 @@ impl DarcArgs {
     }
 
     /// The policy, told of the workload where it is to know it.
-    pub(crate) fn inform(&self, mut spec: Spec, mix: &Mix) -> Spec {
-        if self.profile == Profile::Measured {
-            return spec;
-        }
-        for (index, class) in mix.classes().iter().enumerate().take(Spec::MAX_CLASSES) {
-            let plan = spec.plan_mut(index);
-            plan.service = Some(Nanos(class.service.mean_ns().round() as u64));
-            plan.occurrence = Some((mix.fraction(index) * 1e6).round() as u32);
-        }
-        spec
+    pub(crate) fn inform(&self, spec: Spec, mix: &Mix) -> Spec {
+        if self.knows() { informed(spec, mix) } else { spec }
     }
-}
 
-/// Who says of which class a request is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Classifier {
-    /// The application
-    Own,
-    /// Nobody who knows: any class, all equally likely (Perséphone §5.6)
-    Random,
-}
-
-/// Any of `classes` classes, all equally likely.
-pub(crate) fn any_class(classes: usize, seed: u64) -> impl FnMut() -> u16 + Send {
-    let mut random = numbers(seed);
-    move || ((u128::from(random()) * classes as u128) >> 64) as u16
-}
-
-/// Requests as `who` classifies them. The class that a simulated request is counted for is that one.
-pub(crate) fn reclassified(
-    requests: impl Iterator<Item = Request>,
-    who: Classifier,
-    classes: usize,
-    seed: u64,
-) -> impl Iterator<Item = Request> {
-    let mut draw = any_class(classes, seed);
-    requests.map(move |request| match who {
-        Classifier::Own => request,
-        Classifier::Random => Request { class: draw(), ..request },
-    })
+    /// Whether it is to know the workload.
+    pub(crate) fn knows(&self) -> bool {
+        self.profile == Profile::Known
+    }
 }
 
 /// Who classifies requests.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ClassifierArgs {
-    /// Who says of which class a request is
-    #[arg(long, value_name = "WHO", default_value = "own")]
+    /// Who says of which class a request is: own (the application), random (nobody who knows)
+    #[arg(long, value_name = "WHO", default_value_t)]
     pub(crate) classifier: Classifier,
-}
-
-/// A workload that changes, from a file, by name, or written out; and what to call it.
-pub(crate) fn phases_of(given: &str) -> Result<(String, Phases), Failure> {
-    let (name, text) = if Path::new(given).is_file() {
-        let text = std::fs::read_to_string(given)
-            .map_err(|error| Failure::failed(format!("cannot read {given}: {error}")))?;
-        let name = Path::new(given).file_stem().unwrap_or_default();
-        (name.to_string_lossy().into_owned(), text)
-    } else {
-        (given.to_owned(), given.to_owned())
-    };
-    Ok((name, Phases::parse(&text).map_err(Failure::usage)?))
 }
 
 /// A workload that changes, and the stretches of time whose results stand apart.

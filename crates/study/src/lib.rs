@@ -7,6 +7,7 @@
 //! its [`Setting::stop`] ends all of its runs early.
 #![forbid(unsafe_code)]
 
+mod classify;
 mod costs;
 mod measured;
 mod offer;
@@ -14,9 +15,10 @@ mod result;
 mod setting;
 mod shape;
 
+pub use classify::{Classifier, any_class, informed, reclassified};
 pub use costs::{calibration_file, costs};
 pub use measured::{Measured, class_of};
-pub use offer::{Asked, DEFAULT_DURATION_NS, Length, Offer, Point, Source, warmup_ns};
+pub use offer::{Asked, DEFAULT_DURATION_NS, Length, Offer, Point, Source, phases, warmup_ns};
 pub use result::{Slowdowns, fill, fill_undisturbed, lateness, quantiles};
 pub use setting::Setting;
 pub use shape::Shape;

@@ -1,6 +1,6 @@
 //! What arrives in a simulation: requests of one mix, of mixes that change, or of a trace.
 
-use crate::Error;
+use crate::{Classifier, Error, reclassified};
 use curtail_sim::{Config, Outcome, run};
 use curtail_workload::{Arrivals, Mix, Phases, Request, Requests, Trace, Until};
 use std::path::Path;
@@ -120,22 +120,22 @@ impl Source {
         let name = file.file_name().unwrap_or(file.as_os_str());
         Ok((name.to_string_lossy().into_owned(), Self::Trace(trace)))
     }
+}
 
-    /// Phases from a file, by name, or written out; and what to call them.
-    ///
-    /// # Errors
-    /// The file cannot be read, or they are none.
-    pub fn phases(given: &str) -> Result<(String, Self), Error> {
-        let (name, text) = if Path::new(given).is_file() {
-            let text = std::fs::read_to_string(given)
-                .map_err(|error| Error::failed(format!("cannot read {given}: {error}")))?;
-            let name = Path::new(given).file_stem().unwrap_or_default();
-            (name.to_string_lossy().into_owned(), text)
-        } else {
-            (given.to_owned(), given.to_owned())
-        };
-        Ok((name, Self::Phases(Phases::parse(&text).map_err(Error::usage)?)))
-    }
+/// A workload that changes, from a file, by name, or written out; and what to call it.
+///
+/// # Errors
+/// The file cannot be read, or it is none.
+pub fn phases(given: &str) -> Result<(String, Phases), Error> {
+    let (name, text) = if Path::new(given).is_file() {
+        let text = std::fs::read_to_string(given)
+            .map_err(|error| Error::failed(format!("cannot read {given}: {error}")))?;
+        let name = Path::new(given).file_stem().unwrap_or_default();
+        (name.to_string_lossy().into_owned(), text)
+    } else {
+        (given.to_owned(), given.to_owned())
+    };
+    Ok((name, Phases::parse(&text).map_err(Error::usage)?))
 }
 
 /// What arrives.
@@ -144,15 +144,17 @@ pub struct Offer {
     /// What to call it.
     pub name: String,
     source: Source,
-    arrivals: Arrivals,
+    /// By which process they arrive.
+    pub arrivals: Arrivals,
     /// `None`: all there is.
     until: Option<Until>,
     warmup: Until,
+    classifier: Classifier,
 }
 
 impl Offer {
-    /// Requests from `source`, which arrive by that process for so long. (A trace has arrivals of
-    /// its own.)
+    /// Requests from `source`, which arrive by that process for so long and know their classes. (A
+    /// trace has arrivals of its own.)
     #[must_use]
     pub fn new(name: String, source: Source, arrivals: Arrivals, length: Length) -> Self {
         let (until, warmup) = match (length, &source) {
@@ -166,7 +168,14 @@ impl Offer {
             }
             (Length::Unsaid, Source::Trace(trace)) => (None, Until::Jobs(trace.count() / 10)),
         };
-        Self { name, source, arrivals, until, warmup }
+        Self { name, source, arrivals, until, warmup, classifier: Classifier::Own }
+    }
+
+    /// The same, classified by that one.
+    #[must_use]
+    pub fn classified(mut self, by: Classifier) -> Self {
+        self.classifier = by;
+        self
     }
 
     /// Its classes (of phases: with the shares of the first).
@@ -176,6 +185,15 @@ impl Offer {
             Source::Mix(mix) => mix,
             Source::Phases(phases) => &phases.phases()[0].mix,
             Source::Trace(trace) => trace.mix(),
+        }
+    }
+
+    /// What changes, if something does.
+    #[must_use]
+    pub fn phases(&self) -> Option<&Phases> {
+        match &self.source {
+            Source::Phases(phases) => Some(phases),
+            Source::Mix(_) | Source::Trace(_) => None,
         }
     }
 
@@ -283,7 +301,9 @@ impl Offer {
         stop: &AtomicBool,
     ) -> Result<Outcome, Error> {
         let requests = requests.take_while(|_| !stop.load(Ordering::Relaxed));
-        run(config, requests, self.mix().classes().len(), self.warmup).map_err(Error::usage)
+        let classes = self.mix().classes().len();
+        let requests = reclassified(requests, self.classifier, classes, config.seed);
+        run(config, requests, classes, self.warmup).map_err(Error::usage)
     }
 
     fn limited(&self, requests: impl Iterator<Item = Request>) -> impl Iterator<Item = Request> {

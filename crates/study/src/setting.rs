@@ -1,7 +1,7 @@
 //! Simulated runs, and their results.
 
 use crate::result::{self, Slowdowns};
-use crate::{Error, Measured, Offer, Point};
+use crate::{Error, Measured, Offer, Point, informed};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Cpu, Run};
 use curtail_sim::{Balance, Config, Costs, Hints, Outcome};
@@ -28,6 +28,8 @@ pub struct Setting {
     pub pinned: bool,
     /// What policies are told of service times.
     pub hints: Hints,
+    /// Policies know the classes' mean service times and shares from the start.
+    pub known: bool,
     /// What everything costs.
     pub costs: Costs,
     /// Events of all runs so far.
@@ -49,6 +51,7 @@ impl Setting {
             capacity: Config::DEFAULT_CAPACITY,
             pinned: false,
             hints: Hints::default(),
+            known: false,
             costs: Costs::IDEAL,
             events: AtomicU64::new(0),
             stop: Arc::default(),
@@ -58,8 +61,10 @@ impl Setting {
     /// A system with that policy.
     #[must_use]
     pub fn config(&self, spec: &Spec, seed: u64) -> Config {
+        let mix = self.offer.mix();
+        let spec = if self.known { informed(spec.clone(), mix) } else { spec.clone() };
         let mean_ns = |class: &Class| class.service.mean_ns().round() as u64;
-        let classes = self.offer.mix().classes().iter();
+        let classes = mix.classes().iter();
         let known = classes.clone().map(|class| {
             let service = (self.hints == Hints::Class).then(|| Nanos(mean_ns(class)));
             (class.name.clone(), service)
@@ -73,7 +78,7 @@ impl Setting {
             pinned: self.pinned,
             hints: self.hints,
             class_means_ns: classes.map(mean_ns).collect(),
-            ..Config::ideal(spec.clone().knowing(known), self.workers, seed)
+            ..Config::ideal(spec.knowing(known), self.workers, seed)
         }
     }
 

@@ -22,6 +22,10 @@ pub struct Shape {
     pub preemptive: Option<bool>,
     /// Workers for the shortest class alone.
     pub reserved: Option<u16>,
+    /// Classes whose mean service times are within this factor share workers (DARC), in per cent.
+    pub delta_percent: Option<u32>,
+    /// Completions that a profile is made from at least (DARC).
+    pub profile_window: Option<u32>,
     /// Each class's share.
     pub weights: Vec<u32>,
     /// Each class's priority, the lowest number first.
@@ -69,6 +73,8 @@ impl Shape {
         if let Some(ns) = self.quantum_ns {
             spec = spec.with_quantum(Nanos(ns))?;
         }
+        spec.darc.delta_percent = self.delta_percent.unwrap_or(spec.darc.delta_percent);
+        spec.darc.window = self.profile_window.unwrap_or(spec.darc.window);
         self.plan(&mut spec);
         Ok(spec)
     }

@@ -96,6 +96,7 @@ impl Policies {
             priorities: all(self.priorities.as_ref()),
             deadlines_ns: all(self.deadlines.as_ref()),
             queue_bounds: all(self.queue_bounds.as_ref()),
+            ..Shape::default()
         }
     }
 }

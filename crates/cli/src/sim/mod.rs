@@ -4,7 +4,6 @@
 //! thread that finishes a run, between runs.
 
 mod costs;
-mod measure;
 mod offer;
 mod phases;
 mod replay;
@@ -19,11 +18,12 @@ use costs::CostArgs;
 use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_sim::{Balance, Config, Hints, sweep};
-use curtail_workload::{Found, Search, Slo, format_rate};
+use curtail_study::Setting;
+use curtail_workload::{Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
-use measure::Setting;
 use offer::OfferArgs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -133,9 +133,10 @@ impl Sim {
             capacity: capacity.map_or(Config::DEFAULT_CAPACITY, |n| n as usize),
             pinned: self.pinned,
             hints: self.hints,
-            darc: self.system.darc.clone(),
+            known: self.system.darc.knows(),
             costs: self.costs.costs()?,
             events: AtomicU64::new(0),
+            stop: Arc::default(),
         })
     }
 
@@ -149,7 +150,7 @@ impl Sim {
         specs: &[Spec],
         class: Option<usize>,
     ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
-        let points = setting.offer.points(&self.offered, setting.workers)?;
+        let points = setting.offer.points(self.offered.asked(), setting.workers)?;
         let mut tasks = Vec::new();
         for spec in specs {
             for &at in &points {
@@ -180,7 +181,7 @@ impl Sim {
         changing: &Changing,
         specs: &[Spec],
     ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
-        let points = setting.offer.points(&self.offered, setting.workers)?;
+        let points = setting.offer.points(self.offered.asked(), setting.workers)?;
         let tasks: Vec<_> =
             specs.iter().flat_map(|spec| points.iter().map(move |at| (spec, at))).collect();
         let bar = progress(tasks.len() as u64);
@@ -206,24 +207,12 @@ impl Sim {
             return Err(Failure::usage("--find-max chooses the loads itself"));
         }
         let full_rps = setting.offer.point(1.0, setting.workers).rate_rps;
-        if !full_rps.is_finite() {
-            return Err(Failure::usage("--find-max: requests without service make no load"));
-        }
         let bar = progress(specs.len() as u64);
         let searched = sweep(specs, self.threads(), |spec| {
-            let mut runs = Vec::new();
-            let found: Found = Search::new(slo.limit).run(|load| {
-                let at = setting.offer.point(load, setting.workers);
-                // A close load is tried again with other requests.
-                let same = |it: &&Measured| it.run.offered_rps == at.rate_rps;
-                let tried = runs.iter().filter(same).count();
-                let seed = self.offered.seed.wrapping_add(tried as u64);
-                let measured = setting.measure(spec, at, seed)?;
-                let measurement = measured.against(slo, class);
-                runs.push(measured);
-                bar.set_message(format!("{} at {}/s", named(spec), format_rate(at.rate_rps)));
+            let (runs, found) = setting.find_max(spec, (slo, class), self.offered.seed, |run| {
+                let rate = format_rate(run.offered_rps);
+                bar.set_message(format!("{} at {rate}/s", named(spec)));
                 bar.tick();
-                Ok::<_, Failure>(measurement)
             })?;
             bar.inc(1);
             Ok::<_, Failure>((runs, found_line(spec, slo, &found, full_rps)))

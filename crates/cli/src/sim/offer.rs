@@ -1,15 +1,12 @@
-//! What arrives in a simulation: requests of one mix, of mixes that change, or of a trace.
+//! Options that say what arrives in a simulation: requests of one mix, of mixes that change, or of a
+//! trace.
 
-use crate::args::{Offered, Point};
+use crate::args::Offered;
 use crate::failure::Failure;
-use crate::typed::{Changing, Classifier, phases_of, reclassified};
+use crate::typed::{Changing, Classifier, phases_of};
 use clap::Args;
-use curtail_sim::{Config, Outcome, run};
-use curtail_workload::{Arrivals, Mix, Phases, Request, Requests, Trace, Until};
+use curtail_study::{Length, Offer, Source};
 use std::path::PathBuf;
-
-/// Requests of a run where nobody says how many.
-const JOBS: u64 = 1_000_000;
 
 /// What arrives beyond what `bench` knows.
 #[derive(Args, Clone, Debug)]
@@ -36,49 +33,22 @@ pub(crate) struct OfferArgs {
     trace: Option<PathBuf>,
 }
 
-/// What arrives, without its rate.
-pub(crate) enum Source {
-    Mix(Mix),
-    Phases(Phases),
-    Trace(Trace),
-}
-
-/// What arrives.
-pub(crate) struct Offer {
-    pub(crate) name: String,
-    source: Source,
-    pub(crate) arrivals: Arrivals,
-    /// `None`: all there is.
-    until: Option<Until>,
-    pub(crate) warmup: Until,
-    pub(crate) classifier: Classifier,
-}
-
 impl OfferArgs {
     pub(crate) fn offer(&self, offered: &Offered, by: Classifier) -> Result<Offer, Failure> {
         let (name, source) = self.source(offered)?;
-        let (until, warmup) = if offered.asks_for_a_time() {
-            let warmup_ns = offered.warmup_ns()?;
-            (Some(Until::Time(offered.duration_ns())), Until::Time(warmup_ns))
-        } else {
-            match (self.jobs, &source) {
-                (Some(jobs), _) => (Some(Until::Jobs(jobs)), Until::Jobs(jobs / 10)),
-                (None, Source::Mix(_)) => (Some(Until::Jobs(JOBS)), Until::Jobs(JOBS / 10)),
-                (None, Source::Phases(phases)) => (None, Until::Time(phases.duration_ns() / 10)),
-                (None, Source::Trace(trace)) => (None, Until::Jobs(trace.count() / 10)),
+        let length = match self.jobs {
+            _ if offered.asks_for_a_time() => {
+                Length::Time { duration_ns: offered.duration_ns(), warmup_ns: offered.warmup_ns()? }
             }
+            Some(jobs) => Length::Jobs(jobs),
+            None => Length::Unsaid,
         };
-        Ok(Offer { name, source, arrivals: offered.arrivals, until, warmup, classifier: by })
+        Ok(Offer::new(name, source, offered.arrivals, length).classified(by))
     }
 
     fn source(&self, offered: &Offered) -> Result<(String, Source), Failure> {
         if let Some(file) = &self.trace {
-            let trace = Trace::open(file).map_err(Failure::failed)?;
-            if trace.span_ns() == 0 {
-                return Err(Failure::failed(format!("{}: all at one time", file.display())));
-            }
-            let name = file.file_name().unwrap_or(file.as_os_str());
-            return Ok((name.to_string_lossy().into_owned(), Source::Trace(trace)));
+            return Ok(Source::trace(file)?);
         }
         let given = match &self.phases {
             Some(given) => given.clone(),
@@ -94,115 +64,10 @@ impl OfferArgs {
 
     /// The workload that changes, where its parts are asked for.
     pub(crate) fn changing(&self, offer: &Offer) -> Result<Option<Changing>, Failure> {
-        match (self.parts, &offer.source) {
+        match (self.parts, offer.phases()) {
             (None, _) => Ok(None),
-            (Some(parts), Source::Phases(phases)) => Ok(Some(Changing::new(phases.clone(), parts))),
+            (Some(parts), Some(phases)) => Ok(Some(Changing::new(phases.clone(), parts))),
             _ => Err(Failure::usage("--parts: parts of phases, say --phases")),
         }
-    }
-}
-
-impl Offer {
-    /// Its classes (of phases: with the shares of the first).
-    pub(crate) fn mix(&self) -> &Mix {
-        match &self.source {
-            Source::Mix(mix) => mix,
-            Source::Phases(phases) => &phases.phases()[0].mix,
-            Source::Trace(trace) => trace.mix(),
-        }
-    }
-
-    /// Where it is offered. Of phases, a load is that of those that do not say.
-    pub(crate) fn points(&self, asked: &Offered, workers: usize) -> Result<Vec<Point>, Failure> {
-        match &self.source {
-            Source::Mix(mix) => asked.points(mix.mean_ns(), Some(workers)),
-            Source::Phases(_) if asked.asks_for_a_rate() => {
-                Err(Failure::usage("--rate: phases have loads, say --load"))
-            }
-            Source::Phases(phases) => {
-                let at =
-                    |load| Point { load: Some(load), rate_rps: phases.rate_rps(load, workers) };
-                let all_say = phases.phases().iter().all(|phase| phase.load.is_some());
-                let loads = if all_say { &[1.0][..] } else { asked.loads() };
-                Ok(loads.iter().map(|&load| at(load)).collect())
-            }
-            Source::Trace(trace) if !asked.asks_for_a_load() => {
-                let rate_rps = trace.rate_rps();
-                Ok(vec![Point { load: Some(trace.mix().load(rate_rps, workers)), rate_rps }])
-            }
-            Source::Trace(trace) => asked.points(trace.mix().mean_ns(), Some(workers)),
-        }
-    }
-
-    /// The point at that load.
-    pub(crate) fn point(&self, load: f64, workers: usize) -> Point {
-        let rate_rps = match &self.source {
-            Source::Phases(phases) => phases.rate_rps(load, workers),
-            _ => self.mix().rate_rps(load, workers),
-        };
-        Point { load: Some(load), rate_rps }
-    }
-
-    /// The load that is really offered at a point.
-    pub(crate) fn load(&self, at: Point) -> Option<f64> {
-        match &self.source {
-            Source::Phases(phases) => at.load.map(|load| phases.load(load)),
-            _ => at.load,
-        }
-    }
-
-    /// How long requests arrive, the warm-up not counted, where that was said.
-    pub(crate) fn window_ns(&self) -> Option<u64> {
-        match (self.until, self.warmup) {
-            (Some(Until::Time(until)), Until::Time(warmup)) => Some(until - warmup),
-            _ => None,
-        }
-    }
-
-    /// Simulates a system under it.
-    pub(crate) fn simulate(&self, config: &Config, at: Point) -> Result<Outcome, Failure> {
-        let (classes, seed) = (self.mix().classes().len(), config.seed);
-        let invalid = |error| Failure::usage(error);
-        match &self.source {
-            Source::Mix(mix) => {
-                let until = self.until.unwrap_or(Until::Jobs(JOBS));
-                let requests = Requests::new(mix, self.arrivals, at.rate_rps, seed, until);
-                let requests = reclassified(requests, self.classifier, classes, seed);
-                run(config, requests, classes, self.warmup).map_err(invalid)
-            }
-            Source::Phases(phases) => {
-                let load = at.load.unwrap_or(1.0);
-                let source = phases.source(self.arrivals, load, config.workers, seed);
-                let source = if self.until.is_some() { source.repeated() } else { source };
-                let requests = source.map(|it| Request {
-                    at_ns: it.at_ns,
-                    class: it.class as u16,
-                    service_ns: it.service_ns,
-                });
-                let requests = reclassified(requests, self.classifier, classes, seed);
-                run(config, self.limited(requests), classes, self.warmup).map_err(invalid)
-            }
-            Source::Trace(trace) => {
-                let stretch = trace.rate_rps() / at.rate_rps;
-                let mut requests = trace.requests(stretch).map_err(Failure::failed)?;
-                let limited = self.limited(requests.by_ref());
-                let limited = reclassified(limited, self.classifier, classes, seed);
-                let outcome = run(config, limited, classes, self.warmup).map_err(invalid)?;
-                match requests.error() {
-                    Some(error) => Err(Failure::failed(error)),
-                    None => Ok(outcome),
-                }
-            }
-        }
-    }
-
-    fn limited(&self, requests: impl Iterator<Item = Request>) -> impl Iterator<Item = Request> {
-        let (jobs, end_ns) = match self.until {
-            None => (u64::MAX, u64::MAX),
-            Some(Until::Jobs(jobs)) => (jobs, u64::MAX),
-            Some(Until::Time(ns)) => (u64::MAX, ns),
-        };
-        let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
-        requests.take(jobs).take_while(move |request| request.at_ns < end_ns)
     }
 }

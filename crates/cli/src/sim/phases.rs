@@ -1,7 +1,6 @@
 //! `curtail sim --phases`: the policies under a workload that changes, results by slices of time.
 
 use super::Sim;
-use super::measure::Setting;
 use crate::failure::Failure;
 use crate::measured::Measured;
 use crate::result::{self, Slowdowns};
@@ -9,6 +8,7 @@ use crate::typed::{Changing, reclassified};
 use curtail_policy::{AnyPolicy, Spec};
 use curtail_report::Run;
 use curtail_sim::{Done, Observer, run_observed};
+use curtail_study::Setting;
 use curtail_workload::{Recorder, Request, Until};
 use std::sync::atomic::Ordering;
 
