@@ -7,6 +7,7 @@
 #include "notes.h"
 #include "options.h"
 #include "place.h"
+#include "recursion.h"
 #include "report.h"
 #include "tls.h"
 #include "llvm/ADT/SCCIterator.h"
@@ -70,6 +71,10 @@ public:
       for (Function &F : M)
         FAM.invalidate(F, PreservedAnalyses::none());
     instrumentLocks(M, Excluded, Block, FAM, R);
+    for (Function &F : make_early_inc_range(M))
+      if (!F.isDeclaration() && !F.hasAvailableExternallyLinkage() && !F.hasFnAttribute(Done) &&
+          Excluded.reason(F).empty())
+        unrollRecursion(F, FAM);
     CallGraph Graph(M);
     for (auto It = scc_begin(&Graph); !It.isAtEnd(); ++It) {
       SmallPtrSet<const Function *, 8> Cycle;

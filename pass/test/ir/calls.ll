@@ -16,7 +16,7 @@ declare i32 @_setjmp(ptr) returns_twice
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 ; CHECK: call i64 @fib(
 ; CHECK: ret i64
-define i64 @fib(i64 %n) {
+define i64 @fib(i64 %n) noinline {
   %small = icmp slt i64 %n, 2
   br i1 %small, label %base, label %more
 base:
@@ -30,6 +30,28 @@ more:
   ret i64 %z
 }
 
+; A small one is unrolled first: one safepoint serves two activations (of a single call, four).
+; CHECK-LABEL: define i64 @unrolled(
+; CHECK: icmp slt i64
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: icmp slt i64
+; CHECK: call i64 @unrolled(
+; CHECK: ret i64
+define i64 @unrolled(i64 %n) {
+  %small = icmp slt i64 %n, 2
+  br i1 %small, label %base, label %more
+base:
+  ret i64 %n
+more:
+  %a = add i64 %n, -1
+  %b = add i64 %n, -2
+  %x = call i64 @unrolled(i64 %a)
+  %y = call i64 @unrolled(i64 %b)
+  %z = add i64 %x, %y
+  ret i64 %z
+}
+
 ; Where a loop's safepoint lies on the way to the recursive call, the entry needs none.
 ; CHECK-LABEL: define void @tree(
 ; CHECK-NOT: curtail_safepoint_slow
@@ -37,7 +59,7 @@ more:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret void
-define void @tree(ptr %t) {
+define void @tree(ptr %t) noinline {
 entry:
   br label %loop
 loop:
