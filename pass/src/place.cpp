@@ -143,6 +143,29 @@ bool Placer::tryFree(Loop &L) {
   return true;
 }
 
+// What an innermost loop waits for beyond its instructions, as work: at full speed, a cycle has about
+// three units.
+void Placer::findStalls() {
+  for (Loop *L : A.LI.getLoopsInPreorder()) {
+    if (!L->isInnermost() || L->getNumBlocks() > 32)
+      continue;
+    SmallVector<BasicBlock *, 8> Body;
+    double Work = 0;
+    double Header = std::max<double>(A.BFI.getBlockFreq(L->getHeader()).getFrequency(), 1);
+    for (BasicBlock *BB : Order) {
+      if (!L->contains(BB))
+        continue;
+      Body.push_back(BB);
+      double Often = double(A.BFI.getBlockFreq(BB).getFrequency()) / Header;
+      for (Instruction &I : *BB)
+        Work += Often * costOf(I, A.TLI);
+    }
+    double Waits = 3.0 * recurrenceOf(*L, Body) - Work;
+    if (Waits > 0)
+      Stalls[L->getHeader()] = Waits;
+  }
+}
+
 void Placer::findFreeLoops() {
   SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
   for (Loop *L : reverse(Loops)) // innermost first
@@ -308,6 +331,7 @@ void Placer::findBracketed() {
 
 Plan Placer::plan() {
   findCold();
+  findStalls();
   findFreeLoops();
   findChunks();
   chooseNests();

@@ -129,6 +129,7 @@ private:
 
   Effect effectOf(const llvm::CallBase &Call) const;
   void findCold();
+  void findStalls();
   void findFreeLoops();
   bool tryFree(llvm::Loop &L);
   unsigned longestIteration(llvm::Loop &L, bool &Possible) const;
@@ -186,6 +187,7 @@ private:
   llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
   llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
   llvm::DenseMap<const llvm::Loop *, int> ChunkIndex;
+  llvm::DenseMap<const llvm::BasicBlock *, double> Stalls; // by loop header
   llvm::DenseMap<const llvm::BasicBlock *, State> Out;
   double ReturnFrequency = 0, ReturnMean = 0;
   Plan P;

