@@ -38,25 +38,49 @@ void Emitter::prepareChunks() {
     prepare(At);
 }
 
+// The end of the block before the outermost loop around `L` that all of these values are the same in.
+Instruction *Emitter::outermost(ArrayRef<const SCEV *> Values, const Loop *L) {
+  SCEVExpander Expander(SE, "curtail", /*PreserveLCSSA=*/false);
+  Instruction *Place = L->getLoopPreheader()->getTerminator();
+  while ((L = L->getParentLoop())) {
+    BasicBlock *Before = L->getLoopPreheader();
+    if (!Before || !all_of(Values, [&](const SCEV *S) {
+          return SE.isLoopInvariant(S, L) && Expander.isSafeToExpandAt(S, Before->getTerminator());
+        }))
+      break;
+    Place = Before->getTerminator();
+  }
+  return Place;
+}
+
 void Emitter::prepare(unsigned At) {
   const Chunk &C = P.Chunks[At];
   Prepared &R = Ready[At];
   R.Latch = cast<BranchInst>(C.Latch->getTerminator());
   SCEVExpander Expander(SE, "curtail", /*PreserveLCSSA=*/false);
   Instruction *Here = C.Preheader->getTerminator();
+  if (!C.Whole)
+    Here = outermost({C.Start, C.Taken}, C.L);
   R.Start = Expander.expandCodeFor(C.Start, C.Counter->getType(), Here->getIterator());
-  R.Last = Expander.expandCodeFor(C.Last, C.Counter->getType(), Here->getIterator());
   // What the loop around it wants to know is computed before that one.
   const Chunk *Outer = &C;
   while (Outer->Parent >= 0)
     Outer = &P.Chunks[Outer->Parent];
   Instruction *There = Outer->Preheader->getTerminator();
+  if (C.Parent < 0 && none_of(P.Chunks, [&](const Chunk &I) { return I.Parent == int(At); }))
+    There = outermost({C.Taken}, C.L);
   Value *Taken = Expander.expandCodeFor(C.Taken, C.Taken->getType(), There->getIterator());
   Builder B(There, There);
   // Where the loop is never reached, its count may be poison, and is of no effect.
   R.Taken = B.CreateZExt(isa<Constant>(Taken) ? Taken : B.CreateFreeze(Taken), B.getInt64Ty());
-  if (!C.Whole)
+  if (!C.Whole) {
+    Value *Times = B.CreateBinaryIntrinsic(Intrinsic::umin, R.Taken, B.getInt64(C.First - 1));
+    R.Rest = B.CreateSub(R.Taken, Times);
+    Builder AtStart(Here, Here);
+    R.Last = advance(AtStart, R.Start, Times, C);
     return;
+  }
+  R.Last = Expander.expandCodeFor(C.Last, C.Counter->getType(), Here->getIterator());
   R.Work = B.getInt64(inUnits(C.Mean));
   for (auto [I, Inner] : enumerate(P.Chunks)) {
     if (Inner.Parent != int(At))
@@ -70,8 +94,8 @@ void Emitter::prepare(unsigned At) {
 }
 
 // The counter after so many steps.
-Value *Emitter::advance(IRBuilder<> &B, Value *Counter, Value *Times, const Cut &X) {
-  const APInt &Step = cast<SCEVConstant>(X.C.Step)->getAPInt();
+Value *Emitter::advance(IRBuilder<> &B, Value *Counter, Value *Times, const Chunk &C) {
+  const APInt &Step = cast<SCEVConstant>(C.Step)->getAPInt();
   Type *T = Counter->getType();
   Type *Offset = T->isPointerTy() ? B.getIntNTy(Step.getBitWidth()) : T;
   Value *Distance = B.CreateMul(B.CreateZExtOrTrunc(Times, Offset), ConstantInt::get(Offset, Step));
@@ -88,8 +112,7 @@ void Emitter::enterLoop(Cut &X) {
     X.Rest->addIncoming(Rest, From);
   };
   if (!X.C.Whole) {
-    Value *Times = B.CreateBinaryIntrinsic(Intrinsic::umin, X.R.Taken, B.getInt64(X.C.First - 1));
-    Begin(X.Entry->getParent(), advance(B, X.R.Start, Times, X), B.CreateSub(X.R.Taken, Times));
+    Begin(X.Entry->getParent(), X.R.Last, X.R.Rest);
     B.CreateBr(X.Run);
     X.Entry->eraseFromParent();
     return;
@@ -160,7 +183,7 @@ void Emitter::nextChunk(Cut &X) {
     storeBudget(B, B.CreateBinaryIntrinsic(Intrinsic::usub_sat, Had, Work), X.C.Nest);
   }
   X.NextEnd = End->getParent();
-  X.End->addIncoming(advance(B, X.Counter, Times, X), X.NextEnd);
+  X.End->addIncoming(advance(B, X.Counter, Times, X.C), X.NextEnd);
   X.Rest->addIncoming(B.CreateSub(X.Left, Times), X.NextEnd);
   B.CreateBr(X.Run);
   End->eraseFromParent();
@@ -203,7 +226,7 @@ void Emitter::cutLoop(unsigned At) {
   RecursivelyDeleteTriviallyDeadInstructions(Old);
   B.SetInsertPoint(X.Through);
   X.Left->addIncoming(B.CreateSub(X.Rest, B.getInt64(1)), X.Through);
-  X.Counter->addIncoming(advance(B, C.Counter, B.getInt64(1), X), X.Through);
+  X.Counter->addIncoming(advance(B, C.Counter, B.getInt64(1), C), X.Through);
   B.CreateCondBr(B.CreateICmpEQ(X.Rest, B.getInt64(0)), X.Exit, X.Next);
   X.Exit->replacePhiUsesWith(Latch, X.Through);
 

@@ -26,7 +26,8 @@ private:
     llvm::Value *Work;            // i64: of one iteration, adopted loops included
     llvm::Value *Total;           // i64: of all
     llvm::Value *Long = nullptr;  // i1: too long to be left to the loop around
-    llvm::Value *Start, *Last;    // of the counter
+    llvm::Value *Rest = nullptr;  // i64: of a stepped loop, iterations behind the first step
+    llvm::Value *Start, *Last;    // of the counter: at the first latch, at the first step's last
   };
 
   void enterNest(unsigned Nest);
@@ -47,8 +48,9 @@ private:
   struct Cut;
   void enterLoop(Cut &X);
   void nextChunk(Cut &X);
+  llvm::Instruction *outermost(llvm::ArrayRef<const llvm::SCEV *> Values, const llvm::Loop *L);
   llvm::Value *advance(llvm::IRBuilder<> &B, llvm::Value *Counter, llvm::Value *Times,
-                       const Cut &X);
+                       const Chunk &C);
 
   llvm::Function &F;
   const Plan &P;

@@ -17,6 +17,9 @@ static const unsigned UnseenCharge = 10;
 // returns can therefore be this much times its depth long.
 static const unsigned ReturnTolerance = 16;
 
+// A tight loop is unrolled to about so much work.
+static const unsigned UnrolledBody = 48, MostCopies = 4;
+
 Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
                const SmallPtrSetImpl<const Function *> &Cycle, const Options &O)
     : F(F), A(A), Known(Known), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
@@ -327,6 +330,22 @@ void Placer::findBracketed() {
     if (effectOf(*Call).MayYield && Locals->heldDuring(*Call))
       P.Bracketed.push_back(Call);
   }
+}
+
+SmallVector<TightLoop, 4> Placer::tightLoops() {
+  SmallVector<TightLoop, 4> Tight;
+  if (Opts.Safepoints == Kind::Reads)
+    return Tight;
+  findCold();
+  findFreeLoops();
+  findChunks();
+  for (Loop *L : A.LI.getLoopsInPreorder()) {
+    bool Possible = L->isInnermost() && !Free.count(L) && chunkOf(L) < 0;
+    unsigned Iteration = Possible ? longestIteration(*L, Possible) : 0;
+    if (Possible && Iteration <= UnrolledBody / 2)
+      Tight.push_back({L, std::min(MostCopies, UnrolledBody / std::max(Iteration, 1u))});
+  }
+  return Tight;
 }
 
 Plan Placer::plan() {

@@ -11,6 +11,7 @@
 // last, and if they have none, between entry and exit. Callers that see a callee use its summary.
 #pragma once
 #include "options.h"
+#include "unroll.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -101,6 +102,8 @@ public:
   Placer(llvm::Function &F, const Analyses &A, const Summaries &Known,
          const llvm::SmallPtrSetImpl<const llvm::Function *> &Cycle, const Options &O);
   Plan plan();
+  // Innermost loops in which a safepoint would show although it keeps its budget in a register.
+  llvm::SmallVector<TightLoop, 4> tightLoops();
   // Valid after plan().
   Summary summary() const { return Result; }
 

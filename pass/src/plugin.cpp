@@ -54,6 +54,16 @@ static void giveLoopsPreheaders(Function &F, FunctionAnalysisManager &FAM) {
   FAM.invalidate(F, Kept);
 }
 
+static Analyses analysesOf(Function &F, FunctionAnalysisManager &FAM) {
+  return {FAM.getResult<LoopAnalysis>(F),
+          FAM.getResult<DominatorTreeAnalysis>(F),
+          FAM.getResult<BlockFrequencyAnalysis>(F),
+          FAM.getResult<BranchProbabilityAnalysis>(F),
+          FAM.getResult<ScalarEvolutionAnalysis>(F),
+          FAM.getResult<TargetLibraryAnalysis>(F),
+          FAM.getResult<TargetIRAnalysis>(F)};
+}
+
 class SafepointPass : public PassInfoMixin<SafepointPass> {
 public:
   static bool isRequired() { return true; } // optnone functions need safepoints, too
@@ -105,13 +115,10 @@ private:
       return;
     }
     giveLoopsPreheaders(F, FAM);
-    Analyses A{FAM.getResult<LoopAnalysis>(F),
-               FAM.getResult<DominatorTreeAnalysis>(F),
-               FAM.getResult<BlockFrequencyAnalysis>(F),
-               FAM.getResult<BranchProbabilityAnalysis>(F),
-               FAM.getResult<ScalarEvolutionAnalysis>(F),
-               FAM.getResult<TargetLibraryAnalysis>(F),
-               FAM.getResult<TargetIRAnalysis>(F)};
+    auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, options()).tightLoops();
+    if (!Tight.empty() && unrollLoops(F, Tight, FAM))
+      giveLoopsPreheaders(F, FAM);
+    Analyses A = analysesOf(F, FAM);
     Placer Place(F, A, Known, Cycle, options());
     Plan P = Place.plan();
     if (!F.isInterposable())

@@ -32,8 +32,8 @@ more:
 
 ; A small one is unrolled first: one safepoint serves two activations (of a single call, four).
 ; CHECK-LABEL: define i64 @unrolled(
-; CHECK: %a.i = add i64
-; CHECK: call i64 @unrolled(i64 %a.i)
+; CHECK: more:
+; CHECK: more.i:
 ; CHECK-LABEL: define void @tree(
 define i64 @unrolled(i64 %n) {
   %small = icmp slt i64 %n, 2
