@@ -41,6 +41,38 @@ const Chunk *Placer::headOfChunk(const BasicBlock *BB) const {
   return At < 0 ? nullptr : &P.Chunks[At];
 }
 
+// How often a loop's counter, or its next value, serves for more than counting.
+static unsigned usesOf(const PHINode &Phi, const Instruction *Next, const Value *Test) {
+  auto Other = [&](const User *U) { return U != Next && U != &Phi && U != Test; };
+  return unsigned(count_if(Phi.users(), Other) + count_if(Next->users(), Other));
+}
+
+// Counts by what the body needs anyway, where the latch's own counter is good for nothing else: then
+// that one goes. (Code generation would see to it, if it could see through the end of a chunk.)
+void Placer::chooseCounter(Loop &L, const Value *Test, Chunk &C) const {
+  unsigned Best = 0;
+  for (PHINode &Phi : L.getHeader()->phis()) {
+    auto *Next = dyn_cast<Instruction>(Phi.getIncomingValueForBlock(C.Latch));
+    if (!Next || !L.contains(Next) || !A.SE.isSCEVable(Phi.getType()) || isa<PHINode>(Next))
+      continue;
+    auto *R = dyn_cast<SCEVAddRecExpr>(A.SE.getSCEV(Next));
+    unsigned Uses = usesOf(Phi, Next, Test);
+    bool Own = C.Counter == Next || C.Counter == &Phi;
+    if (Own && Uses > 0)
+      return;
+    // 64 bits do not come round again.
+    if (Own || Uses <= Best || !R || R->getLoop() != &L || !R->isAffine() ||
+        !isa<SCEVConstant>(R->getStepRecurrence(A.SE)) ||
+        A.SE.getTypeSizeInBits(R->getType()) != 64)
+      continue;
+    Best = Uses;
+    C.Counter = Next;
+    C.Start = R->getStart();
+    C.Step = R->getStepRecurrence(A.SE);
+    C.Last = R->evaluateAtIteration(C.Taken, A.SE);
+  }
+}
+
 // The shape, and the recurrence that the latch tests.
 bool Placer::describe(Loop &L, Chunk &C) const {
   C.L = &L;
@@ -76,6 +108,7 @@ bool Placer::describe(Loop &L, Chunk &C) const {
       A.SE.getTypeSizeInBits(C.Taken->getType()) > 64)
     return false;
   C.Last = Test->isEquality() ? End : Recurrence->evaluateAtIteration(C.Taken, A.SE);
+  chooseCounter(L, Test, C);
   SCEVExpander Expander(A.SE, "curtail", false);
   const Instruction *At = C.Preheader->getTerminator();
   return all_of(ArrayRef({C.Start, C.Last, C.Taken}), [&](const SCEV *S) {

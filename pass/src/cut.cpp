@@ -25,7 +25,7 @@ struct Emitter::Cut {
   const Prepared &R;
   BranchInst *Entry;             // the preheader's terminator
   BasicBlock *Header, *Exit;
-  BasicBlock *Next = nullptr, *NextEnd = nullptr, *Run = nullptr, *Through = nullptr;
+  BasicBlock *Next = nullptr, *NextEnd = nullptr, *Run = nullptr, *Through = nullptr, *More = nullptr;
   // Phis of Next: iterations to come after the first of the chunk, the counter at its first latch.
   PHINode *Left = nullptr, *Counter = nullptr;
   // Phis of Run: the counter's last value in the chunk, iterations left behind it.
@@ -105,7 +105,9 @@ Value *Emitter::advance(IRBuilder<> &B, Value *Counter, Value *Times, const Chun
 
 // The preheader: whole loops are charged, stepped ones get their first step.
 void Emitter::enterLoop(Cut &X) {
+  // A long loop can pay for the jump.
   MDNode *Rare = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 20);
+  MDNode *Seldom = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 6);
   Builder B(X.Entry, X.Entry);
   auto Begin = [&](BasicBlock *From, Value *End, Value *Rest) {
     X.End->addIncoming(End, From);
@@ -124,7 +126,7 @@ void Emitter::enterLoop(Cut &X) {
   if (X.R.Long) {
     auto *Checking = BasicBlock::Create(F.getContext(), "curtail.long", &F, X.Run);
     Begin(X.Entry->getParent(), X.R.Last, B.getInt64(0));
-    B.CreateCondBr(X.R.Long, Checking, X.Run);
+    B.CreateCondBr(X.R.Long, Checking, X.Run, Seldom);
     X.Entry->eraseFromParent();
     B.SetInsertPoint(Checking);
     X.Entry = B.CreateBr(X.Run);
@@ -204,6 +206,7 @@ void Emitter::cutLoop(unsigned At) {
   X.Next = BasicBlock::Create(Context, "curtail.next", &F, Header);
   X.Run = BasicBlock::Create(Context, "curtail.run", &F, Header);
   X.Through = BasicBlock::Create(Context, "curtail.through", &F, X.Exit);
+  X.More = BasicBlock::Create(Context, "curtail.more", &F, X.Next);
   // The phis of the header, handed on through Chunk and Run.
   SmallVector<std::pair<PHINode *, PHINode *>, 8> Carried;
   for (PHINode &Phi : Header->phis()) {
@@ -224,17 +227,21 @@ void Emitter::cutLoop(unsigned At) {
   R.Latch->setCondition(OnTrue ? B.CreateICmpNE(C.Counter, X.End) : B.CreateICmpEQ(C.Counter, X.End));
   R.Latch->setSuccessor(OnTrue, X.Through);
   RecursivelyDeleteTriviallyDeadInstructions(Old);
+  // Mostly that was all.
+  MDNode *Mostly = MDBuilder(Context).createBranchWeights(1 << 20, 1);
   B.SetInsertPoint(X.Through);
-  X.Left->addIncoming(B.CreateSub(X.Rest, B.getInt64(1)), X.Through);
-  X.Counter->addIncoming(advance(B, C.Counter, B.getInt64(1), C), X.Through);
-  B.CreateCondBr(B.CreateICmpEQ(X.Rest, B.getInt64(0)), X.Exit, X.Next);
+  B.CreateCondBr(B.CreateICmpEQ(X.Rest, B.getInt64(0)), X.Exit, X.More, Mostly);
+  B.SetInsertPoint(X.More);
+  X.Left->addIncoming(B.CreateSub(X.Rest, B.getInt64(1)), X.More);
+  X.Counter->addIncoming(advance(B, C.Counter, B.getInt64(1), C), X.More);
+  B.CreateBr(X.Next);
   X.Exit->replacePhiUsesWith(Latch, X.Through);
 
   for (auto [Phi, Pair] : zip(Header->phis(), Carried)) {
     auto [InRun, InChunk] = Pair;
     Value *Start = Phi.getIncomingValueForBlock(Before), *Next = Phi.getIncomingValueForBlock(Latch);
     for (BasicBlock *From : predecessors(X.Next))
-      InChunk->addIncoming(From == X.Through ? Next : Start, From);
+      InChunk->addIncoming(From == X.More ? Next : Start, From);
     for (BasicBlock *From : predecessors(X.Run))
       InRun->addIncoming(From == X.NextEnd ? InChunk : Start, From);
     Phi.setIncomingValue(Phi.getBasicBlockIndex(Before), InRun);

@@ -139,6 +139,7 @@ private:
   void findChunks();
   bool tryChunk(llvm::Loop &L);
   bool describe(llvm::Loop &L, Chunk &C) const;
+  void chooseCounter(llvm::Loop &L, const llvm::Value *Test, Chunk &C) const;
   bool exitsEarly(const llvm::Loop &L) const;
   unsigned longestBody(llvm::Loop &L, bool &Pure) const;
   bool mostlyRuns(const Chunk &C, const llvm::Loop &Around) const;
