@@ -107,7 +107,11 @@ bool Placer::describe(Loop &L, Chunk &C) const {
   if (!isa<SCEVConstant>(C.Step) || isa<SCEVCouldNotCompute>(C.Taken) ||
       A.SE.getTypeSizeInBits(C.Taken->getType()) > 64)
     return false;
-  C.Last = Test->isEquality() ? End : Recurrence->evaluateAtIteration(C.Taken, A.SE);
+  // The common case costs nothing: the loop ends where its counter reaches a value.
+  bool ExitOnTrue = !L.contains(Branch->getSuccessor(0));
+  bool UntilEqual =
+      Test->getPredicate() == (ExitOnTrue ? CmpInst::ICMP_EQ : CmpInst::ICMP_NE);
+  C.Last = UntilEqual ? End : Recurrence->evaluateAtIteration(C.Taken, A.SE);
   chooseCounter(L, Test, C);
   SCEVExpander Expander(A.SE, "curtail", false);
   const Instruction *At = C.Preheader->getTerminator();

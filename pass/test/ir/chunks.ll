@@ -1,6 +1,7 @@
 ; Counted loops are cut into chunks: nothing is added to their bodies.
 ; RUN: CURTAIL_PASS=bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
 ; RUN: CURTAIL_PASS=kind=flag opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=FLAG
+; RUN: CURTAIL_PASS=bound=20 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=EQUAL
 
 ; The whole loop is charged on entry; only where that does not fit, it is cut. The body compares its
 ; counter with the end of the chunk, and has no other new instruction.
@@ -142,6 +143,30 @@ row.end:
   %last = load i64, ptr %cursor.next
   %i.done = icmp eq i64 %last, 0
   br i1 %i.done, label %exit, label %row
+exit:
+  ret void
+}
+
+; A loop that goes on while its counter is equal ends where it is not: the value that it is compared
+; with is not its last.
+; EQUAL-LABEL: define void @while_equal(
+; EQUAL: curtail.run:
+; EQUAL-NOT: [ 8, %entry ]
+; EQUAL: loop:
+; EQUAL: ret void
+define void @while_equal(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 7, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store volatile i64 %i, ptr %at
+  store volatile i64 %i, ptr %at
+  store volatile i64 %i, ptr %at
+  store volatile i64 %i, ptr %at
+  %next = add i64 %i, 1
+  %on = icmp eq i64 %next, 8
+  br i1 %on, label %loop, label %exit
 exit:
   ret void
 }
