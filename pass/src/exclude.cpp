@@ -1,12 +1,11 @@
 #include "exclude.h"
 #include "locknames.h"
 #include "names.h"
-#include "llvm/Demangle/Demangle.h"
+#include "signals.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
-#include "llvm/Support/GlobPattern.h"
 
 using namespace llvm;
 
@@ -14,6 +13,9 @@ namespace curtail {
 
 static const char Annotation[] = "curtail.no_safepoint";
 static const char SectionMark[] = "curtail_no_safepoint";
+// The same, and what it calls does not yield either.
+static const char ShieldAnnotation[] = "curtail.no_preempt";
+static const char ShieldMark[] = "curtail_no_preempt";
 
 // Allocators, and what a compiler may call from anywhere.
 static const char *const Allocators[] = {
@@ -25,13 +27,12 @@ static const char *const Allocators[] = {
     "_Znw*",   "_Zna*",    "_Zdl*",          "_Zda*",         "_ZN8tcmalloc*",
 };
 
-static bool matches(StringRef Glob, StringRef Name) {
-  Expected<GlobPattern> Pattern = GlobPattern::create(Glob);
-  if (!Pattern) {
-    consumeError(Pattern.takeError());
-    return Glob == Name;
-  }
-  return Pattern->match(Name);
+// `<Mine as core::alloc::global::GlobalAlloc>::alloc`, `ns::Node::operator new(unsigned long)`.
+static bool isAllocatorMethod(StringRef Mangled) {
+  const std::string Readable = readableName(Mangled);
+  StringRef Name = Readable;
+  return Name.contains(" as core::alloc::global::GlobalAlloc>::") ||
+         Name.contains("::operator new") || Name.contains("::operator delete");
 }
 
 static StringRef nameReason(StringRef Name) {
@@ -52,10 +53,14 @@ static StringRef nameReason(StringRef Name) {
     return "static initialiser";
   if (lockRole(Name) != LockRole::None)
     return "part of a lock";
-  for (const char *Glob : Allocators)
-    if (matches(Glob, Name))
-      return "allocator";
-  return "";
+  // Of a class, or of Rust's global allocator.
+  static const GlobTable Methods({"*GlobalAlloc*", "_ZN*nwE*", "_ZN*naE*", "_ZN*dlE*", "_ZN*daE*"});
+  if (Methods.matches(Name) && isAllocatorMethod(Name))
+    return "allocator";
+  static const GlobTable Table(Allocators);
+  if (Table.matches(Name))
+    return "allocator";
+  return keptOutByDefault(Name) ? "kept out by default" : "";
 }
 
 static bool usesTiles(const Function &F) {
@@ -100,16 +105,27 @@ Exclusions::Exclusions(const Module &M, const Options &O) : Opts(O) {
         auto *Data = dyn_cast<ConstantDataSequential>(Text->getInitializer());
         if (Data && Data->isCString() && Data->getAsCString() == Annotation)
           Marked[F] = "annotated";
+        if (Data && Data->isCString() && Data->getAsCString() == ShieldAnnotation)
+          Marked[F] = "marked against pre-emption";
       }
+  for (auto [List, Why] : {std::pair("llvm.global_ctors", "static initialiser"),
+                           std::pair("llvm.global_dtors", "destructor at exit")})
+    if (auto *Table = M.getGlobalVariable(List))
+      if (auto *Entries = dyn_cast_or_null<ConstantArray>(Table->getInitializer()))
+        for (const Use &Entry : Entries->operands())
+          if (auto *F = dyn_cast<Function>(
+                  cast<ConstantStruct>(Entry)->getOperand(1)->stripPointerCasts()))
+            Marked.try_emplace(F, Why);
+  // The first word is what counts: whoever marked a handler knows better.
+  for (const Function *F : findSignalHandlers(M))
+    Marked.try_emplace(F, "signal handler");
   // Resolvers run before the thread-local block is there.
   for (const GlobalIFunc &I : M.ifuncs())
     if (const Function *F = I.getResolverFunction())
       Marked[F] = "ifunc resolver";
 }
 
-StringRef Exclusions::reason(const Function &F) const {
-  if (F.isDeclaration() || F.hasAvailableExternallyLinkage())
-    return "not defined here";
+StringRef Exclusions::chosenReason(const Function &F) const {
   auto It = Marked.find(&F);
   if (It != Marked.end())
     return It->second;
@@ -117,9 +133,27 @@ StringRef Exclusions::reason(const Function &F) const {
     return "annotated";
   if (F.getSection().contains(SectionMark))
     return "section mark";
-  for (const std::string &Glob : Opts.KeepOut)
-    if (matches(Glob, F.getName()) || matches(Glob, demangle(F.getName())))
-      return "keep-out list";
+  if (F.getSection().contains(ShieldMark))
+    return "marked against pre-emption";
+  return Opts.KeepOut.contains(F.getName()) ? "keep-out list" : "";
+}
+
+StringRef Exclusions::nameOf(const Function &F) const { return nameReason(F.getName()); }
+
+bool Exclusions::isShielded(StringRef Reason) {
+  return is_contained({"allocator", "static initialiser", "destructor at exit", "signal handler",
+                       "marked against pre-emption"},
+                      Reason);
+}
+
+bool Exclusions::isChosen(const Function &F) const { return !chosenReason(F).empty(); }
+
+StringRef Exclusions::reason(const Function &F) const {
+  if (F.isDeclaration() || F.hasAvailableExternallyLinkage())
+    return "not defined here";
+  StringRef Chosen = chosenReason(F);
+  if (!Chosen.empty())
+    return Chosen;
   StringRef Name = nameReason(F.getName());
   return Name.empty() ? formReason(F) : Name;
 }

@@ -22,15 +22,15 @@ enum Reason : uint32_t {
 };
 
 static Reason numberOf(StringRef Why) {
-  if (Why == "annotated" || Why == "section mark")
+  if (Why == "annotated" || Why == "section mark" || Why == "marked against pre-emption")
     return Marked;
-  if (Why == "keep-out list")
+  if (Why == "keep-out list" || Why == "kept out by default")
     return KeptOut;
   if (Why == "allocator")
     return Allocator;
   if (Why == "signal handler")
     return SignalHandler;
-  if (Why == "static initialiser")
+  if (Why == "static initialiser" || Why == "destructor at exit")
     return StaticInitialiser;
   if (Why == "part of Curtail")
     return PartOfCurtail;

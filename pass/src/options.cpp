@@ -1,7 +1,6 @@
 #include "options.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
 
 using namespace llvm;
@@ -10,20 +9,6 @@ namespace curtail {
 
 static Error wrong(const Twine &Message) {
   return createStringError(inconvertibleErrorCode(), "CURTAIL_PASS: " + Message);
-}
-
-static Error readKeepOut(Options &O) {
-  auto Buffer = MemoryBuffer::getFile(O.KeepOutFile, /*IsText=*/true);
-  if (!Buffer)
-    return wrong("keep-out=" + O.KeepOutFile + ": " + Buffer.getError().message());
-  SmallVector<StringRef, 16> Lines;
-  (*Buffer)->getBuffer().split(Lines, '\n');
-  for (StringRef Line : Lines) {
-    Line = Line.split('#').first.trim();
-    if (!Line.empty())
-      O.KeepOut.push_back(Line.str());
-  }
-  return Error::success();
 }
 
 static Error setOption(Options &O, StringRef Key, StringRef Value) {
@@ -54,8 +39,8 @@ static Error setOption(Options &O, StringRef Key, StringRef Value) {
   } else if (Key == "report") {
     O.Report = Value.str();
   } else if (Key == "keep-out") {
-    O.KeepOutFile = Value.str();
-    return readKeepOut(O);
+    if (Error E = O.KeepOut.read(Value))
+      return wrong(toString(std::move(E)));
   } else {
     return wrong("unknown key '" + Key + "'");
   }

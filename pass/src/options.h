@@ -1,10 +1,10 @@
 // What CURTAIL_PASS says. Read once, never changed afterwards: link-time back ends on several
 // threads share it.
 #pragma once
+#include "keepout.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
-#include <vector>
 
 namespace curtail {
 
@@ -24,9 +24,8 @@ struct Options {
   unsigned Bound = 600;
   Tls Model = Tls::Auto;
   std::string Report;
-  std::string KeepOutFile;
-  // Names and globs of functions that get no safepoint, from KeepOutFile.
-  std::vector<std::string> KeepOut;
+  // Functions that get no safepoint, beside the built-in ones.
+  KeepOutList KeepOut;
 };
 
 // Parses `kind=clock,bound=200,…`. An unknown key or a bad value is an error that names it.

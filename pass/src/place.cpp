@@ -68,7 +68,7 @@ bool Placer::mayPlaceIn(const BasicBlock &BB) const {
 }
 
 bool Placer::legal(const Instruction &I) const {
-  if (isa<PHINode>(I) || I.isEHPad() || Locals->liveBefore(I))
+  if (isa<PHINode>(I) || I.isEHPad() || Locals->liveBefore(I) || Opts.KeepOut.containsPlace(I))
     return false;
   // Nothing may come between a musttail call and its return.
   const Instruction *Previous = I.getPrevNode();
@@ -325,7 +325,7 @@ void Placer::findBracketed() {
     return;
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
-    if (!Call || !isRealCall(I) || Call->isMustTailCall() || Cold.contains(I.getParent()))
+    if (!Call || !isRealCall(I) || Call->isMustTailCall())
       continue;
     if (effectOf(*Call).MayYield && Locals->heldDuring(*Call))
       P.Bracketed.push_back(Call);

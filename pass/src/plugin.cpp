@@ -9,6 +9,7 @@
 #include "place.h"
 #include "recursion.h"
 #include "report.h"
+#include "shield.h"
 #include "tls.h"
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Config/llvm-config.h"
@@ -110,8 +111,14 @@ private:
     if (!Why.empty()) {
       R.skipped(F, Why);
       noteSkipped(F, Why);
+      Summary Skipped = summaryOfSkipped(F);
+      if (Exclusions::isShielded(Why)) {
+        if (shieldBody(F, Excluded, Known, FAM.getResult<TargetLibraryAnalysis>(F), Block))
+          FAM.invalidate(F, PreservedAnalyses::none());
+        Skipped.MayYield = false;
+      }
       if (!F.isInterposable())
-        Known[&F] = summaryOfSkipped(F);
+        Known[&F] = Skipped;
       return;
     }
     giveLoopsPreheaders(F, FAM);
@@ -131,9 +138,29 @@ private:
     for (CallBase *Call : P.Bracketed)
       bracketCall(*Call, Block);
     bracketGuards(F, Block);
+    bracketLibraryCallbacks(F, Block);
     F.addFnAttr(Done);
     R.instrumented(F, P);
     FAM.invalidate(F, PreservedAnalyses::none());
+  }
+};
+
+// Early, where C and C++ are compiled: inlining would lose what the functions are. (Rust's code comes
+// inlined already: there, line tables tell.)
+class KeepOutOfLine : public PassInfoMixin<KeepOutOfLine> {
+public:
+  static bool isRequired() { return true; }
+
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    Exclusions Excluded(M, options());
+    bool Changed = false;
+    for (Function &F : M) {
+      if (F.isDeclaration() || F.hasFnAttribute(Attribute::AlwaysInline) || !Excluded.isChosen(F))
+        continue;
+      F.addFnAttr(Attribute::NoInline);
+      Changed = true;
+    }
+    return Changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }
 };
 
@@ -145,11 +172,16 @@ __attribute__((used)) static const char Mark[] = "curtail-pass-for-llvm-" TEXT(L
 static void registerCallbacks(PassBuilder &PB) {
   PB.registerPipelineParsingCallback(
       [](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
-        if (Name != "curtail-safepoints")
+        if (Name == "curtail-safepoints")
+          MPM.addPass(SafepointPass());
+        else if (Name == "curtail-keep-out")
+          MPM.addPass(KeepOutOfLine());
+        else
           return false;
-        MPM.addPass(SafepointPass());
         return true;
       });
+  PB.registerPipelineStartEPCallback(
+      [](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(KeepOutOfLine()); });
   // Before the link, code is still to be inlined and optimised: too early.
   PB.registerOptimizerLastEPCallback(
       [](ModulePassManager &MPM, OptimizationLevel, ThinOrFullLTOPhase Phase) {

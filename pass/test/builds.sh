@@ -147,10 +147,34 @@ by_cargo() (
       if grep 'kept_out8kept_out' report.json; then echo "kept_out was instrumented"; exit 1; fi
     done
   done
+  # A keep-out list: Rust, and C that a build script compiles (inlined there). Another list: anew.
+  printf 'tried::inside\nstep\n' >list
+  cargo curtail build --release --keep-out list --report report.json >where
+  if grep 'tried6inside.*"skipped":null' report.json; then echo "the list is not kept to"; exit 1; fi
+  grep '"function":"step".*"skipped":"keep-out list"' report.json
+  cargo curtail build --release --keep-out list --report report.json >where 2>log
+  if grep Compiling log; then echo "an unchanged list builds anew"; exit 1; fi
+  echo '# nothing' >list
+  cargo curtail build --release --keep-out list --report report.json >where
+  if grep '"skipped":"keep-out list"' report.json; then echo "the old list is still in use"; exit 1; fi
   cargo curtail test -q >/dev/null
   cargo curtail run -q --release >got 2>/dev/null
   cmp expected got
 )
+# Make learns of the list, and what is on it is not inlined.
+cat >"$scratch/parts/inlined.c" <<'CODE'
+static unsigned listed(unsigned x) { unsigned n = 0; while (x != 1) { x = x & 1 ? 3 * x + 1 : x / 2; n++; } return n; }
+unsigned user(unsigned x) { return listed(x) + 1; }
+CODE
+echo listed >"$scratch/list"
+(
+  cd "$scratch/parts"
+  "$out/curtail-cc" -O2 --keep-out "$scratch/list" --report "$scratch/listed.json" -MD -MF deps -c inlined.c
+) || fail "keep-out by curtail-cc"
+grep -q "$scratch/list" "$scratch/parts/deps" || fail "make does not learn of the keep-out list"
+grep -q '"function":"listed".*"skipped":"keep-out list"' "$scratch/listed.json" ||
+  fail "what is on the list was inlined"
+
 set +e
 by_cargo >"$scratch/log" 2>&1
 built=$?
@@ -170,6 +194,10 @@ refused() {
 }
 refused "$out/curtail-cc" --safepoint=often -c "$scratch/parts/a.c" -o "$scratch/x.o"
 refused "$out/curtail-cc" --keep-out "$scratch/nowhere" -c "$scratch/parts/a.c" -o "$scratch/x.o"
+printf 'fine\n[oops\n' >"$scratch/list"
+refused "$out/curtail-cc" --keep-out "$scratch/list" -c "$scratch/parts/a.c" -o "$scratch/x.o"
+grep -q 'line 2.*\[oops' "$scratch/log" || fail "a bad keep-out list is not told by its line"
+refused "$out/cargo-curtail" curtail build --keep-out "$scratch/list"
 refused env CURTAIL_HOME=/nowhere "$out/curtail-cc" -c "$scratch/parts/a.c" -o "$scratch/x.o"
 refused "$out/cargo-curtail" curtail frobnicate
 echo "done refusals"

@@ -76,6 +76,7 @@ gcc "$scratch/stub-test.o" "$scratch/safepoint.o" "$native/stub.S" -o "$scratch/
 "$scratch/stub" || fail "stub"
 echo "done stub"
 
+. "$here/rules.sh"
 . "$here/builds.sh"
 
 if [ "$failures" -ne 0 ]; then

@@ -1,6 +1,7 @@
 //! `cargo curtail build|run|test|bench …`: cargo, with our compilers, in a target directory of its
 //! own.
 
+use crate::keep_out;
 use crate::options::{Kind, Options};
 use crate::toolkit::Toolkit;
 use crate::wrapper;
@@ -63,7 +64,7 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
         command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     }
     command.args(profile_settings(&words)).args(&words[1..]).args(theirs);
-    set_environment(&mut command, &toolkit, &options)?;
+    set_environment(&mut command, &toolkit, &options, &directory)?;
     let mut child = command.spawn().map_err(|error| format!("cargo: {error}"))?;
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -151,14 +152,9 @@ fn set_environment(
     command: &mut Command,
     toolkit: &Toolkit,
     options: &Options,
+    directory: &Path,
 ) -> Result<(), String> {
-    let cc = toolkit.home.join("curtail-cc");
-    let cxx = toolkit.home.join("curtail-c++");
-    for tool in [&cc, &cxx] {
-        if !tool.exists() {
-            return Err(format!("no {}: run pass/build.sh", tool.display()));
-        }
-    }
+    let [cc, cxx] = compilers(toolkit, options, directory)?;
     let own = env::current_exe().map_err(|error| format!("where am I? {error}"))?;
     if let Some(inner) = env::var_os("RUSTC_WRAPPER") {
         command.env(wrapper::INNER, inner);
@@ -172,23 +168,49 @@ fn set_environment(
         // Whatever cargo's build scripts compile ends in our link: no need for machine code.
         .env("CURTAIL_OBJECTS", "thin")
         .env("CURTAIL_OPTIONS", options.to_environment())
-        .env(wrapper::STAMP, stamp(toolkit, options));
+        .env(wrapper::STAMP, stamp(toolkit, options)?);
     Ok(())
 }
 
-fn stamp(toolkit: &Toolkit, options: &Options) -> String {
+/// The C and C++ compilers. Build scripts that compile C run again when these paths change, and for
+/// nothing else of ours; C code is inlined when it is compiled. So each keep-out list has its own.
+fn compilers(
+    toolkit: &Toolkit,
+    options: &Options,
+    directory: &Path,
+) -> Result<[PathBuf; 2], String> {
+    let tools = ["curtail-cc", "curtail-c++"].map(|name| toolkit.home.join(name));
+    if let Some(missing) = tools.iter().find(|tool| !tool.exists()) {
+        return Err(format!("no {}: run pass/build.sh", missing.display()));
+    }
+    let Some(list) = &options.keep_out else { return Ok(tools) };
+    let own = directory.join(format!("keep-out-{:016x}", keep_out::fingerprint(list)?));
+    let own = std::path::absolute(&own).map_err(|error| format!("{}: {error}", own.display()))?;
+    let failed = |error: std::io::Error| format!("{}: {error}", own.display());
+    fs::create_dir_all(&own).map_err(failed)?;
+    for tool in &tools {
+        let link = own.join(tool.file_name().unwrap_or_default());
+        if fs::read_link(&link).ok().as_ref() != Some(tool) {
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(tool, &link).map_err(failed)?;
+        }
+    }
+    Ok(["curtail-cc", "curtail-c++"].map(|name| own.join(name)))
+}
+
+fn stamp(toolkit: &Toolkit, options: &Options) -> Result<String, String> {
     let age = |file: &Path| {
         let modified = fs::metadata(file).and_then(|data| data.modified()).ok();
         let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         since.map_or(0, |since| since.as_nanos())
     };
-    let keep_out = options.keep_out.as_deref().map_or(0, age);
-    format!(
-        "{} {} {} {keep_out}",
+    let keep_out = options.keep_out.as_deref().map_or(Ok(0), keep_out::fingerprint)?;
+    Ok(format!(
+        "{} {} {} {keep_out:x}",
         options.to_environment().replace('\u{1f}', " "),
         age(&toolkit.pass),
         age(&toolkit.safepoint)
-    )
+    ))
 }
 
 /// The program that a line of cargo's JSON tells of.

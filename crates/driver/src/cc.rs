@@ -187,7 +187,12 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<Command, String> {
     if job.compiles && options.kind != Kind::None {
         // Objects that only this command sees need no machine code.
         let thin = std::env::var_os("CURTAIL_OBJECTS") == Some(OsString::from("thin"));
-        front = compile_arguments(&toolkit, !thin && !job.links).into_iter().chain(front).collect();
+        let mut compile = compile_arguments(&toolkit, !thin && !job.links);
+        // What -MD writes for make and ninja: the list is read, too.
+        let list = options.keep_out.as_ref();
+        let entry = list.map(|list| format!("-fdepfile-entry={}", list.display()));
+        compile.extend(entry.into_iter().flat_map(|entry| ["-Xclang".to_owned(), entry]));
+        front = compile.into_iter().chain(front).collect();
     }
     let tls = match (job.links, job.shared, job.relocatable) {
         (true, false, false) => "local",

@@ -13,6 +13,7 @@
 
 pub mod cargo;
 pub mod cc;
+pub mod keep_out;
 pub mod options;
 pub mod toolkit;
 pub mod wrapper;

@@ -107,6 +107,7 @@ impl Options {
                 if !file.is_file() {
                     return Err(format!("--keep-out: there is no file {value}"));
                 }
+                crate::keep_out::check(&file)?;
                 self.keep_out = Some(file);
             }
             _ => {

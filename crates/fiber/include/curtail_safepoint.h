@@ -100,6 +100,11 @@ int curtail_safepoint_kind(void);
  * #[inline(never)] #[unsafe(link_section = ".text.curtail_no_safepoint")]. */
 #define CURTAIL_NO_SAFEPOINT __attribute__((annotate("curtail.no_safepoint"), noinline))
 
+/* The same, and what it calls does not yield meanwhile either: for signal handlers that the compiler
+ * does not see installed, and for code that must not be entered twice. In Rust, the section is
+ * ".text.curtail_no_preempt". */
+#define CURTAIL_NO_PREEMPT __attribute__((annotate("curtail.no_preempt"), noinline))
+
 #ifdef __cplusplus
 }
 #endif

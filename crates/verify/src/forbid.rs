@@ -108,6 +108,8 @@ impl<'a> Rules<'a> {
         if mangled && root == "__rustc"
             || ALLOCATORS.iter().any(|glob| names::matches(glob, symbol))
             || readable.contains(" as core::alloc::global::GlobalAlloc>::")
+            || mangled
+                && ["::operator new", "::operator delete"].iter().any(|of| readable.contains(of))
         {
             return Some("an allocator".into());
         }

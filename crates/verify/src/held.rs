@@ -9,7 +9,7 @@
 use crate::code::{Code, End, Target};
 use crate::finding::{Finding, What};
 use crate::paths::Outcome;
-use crate::probes::{self, Kind};
+use crate::probes;
 use crate::program::Program;
 use crate::ranges::number;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
@@ -111,7 +111,7 @@ impl Look<'_> {
         let code = self.code;
         let checks: HashSet<usize> = self.program.probes[self.function]
             .iter()
-            .filter(|probe| probe.kind != Kind::ByHand)
+            .filter(|probe| probe.kind.is_check())
             .map(|probe| probe.block)
             .collect();
         let mut before: Vec<Option<State>> = vec![None; code.blocks.len()];

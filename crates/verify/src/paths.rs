@@ -9,7 +9,6 @@ use crate::cost;
 use crate::finding::{Finding, What};
 use crate::flow::{self, At, Graph};
 use crate::loops::Loops;
-use crate::probes::Kind;
 use crate::program::Program;
 use std::collections::{HashMap, HashSet};
 
@@ -182,7 +181,7 @@ impl View<'_> {
         }
         let probes: HashSet<usize> = program.probes[function]
             .iter()
-            .filter(|probe| probe.kind != Kind::ByHand)
+            .filter(|probe| probe.kind.is_check())
             .map(|probe| probe.block)
             .collect();
         let events: Vec<Event> =

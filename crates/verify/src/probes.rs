@@ -14,6 +14,7 @@ use iced_x86::{
 const BUDGET: i64 = 0;
 const POLL: i64 = 8;
 const DEPTH: i64 = 12;
+const PENDING: i64 = 16;
 /// How many instructions above the branch are looked at for the check.
 const WINDOW: usize = 12;
 
@@ -26,8 +27,18 @@ pub enum Kind {
     Register,
     /// Looks at the poll word.
     Flag,
+    /// At the end of a critical section, if a yield fell due inside: no check of the time.
+    Pending,
     /// No check: a call that somebody wrote.
     ByHand,
+}
+
+impl Kind {
+    /// Does a path pass the safepoint with the check, whether it is due or not?
+    #[must_use]
+    pub fn is_check(self) -> bool {
+        !matches!(self, Kind::Pending | Kind::ByHand)
+    }
 }
 
 /// A safepoint.
@@ -98,13 +109,16 @@ pub fn find(image: &Image<'_>, code: &Code, slow: &dyn Fn(usize) -> bool) -> Vec
     let mut probes = Vec::new();
     for call in (0..code.blocks.len()).filter(|&block| slow(block)) {
         let mut checks = Vec::new();
-        let bare = checks_above(image, code, call, &mut checks);
+        let (bare, pending) = checks_above(image, code, call, &mut checks);
         for &(block, kind) in &checks {
             probes.push(Probe { kind, block, address: code.last_of(block).ip(), call });
         }
-        if bare {
+        // These count where the call is made only.
+        for kind in
+            [bare.then_some(Kind::ByHand), pending.then_some(Kind::Pending)].into_iter().flatten()
+        {
             let address = code.last_of(call).ip();
-            probes.push(Probe { kind: Kind::ByHand, block: call, address, call });
+            probes.push(Probe { kind, block: call, address, call });
         }
     }
     probes.sort_by_key(|probe| (probe.address, probe.kind));
@@ -112,13 +126,15 @@ pub fn find(image: &Image<'_>, code: &Code, slow: &dyn Fn(usize) -> bool) -> Vec
     probes
 }
 
-/// Finds the checks that lead to a cold call. Returns whether it is reached without one as well.
+/// Finds the checks that lead to a cold call. Returns whether it is reached without one as well, and
+/// whether by the end of a critical section.
 fn checks_above(
     image: &Image<'_>,
     code: &Code,
     call: usize,
     checks: &mut Vec<(usize, Kind)>,
-) -> bool {
+) -> (bool, bool) {
+    let mut pending = false;
     let mut bare = code.blocks[call].before.is_empty();
     let mut work = vec![(call, stores_budget(image, code.of(call)))];
     let mut seen = vec![call];
@@ -126,6 +142,7 @@ fn checks_above(
         for &above in &code.blocks[block].before {
             if code.blocks[above].next.len() == 2 {
                 match check_of(image, code, above, stored) {
+                    Some(Kind::Pending) => pending = true,
                     Some(kind) => checks.push((above, kind)),
                     None => bare = true,
                 }
@@ -141,7 +158,7 @@ fn checks_above(
             }
         }
     }
-    bare
+    (bare, pending)
 }
 
 fn stores_budget(image: &Image<'_>, code: &[Instruction]) -> bool {
@@ -163,10 +180,14 @@ fn check_of(image: &Image<'_>, code: &Code, block: usize, stored: bool) -> Optio
     match field(image, sets) {
         Some(BUDGET) if signed => return Some(Kind::Clock),
         Some(POLL) => return Some(Kind::Flag),
+        Some(PENDING | DEPTH) => return Some(Kind::Pending),
         _ => {}
     }
     if !counts(sets) {
         return None;
+    }
+    if touches(PENDING) && touches(DEPTH) {
+        return Some(Kind::Pending);
     }
     if signed && stored {
         return Some(Kind::Register);

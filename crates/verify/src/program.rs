@@ -5,7 +5,7 @@ use crate::cost;
 use crate::image::Image;
 use crate::nests::Noted;
 use crate::notes::Notes;
-use crate::probes::{self, Kind, Probe};
+use crate::probes::{self, Probe};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use std::collections::HashSet;
 
@@ -85,7 +85,7 @@ impl<'a> Program<'a> {
         let start = self.image.functions[function].address;
         match self.notes.function(start) {
             Some(note) => note.why == 0,
-            None => self.probes[function].iter().any(|probe| probe.kind != Kind::ByHand),
+            None => self.probes[function].iter().any(|probe| probe.kind.is_check()),
         }
     }
 

@@ -155,6 +155,7 @@ impl Report {
                 Kind::Clock => "clock",
                 Kind::Register => "clock, in a register",
                 Kind::Flag => "flag",
+                Kind::Pending => "after a critical section",
                 Kind::ByHand => "by hand",
             };
             *self.by_kind.entry(name).or_default() += 1;

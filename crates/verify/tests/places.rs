@@ -35,6 +35,7 @@ fn names_that_mean_no_safepoints() {
         "_ZN7curtail6Server1f17h0123456789abcdefE",
         "_RNvCs5678_7___rustc12___rust_alloc",
         "_GLOBAL__sub_I_main",
+        "_ZN2ns4NodenwEm",
         "_ZN60_$LT$a..Mine$u20$as$u20$core..alloc..global..GlobalAlloc$GT$5alloc17h0123456789abcdefE",
         "__cxa_thing",
     ] {

@@ -82,6 +82,18 @@ b:
   ret void
 }
 
+; On a path that never returns, too: what is called may yield all the same.
+; CHECK-LABEL: define void @held_to_the_end(
+; CHECK: add i32 {{.*}}, 1
+; CHECK: call void @uses(
+; CHECK: add i32 {{.*}}, -1
+; CHECK: unreachable
+define void @held_to_the_end() {
+  %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
+  call void @uses(ptr %p)
+  unreachable
+}
+
 ; Nothing is raised for a call when the address is dead.
 ; CHECK-LABEL: define void @dead_over_call(
 ; CHECK-NOT: add i32

@@ -1,0 +1,94 @@
+//! The file of `--keep-out`: names and globs of functions that get no safepoint, one a line, `#`
+//! begins a comment. The pass reads it; the drivers look at it first, so that a mistake is told by
+//! the line and not somewhere in a linker's output.
+
+use std::hash::Hasher;
+use std::path::Path;
+
+/// Reads a list and checks it.
+///
+/// # Errors
+/// The file cannot be read, or a line of it is no glob: which, and why.
+pub fn check(file: &Path) -> Result<(), String> {
+    let text = read(file)?;
+    for (at, line) in text.lines().enumerate() {
+        let glob = line.split('#').next().unwrap_or("").trim();
+        if let Err(reason) = check_glob(glob) {
+            return Err(format!(
+                "--keep-out {}: line {}: {reason}: {glob}",
+                file.display(),
+                at + 1
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("--keep-out {}: {error}", file.display()))
+}
+
+/// What changes when the list does.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn fingerprint(file: &Path) -> Result<u64, String> {
+    // SipHash with fixed keys: the same on every run.
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(read(file)?.as_bytes());
+    Ok(hasher.finish())
+}
+
+/// As LLVM's glob patterns are: `*`, `?`, `[a-z]`, `\` in front of what is meant literally.
+fn check_glob(glob: &str) -> Result<(), &'static str> {
+    if glob.chars().any(char::is_control) {
+        return Err("a control character in a name");
+    }
+    let bytes = glob.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if at + 1 == bytes.len() => return Err("nothing behind the backslash"),
+            b'\\' => at += 1,
+            // A bracket right behind the opening one belongs to the set.
+            b'[' => match bytes.iter().skip(at + 2).position(|&byte| byte == b']') {
+                Some(length) => at += 2 + length,
+                None => return Err("a [ without its ] (write \\[ for a literal one)"),
+            },
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_are_checked() {
+        for fine in ["", "main", "ns::*", "a[bc]?", "a[^b]", r"operator\[\](int)", "<[u8] as T>::f"]
+        {
+            assert_eq!(check_glob(fine), Ok(()), "{fine}");
+        }
+        for bad in ["a[b", "operator[]", r"a\", "a\u{7}b"] {
+            assert!(check_glob(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_line_is_named_and_changes_are_seen() {
+        let file = std::env::temp_dir().join(format!("curtail-keep-out-{}", std::process::id()));
+        std::fs::write(&file, "# fine\nmain # too\n\nx[y\n").unwrap();
+        let (checked, first) = (check(&file), fingerprint(&file).unwrap());
+        std::fs::write(&file, "main\n").unwrap();
+        let (again, second) = (check(&file), fingerprint(&file).unwrap());
+        std::fs::remove_file(&file).unwrap();
+        let reason = checked.unwrap_err();
+        assert!(reason.contains("line 4") && reason.contains("x[y"), "{reason}");
+        assert_eq!(again, Ok(()));
+        assert_ne!(first, second);
+        assert!(fingerprint(&file).is_err());
+    }
+}

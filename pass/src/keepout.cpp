@@ -1,0 +1,81 @@
+#include "keepout.h"
+#include "names.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Instruction.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+static const char *const Defaults[] = {
+    "__asan_*",       "__hwasan_*",         "__msan_*",  "__tsan_*", "__ubsan_*",
+    "__lsan_*",       "__sanitizer_*",      "__xray_*",  "__gcov_*", "__llvm_profile_*",
+    "__cyg_profile_*", "__stack_chk_fail",  "__tls_*",   "__emutls_*", "_dl_*",
+    "__cpu_indicator_init", "__libc_csu_*", "_start",
+};
+
+static Error wrong(const Twine &Message) {
+  return createStringError(inconvertibleErrorCode(), Message);
+}
+
+Error KeepOutList::read(StringRef File) {
+  auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
+  if (!Buffer)
+    return wrong("keep-out=" + File + ": " + Buffer.getError().message());
+  SmallVector<StringRef, 16> Lines;
+  (*Buffer)->getBuffer().split(Lines, '\n');
+  for (auto [Number, Line] : enumerate(Lines)) {
+    Line = Line.split('#').first.trim();
+    if (Line.empty())
+      continue;
+    Expected<GlobPattern> Glob = GlobPattern::create(Line);
+    if (!Glob)
+      return wrong("keep-out=" + File + ": line " + Twine(Number + 1) + ": " +
+                   toString(Glob.takeError()) + ": " + Line);
+    Globs.push_back({Line.str(), std::move(*Glob)});
+  }
+  return Error::success();
+}
+
+bool KeepOutList::contains(StringRef Mangled) const {
+  if (Globs.empty())
+    return false;
+  // Rust's demanglers differ in what they leave of legacy names.
+  const std::string Readable = readableName(Mangled), Demangled = demangle(Mangled);
+  return any_of(Globs, [&](const Entry &E) {
+    return any_of(ArrayRef<StringRef>{Mangled, Readable, Demangled}, [&](StringRef Name) {
+      return Name == E.Text || E.Glob.match(Name);
+    });
+  });
+}
+
+bool KeepOutList::containsPlace(const Instruction &I) const {
+  if (Globs.empty() || !I.getDebugLoc() || !I.getDebugLoc().getInlinedAt())
+    return false;
+  for (const DILocation *At = I.getDebugLoc(); At->getInlinedAt(); At = At->getInlinedAt()) {
+    const DISubprogram *Of = At->getScope()->getSubprogram();
+    StringRef Name = Of->getLinkageName();
+    if (contains(Name.empty() ? Of->getName() : Name))
+      return true;
+  }
+  return false;
+}
+
+GlobTable::GlobTable(ArrayRef<const char *> Texts) {
+  for (const char *Text : Texts)
+    Globs.push_back(cantFail(GlobPattern::create(Text)));
+}
+
+bool GlobTable::matches(StringRef Name) const {
+  return any_of(Globs, [&](const GlobPattern &Glob) { return Glob.match(Name); });
+}
+
+bool keptOutByDefault(StringRef Mangled) {
+  static const GlobTable Table(Defaults);
+  return Table.matches(Mangled);
+}
+
+} // namespace curtail

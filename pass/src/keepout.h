@@ -1,0 +1,47 @@
+// Lists of functions that get no safepoint: names and globs, mangled or readable.
+#pragma once
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/GlobPattern.h"
+#include <vector>
+
+namespace llvm {
+class DISubprogram;
+class Instruction;
+} // namespace llvm
+
+namespace curtail {
+
+class KeepOutList {
+public:
+  // Adds what a file says: one name or glob a line, # begins a comment. An error names the line.
+  llvm::Error read(llvm::StringRef File);
+  // Is a function on the list, by its mangled name or by either of its readable ones?
+  bool contains(llvm::StringRef Mangled) const;
+  // Was the instruction inlined from a function on the list? Line tables tell.
+  bool containsPlace(const llvm::Instruction &I) const;
+  bool empty() const { return Globs.empty(); }
+
+private:
+  struct Entry {
+    std::string Text;
+    llvm::GlobPattern Glob;
+  };
+  std::vector<Entry> Globs;
+};
+
+// What no program should have to list: what sanitizers, profilers and the compiler's run-time
+// support call from anywhere, where it is compiled into the program.
+bool keptOutByDefault(llvm::StringRef Mangled);
+
+// Does any of a fixed table of globs match? The table is compiled once.
+class GlobTable {
+public:
+  explicit GlobTable(llvm::ArrayRef<const char *> Texts);
+  bool matches(llvm::StringRef Name) const;
+
+private:
+  std::vector<llvm::GlobPattern> Globs;
+};
+
+} // namespace curtail
