@@ -3,6 +3,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need_llvm || skip "no LLVM of rustc's major"
+need "/usr/lib/llvm-$llvm/lib/clang/$llvm/lib/linux/libclang_rt.asan-x86_64.a=libclang-rt-$llvm-dev" ||
+  say "no libclang-rt-$llvm-dev: the sanitizers are not tried"
 pass/build.sh "$release"
 cargo build --quiet --release -p curtail-driver -p curtail-verify
 pass/test.sh "$release"

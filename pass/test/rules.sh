@@ -51,7 +51,7 @@ for level in -O0 -O1 -O2; do
   }
   # Every safepoint's call has a line of the source.
   "/usr/lib/llvm-$major/bin/llvm-objdump" -d --no-show-raw-insn "$scratch/frames" |
-    sed -n 's/^ *\([0-9a-f]*\):.*call.*<curtail_safepoint_slow>$/0x\1/p' >"$scratch/calls"
+    sed -n 's/^ *\([0-9a-f]*\):.*call.*<curtail_safepoint_slow[a-z_]*>$/0x\1/p' >"$scratch/calls"
   [ -s "$scratch/calls" ] || fail "frames.c $level: no safepoints"
   if "/usr/lib/llvm-$major/bin/llvm-symbolizer" --obj="$scratch/frames" --no-inlines \
     --output-style=GNU <"$scratch/calls" | grep -v '^[^/]' | grep -v 'frames\.c:[1-9]'; then
@@ -69,8 +69,14 @@ if command -v gdb >/dev/null; then
 fi
 echo "done frames"
 
+# Debian keeps the sanitizers' own code in libclang-rt-NN-dev.
 for sanitizer in address undefined; do
   flags="-g -fsanitize=$sanitizer -fno-sanitize-recover=all"
+  if ! echo 'int main(void) { return 0; }' |
+    "$clang" $flags -x c - -o "$scratch/sanitized" 2>/dev/null; then
+    echo "skipped -fsanitize=$sanitizer: not installed with this clang"
+    continue
+  fi
   compare "mixed.c -O1 -fsanitize=$sanitizer" "$clang" curtail-cc mixed.c -O1 $flags
   compare "mixed.cpp -O1 -fsanitize=$sanitizer" "$clang++" curtail-c++ mixed.cpp -O1 $flags
 done

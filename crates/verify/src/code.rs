@@ -6,7 +6,7 @@
 
 use crate::image::Image;
 use crate::tables;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use std::collections::{BTreeSet, HashMap};
 
 /// Whom a call or a jump out of the function reaches.
@@ -298,7 +298,23 @@ impl Code {
                 block.next.clear();
             }
         }
+        self.drop_padding();
         connect(self);
+    }
+
+    /// What fills up the space in front of an aligned block runs only if something falls into it.
+    fn drop_padding(&mut self) {
+        let mut reached = vec![false; self.blocks.len()];
+        self.blocks.iter().flat_map(|block| &block.next).for_each(|&to| reached[to] = true);
+        let padding = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
+        for (block, _) in
+            self.blocks.iter_mut().zip(reached).skip(1).filter(|(_, reached)| !reached)
+        {
+            if self.instructions[block.first..block.past].iter().all(padding) {
+                block.end = End::Stop;
+                block.next.clear();
+            }
+        }
     }
 
     /// Blocks from which every path ends in a trap, in a call that does not come back, or in going on

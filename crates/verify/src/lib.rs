@@ -6,6 +6,7 @@
 //! nothing in it may make the verifier panic.
 #![forbid(unsafe_code)]
 
+pub mod charges;
 pub mod code;
 pub mod cost;
 pub mod finding;

@@ -3,7 +3,7 @@
 
 use crate::code::Code;
 use crate::flow::{Prover, Rounds};
-use crate::nests::{Noted, noted_headers};
+use crate::nests::{Noted, NotedLoops};
 use crate::ranges::{self, Ranges, State};
 use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The prover of one function.
 pub struct Loops<'a> {
     code: &'a Code,
-    /// Loops with notes: their first blocks, and how often they run at most.
-    notes: Vec<(usize, u64)>,
+    notes: NotedLoops,
     ranges: Option<Ranges>,
     /// Loops whose whole run was charged before they began: their first blocks.
     pub charged: BTreeSet<usize>,
@@ -28,12 +27,12 @@ pub struct Loops<'a> {
 }
 
 impl<'a> Loops<'a> {
-    /// For one function and the notes on it; no loop may be longer than `bound`.
+    /// For one function, its edges without safepoints, and the notes on it; no loop may be longer than `bound`.
     #[must_use]
-    pub fn new(code: &'a Code, noted: &[Noted], bound: u64) -> Self {
+    pub fn new(code: &'a Code, next: &[Vec<usize>], noted: &[Noted], bound: u64) -> Self {
         Loops {
             code,
-            notes: noted_headers(code, noted),
+            notes: NotedLoops::of(code, next, noted),
             ranges: None,
             charged: BTreeSet::new(),
             counted: BTreeSet::new(),
@@ -42,14 +41,6 @@ impl<'a> Loops<'a> {
             long: BTreeMap::new(),
             bound,
         }
-    }
-
-    /// The note whose loop this is: the first that one comes to from the noted place, and entered at
-    /// that place only. Code generation may have put a copy of the loop's first test in between.
-    fn note_for(&self, cycle: &[usize], entries: &[usize]) -> Option<(usize, u64)> {
-        let &[header] = entries else { return None };
-        let note = self.notes.iter().find(|(first, _)| *first == header)?;
-        cycle.binary_search(&header).is_ok().then_some(*note)
     }
 
     /// What the registers hold when the cycle is entered.
@@ -103,7 +94,7 @@ impl<'a> Loops<'a> {
 
 impl Prover for Loops<'_> {
     fn rounds(&mut self, cycle: &[usize], entries: &[usize]) -> Option<Rounds> {
-        if let Some((through, most)) = self.note_for(cycle, entries) {
+        if let Some((through, most)) = self.notes.rounds(self.code, cycle, entries) {
             if most == 0 {
                 self.charged.insert(cycle[0]);
             } else {

@@ -1,6 +1,7 @@
 //! Natural loops, and which of them the pass's notes speak of.
 
 use crate::code::Code;
+use crate::flow::components;
 use crate::notes::Loop;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,80 +21,143 @@ pub struct Noted {
 /// How many blocks may lie between a note and its loop.
 const NEARBY: usize = 6;
 
-/// The loops that notes speak of: first block, and how often it runs at most. Each note speaks of the
-/// nearest loop of its depth, if there is one nearest. Of several notes on one loop (it has several
-/// ways in) the weakest holds. An inner loop whose header code generation merged into the outer one's
-/// counts together with that. Loops with more edges back than were noted are left out: they may be
-/// two, one of them without a note.
-#[must_use]
-pub fn noted_headers(code: &Code, noted: &[Noted]) -> Vec<(usize, u64)> {
-    if noted.is_empty() {
-        return Vec::new();
-    }
-    let nests = Nests::of(code);
-    // By header and depth.
-    let mut found: BTreeMap<usize, BTreeMap<usize, Loop>> = BTreeMap::new();
-    for place in noted {
-        let Some(header) = nests.loop_of(code, place) else { continue };
-        let here = found.entry(header).or_default().entry(place.depth).or_insert(place.note);
-        *here = here.weaker(place.note);
-    }
-    let edges = |header: usize| nests.loops[&header].edges;
-    found
-        .into_iter()
-        .filter(|(header, notes)| {
-            notes.values().map(|note| usize::from(note.edges)).sum::<usize>() >= edges(*header)
-        })
-        .map(|(header, notes)| {
-            (header, notes.values().fold(1, |most: u64, note| most.saturating_mul(note.most)))
-        })
-        .collect()
+/// The loops of one function that notes speak of.
+///
+/// Only loops count in which some way round passes no safepoint (`next`: the edges that lead on without
+/// one). A note speaks of the nearest of them behind its place; where that one has a note already, of
+/// a loop further out, of the one within. Of several notes on one loop (it has several ways in) the
+/// weakest holds.
+pub struct NotedLoops {
+    /// By header and depth.
+    notes: BTreeMap<usize, BTreeMap<usize, Loop>>,
 }
 
-/// The natural loops of a function.
+impl NotedLoops {
+    /// From the notes and where they were made.
+    #[must_use]
+    pub fn of(code: &Code, next: &[Vec<usize>], noted: &[Noted]) -> Self {
+        let mut notes: BTreeMap<usize, BTreeMap<usize, Loop>> = BTreeMap::new();
+        if noted.is_empty() {
+            return NotedLoops { notes };
+        }
+        let nests = Nests::of(code, next);
+        let mut outermost_first: Vec<&Noted> = noted.iter().collect();
+        outermost_first.sort_by_key(|place| place.depth);
+        for place in outermost_first {
+            let free = |header: &usize| {
+                notes
+                    .get(header)
+                    .is_none_or(|known| known.keys().all(|depth| *depth == place.depth))
+            };
+            // Code generation may have merged an inner loop's first block into the outer one's.
+            let merged = |header: &usize| nests.edges.get(header).is_some_and(|&edges| edges > 1);
+            let found = nests.nearest(code, place, &free);
+            let Some(header) = found.or_else(|| nests.nearest(code, place, &merged)) else {
+                continue;
+            };
+            let here = notes.entry(header).or_default().entry(place.depth).or_insert(place.note);
+            *here = here.weaker(place.note);
+        }
+        NotedLoops { notes }
+    }
+
+    /// The first block of the loop that a cycle without safepoints is, or is what a safepoint in one
+    /// of its ways left of, and how often that block runs at most each time the loop is entered.
+    ///
+    /// Loops that share a first block count together. A cycle with more edges back than were noted is
+    /// not believed: it may be two loops, one of them without a note.
+    #[must_use]
+    pub fn rounds(&self, code: &Code, cycle: &[usize], entries: &[usize]) -> Option<(usize, u64)> {
+        let (&header, notes) = self.notes.iter().find(|(header, _)| entries.contains(header))?;
+        // The cycle is entered there, or from the loop's own safepoints.
+        let before = reached_around(code, &[header]);
+        if entries.iter().any(|&entry| entry != header && before[entry]) {
+            return None;
+        }
+        let inside = |block: &&usize| cycle.binary_search(block).is_ok();
+        let back = code.blocks[header].before.iter().filter(inside).count();
+        let noted: usize = notes.values().map(|note| usize::from(note.edges)).sum();
+        let most = notes.values().fold(1, |most: u64, note| most.saturating_mul(note.most));
+        (noted >= back).then_some((header, most))
+    }
+}
+
+/// The blocks that can be reached without going through certain ones, and of those, which.
+fn reached_around(code: &Code, around: &[usize]) -> Vec<bool> {
+    let mut seen = vec![false; code.blocks.len()];
+    let is_root = |&block: &usize| block == 0 || code.blocks[block].before.is_empty();
+    let mut work: Vec<usize> = (0..code.blocks.len()).filter(is_root).collect();
+    while let Some(block) = work.pop() {
+        if !std::mem::replace(&mut seen[block], true) && !around.contains(&block) {
+            work.extend(&code.blocks[block].next);
+        }
+    }
+    seen
+}
+
+/// The loops of a graph: cycles, and what cycles remain in each without its entries. (A loop that was
+/// cut is entered at several places, so natural loops would not do.)
+#[derive(Default)]
 struct Nests {
-    /// Edges that lead back to a block on the way to where they start.
+    /// Edges that lead back to where a loop is entered.
     back: HashSet<(usize, usize)>,
-    /// By first block.
-    loops: HashMap<usize, Nest>,
-}
-
-struct Nest {
-    /// How many loops the first block lies in.
-    depth: usize,
-    /// How many edges lead back to it.
-    edges: usize,
+    /// By the first blocks of loops: how many edges lead back there.
+    edges: HashMap<usize, usize>,
 }
 
 impl Nests {
-    fn of(code: &Code) -> Self {
-        let back = retreats(code);
-        let mut bodies: HashMap<usize, HashSet<usize>> = HashMap::new();
-        for &(from, header) in &back {
-            let body = bodies.entry(header).or_insert_with(|| HashSet::from([header]));
-            let mut work = vec![from];
-            while let Some(block) = work.pop() {
-                if body.insert(block) {
-                    work.extend(&code.blocks[block].before);
-                }
+    fn of(code: &Code, next: &[Vec<usize>]) -> Self {
+        let mut before = vec![Vec::new(); next.len()];
+        for (from, to) in next.iter().enumerate() {
+            to.iter().for_each(|&to: &usize| before[to].push(from));
+        }
+        let mut nests = Nests::default();
+        let mut work: Vec<Vec<usize>> = vec![(0..next.len()).collect()];
+        while let Some(nodes) = work.pop() {
+            for cycle in cycles(next, &nodes) {
+                work.push(nests.add(code, next, &before, &cycle));
             }
         }
-        let around = |header: usize| bodies.values().filter(|body| body.contains(&header)).count();
-        let edges = |header: usize| back.iter().filter(|(_, to)| *to == header).count();
-        let nest = |header| Nest { depth: around(header), edges: edges(header) };
-        let loops = bodies.keys().map(|&header| (header, nest(header))).collect();
-        Nests { back, loops }
+        nests
     }
 
-    fn loop_of(&self, code: &Code, place: &Noted) -> Option<usize> {
-        let exact = |nest: &Nest| nest.depth == place.depth;
-        let merged = |nest: &Nest| nest.depth < place.depth && nest.edges > 1;
-        self.nearest(code, place, &exact).or_else(|| self.nearest(code, place, &merged))
+    /// One loop. Returns its blocks without those where it is entered.
+    fn add(
+        &mut self,
+        code: &Code,
+        next: &[Vec<usize>],
+        before: &[Vec<usize>],
+        cycle: &[usize],
+    ) -> Vec<usize> {
+        let inside = |block: &usize| cycle.binary_search(block).is_ok();
+        let is_entry =
+            |block: &usize| before[*block].is_empty() || !before[*block].iter().all(inside);
+        let mut entries: Vec<usize> = cycle.iter().copied().filter(is_entry).collect();
+        // Behind a safepoint of the loop's own, no loop begins.
+        if entries.len() > 1 {
+            let reached = reached_around(code, &entries);
+            entries.retain(|&entry| reached[entry]);
+        }
+        // Of several, those that begin a loop inside this one are that loop's.
+        let inner = |&at: &usize| entries.len() > 1 && is_inner(next, cycle, &entries, at);
+        let own: Vec<usize> = entries.iter().copied().filter(|at| !inner(at)).collect();
+        if !own.is_empty() {
+            entries = own;
+        }
+        if entries.is_empty() {
+            entries.push(cycle[0]);
+        }
+        for &header in &entries {
+            let from: Vec<usize> = before[header].iter().copied().filter(inside).collect();
+            self.edges.insert(header, from.len());
+            self.back.extend(from.into_iter().map(|from| (from, header)));
+        }
+        cycle.iter().copied().filter(|block| entries.binary_search(block).is_err()).collect()
     }
 
     /// The nearest loop that fits, found by going on from a place, never around.
-    fn nearest(&self, code: &Code, place: &Noted, fits: &dyn Fn(&Nest) -> bool) -> Option<usize> {
-        let fits = |block: &usize| self.loops.get(block).is_some_and(fits);
+    fn nearest(&self, code: &Code, place: &Noted, fits: &dyn Fn(&usize) -> bool) -> Option<usize> {
+        let fits = |block: &usize| self.edges.contains_key(block) && fits(block);
         if code.address(place.block) == place.address && fits(&place.block) {
             return Some(place.block);
         }
@@ -117,34 +181,20 @@ impl Nests {
     }
 }
 
-fn retreats(code: &Code) -> HashSet<(usize, usize)> {
-    let mut back = HashSet::new();
-    // 1: on the way; 2: done.
-    let mut colour = vec![0_u8; code.blocks.len()];
-    for root in 0..code.blocks.len() {
-        if colour[root] != 0 {
-            continue;
-        }
-        let mut way = vec![(root, 0)];
-        colour[root] = 1;
-        while let Some((block, at)) = way.last_mut() {
-            let Some(&to) = code.blocks[*block].next.get(*at) else {
-                colour[*block] = 2;
-                way.pop();
-                continue;
-            };
-            *at += 1;
-            match colour[to] {
-                0 => {
-                    colour[to] = 1;
-                    way.push((to, 0));
-                }
-                1 => {
-                    back.insert((*block, to));
-                }
-                _ => {}
-            }
-        }
-    }
-    back
+/// The cycles among some blocks: strongly connected sets of them.
+fn cycles(next: &[Vec<usize>], nodes: &[usize]) -> Vec<Vec<usize>> {
+    let within = |block: usize| -> Vec<usize> {
+        let to = next[block].iter().copied();
+        to.filter(|to| nodes.binary_search(to).is_ok()).collect()
+    };
+    let mut found = components(nodes, &within);
+    found.retain(|part| part.len() > 1 || within(part[0]).contains(&part[0]));
+    found
+}
+
+/// Does an entry of a cycle lie in a cycle that passes none of the other entries?
+fn is_inner(next: &[Vec<usize>], cycle: &[usize], entries: &[usize], at: usize) -> bool {
+    let others = |block: &usize| *block != at && entries.binary_search(block).is_ok();
+    let rest: Vec<usize> = cycle.iter().copied().filter(|block| !others(block)).collect();
+    cycles(next, &rest).iter().any(|part| part.binary_search(&at).is_ok())
 }

@@ -189,7 +189,7 @@ impl View<'_> {
         let cold = code.cold();
         let (graph, starts) = distances(code, &events, &cold);
         let noted = program.noted_loops(function);
-        let mut loops = Loops::new(code, &noted, self.limits.bound);
+        let mut loops = Loops::new(code, &graph.next, &noted, self.limits.bound);
         let at = flow::solve(&graph, &starts, &mut loops);
         let mut outcome = Outcome {
             counted: loops.counted.len(),
@@ -306,7 +306,7 @@ impl View<'_> {
         }
         for cycle in open {
             // The outer one of a nest is open because the inner one is.
-            let inner = open.iter().any(|other| {
+            let inner = open.iter().chain(loops.long.keys()).any(|other| {
                 other.len() < cycle.len() && other.iter().all(|b| cycle.binary_search(b).is_ok())
             });
             if inner {

@@ -11,7 +11,7 @@ use iced_x86::{
 };
 
 /// The thread-local block's fields (`curtail_safepoint.h`).
-const BUDGET: i64 = 0;
+pub(crate) const BUDGET: i64 = 0;
 const POLL: i64 = 8;
 const DEPTH: i64 = 12;
 const PENDING: i64 = 16;
@@ -25,6 +25,8 @@ pub enum Kind {
     Clock,
     /// Subtracts from the budget in a register.
     Register,
+    /// Subtracts the work of a whole loop, and goes on to another check if that does not fit.
+    Whole,
     /// Looks at the poll word.
     Flag,
     /// At the end of a critical section, if a yield fell due inside: no check of the time.
@@ -121,6 +123,7 @@ pub fn find(image: &Image<'_>, code: &Code, slow: &dyn Fn(usize) -> bool) -> Vec
             probes.push(Probe { kind, block: call, address, call });
         }
     }
+    probes.extend(crate::charges::find(image, code, &probes));
     probes.sort_by_key(|probe| (probe.address, probe.kind));
     probes.dedup_by_key(|probe| (probe.block, probe.kind));
     probes

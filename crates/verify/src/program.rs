@@ -65,7 +65,9 @@ impl<'a> Program<'a> {
                 name => crate::names::demangle(name),
             })
             .collect();
-        let taken = image.address_taken(&addresses_in(&codes));
+        let mut taken = image.address_taken(&addresses_in(&codes));
+        // Its address goes to the start-up code, which calls it once.
+        taken.retain(|&f| image.functions[f].symbol != "main");
         Ok(Program { image, codes, probes, notes, taken, readable, slow })
     }
 

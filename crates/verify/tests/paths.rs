@@ -117,21 +117,21 @@ fn a_note_bounds_the_loop_behind_it_and_no_other() {
 #[test]
 fn straight_code_is_measured_with_what_it_calls() {
     assert!(
-        check("function f\n instrumented f\n work 390\n check 1\n work 390\n ret\nend f")
+        check("function f\n instrumented f\n work 590\n check 1\n work 590\n ret\nend f")
             .is_clean()
     );
     assert_eq!(
-        kinds(&check("function f\n instrumented f\n check 1\n work 900\n check 1\n ret\nend f")),
+        kinds(&check("function f\n instrumented f\n check 1\n work 1300\n check 1\n ret\nend f")),
         [What::LongPath]
     );
     // Neither is too long by itself.
-    let both = "function f\n instrumented f\n check 1\n work 500\n call g\n ret\nend f
-        function g\n instrumented g\n work 500\n check 1\n ret\nend g";
+    let both = "function f\n instrumented f\n check 1\n work 700\n call g\n ret\nend f
+        function g\n instrumented g\n work 700\n check 1\n ret\nend g";
     let report = check(both);
     assert_eq!(kinds(&report), [What::LongPath], "{}", report.to_text("p", 9));
     // What comes behind the callee's last safepoint counts as well.
-    let after = "function f\n instrumented f\n check 1\n call g\n work 500\n ret\nend f
-        function g\n instrumented g\n check 1\n work 500\n ret\nend g";
+    let after = "function f\n instrumented f\n check 1\n call g\n work 700\n ret\nend f
+        function g\n instrumented g\n check 1\n work 700\n ret\nend g";
     assert_eq!(kinds(&check(after)), [What::LongPath]);
 }
 
@@ -183,7 +183,7 @@ fn functions_called_through_pointers_keep_to_their_share() {
             function g\n instrumented g\n work {work}\n check 1\n ret\nend g"
         )
     };
-    assert!(check(&body(150)).is_clean());
+    assert!(check(&body(250)).is_clean());
     assert_eq!(kinds(&check(&body(500))), [What::Convention]);
 }
 

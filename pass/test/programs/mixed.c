@@ -79,13 +79,13 @@ static int64_t interpret(const unsigned char *code, int64_t fuel) {
   goto *labels[*at++ & 3]
   NEXT;
 add:
-  a += b;
+  a = (int64_t)((uint64_t)a + (uint64_t)b);
   NEXT;
 subtract:
-  b -= a >> 3;
+  b = (int64_t)((uint64_t)b - (uint64_t)(a >> 3));
   NEXT;
 twist:
-  a ^= b << 2;
+  a ^= (int64_t)((uint64_t)b << 2);
   NEXT;
 jump:
   at = code;

@@ -12,8 +12,8 @@ const USAGE: &str =
 Reads a linked, instrumented program and reports paths without a safepoint that are longer than the
 bound, and safepoints in forbidden places.
 
-  --bound N        the longest path allowed, in about machine instructions; default: twice what the
-                   program was built with
+  --bound N        the longest path allowed, in about machine instructions; default: three times
+                   what the program was built with
   --keep-out FILE  functions that may have no safepoint, beside the built-in ones: names and globs
   --json FILE      everything as JSON; - is standard output, instead of the text
   --all            every finding in the text, not the first 20 of each kind
