@@ -150,7 +150,7 @@ void Emitter::enterLoop(Cut &X) {
   B.CreateCondBr(Short, Undo, X.Run, Rare);
   X.Entry->eraseFromParent();
   B.SetInsertPoint(Undo);
-  storeBudget(B, B.CreateAdd(Left, X.R.Total), Nest);
+  storeBudget(B, B.CreateAdd(loadBudget(B, Nest), X.R.Total), Nest);
   B.CreateBr(X.Next);
   X.Left->addIncoming(X.R.Taken, Undo);
   X.Counter->addIncoming(X.R.Start, Undo);
