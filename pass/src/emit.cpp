@@ -186,6 +186,8 @@ void Emitter::run() {
   }
   // The stub's frame lies right below; and what was known of the memory effects holds no longer.
   F.addFnAttr(Attribute::NoRedZone);
+  if (!F.hasOptSize() && F.getAlign().valueOrOne() < Align(32))
+    F.setAlignment(Align(32));
   F.setMemoryEffects(MemoryEffects::unknown());
 }
 

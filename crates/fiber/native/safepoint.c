@@ -21,13 +21,13 @@ enum {
   /* What passes between the decision here and the hook's first instruction. */
   HOOK_CYCLES = 48,
   /* Closer to the deadline than this counts as there. */
-  SLACK_CYCLES = 176,
+  SLACK_CYCLES = 224,
   /* A remainder below this is granted whole. */
   LAST_STRETCH_CYCLES = 512,
   /* What a look at the clock adds to the stretch that it ends. */
   CHECK_CYCLES = 70,
   /* No sample is shorter. */
-  LEAST_SAMPLE_CYCLES = 768,
+  LEAST_SAMPLE_CYCLES = 1536,
   INITIAL_RATE = 2048,
   LEAST_RATE = 8,
   MOST_RATE = 16384,
@@ -110,7 +110,7 @@ static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
    * to doubt, slow to trust: what is late once is late again, where arrays outgrow caches, say. */
   uint64_t doubt = off << 10 >> (63 - __builtin_clzll(rate));
   doubt = doubt > MOST_DOUBT ? MOST_DOUBT : doubt;
-  b->doubt = doubt > b->doubt ? (b->doubt + doubt) / 2 : (7 * b->doubt + doubt) / 8;
+  b->doubt = doubt > b->doubt ? (3 * b->doubt + doubt) / 4 : (7 * b->doubt + doubt) / 8;
   rate = sample < rate ? (rate + sample) / 2 : (3 * rate + sample) / 4;
   b->rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
 }
