@@ -40,6 +40,7 @@ step loom ci/loom.sh
 step miri ci/miri.sh
 step pass ci/pass.sh
 step instrumented ci/instrumented.sh
+step python ci/python.sh
 step docs ci/docs.sh
 report
 say "all passed in $((SECONDS / 60)) min $((SECONDS % 60)) s"

@@ -15,9 +15,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ci/tidy", &[]),
     ("fuzz", &[]),
     ("crates/sim", &["crates/policy", "crates/workload"]),
+    ("crates/study", &["crates/policy", "crates/report", "crates/sim", "crates/workload"]),
     (
-        "crates/study",
-        &["crates/policy", "crates/report", "crates/sim", "crates/workload"],
+        "python",
+        &["crates/policy", "crates/report", "crates/sim", "crates/study", "crates/workload"],
     ),
     ("crates/shm", &["crates/ring"]),
     ("crates/net", &["crates/ring"]),

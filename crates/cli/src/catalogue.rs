@@ -6,7 +6,6 @@ use crate::output;
 use clap::Args;
 use curtail_policy::Spec;
 use curtail_workload::{NAMED, format_duration};
-use serde_json::{Value, json};
 
 /// `curtail policies`.
 #[derive(Args)]
@@ -18,7 +17,6 @@ pub(crate) struct Policies {
 impl Policies {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let mut rows = Vec::new();
-        let mut values = Vec::new();
         for entry in curtail_policy::catalogue() {
             let spec = Spec::preset(entry.name).map_err(Failure::failed)?;
             let quantum_ns = spec.quantum.map(|quantum| quantum.0);
@@ -29,13 +27,9 @@ impl Policies {
                 entry.line.to_owned(),
                 entry.source.to_owned(),
             ]);
-            values.push(json!({
-                "name": entry.name, "aliases": entry.aliases, "preempt": spec.preempt.name(),
-                "quantum_ns": quantum_ns, "about": entry.line, "source": entry.source,
-            }));
         }
         let heads = ["policy", "pre-emption", "quantum", "what it does", "from"];
-        output::listing(&heads, &rows, &Value::from(values), self.json.json.as_deref())
+        output::listing(&heads, &rows, &curtail_study::policies(), self.json.json.as_deref())
     }
 }
 
@@ -49,7 +43,6 @@ pub(crate) struct Workloads {
 impl Workloads {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let mut rows = Vec::new();
-        let mut values = Vec::new();
         for named in NAMED {
             let mix = named.mix();
             rows.push(vec![
@@ -59,24 +52,8 @@ impl Workloads {
                 named.source.to_owned(),
                 mix.to_string(),
             ]);
-            let classes: Vec<Value> = mix
-                .classes()
-                .iter()
-                .enumerate()
-                .map(|(i, class)| {
-                    json!({
-                        "name": class.name, "share": mix.fraction(i),
-                        "service": class.service.to_string(),
-                        "service_ns_mean": class.service.mean_ns(),
-                    })
-                })
-                .collect();
-            values.push(json!({
-                "name": named.name, "about": named.about, "source": named.source,
-                "service_ns_mean": mix.mean_ns(), "classes": classes,
-            }));
         }
         let heads = ["workload", "mean", "what it is", "from", "classes (name:service:share)"];
-        output::listing(&heads, &rows, &Value::from(values), self.json.json.as_deref())
+        output::listing(&heads, &rows, &curtail_study::workloads(), self.json.json.as_deref())
     }
 }

@@ -35,9 +35,11 @@ fn calibrated() -> Result<Costs, Error> {
     match calibration_file() {
         Some(file) if file.exists() => read(&file.to_string_lossy()),
         Some(file) => Err(Error::failed(format!(
-            "--costs calibrated: this machine was not calibrated (there is no {})",
+            "this machine was not calibrated (there is no {})",
             file.display()
         ))),
-        None => Err(Error::failed("--costs calibrated: neither XDG_CONFIG_HOME nor HOME is set")),
+        None => Err(Error::failed(
+            "this machine's calibration: neither XDG_CONFIG_HOME nor HOME is set",
+        )),
     }
 }

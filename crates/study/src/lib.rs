@@ -7,6 +7,7 @@
 //! its [`Setting::stop`] ends all of its runs early.
 #![forbid(unsafe_code)]
 
+mod catalogue;
 mod classify;
 mod costs;
 mod measured;
@@ -15,6 +16,7 @@ mod result;
 mod setting;
 mod shape;
 
+pub use catalogue::{policies, workloads};
 pub use classify::{Classifier, any_class, informed, reclassified};
 pub use costs::{calibration_file, costs};
 pub use measured::{Measured, class_of};
