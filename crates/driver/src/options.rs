@@ -99,7 +99,7 @@ impl Options {
                 self.kind = [Kind::Clock, Kind::Flag, Kind::Rdtsc, Kind::None]
                     .into_iter()
                     .find(|kind| kind.name() == value)
-                    .ok_or_else(|| format!("--safepoint={value}: clock, flag or none"))?;
+                    .ok_or_else(|| format!("--safepoint={value}: clock, flag, rdtsc or none"))?;
             }
             "--report" => self.report = Some(absolute(value)?),
             "--keep-out" => {
