@@ -2,7 +2,7 @@
 //! holds it by value and no generic parameter spreads through the runtime.
 
 use crate::{
-    Central, ClassId, CorePolicy, CycleStealing, Darc, Decision, DeficitRoundRobin,
+    Auto, Central, ClassId, CorePolicy, CycleStealing, Darc, Decision, DeficitRoundRobin,
     EarliestDeadline, Expiry, Fifo, FixedPriority, Job, JobId, Las, MultiQueue, Nanos, PerWorker,
     Policy, Ranked, Refused, ShortestJob, ShortestRemaining, StaticPartition, Steal, Typed,
     WeightedRoundRobin, WorkerId,
@@ -37,6 +37,8 @@ pub enum AnyPolicy {
     Cscq(Typed<CycleStealing>),
     /// Workers reserved for classes.
     Darc(Darc),
+    /// By deadlines that follow from what is measured.
+    Auto(Ranked<Auto>),
 }
 
 /// Any policy on a worker; made by [`Spec::build_core`](crate::Spec::build_core).
@@ -57,7 +59,7 @@ macro_rules! to_policy {
     ($self:ident, $inner:ident => $call:expr) => {
         forward!(AnyPolicy: $self, $inner => $call;
             Central, PerWorker, Steal, FixedPriority, Sjf, Srpt, Edf,
-            Wrr, Drr, MultiQueue, StaticPartition, Cscq, Darc)
+            Wrr, Drr, MultiQueue, StaticPartition, Cscq, Darc, Auto)
     };
 }
 
@@ -143,6 +145,7 @@ impl AnyPolicy {
     pub fn explain(&self, name: impl Fn(ClassId) -> String) -> Option<String> {
         match self {
             Self::Darc(darc) => Some(darc.explain(name)),
+            Self::Auto(auto) => Some(auto.order.explain(name)),
             _ => None,
         }
     }

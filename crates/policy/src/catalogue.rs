@@ -235,6 +235,17 @@ static CATALOGUE: &[Entry] = &[
         preemptive: true,
         ..DARC
     },
+    Entry {
+        name: "auto",
+        aliases: &[],
+        line: "the earliest deadline first, a multiple of what a request may still turn out to take; all of it measured",
+        source: "max-stretch deadlines, Bender, Chakrabarti and Muthukrishnan 1998; least attained service",
+        dispatch: Dispatch::Auto,
+        quantum: TWO_US,
+        preempt: PreemptKind::Flag,
+        preemptive: true,
+        ..C_FCFS
+    },
 ];
 
 const DARC: Entry = Entry {

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod any;
+mod auto;
 mod catalogue;
 mod central;
 mod classes;
@@ -48,6 +49,7 @@ mod tournament;
 mod typed;
 
 pub use any::{AnyCore, AnyPolicy};
+pub use auto::Auto;
 pub use catalogue::{Entry, catalogue};
 pub use central::Central;
 pub use darc::{Darc, Reservation};

@@ -127,6 +127,8 @@ named! {
     Darc = "darc",
     /// A given number of workers reserved for the shortest class.
     DarcStatic = "darc-static",
+    /// The earliest deadline first, by what is measured.
+    Auto = "auto",
 }
 
 impl Dispatch {

@@ -1,5 +1,5 @@
 //! One order for all that waits, by a key that each job has when it is queued: fixed priority, SJF,
-//! SRPT and EDF, which differ in the key alone ([`Rank`]); equal ranks in the order of arrival.
+//! SRPT, EDF and `auto`, which differ in the key ([`Rank`]); equal ranks in the order of arrival.
 //!
 //! The first job in that order that may run on a worker with a free place goes there, a job that may
 //! run anywhere to the shortest inbox. Jobs that are pinned to a worker wait in a heap for each
@@ -31,19 +31,53 @@ use crate::{
 use chain::Chain;
 use heap::{Heaps, Key, Root};
 use preempt::Running;
-use std::marker::PhantomData;
 
 /// What a policy of this family orders jobs by.
 pub(crate) trait Rank {
+    /// What keeps the order of running jobs is renewed when one goes on after the end of a quantum.
+    const AGES: bool = false;
+
+    /// All memory that it ever needs is allocated here.
+    fn new(spec: &Spec, workers: usize) -> Self;
+
     /// The rank of a job that is queued: the lower, the sooner.
-    fn rank(classes: &Classes, job: &Job) -> u64;
+    fn rank(&self, classes: &Classes, job: &Job) -> u64;
 
     /// For a job of that rank that starts to run at `now`: what keeps its order among the running
     /// ones for as long as it runs.
-    fn lasting(rank: u64, now: Nanos) -> u64;
+    fn lasting(&self, rank: u64, now: Nanos) -> u64;
 
-    /// The rank at `now` of a running job that has had `attained` in all.
-    fn standing(lasting: u64, attained: Nanos, now: Nanos) -> u64;
+    /// The rank at `now` of a running job, as it was placed, that has had `attained` in all.
+    fn standing(&self, job: &Job, lasting: u64, attained: Nanos, now: Nanos) -> u64;
+
+    /// How long the job may run, the policy's quantum being `given`.
+    fn quantum(&self, _job: &Job, given: Option<Nanos>) -> Option<Nanos> {
+        given
+    }
+
+    /// Somebody sets the policy's quantum.
+    fn set_quantum(&mut self, _quantum: Option<Nanos>) {}
+
+    /// Whether a job that has run for so long since it was placed may be asked for its place.
+    fn may_ask(&self, _ran: Nanos) -> bool {
+        true
+    }
+
+    /// A job that had a worker for itself has left it.
+    fn left(&mut self, _visit: &Visit) {}
+
+    /// The job, as it was placed last, has completed after so much service.
+    fn completed(&mut self, _now: Nanos, _job: &Job, _attained: Nanos) {}
+}
+
+/// A job's stay on a worker that held nothing else.
+pub(crate) struct Visit {
+    /// From the decision until the dispatcher heard of its end.
+    pub(crate) took: Nanos,
+    /// Service in that time.
+    pub(crate) served: Nanos,
+    /// It did not complete.
+    pub(crate) preempted: bool,
 }
 
 /// What is expected of a job in all: zero where its class is not known yet, without end where it
@@ -57,7 +91,7 @@ fn expected(classes: &Classes, job: &Job) -> Nanos {
 
 /// A central queue in the order of a [`Rank`]; see the module's head.
 pub struct Ranked<R> {
-    rank: PhantomData<R>,
+    pub(crate) order: R,
     shares: bool,
     quantum: Option<Nanos>,
     classes: Classes,
@@ -86,7 +120,7 @@ pub struct Ranked<R> {
 impl<R: Rank> Ranked<R> {
     pub(crate) fn new(spec: &Spec, workers: usize, jobs: usize) -> Self {
         Self {
-            rank: PhantomData,
+            order: R::new(spec, workers),
             shares: spec.shares(),
             quantum: spec.quantum,
             classes: Classes::new(spec),
@@ -122,7 +156,7 @@ impl<R: Rank> Ranked<R> {
     fn queue(&mut self, job: Job, from: Place) {
         self.table.enter(job, from);
         self.classes.queued(&job);
-        let key = (R::rank(&self.classes, &job), self.tickets[job.id.0 as usize]);
+        let key = (self.order.rank(&self.classes, &job), self.tickets[job.id.0 as usize]);
         self.chain.push(job.id.0);
         let mut root = *self.root(job.pinned);
         self.heaps.push(&mut root, job.id.0, key);
@@ -173,11 +207,18 @@ impl<R: Rank> Ranked<R> {
         self.running.stopped(on);
     }
 
+    /// The job stops running on `on`.
+    fn leave(&mut self, now: Nanos, on: WorkerId, job: &Job, preempted: bool) {
+        if let Some((took, served)) = self.running.stay(now, on, job) {
+            self.order.left(&Visit { took, served, preempted });
+        }
+    }
+
     /// The job goes to `on`, where it runs at once if nothing else is there.
     fn place(&mut self, now: Nanos, on: WorkerId, job: &Job) {
         if on != WorkerId::DISPATCHER && self.places.held(on.index()) == 0 {
-            let key = (R::rank(&self.classes, job), self.tickets[job.id.0 as usize]);
-            self.running.started::<R>(now, on, job, key);
+            let key = (self.order.rank(&self.classes, job), self.tickets[job.id.0 as usize]);
+            self.running.started(&self.order, now, on, job, key);
         } else {
             self.running.stopped(on);
         }
@@ -209,13 +250,13 @@ impl<R: Rank> Ranked<R> {
         match job.pinned {
             Some(WorkerId::DISPATCHER) => {}
             Some(worker) if self.places.has_place(worker.index()) => {}
-            Some(worker) => self.running.ask_for::<R>(now, worker, rank),
+            Some(worker) => self.running.ask_for(&self.order, now, worker, rank),
             None if self.places.shortest(0).is_some() => {}
             // Enough have been asked for all that wait.
             None if self.running.asked() >= self.loose => {}
             None => {
                 if let Some(last) = self.running.last() {
-                    self.running.ask_for::<R>(now, last, rank);
+                    self.running.ask_for(&self.order, now, last, rank);
                 }
             }
         }
@@ -227,11 +268,11 @@ impl<R: Rank> Ranked<R> {
             && let (Some(node), Some(last)) = (self.anywhere.least(), self.running.last())
         {
             // What came back since may rank before what was placed meanwhile.
-            self.running.ask_for::<R>(now, last, self.heaps.key(node).0);
+            self.running.ask_for(&self.order, now, last, self.heaps.key(node).0);
         }
         while let Some(on) = self.running.next_to_ask() {
             let waits = self.rank_waiting_for(on.index());
-            if waits.is_some_and(|rank| self.running.ranks_after::<R>(now, on, rank)) {
+            if waits.is_some_and(|rank| self.running.ranks_after(&self.order, now, on, rank)) {
                 return Some(on);
             }
             self.running.unask(on);
@@ -260,15 +301,18 @@ impl<R: Rank> Policy for Ranked<R> {
     }
 
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
+        self.leave(now, on, &job, true);
         self.queue(job, Place::On(on));
         self.vacate(on);
         self.ask(now, &job);
     }
 
-    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
         self.table.step(job, Place::On(on), Place::Out);
-        let class = self.classes.index(self.table.job(job).class);
-        self.classes.completed(class, attained);
+        let job = Job { attained, ..*self.table.job(job) };
+        self.leave(now, on, &job, false);
+        self.classes.completed(self.classes.index(job.class), attained);
+        self.order.completed(now, &job, attained);
         self.vacate(on);
     }
 
@@ -291,10 +335,10 @@ impl<R: Rank> Policy for Ranked<R> {
     fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
 
     fn decide(&mut self, now: Nanos) -> Decision {
-        let quantum = self.quantum.filter(|_| self.shares);
         if let Some((node, on)) = self.first() {
             let job = self.unqueue(node, Place::On(on));
             self.place(now, on, &job);
+            let quantum = self.order.quantum(&job, self.quantum).filter(|_| self.shares);
             return Decision::Run { job, on, quantum };
         }
         if let Some(on) = self.preempts(now) {
@@ -316,9 +360,15 @@ impl<R: Rank> Policy for Ranked<R> {
         let crowded = self.places.held(on.index()) > 1;
         let wanted = || {
             let waits = self.rank_waiting_for(on.index());
-            waits.is_some_and(|rank| self.running.ranks_after::<R>(now, on, rank))
+            waits.is_some_and(|rank| self.running.ranks_after(&self.order, now, on, rank))
         };
-        if self.shares && (crowded || wanted()) { Expiry::Yield } else { Expiry::Continue }
+        if self.shares && (crowded || wanted()) {
+            return Expiry::Yield;
+        }
+        if R::AGES {
+            self.running.renew(&self.order, now, on);
+        }
+        Expiry::Continue
     }
 
     fn next_wakeup(&self) -> Option<Nanos> {
@@ -331,6 +381,7 @@ impl<R: Rank> Policy for Ranked<R> {
 
     fn set_quantum(&mut self, quantum: Option<Nanos>) {
         self.quantum = quantum;
+        self.order.set_quantum(quantum);
     }
 
     fn evict(&mut self) -> Option<Job> {

@@ -13,7 +13,7 @@ fn the_catalogue_is_what_exists() {
     let plain = ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "concord", "tq", "steal"];
     let by_class =
         ["fp", "sjf", "srpt", "edf", "wrr", "drr", "shinjuku-mq", "static-partition", "cscq"];
-    let reserving = ["darc", "darc-static", "darc-ps"];
+    let reserving = ["darc", "darc-static", "darc-ps", "auto"];
     assert_eq!(names, [&plain[..], &by_class, &reserving].concat());
     let mut seen = HashSet::new();
     for entry in catalogue() {
@@ -56,11 +56,11 @@ fn presets_are_what_the_papers_say() {
 fn of_the_type_aware_two_preempt() {
     let sharing = catalogue().iter().map(|entry| preset(entry.name)).filter(Spec::shares);
     let sharing: Vec<_> = sharing.map(|spec| (spec.name.clone(), spec.preempt)).collect();
-    let flags =
-        ["shinjuku", "concord", "srpt", "shinjuku-mq", "darc-ps"].map(|n| (n, PreemptKind::Flag));
+    let flags = ["shinjuku", "concord", "srpt", "shinjuku-mq", "darc-ps", "auto"]
+        .map(|n| (n, PreemptKind::Flag));
     let clocks = ["ps", "tq"].map(|name| (name, PreemptKind::Clock));
     assert!(flags.iter().chain(&clocks).all(|(n, kind)| sharing.contains(&((*n).into(), *kind))));
-    assert_eq!(sharing.len(), 7);
+    assert_eq!(sharing.len(), 8);
     for name in ["fp", "edf", "wrr", "drr", "static-partition", "cscq"] {
         assert!(preset(name).with_preemptive(true).unwrap().shares(), "{name}");
     }
@@ -76,7 +76,7 @@ fn an_unknown_name_gets_help() {
         error.to_string(),
         "unknown policy `shinjku`: did you mean `shinjuku`? \
          (known: fcfs, dfcfs, jbsq, ps, shinjuku, concord, tq, steal, fp, sjf, srpt, edf, wrr, drr, \
-         shinjuku-mq, static-partition, cscq, darc, darc-static, darc-ps)"
+         shinjuku-mq, static-partition, cscq, darc, darc-static, darc-ps, auto)"
     );
     assert_eq!(Spec::preset("Concord").unwrap_err().nearest(), Some("concord"));
     assert_eq!(Spec::preset("round-robin-of-sorts").unwrap_err().nearest(), None);

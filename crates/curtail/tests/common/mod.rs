@@ -85,6 +85,7 @@ pub const PRESETS: [&str; 20] = [
     "darc",
     "darc-static",
     "darc-ps",
+    "auto",
     "tq",
 ];
 

@@ -4,13 +4,17 @@
 
 use super::Rank;
 use crate::classes::Classes;
-use crate::{Job, Nanos};
+use crate::{Job, Nanos, Spec};
 
 /// See the module's head.
 pub struct FixedPriority;
 
 impl Rank for FixedPriority {
-    fn rank(classes: &Classes, job: &Job) -> u64 {
+    fn new(_spec: &Spec, _workers: usize) -> Self {
+        Self
+    }
+
+    fn rank(&self, classes: &Classes, job: &Job) -> u64 {
         let class = classes.index(job.class);
         if !classes.is_known(class) {
             return u64::MAX;
@@ -18,11 +22,11 @@ impl Rank for FixedPriority {
         classes.plan(class).priority.map_or(class as u64, u64::from)
     }
 
-    fn lasting(rank: u64, _now: Nanos) -> u64 {
+    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
         rank
     }
 
-    fn standing(lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
+    fn standing(&self, _job: &Job, lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
         lasting
     }
 }

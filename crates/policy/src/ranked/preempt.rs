@@ -15,7 +15,18 @@ struct Occupant {
     lasting: u64,
     ticket: u64,
     since: Nanos,
-    attained: Nanos,
+    /// As it was placed.
+    job: Job,
+}
+
+impl Occupant {
+    fn ran(&self, now: Nanos) -> Nanos {
+        now.since(self.since)
+    }
+
+    fn standing(&self, order: &impl Rank, now: Nanos) -> u64 {
+        order.standing(&self.job, self.lasting, self.job.attained + self.ran(now), now)
+    }
 }
 
 /// See the module's head.
@@ -45,11 +56,36 @@ impl Running {
     }
 
     /// `job` alone runs on `on` from now on.
-    pub(crate) fn started<R: Rank>(&mut self, now: Nanos, on: WorkerId, job: &Job, key: Key) {
-        let lasting = R::lasting(key.0, now);
-        let running = Occupant { lasting, ticket: key.1, since: now, attained: job.attained };
+    pub(crate) fn started(
+        &mut self,
+        order: &impl Rank,
+        now: Nanos,
+        on: WorkerId,
+        job: &Job,
+        key: Key,
+    ) {
+        let lasting = order.lasting(key.0, now);
+        let running = Occupant { lasting, ticket: key.1, since: now, job: *job };
         self.jobs[on.index()] = Some(running);
         self.list(on.index());
+    }
+
+    /// What runs on `on` goes on after a quantum.
+    pub(crate) fn renew(&mut self, order: &impl Rank, now: Nanos, on: WorkerId) {
+        if let Some(job) = &mut self.jobs[on.index()] {
+            job.lasting = order.lasting(job.standing(order, now), now);
+            if !self.asked[on.index()] {
+                self.list(on.index());
+            }
+        }
+    }
+
+    /// For how long the job has been on `on`, alone, and how much service it has had there; where
+    /// that is known.
+    pub(crate) fn stay(&self, now: Nanos, on: WorkerId, job: &Job) -> Option<(Nanos, Nanos)> {
+        let known = (on != WorkerId::DISPATCHER).then(|| self.jobs[on.index()])??;
+        let same = known.job.id == job.id;
+        same.then(|| (known.ran(now), job.attained - known.job.attained))
     }
 
     /// What ran there does not any more, or it is not known what runs there.
@@ -83,18 +119,22 @@ impl Running {
     }
 
     /// Whether the job that runs on `on` ranks strictly after `rank`. What is not known does.
-    pub(crate) fn ranks_after<R: Rank>(&self, now: Nanos, on: WorkerId, rank: u64) -> bool {
-        self.jobs[on.index()].is_none_or(|job| {
-            let attained = job.attained + now.since(job.since);
-            R::standing(job.lasting, attained, now) > rank
-        })
+    pub(crate) fn ranks_after(
+        &self,
+        order: &impl Rank,
+        now: Nanos,
+        on: WorkerId,
+        rank: u64,
+    ) -> bool {
+        self.jobs[on.index()].is_none_or(|job| job.standing(order, now) > rank)
     }
 
     /// Asks for the place of what runs on `on`, if that ranks after `rank` and was not asked yet.
-    pub(crate) fn ask_for<R: Rank>(&mut self, now: Nanos, on: WorkerId, rank: u64) {
+    pub(crate) fn ask_for(&mut self, order: &impl Rank, now: Nanos, on: WorkerId, rank: u64) {
         let worker = on.index();
-        let known = self.asks && self.jobs[worker].is_some();
-        if known && !self.asked[worker] && self.ranks_after::<R>(now, on, rank) {
+        let may = |job: Occupant| self.asks && order.may_ask(job.ran(now));
+        let known = self.jobs[worker].is_some_and(may);
+        if known && !self.asked[worker] && self.ranks_after(order, now, on, rank) {
             self.asked[worker] = true;
             self.outstanding += 1;
             self.last.set(worker, Heaps::WORST);

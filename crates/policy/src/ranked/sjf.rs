@@ -4,21 +4,25 @@
 
 use super::{Rank, expected};
 use crate::classes::Classes;
-use crate::{Job, Nanos};
+use crate::{Job, Nanos, Spec};
 
 /// See the module's head.
 pub struct ShortestJob;
 
 impl Rank for ShortestJob {
-    fn rank(classes: &Classes, job: &Job) -> u64 {
+    fn new(_spec: &Spec, _workers: usize) -> Self {
+        Self
+    }
+
+    fn rank(&self, classes: &Classes, job: &Job) -> u64 {
         expected(classes, job).0
     }
 
-    fn lasting(rank: u64, _now: Nanos) -> u64 {
+    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
         rank
     }
 
-    fn standing(lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
+    fn standing(&self, _job: &Job, lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
         lasting
     }
 }

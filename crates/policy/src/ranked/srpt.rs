@@ -9,13 +9,17 @@
 
 use super::{Rank, expected};
 use crate::classes::Classes;
-use crate::{Job, Nanos};
+use crate::{Job, Nanos, Spec};
 
 /// See the module's head.
 pub struct ShortestRemaining;
 
 impl Rank for ShortestRemaining {
-    fn rank(classes: &Classes, job: &Job) -> u64 {
+    fn new(_spec: &Spec, _workers: usize) -> Self {
+        Self
+    }
+
+    fn rank(&self, classes: &Classes, job: &Job) -> u64 {
         match expected(classes, job) {
             Nanos::MAX => u64::MAX,
             expected if expected > job.attained => (expected - job.attained).0,
@@ -24,11 +28,11 @@ impl Rank for ShortestRemaining {
     }
 
     /// When it is expected to end.
-    fn lasting(rank: u64, now: Nanos) -> u64 {
+    fn lasting(&self, rank: u64, now: Nanos) -> u64 {
         now.0.saturating_add(rank)
     }
 
-    fn standing(lasting: u64, attained: Nanos, now: Nanos) -> u64 {
+    fn standing(&self, _job: &Job, lasting: u64, attained: Nanos, now: Nanos) -> u64 {
         match lasting {
             u64::MAX => u64::MAX,
             end if end > now.0 => end - now.0,

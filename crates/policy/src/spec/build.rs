@@ -83,6 +83,7 @@ impl Spec {
             Dispatch::Darc | Dispatch::DarcStatic => {
                 AnyPolicy::Darc(Darc::new(self, workers, jobs))
             }
+            Dispatch::Auto => AnyPolicy::Auto(Ranked::new(self, workers, jobs)),
         }
     }
 

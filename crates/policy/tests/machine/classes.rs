@@ -42,6 +42,12 @@ pub(crate) fn is_darc(spec: &Spec) -> bool {
     matches!(spec.dispatch, Dispatch::Darc | Dispatch::DarcStatic)
 }
 
+/// Its order follows from what it measured; here it takes part in switches, and must not leave a
+/// place free that somebody may have.
+pub(crate) fn is_auto(spec: &Spec) -> bool {
+    spec.dispatch == Dispatch::Auto
+}
+
 pub(crate) fn is_typed(spec: &Spec) -> bool {
     use Dispatch::{Cscq, Drr, MultiQueue, StaticPartition, Wrr};
     matches!(spec.dispatch, Wrr | Drr | MultiQueue | StaticPartition | Cscq)
@@ -56,7 +62,7 @@ pub(crate) fn is_full(machine: &Machine, job: &Job) -> bool {
     let same = |record: &&Record| index(&record.job) == index(job);
     let bound = machine.spec.plan(index(job)).bound;
     let spec = &machine.spec;
-    let looks = is_ranked(spec) || is_typed(spec) || is_darc(spec);
+    let looks = is_ranked(spec) || is_typed(spec) || is_darc(spec) || is_auto(spec);
     let waiting = machine.jobs.iter().filter(fresh).filter(same).count();
     looks && bound.is_some_and(|bound| waiting >= bound as usize)
 }
@@ -139,6 +145,10 @@ pub(crate) fn outranked(machine: &Machine, worker: usize) -> bool {
 /// Asking for that place now makes sense.
 pub(crate) fn may_preempt(machine: &Machine, worker: usize) -> bool {
     let spec = &machine.spec;
+    if is_auto(spec) {
+        let asks = spec.shares() && spec.jbsq == 1 && !machine.asked[worker];
+        return asks && machine.running[worker].is_some() && !machine.queue.is_empty();
+    }
     if is_darc(spec) {
         return spec.shares() && machine.running[worker].is_some();
     }

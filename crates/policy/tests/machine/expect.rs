@@ -81,7 +81,9 @@ pub(crate) fn decisions(machine: &Machine) -> Vec<Answer> {
         return vec![two_level(machine)];
     }
     let placing = match machine.spec.dispatch {
-        Dispatch::Steal | Dispatch::Darc | Dispatch::DarcStatic => classes::anything(machine),
+        Dispatch::Steal | Dispatch::Darc | Dispatch::DarcStatic | Dispatch::Auto => {
+            classes::anything(machine)
+        }
         _ if classes::is_typed(&machine.spec) => classes::typed(machine),
         _ => return vec![central(machine)],
     };

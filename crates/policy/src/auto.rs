@@ -1,0 +1,131 @@
+//! `auto`: earliest deadline first, where a request's deadline is a multiple of the service that it
+//! is next likely to complete at, after its arrival; and everything in that is measured.
+//!
+//! Slowdown is time in the system over service time. The schedule that keeps the greatest slowdown
+//! below S, if there is one, gives each request the deadline *arrival + S × service time* and serves
+//! the earliest first, pre-emptively (M. A. Bender, S. Chakrabarti, S. Muthukrishnan, *Flow and
+//! Stretch Metrics for Scheduling Continuous Job Streams*, 1998). Nobody tells `auto` a service
+//! time. So it takes the shortest that a request may still turn out to have: of what completed in
+//! its class after more service than this request has had by now, the first thousandth ([`aims`]).
+//!
+//! That one rule is a known good policy where one is known:
+//! * service times that hardly vary, in one class: all have the same deadline after their arrival,
+//!   c-FCFS, the best there is without pre-emption for the tail of what is light-tailed;
+//! * classes of different, steady service times: with a great S shortest class first (SRPT by
+//!   class), with a small one first come, first served, in between whatever keeps the tails of all
+//!   classes equal;
+//! * service times that vary within a class: each time that a request outlives what it might have
+//!   been, its deadline moves away. That is least attained service in geometric steps (foreground–
+//!   background, best for decreasing hazard rates: R. Righter and J. G. Shanthikumar, 1989);
+//! * a classifier that says nothing: all classes look alike, and so it makes no difference.
+//!
+//! What changes at windows of completions, with hysteresis ([`mind`]): S, which follows the tail of
+//! the slowdown, and the least quantum, which follows the measured cost of a pre-emption.
+//!
+//! The dispatcher owns it. A rank costs O(log stages), a completion O(1), and each completion after
+//! the end of a window learns one class anew, O(buckets).
+
+mod aims;
+mod explain;
+mod mind;
+
+use crate::classes::Classes;
+use crate::ranked::{Rank, Visit};
+use crate::{ClassId, Job, Nanos, Spec};
+use aims::Aims;
+use mind::Mind;
+
+/// See the module's head.
+pub struct Auto {
+    /// By class, the unknown ones together after the known; last, what all completions say.
+    aims: Vec<Aims>,
+    mind: Mind,
+    /// The class that is learnt anew next; beyond the last: none.
+    due: usize,
+}
+
+impl Auto {
+    fn index(&self, class: ClassId) -> usize {
+        usize::from(class.0).min(self.aims.len() - 2)
+    }
+
+    /// What completions say of a job's class; where there were none yet, of all.
+    fn aims_of(&self, job: &Job) -> &Aims {
+        let own = &self.aims[self.index(job.class)];
+        if own.is_known() { own } else { &self.aims[self.aims.len() - 1] }
+    }
+
+    fn deadline(&self, job: &Job, attained: Nanos) -> u64 {
+        let aim = self.aims_of(job).stage(attained.0).aim;
+        job.arrived.0.saturating_add(aim.saturating_mul(self.mind.stretch()))
+    }
+
+    /// Whether requests differ in what they may be, so that S matters.
+    fn differs(&self) -> bool {
+        let known = || self.aims[..self.aims.len() - 1].iter().filter(|aims| aims.is_current());
+        let first = |aims: &Aims| aims.stage(0).aim;
+        let least = known().map(first).min().unwrap_or(0);
+        known().any(|aims| !aims.is_steady() || first(aims) > 2 * least)
+    }
+}
+
+impl Rank for Auto {
+    const AGES: bool = true;
+
+    fn new(spec: &Spec, workers: usize) -> Self {
+        let classes = spec.class_count();
+        let aims = (0..classes + 2).map(|_| Aims::new()).collect();
+        Self { aims, mind: Mind::new(workers, spec.quantum), due: classes + 2 }
+    }
+
+    fn rank(&self, _classes: &Classes, job: &Job) -> u64 {
+        self.deadline(job, job.attained)
+    }
+
+    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
+        rank
+    }
+
+    fn standing(&self, job: &Job, _lasting: u64, attained: Nanos, _now: Nanos) -> u64 {
+        self.deadline(job, attained)
+    }
+
+    /// To the end of the stage. Where a pre-emption costs something, the least quantum: the end of a
+    /// stage may be far away, and the place is to be had before that.
+    fn quantum(&self, job: &Job, _given: Option<Nanos>) -> Option<Nanos> {
+        match self.mind.quantum() {
+            0 => {
+                let left = self.aims_of(job).stage(job.attained.0).end - job.attained.0;
+                Some(Nanos(left.max(self.mind.grain())))
+            }
+            least => Some(Nanos(least.max(self.mind.grain()))),
+        }
+    }
+
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.mind.set_quantum(quantum);
+    }
+
+    fn may_ask(&self, ran: Nanos) -> bool {
+        ran.0 >= self.mind.quantum()
+    }
+
+    fn left(&mut self, visit: &Visit) {
+        self.mind.left(visit);
+    }
+
+    fn completed(&mut self, now: Nanos, job: &Job, attained: Nanos) {
+        let (class, all) = (self.index(job.class), self.aims.len() - 1);
+        self.aims[class].record(attained.0);
+        self.aims[all].record(attained.0);
+        if self.due <= all {
+            self.aims[self.due].learn();
+            self.due += 1;
+        }
+        if self.mind.completed(now, now.since(job.arrived), attained) {
+            let differs = self.differs();
+            self.mind.review(now, differs);
+            self.due = 0;
+        }
+    }
+}

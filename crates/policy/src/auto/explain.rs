@@ -1,0 +1,82 @@
+//! What `auto` has chosen and why, for people.
+
+use super::Auto;
+use super::aims::Aims;
+use crate::{ClassId, Nanos};
+use std::fmt::Write;
+
+/// A duration with its unit.
+fn time(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns}ns"),
+        1_000..1_000_000 => format!("{}us", (ns as f64 / 100.0).round() / 10.0),
+        _ => format!("{}ms", (ns as f64 / 1e5).round() / 10.0),
+    }
+}
+
+impl Auto {
+    /// How often it changed its mind: the stretch or the least quantum.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.mind.changes()
+    }
+
+    /// S: how many times its service a request may take.
+    #[must_use]
+    pub fn stretch(&self) -> u64 {
+        self.mind.stretch()
+    }
+
+    /// For so long a request is left alone that was placed; zero where pre-emptions cost nothing.
+    #[must_use]
+    pub fn least_quantum(&self) -> Nanos {
+        Nanos(self.mind.quantum())
+    }
+
+    /// One line: the discipline, and what was measured that it follows from. `name` knows the
+    /// classes' names.
+    #[must_use]
+    pub fn explain(&self, name: impl Fn(ClassId) -> String) -> String {
+        let all = &self.aims[self.aims.len() - 1];
+        if !all.is_known() {
+            return "least attained service until the first window".to_owned();
+        }
+        let mut line = self.discipline(name);
+        let cost = self.mind.cost_ns().round() as u64;
+        match self.mind.quantum() {
+            0 => line += "; pre-empts at once, which costs nothing",
+            least => {
+                let _ =
+                    write!(line, "; pre-empts after {}, which costs {}", time(least), time(cost));
+            }
+        }
+        let (load, tail, changes) = (self.mind.load(), self.mind.tail(), self.mind.changes());
+        let _ = write!(line, "; load {load:.2}, p99.9 slowdown {tail:.1}; {changes} changes");
+        line
+    }
+
+    fn discipline(&self, name: impl Fn(ClassId) -> String) -> String {
+        let current = |class: &usize| self.aims[*class].is_current();
+        let mut classes: Vec<usize> = (0..self.aims.len() - 1).filter(current).collect();
+        if !self.differs() {
+            return "first come, first served, as service times hardly vary".to_owned();
+        }
+        classes.sort_by_key(|&class| self.aims[class].stage(0).aim);
+        let unknown = self.aims.len() - 2;
+        let show = |&class: &usize| {
+            let aims: &Aims = &self.aims[class];
+            let id = if class == unknown { ClassId::UNKNOWN } else { ClassId(class as u16) };
+            let from = time(aims.stage(0).aim);
+            match aims.stages() {
+                1 => format!("{} {from}", name(id)),
+                stages => format!("{} {from} and on in {stages} stages", name(id)),
+            }
+        };
+        let shown: Vec<String> = classes.iter().map(show).collect();
+        let stretch = self.mind.stretch();
+        format!(
+            "due {stretch} times what a request may still turn out to take: {}",
+            shown.join(", ")
+        )
+    }
+}
