@@ -56,16 +56,22 @@ impl Auto {
     }
 
     fn deadline(&self, job: &Job, attained: Nanos) -> u64 {
-        let aim = self.aims_of(job).stage(attained.0).aim;
+        let aim = self.alike(self.aims_of(job).stage(attained.0).aim);
         job.arrived.0.saturating_add(aim.saturating_mul(self.mind.stretch()))
+    }
+
+    /// Aims within a stage of what all completions say are the same: of classes that take about as
+    /// long, none goes before the other.
+    fn alike(&self, aim: u64) -> u64 {
+        aim.min(self.aims[self.aims.len() - 1].stage(aim).aim)
     }
 
     /// Whether requests differ in what they may be, so that S matters.
     fn differs(&self) -> bool {
         let known = || self.aims[..self.aims.len() - 1].iter().filter(|aims| aims.is_current());
-        let first = |aims: &Aims| aims.stage(0).aim;
+        let first = |aims: &Aims| self.alike(aims.stage(0).aim);
         let least = known().map(first).min().unwrap_or(0);
-        known().any(|aims| !aims.is_steady() || first(aims) > 2 * least)
+        known().any(|aims| !aims.is_steady() || first(aims) > least)
     }
 }
 

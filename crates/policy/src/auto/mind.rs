@@ -3,10 +3,11 @@
 //! **The stretch** S: how many times its service a request may take. Too small a value makes
 //! deadlines that nobody can keep, and then short requests pay for long ones, as under c-FCFS. Too
 //! great a one only makes long ones wait for short ones for longer than the short ones need. So S is
-//! kept above the 99.9th percentile of the slowdown that comes of it: doubled as soon as more than
-//! one in 250 of a window takes longer, or that percentile comes within a third of it; halved when
-//! four reviews in a row find it more than four times too great. Where all requests are alike S makes
-//! no difference, and stays.
+//! kept between 1⅓ and 2⅔ times the 99.9th percentile of the slowdown that comes of it. It goes up a
+//! step as soon as one in 256 of a window takes longer than S, or when a review finds it too small;
+//! it goes down a step when several reviews in a row find it too great. If it has to go up again
+//! after that, more reviews must agree the next time. Where all requests are alike S makes no
+//! difference, and stays.
 //!
 //! **The least quantum**: a request that was placed is left alone for so long. What a pre-emption
 //! costs is measured: the worker's time from a decision until the dispatcher hears of its end, less
@@ -25,16 +26,29 @@ const WINDOW: u64 = 2_048;
 /// Windows between two looks at the 99.9th percentile.
 const REVIEW: u64 = 4;
 
-/// Reviews that must agree that S is too great.
+/// Reviews that must agree that S is too great: at first, and at most.
 const PATIENCE: u32 = 4;
+const MOST_PATIENCE: u32 = 64;
 
+/// A smaller one would gain little, and a sudden load would find it too small.
 const LEAST_STRETCH: u64 = 8;
-const GREATEST_STRETCH: u64 = 1 << 20;
+/// By then it is the shortest first.
+const GREATEST_STRETCH: u64 = 1 << 12;
 
 /// Slowdowns are counted in this fraction.
 const FRACTION: u64 = 64;
 
 const LONGEST_QUANTUM: u64 = 1_000_000;
+
+/// The next of the steps 8, 12, 16, 24, 32, …
+fn above(stretch: u64) -> u64 {
+    if stretch.is_power_of_two() { stretch / 2 * 3 } else { stretch / 3 * 4 }
+}
+
+/// The one before.
+fn below(stretch: u64) -> u64 {
+    if stretch.is_power_of_two() { stretch / 4 * 3 } else { stretch / 3 * 2 }
+}
 
 /// See the module's head.
 pub(super) struct Mind {
@@ -45,8 +59,13 @@ pub(super) struct Mind {
     cost_ns: f64,
     /// How often either number was changed.
     changes: u64,
-    /// Reviews in a row for a smaller S.
+    /// Reviews in a row for a smaller S, and how many there must be.
     votes: u32,
+    patience: u32,
+    /// S was made smaller last.
+    lowered: bool,
+    /// Requests are not all alike.
+    differs: bool,
     // This window.
     since: Nanos,
     count: u64,
@@ -72,6 +91,9 @@ impl Mind {
             cost_ns: 0.0,
             changes: 0,
             votes: 0,
+            patience: PATIENCE,
+            lowered: false,
+            differs: true,
             since: Nanos::ZERO,
             count: 0,
             preempted: 0,
@@ -138,6 +160,10 @@ impl Mind {
         self.service_ns = self.service_ns.saturating_add(service);
         self.beyond += u64::from(sojourn / service >= self.stretch);
         self.slowdowns[bucket(sojourn.saturating_mul(FRACTION) / service)] += 1;
+        if self.beyond * 256 > WINDOW {
+            self.beyond = 0;
+            self.raise();
+        }
         self.count == WINDOW
     }
 
@@ -147,20 +173,17 @@ impl Mind {
         self.load = self.service_ns as f64 / time;
         self.mean_ns = self.service_ns / self.count;
         let spent = self.preempted as f64 * self.cost_ns / time;
-        let before = (self.stretch, self.quantum);
+        let before = self.quantum;
         self.fit_quantum(spent);
+        self.changes += u64::from(before != self.quantum);
+        self.differs = differs;
         self.windows += 1;
-        if self.beyond * 250 > self.count {
-            self.raise(differs);
-        } else if self.windows >= REVIEW {
+        if self.windows == REVIEW {
             self.tail = self.percentile();
-            self.fit_stretch(differs);
-        }
-        if self.windows >= REVIEW {
+            self.fit_stretch();
             self.slowdowns.fill(0);
             self.windows = 0;
         }
-        self.changes += u64::from(before.0 != self.stretch) + u64::from(before.1 != self.quantum);
         self.since = now;
         (self.count, self.preempted, self.service_ns, self.beyond) = (0, 0, 0, 0);
     }
@@ -182,22 +205,30 @@ impl Mind {
         }
     }
 
-    fn raise(&mut self, differs: bool) {
+    fn raise(&mut self) {
         self.votes = 0;
-        if differs {
-            self.stretch = (2 * self.stretch).min(GREATEST_STRETCH);
+        if self.differs && self.stretch < GREATEST_STRETCH {
+            self.stretch = above(self.stretch);
+            self.changes += 1;
+            if std::mem::take(&mut self.lowered) {
+                self.patience = (2 * self.patience).min(MOST_PATIENCE);
+            }
         }
     }
 
-    fn fit_stretch(&mut self, differs: bool) {
+    fn fit_stretch(&mut self) {
         let stretch = self.stretch as f64;
         if stretch < 1.33 * self.tail {
-            return self.raise(differs);
+            return self.raise();
         }
-        self.votes = if stretch > 4.0 * self.tail { self.votes + 1 } else { 0 };
-        if differs && self.votes >= PATIENCE {
+        self.votes = if stretch > 2.67 * self.tail { self.votes + 1 } else { 0 };
+        if self.differs && self.votes >= self.patience && self.stretch > LEAST_STRETCH {
             self.votes = 0;
-            self.stretch = (self.stretch / 2).max(LEAST_STRETCH);
+            self.stretch = below(self.stretch);
+            self.changes += 1;
+            if std::mem::replace(&mut self.lowered, true) {
+                self.patience = (self.patience / 2).max(PATIENCE);
+            }
         }
     }
 
