@@ -65,7 +65,7 @@ pub fn preset(name: &str) -> Spec {
     Spec::preset(name).unwrap()
 }
 
-pub const PRESETS: [&str; 20] = [
+pub const PRESETS: [&str; 21] = [
     "fcfs",
     "dfcfs",
     "jbsq",
