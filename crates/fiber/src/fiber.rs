@@ -24,6 +24,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Why a fiber gave up its thread.
 #[derive(Debug)]
@@ -71,6 +72,9 @@ struct Core {
     yielder: Cell<*const Yielder<Task, Suspend>>,
     label: Cell<Label>,
     cxa: Cell<CxaGlobals>,
+    /// A task has begun and has not ended: only then may a signal make it yield. Before, nobody could
+    /// be yielded to; after, it would be a task that has been reported as done.
+    in_task: Cell<bool>,
     /// Its stack above the guard.
     stack: Range<usize>,
 }
@@ -100,14 +104,17 @@ impl Fiber {
             yielder: Cell::new(ptr::null()),
             label: Cell::new(Label { stack_bytes: stack_bytes as u32, ..Label::default() }),
             cxa: Cell::new([0; 2]),
+            in_task: Cell::new(false),
             stack: usable,
         });
         let core_address: *const Core = &raw const *core;
         let coroutine = Coroutine::with_stack(stack, move |yielder, first| {
             // SAFETY: `core` is boxed and owned by the `Fiber` beside the coroutine, which is
-            // dropped first (see `Drop`), so it outlives everything that runs in here.
-            unsafe { (*core_address).yielder.set(yielder) };
-            run_tasks(yielder, first)
+            // dropped first (see `Drop`), so it outlives everything that runs in here. Shared, as
+            // all its fields are for.
+            let core = unsafe { &*core_address };
+            core.yielder.set(yielder);
+            run_tasks(core, yielder, first)
         });
         Ok(Self { coroutine: ManuallyDrop::new(coroutine), core, idle: true })
     }
@@ -185,10 +192,15 @@ impl Drop for Fiber {
 }
 
 /// The coroutine's body.
-fn run_tasks(yielder: &Yielder<Task, Suspend>, first: Task) -> Infallible {
+fn run_tasks(core: &Core, yielder: &Yielder<Task, Suspend>, first: Task) -> Infallible {
     let mut task = first;
     loop {
+        core.in_task.set(true);
+        // The handler of a signal on this thread reads it.
+        compiler_fence(Ordering::SeqCst);
         let end = catch_unwind(AssertUnwindSafe(|| run_task(task)));
+        compiler_fence(Ordering::SeqCst);
+        core.in_task.set(false);
         task = yielder.suspend(match end {
             Ok(Ok(())) => Suspend::Done,
             Ok(Err(exception)) => Suspend::Panicked(Box::new(exception)),
@@ -267,11 +279,15 @@ pub fn current_label() -> Option<Label> {
     (!core.is_null()).then(|| unsafe { (*core).label.get() })
 }
 
-/// The stack of the running fiber, above its guard.
-pub(crate) fn current_stack() -> Option<Range<usize>> {
+/// The stack of the running fiber, above its guard, if its task has begun and has not ended.
+pub(crate) fn stack_in_task() -> Option<Range<usize>> {
     let core = CURRENT.get();
-    // SAFETY: as in `suspend`.
-    (!core.is_null()).then(|| unsafe { (*core).stack.clone() })
+    if core.is_null() {
+        return None;
+    }
+    // SAFETY: as in `suspend`; shared, as all fields of a core are for.
+    let core = unsafe { &*core };
+    core.in_task.get().then(|| core.stack.clone())
 }
 
 #[inline]

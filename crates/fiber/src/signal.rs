@@ -9,8 +9,8 @@
 //! outlives it, and the kernel's frame (3 KiB and more) is never on the fiber's stack.
 //!
 //! **When.** Only where the program counter is in code that was declared the application's
-//! ([`allow`]), the critical-section depth is zero, the stack pointer is on the running fiber's
-//! stack with room to spare, and the x87 stack, the tiles of AMX and the registers of APX, which the
+//! ([`allow`]), the critical-section depth is zero, the running fiber's task has begun and has not
+//! ended, the stack pointer is on its stack with room to spare, and the x87 stack, the tiles of AMX and the registers of APX, which the
 //! stub does not save, are not in use. Any other tick is refused, counted by reason, and followed by
 //! another one, after a time that doubles with each refusal of the same quantum up to 4 ms.
 //!
@@ -274,7 +274,7 @@ impl State {
             return Err(Refusal::Critical);
         }
         CODE.get().ok_or(Refusal::Runtime)?.check(interrupted.address())?;
-        let stack = crate::fiber::current_stack().ok_or(Refusal::Stack)?;
+        let stack = crate::fiber::stack_in_task().ok_or(Refusal::Stack)?;
         if !interrupted.has_room(&stack) {
             return Err(Refusal::Stack);
         }

@@ -73,6 +73,9 @@ const PREFIXES: &[&str] = &[
     // Of Rust, and not understood.
     "_R",
     "curtail_",
+    // corosensei's, in assembly
+    "stack_init_trampoline",
+    "stack_call_trampoline",
     "pthread_",
     "rust_",
     "__rust",
@@ -219,6 +222,8 @@ mod tests {
             "_Rnonsense",
             "pthread_mutex_lock",
             "curtail_safepoint_slow",
+            "stack_init_trampoline",
+            "stack_init_trampoline_return",
             "_Znwm",
             "__cxa_throw",
             "mi_malloc",

@@ -13,7 +13,7 @@ pub enum Refusal {
     Library = 1,
     /// In the program, but not in code that is known as the application's.
     Runtime = 2,
-    /// Not on the fiber's stack, or too near its end.
+    /// In no fiber's task, not on its stack, or too near the stack's end.
     Stack = 3,
     /// Registers were in use that a yield does not save.
     Registers = 4,
