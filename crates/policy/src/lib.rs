@@ -180,7 +180,8 @@ pub trait Policy {
 
     /// A blocked job goes on where it blocked without having been queued here: its worker, which
     /// worked by a two-level policy then, made it ready by itself (only around a live switch does
-    /// a central policy hear of this).
+    /// a central policy hear of this). How much service it had before it blocked is not told: by a
+    /// policy that orders running jobs by that, it is taken to be what it was when it was placed.
     fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId);
 
     /// `on` has finished `quanta` whole quanta for jobs it still holds, in all its unfinished jobs

@@ -204,3 +204,22 @@ fn a_place_that_was_asked_for_is_for_whoever_waits() {
     policy.arrive(us(1), hinted(4, 1)).unwrap();
     assert_eq!(policy.decide(us(1)), Decision::Preempt { on: W0 }, "two wait for one place");
 }
+
+#[test]
+fn who_came_after_a_request_for_a_place_is_asked_once() {
+    let mut policy = preset("srpt").build(2, 8, 0);
+    (0..2).for_each(|id| policy.arrive(NOW, hinted(id, 100 + u64::from(id))).unwrap());
+    assert_eq!(all(&mut policy, NOW), [(0, 0), (1, 1)]);
+    policy.arrive(NOW, hinted(2, 50)).unwrap();
+    // Before anybody is told, the job that was to give up its place ends, and another one starts.
+    policy.completed(us(1), WorkerId(1), JobId(1), us(1));
+    assert!(matches!(policy.decide(us(1)), Decision::Run { on: WorkerId(1), .. }));
+    policy.arrive(us(1), hinted(3, 20)).unwrap();
+    policy.arrive(us(1), hinted(4, 10)).unwrap();
+    let mut asked = Vec::new();
+    while let Decision::Preempt { on } = policy.decide(us(1)) {
+        asked.push(on.0);
+    }
+    asked.sort_unstable();
+    assert_eq!(asked, [0, 1], "each once");
+}

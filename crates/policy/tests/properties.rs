@@ -125,3 +125,30 @@ proptest! {
         machine.drain();
     }
 }
+
+/// A job that goes on by itself after it blocked: the policy has not heard what it had had by then,
+/// so that the place of a running job is wanted by what the policy knows of it.
+#[test]
+fn srpt_goes_by_what_it_was_told() {
+    let specs = specs();
+    let srpt = specs.iter().rfind(|spec| spec.name == "srpt").expect("it is in the catalogue");
+    for blocked_after in 0..4 {
+        for others in 0..12 {
+            let mut machine = Machine::new(srpt, 1, 20, false);
+            let mut play = |op| machine.apply(op, &specs);
+            // Completions make the classes known.
+            (0..16).for_each(|_| play(Op::Arrive));
+            (0..16).for_each(|_| play(Op::Stop(0, How::Complete)));
+            (0..=others).for_each(|_| play(Op::Arrive));
+            (0..blocked_after).for_each(|_| play(Op::Stop(0, How::QuantumEnd)));
+            play(Op::Stop(0, How::Block));
+            (0..others).for_each(|_| play(Op::Stop(0, How::Complete)));
+            play(Op::Wake(0)); // by itself
+            for _ in 0..4 {
+                play(Op::Arrive);
+                play(Op::Stop(0, How::QuantumEnd));
+            }
+            machine.drain();
+        }
+    }
+}

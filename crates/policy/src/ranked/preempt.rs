@@ -39,8 +39,10 @@ pub(crate) struct Running {
     asked: Vec<bool>,
     /// How many have been asked and have not given up their places.
     outstanding: usize,
-    /// Asked, and not told yet.
+    /// Asked, and not told yet; in between, what ran there may have stopped, and been asked again.
     to_tell: VecDeque<WorkerId>,
+    /// Who is in `to_tell`: nobody twice.
+    queued: Vec<bool>,
 }
 
 impl Running {
@@ -52,6 +54,7 @@ impl Running {
             asked: vec![false; workers],
             outstanding: 0,
             to_tell: VecDeque::with_capacity(workers),
+            queued: vec![false; workers],
         }
     }
 
@@ -138,13 +141,16 @@ impl Running {
             self.asked[worker] = true;
             self.outstanding += 1;
             self.last.set(worker, Heaps::WORST);
-            self.to_tell.push_back(on);
+            if !std::mem::replace(&mut self.queued[worker], true) {
+                self.to_tell.push_back(on);
+            }
         }
     }
 
     /// The next that was asked for its place and still has it.
     pub(crate) fn next_to_ask(&mut self) -> Option<WorkerId> {
         while let Some(on) = self.to_tell.pop_front() {
+            self.queued[on.index()] = false;
             if self.asked[on.index()] {
                 return Some(on);
             }

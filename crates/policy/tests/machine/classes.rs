@@ -104,12 +104,9 @@ pub(crate) fn rank(machine: &Machine, record: &Record) -> u64 {
 
 pub(crate) fn occupant(machine: &Machine, slot: usize) -> Occupant {
     let record = &machine.jobs[slot];
-    Occupant {
-        slot,
-        rank: rank(machine, record),
-        since: machine.now,
-        attained: record.job.attained,
-    }
+    let attained = record.told;
+    let told = Record { job: Job { attained, ..record.job }, ..*record };
+    Occupant { slot, rank: rank(machine, &told), since: machine.now, attained }
 }
 
 /// What keeps the order of running jobs.

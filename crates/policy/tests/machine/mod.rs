@@ -57,6 +57,8 @@ pub(crate) struct Record {
     pub(crate) started: bool,
     /// Whole quanta it has had.
     pub(crate) quanta: u64,
+    /// The service it had had when the policy was last told, which is when it was queued or adopted.
+    pub(crate) told: Nanos,
     /// Its rank, as it was queued last, and its place in the order of arrival.
     pub(crate) rank: u64,
     pub(crate) ticket: u64,
@@ -97,6 +99,7 @@ impl Machine {
             at: At::Out,
             started: false,
             quanta: 0,
+            told: Nanos::ZERO,
             rank: 0,
             ticket: 0,
         };
@@ -169,6 +172,7 @@ impl Machine {
     /// A job waits in the policy from now on.
     fn enqueue(&mut self, slot: usize, first: bool) {
         self.jobs[slot].at = At::Waiting;
+        self.jobs[slot].told = self.jobs[slot].job.attained;
         self.jobs[slot].rank = classes::rank(self, &self.jobs[slot]);
         if first { self.queue.push_front(slot) } else { self.queue.push_back(slot) }
     }

@@ -17,6 +17,7 @@ impl Machine {
         for (slot, &at) in before.iter().enumerate() {
             if let At::Ready(on) | At::Running(on) | At::Blocked(on) = at {
                 self.ticket(slot);
+                self.jobs[slot].told = self.jobs[slot].job.attained;
                 policy.adopt(self.now, on, self.jobs[slot].job);
                 self.shift(on, Some(slot));
                 self.jobs[slot].at = at;
