@@ -20,7 +20,7 @@ pub(crate) fn names(text: &str) -> Result<List<String>, ParseError> {
     workload::names(text).map(List)
 }
 
-fn cores(text: &str) -> Result<List<usize>, ParseError> {
+pub(crate) fn cores(text: &str) -> Result<List<usize>, ParseError> {
     workload::cores(text).map(List)
 }
 

@@ -7,7 +7,9 @@
 
 mod args;
 mod bench;
+mod calibrate;
 mod catalogue;
+mod compare;
 #[cfg(feature = "kv")]
 mod demo;
 mod doctor;
@@ -41,6 +43,10 @@ enum Verb {
     Bench(bench::Bench),
     /// Simulate: the same policies in virtual time, ideal or with costs
     Sim(Box<sim::Sim>),
+    /// Measure what things cost on this machine, for `sim --costs calibrated`
+    Calibrate(calibrate::Calibrate),
+    /// The runtime against the simulator, under the same requests
+    Compare(Box<compare::Compare>),
     /// Run a server
     Serve(serve::Serve),
     /// Drive a server with an open-loop load
@@ -66,6 +72,8 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Bench(bench) => bench.run(),
         Verb::Sim(sim) => sim.run(),
+        Verb::Calibrate(calibrate) => calibrate.run(),
+        Verb::Compare(compare) => compare.run(),
         Verb::Serve(serve) => serve.run(),
         Verb::Load(load) => load.run(),
         #[cfg(feature = "kv")]

@@ -35,7 +35,7 @@ fn calibrated() -> Result<Costs, Error> {
     match calibration_file() {
         Some(file) if file.exists() => read(&file.to_string_lossy()),
         Some(file) => Err(Error::failed(format!(
-            "this machine was not calibrated (there is no {})",
+            "this machine was not calibrated (there is no {}; run curtail calibrate)",
             file.display()
         ))),
         None => Err(Error::failed(

@@ -21,7 +21,7 @@ use curtail_workload::spin::Calibration;
 use curtail_workload::{Search, Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
 use kv_app::load::Mix;
-use measure::{Application, Setting};
+pub(crate) use measure::{Application, Setting};
 use std::path::PathBuf;
 
 /// `curtail bench`.

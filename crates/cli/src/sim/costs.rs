@@ -9,9 +9,9 @@ use curtail_workload::{Service, duration_ns};
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CostArgs {
     /// What everything costs: ideal (nothing), calibrated (as `curtail calibrate` measured it on
-    /// this machine), or a FILE
-    #[arg(long, value_name = "COSTS", default_value = "ideal", help_heading = "Costs")]
-    costs: String,
+    /// this machine), or a FILE [default: ideal; in comparisons: calibrated]
+    #[arg(long, value_name = "COSTS", help_heading = "Costs")]
+    costs: Option<String>,
     /// Dispatcher: to take a request in
     #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
     receive_cost: Option<u64>,
@@ -53,9 +53,10 @@ fn fraction(text: &str) -> Result<f64, String> {
 }
 
 impl CostArgs {
-    /// What was asked for.
-    pub(crate) fn costs(&self) -> Result<Costs, Failure> {
-        let mut costs = curtail_study::costs(&self.costs)?;
+    /// What was asked for, or `otherwise`.
+    pub(crate) fn costs(&self, otherwise: &str) -> Result<Costs, Failure> {
+        let named = self.costs.as_deref().unwrap_or(otherwise);
+        let mut costs = curtail_study::costs(named)?;
         for (cost, given) in [
             (&mut costs.receive, self.receive_cost),
             (&mut costs.dispatch, self.dispatch_cost),

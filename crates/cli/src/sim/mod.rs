@@ -14,7 +14,7 @@ use crate::measured::{self, Measured, found_line, named, verdict};
 use crate::output;
 use crate::typed::{Changing, ClassifierArgs};
 use clap::Args;
-use costs::CostArgs;
+pub(crate) use costs::CostArgs;
 use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_sim::{Balance, Config, Hints, sweep};
@@ -134,7 +134,7 @@ impl Sim {
             pinned: self.pinned,
             hints: self.hints,
             known: self.system.darc.knows(),
-            costs: self.costs.costs()?,
+            costs: self.costs.costs("ideal")?,
             events: AtomicU64::new(0),
             stop: Arc::default(),
         })

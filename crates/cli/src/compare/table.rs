@@ -1,0 +1,211 @@
+//! What the runtime measured beside what the simulator says: point by point, class by class.
+
+use curtail_report::{Metric, Quantile, Run};
+use serde_json::{Value, json};
+
+/// A run in the runtime, and the same requests under the same policy in the simulator.
+pub(super) struct Pair {
+    pub(super) real: Run,
+    pub(super) simulated: Run,
+}
+
+/// One figure of a point: medians over the pairs that have it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Figure {
+    pub(super) real: Option<f64>,
+    pub(super) undisturbed: Option<f64>,
+    pub(super) simulated: Option<f64>,
+}
+
+impl Figure {
+    /// Undisturbed less simulated: the machine's gaps are no cost of the system's.
+    pub(super) fn difference(&self) -> Option<f64> {
+        Some(self.undisturbed? - self.simulated?)
+    }
+}
+
+/// A policy at a load: what is compared of a class.
+pub(super) struct Line {
+    pub(super) policy: String,
+    pub(super) preempt: String,
+    pub(super) load: f64,
+    pub(super) class: String,
+    /// Sojourn times in nanoseconds, by [`QUANTILES`].
+    pub(super) figures: [Figure; QUANTILES.len()],
+    /// Share of the requests that a gap overlapped.
+    pub(super) disturbed: f64,
+    pub(super) invalid: Option<String>,
+}
+
+pub(super) const QUANTILES: [Quantile; 2] = [Quantile::P50, Quantile::P99];
+
+/// The median of what there is.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some((values[last / 2] + values[last.div_ceil(2)]) / 2.0)
+}
+
+/// A line for each class of each point, in the order in which the points were first measured.
+pub(super) fn lines(pairs: &[Pair]) -> Vec<Line> {
+    let key = |run: &Run| {
+        (run.policy.clone(), run.quantum_ns, run.preempt.clone(), run.load.map(f64::to_bits))
+    };
+    let mut points: Vec<Vec<&Pair>> = Vec::new();
+    for pair in pairs {
+        match points.iter_mut().find(|point| key(&point[0].real) == key(&pair.real)) {
+            Some(point) => point.push(pair),
+            None => points.push(vec![pair]),
+        }
+    }
+    let of_class = |point: &Vec<&Pair>| {
+        let classes = point[0].real.classes.clone();
+        classes.into_iter().map(|class| line(point, &class.name)).collect::<Vec<_>>()
+    };
+    points.iter().flat_map(of_class).collect()
+}
+
+fn line(point: &[&Pair], class: &str) -> Line {
+    let first = &point[0].real;
+    let figure = |quantile: Quantile| {
+        let (class, metric) = (Some(class), Metric::Sojourn);
+        let real = |pair: &&Pair| pair.real.figure(class, metric, quantile);
+        let undisturbed = |pair: &&Pair| pair.real.undisturbed_figure(class, metric, quantile);
+        let simulated = |pair: &&Pair| pair.simulated.figure(class, metric, quantile);
+        Figure {
+            real: median(point.iter().filter_map(real)),
+            undisturbed: median(point.iter().filter_map(undisturbed)),
+            simulated: median(point.iter().filter_map(simulated)),
+        }
+    };
+    let policy = match first.quantum_ns {
+        Some(ns) => format!("{} {}", first.policy, curtail_workload::format_duration(ns)),
+        None => first.policy.clone(),
+    };
+    Line {
+        policy,
+        preempt: first.preempt.clone(),
+        load: first.load.unwrap_or(f64::NAN),
+        class: class.to_owned(),
+        figures: QUANTILES.map(figure),
+        disturbed: median(point.iter().map(|pair| pair.real.noise.disturbed_share)).unwrap_or(0.0),
+        invalid: point.iter().find_map(|pair| pair.real.invalid_reason.clone()),
+    }
+}
+
+/// The table's heads.
+pub(super) fn heads() -> Vec<String> {
+    let fixed = ["load", "policy", "pre-emption", "class"].map(str::to_owned);
+    let each = QUANTILES.map(|quantile| {
+        ["real", "undisturbed", "simulated", "difference"]
+            .map(|what| format!("{} {what}", quantile.name()))
+    });
+    let last = ["disturbed", "valid"].map(str::to_owned);
+    fixed.into_iter().chain(each.into_iter().flatten()).chain(last).collect()
+}
+
+impl Line {
+    pub(super) fn cells(&self) -> Vec<String> {
+        let time = |ns: Option<f64>| ns.map_or("–".to_owned(), curtail_report::duration);
+        let mut cells = vec![
+            format!("{:.2}", self.load),
+            self.policy.clone(),
+            self.preempt.clone(),
+            self.class.clone(),
+        ];
+        for figure in &self.figures {
+            let difference = match (figure.difference(), figure.simulated) {
+                (Some(ns), Some(simulated)) if simulated > 0.0 => {
+                    let sign = if ns < 0.0 { "−" } else { "+" };
+                    let percent = ns.abs() * 100.0 / simulated;
+                    format!("{sign}{} ({sign}{percent:.0}%)", curtail_report::duration(ns.abs()))
+                }
+                _ => "–".to_owned(),
+            };
+            let shown = [figure.real, figure.undisturbed, figure.simulated].map(time);
+            cells.extend(shown);
+            cells.push(difference);
+        }
+        cells.push(format!("{:.1}%", self.disturbed * 100.0));
+        cells.push(self.invalid.clone().map_or("yes".to_owned(), |reason| format!("no: {reason}")));
+        cells
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let figure = |(quantile, figure): (&Quantile, &Figure)| {
+            let value = json!({
+                "real": figure.real, "undisturbed": figure.undisturbed,
+                "simulated": figure.simulated, "difference": figure.difference(),
+            });
+            (quantile.name().replace('.', "_"), value)
+        };
+        let figures = QUANTILES.iter().zip(&self.figures).map(figure);
+        json!({
+            "policy": self.policy, "preempt": self.preempt, "load": self.load,
+            "class": self.class, "sojourn_ns": Value::Object(figures.collect()),
+            "disturbed_share": self.disturbed, "invalid_reason": self.invalid,
+        })
+    }
+}
+
+/// The same as Markdown.
+pub(super) fn markdown(lines: &[Line]) -> String {
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let heads = heads();
+    let mut text = row(heads.clone());
+    text.push_str(&format!("|{}\n", "---|".repeat(heads.len())));
+    lines.iter().for_each(|line| text.push_str(&row(line.cells())));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use curtail_report::{Class, Quantiles, Undisturbed};
+
+    fn run(load: f64, p99: u64, calm: Option<u64>) -> Run {
+        let class = |p99| Class {
+            name: "short".to_owned(),
+            sojourn_ns: Some(Quantiles { p50: 1_000, p99, ..Quantiles::default() }),
+            ..Class::default()
+        };
+        Run {
+            policy: "tq".to_owned(),
+            preempt: "clock".to_owned(),
+            quantum_ns: Some(2_000),
+            load: Some(load),
+            classes: vec![class(p99)],
+            undisturbed: Undisturbed {
+                classes: calm.map(class).into_iter().collect(),
+                ..Undisturbed::default()
+            },
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn points_are_medians_of_their_pairs() {
+        let pair = |load, real, calm, simulated| Pair {
+            real: run(load, real, calm),
+            simulated: run(load, simulated, None),
+        };
+        let pairs = [
+            pair(0.1, 9_000, Some(2_000), 1_500),
+            pair(0.2, 5_000, None, 4_000),
+            pair(0.1, 3_000, Some(1_000), 1_500),
+            pair(0.1, 4_000, Some(3_000), 1_500),
+        ];
+        let lines = lines(&pairs);
+        assert_eq!(lines.iter().map(|line| line.load).collect::<Vec<_>>(), [0.1, 0.2]);
+        let p99 = lines[0].figures[1];
+        let expected =
+            Figure { real: Some(4_000.0), undisturbed: Some(2_000.0), simulated: Some(1_500.0) };
+        assert_eq!((p99, p99.difference()), (expected, Some(500.0)));
+        assert!(lines[0].cells().contains(&"+500 ns (+33%)".to_owned()), "{:?}", lines[0].cells());
+        // Nothing is made up where every request was disturbed.
+        assert_eq!(lines[1].figures[1].difference(), None);
+        assert_eq!(lines[0].cells().len(), heads().len());
+        assert_eq!(markdown(&lines).lines().count(), 4);
+    }
+}
