@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// What the rules are not about: build output, and what others have written.
+/// What the rules are not about: build output, what others have written, and git's own: a directory,
+/// or in a linked worktree a file that names one.
 const SKIPPED: &[&str] = &["target", ".git", "vendor", "node_modules"];
 
 /// One text file.
@@ -48,8 +49,11 @@ pub fn files(root: &Path) -> io::Result<Vec<File>> {
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(&directory)? {
             let entry = entry?;
+            if SKIPPED.iter().any(|skipped| entry.file_name() == *skipped) {
+                continue;
+            }
             let kind = entry.file_type()?;
-            if kind.is_dir() && !SKIPPED.iter().any(|skipped| entry.file_name() == *skipped) {
+            if kind.is_dir() {
                 directories.push(entry.path());
             }
             // What is no UTF-8 is no text.
@@ -65,4 +69,30 @@ pub fn files(root: &Path) -> io::Result<Vec<File>> {
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_skipped() {
+        let name = format!("curtail-tidy-{}", std::process::id());
+        let scratch = Scratch(std::env::temp_dir().join(name));
+        fs::create_dir_all(scratch.0.join("src/target")).unwrap();
+        for path in [".git", "a.md", "src/b.rs", "src/target/c.rs"] {
+            fs::write(scratch.0.join(path), "text").unwrap();
+        }
+        let found = files(&scratch.0).unwrap();
+        let paths: Vec<&str> = found.iter().map(|file| &*file.path).collect();
+        assert_eq!(paths, ["a.md", "src/b.rs"]);
+    }
 }
