@@ -6,8 +6,11 @@
 //!
 //! A free place goes to the oldest job of a class within its own share; if there is none, to the
 //! shortest class that may take it from the longer ones. Classes are ordered by mean service time,
-//! planned or measured. Without plans no class has a limit. Unknown classes count as the longest and get what all others leave.
-//! O(classes) a decision.
+//! planned or measured. Without plans no class has a limit. Unknown classes count as the longest and
+//! get what all others leave. O(classes) a decision.
+//!
+//! So it is not work-conserving, as the original is not: with one host for each of two classes, no
+//! two long jobs are in service together, and the second host waits for a short one.
 //!
 //! The invariant: classes from any place in that order onwards never hold more places together than
 //! their shares together, except those that were taken over in a live switch.
