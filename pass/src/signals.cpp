@@ -84,7 +84,8 @@ static const Constant *firstField(const Constant *C) {
 // Everything that is stored at the beginning of a variable.
 void Finder::inStruct(const Value *Struct, unsigned Steps) {
   Struct = Struct->stripPointerCasts();
-  if (Steps == 0 || !Seen.insert(Struct).second)
+  // Null and its kin have no users that LLVM knows of.
+  if (Steps == 0 || !Struct->hasUseList() || !Seen.insert(Struct).second)
     return;
   if (auto *A = dyn_cast<Argument>(Struct))
     ofArgument(*A, Steps, &Finder::inStruct);

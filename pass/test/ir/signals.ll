@@ -143,6 +143,7 @@ define void @main(i1 %c, ptr %t) {
   %l = load ptr, ptr %v
   %7 = call ptr @signal(i32 8, ptr %l)
   %8 = call i32 @pthread_create(ptr %t, ptr null, ptr @thread, ptr null)
+  %9 = call i32 @sigaction(i32 9, ptr null, ptr %sa)
   ret void
 }
 @other = internal constant { ptr, [18 x i64] } { ptr @by_copy, [18 x i64] zeroinitializer }
