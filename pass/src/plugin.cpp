@@ -4,6 +4,7 @@
 #include "exclude.h"
 #include "identity.h"
 #include "locks.h"
+#include "migrate.h"
 #include "notes.h"
 #include "options.h"
 #include "place.h"
@@ -130,6 +131,8 @@ private:
     Plan P = Place.plan();
     if (!F.isInterposable())
       Known[&F] = Place.summary();
+    if (options().Migratable != Migration::No)
+      reportThreadLocals(F, P, Known, A.TLI, R);
     for (const ShortLoop &S : P.Short)
       noteBoundedLoop(*S.L, S.Trips, S.Iteration, P.depthOf(*S.L));
     noteInstrumented(F, options());

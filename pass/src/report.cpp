@@ -49,18 +49,39 @@ void Report::skipped(const Function &F, StringRef Why) {
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
 }
 
-void Report::lockWarning(const Function &F, const Instruction *I, StringRef What) {
-  LockWarnings++;
+// To whoever compiles or links. Returns the place.
+std::string Report::tell(const Function &F, const Instruction *I, const Twine &What, bool IsError) {
   std::string Place;
   if (const DILocation *At = I ? I->getDebugLoc().get() : nullptr)
     Place = (At->getFilename() + ":" + Twine(At->getLine())).str();
-  std::string Name = readableName(F.getName());
-  std::string Text = "curtail: " + Name + (Place.empty() ? "" : " (" + Place + ")") + ": ";
-  F.getContext().diagnose(DiagnosticInfoGeneric(Text + What, DS_Warning));
+  std::string Text =
+      "curtail: " + readableName(F.getName()) + (Place.empty() ? "" : " (" + Place + ")") + ": ";
+  DiagnosticSeverity Severity = IsError ? DS_Error : DS_Warning;
+  F.getContext().diagnose(DiagnosticInfoGeneric(Text + What, Severity));
+  return Place;
+}
+
+void Report::lockWarning(const Function &F, const Instruction *I, StringRef What) {
+  LockWarnings++;
   json::Object O{{"module", M.getModuleIdentifier()},
                  {"function", F.getName()},
-                 {"name", Name},
+                 {"name", readableName(F.getName())},
                  {"lock_warning", What},
+                 {"at", tell(F, I, What, /*IsError=*/false)}};
+  raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
+}
+
+void Report::threadLocal(const Function &F, const Instruction &I, const GlobalValue &Of,
+                         StringRef What) {
+  ThreadLocals++;
+  std::string Variable = readableName(Of.getName());
+  std::string Place = tell(F, &I, "thread-local " + Twine(Variable) + ": " + What,
+                           Opts.Migratable == Migration::Error);
+  json::Object O{{"module", M.getModuleIdentifier()},
+                 {"function", F.getName()},
+                 {"name", readableName(F.getName())},
+                 {"thread_local", Variable},
+                 {"thread_local_warning", What},
                  {"at", Place}};
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
 }
@@ -77,7 +98,8 @@ void Report::write() {
                  {"safepoints", int64_t(Safepoints)},
                  {"longest", int64_t(Longest)},
                  {"locks", int64_t(Locks)},
-                 {"lock_warnings", int64_t(LockWarnings)}};
+                 {"lock_warnings", int64_t(LockWarnings)},
+                 {"thread_local_warnings", int64_t(ThreadLocals)}};
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
   int File = open(Opts.Report.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   bool Written = File >= 0 && ::write(File, Lines.data(), Lines.size()) == ssize_t(Lines.size());

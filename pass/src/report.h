@@ -15,16 +15,23 @@ public:
   // A lock that may be held across a yield, or one that was not told for sure. A warning of the
   // compiler's or linker's, too.
   void lockWarning(const llvm::Function &F, const llvm::Instruction *I, llvm::StringRef What);
+  // Code that may migrate, and a thread-local variable that is used across a safepoint or whose
+  // address gets out of sight. A warning, or what the options say.
+  void threadLocal(const llvm::Function &F, const llvm::Instruction &I, const llvm::GlobalValue &Of,
+                   llvm::StringRef What);
   // Appends all lines to the report file in one write, so that the back ends of a parallel link or
   // build do not mix theirs. Ends the process with a message if that fails.
   void write();
 
 private:
+  std::string tell(const llvm::Function &F, const llvm::Instruction *I, const llvm::Twine &What,
+                   bool IsError);
+
   const llvm::Module &M;
   const Options &Opts;
   std::string Lines;
   unsigned Functions = 0, Instrumented = 0, Skipped = 0, Safepoints = 0, Longest = 0, Locks = 0,
-           LockWarnings = 0;
+           LockWarnings = 0, ThreadLocals = 0;
 };
 
 } // namespace curtail

@@ -1,5 +1,6 @@
 #include "tls.h"
 #include "critical.h"
+#include "options.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -10,12 +11,20 @@ using namespace llvm;
 
 namespace curtail {
 
+// The address of errno is the same wherever the compiler asks for it, unless the fiber migrates.
+static bool isSource(const Instruction &I) {
+  if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
+    return Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address;
+  auto *Call = dyn_cast<CallBase>(&I);
+  return Call && Call->getCalledFunction() && options().Migratable != Migration::No &&
+         Call->getCalledFunction()->getName() == "__errno_location";
+}
+
 void ThreadLocalLiveness::findDerived(const Function &F) {
   SmallVector<const Instruction *, 8> Work;
   for (const Instruction &I : instructions(F))
-    if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
-      if (Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address && Derived.insert(&I).second)
-        Work.push_back(&I);
+    if (isSource(I) && Derived.insert(&I).second)
+      Work.push_back(&I);
   while (!Work.empty()) {
     const Instruction *I = Work.pop_back_val();
     for (const User *U : I->users()) {

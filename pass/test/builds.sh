@@ -175,6 +175,30 @@ grep -q "$scratch/list" "$scratch/parts/deps" || fail "make does not learn of th
 grep -q '"function":"listed".*"skipped":"keep-out list"' "$scratch/listed.json" ||
   fail "what is on the list was inlined"
 
+# Thread-locals in code that may migrate: told, or refused. (Optimised, the address would be taken
+# once and held, with the depth raised.)
+cat >"$scratch/parts/local.c" <<'CODE'
+#include <stdio.h>
+static _Thread_local unsigned seen;
+unsigned step(unsigned);
+unsigned walk(unsigned n) {
+  seen += n;
+  unsigned steps = step(n);
+  return seen += steps;
+}
+int main(void) { printf("%u\n", walk(27)); return 0; }
+CODE
+(
+  cd "$scratch/parts"
+  "$out/curtail-cc" -O0 -g --migratable local.c a.c -o local 2>"$scratch/log" && [ "$(./local)" = 138 ]
+) || fail "--migratable"
+grep -q 'walk (local.c:7): thread-local seen: used before and after a safepoint at local.c:6' \
+  "$scratch/log" || { cat "$scratch/log"; fail "--migratable tells nothing"; }
+if "$out/curtail-cc" -O0 --migratable=error "$scratch/parts/local.c" "$scratch/parts/a.c" \
+  -o "$scratch/parts/local" 2>"$scratch/log"; then
+  fail "--migratable=error refuses nothing"
+fi
+
 set +e
 by_cargo >"$scratch/log" 2>&1
 built=$?

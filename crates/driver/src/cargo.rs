@@ -13,7 +13,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const USAGE: &str = "usage: cargo curtail build|run|test|bench [--safepoint=clock|flag|none] \
-                     [--report FILE] [--keep-out FILE] [--bound N] [cargo's options …]";
+                     [--report FILE] [--keep-out FILE] [--bound N] [--migratable[=error]] \
+                     [cargo's options …]";
 
 /// `main` of the cargo subcommand; `arguments` come after `cargo curtail`.
 #[must_use]
