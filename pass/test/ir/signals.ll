@@ -146,7 +146,7 @@ define void @main(i1 %c, ptr %t) {
   %9 = call ptr @signal(i32 10, ptr inttoptr (i64 1 to ptr))
   %10 = call i32 @sigaction(i32 11, ptr undef, ptr null)
   %11 = call i32 @pthread_create(ptr %t, ptr null, ptr @thread, ptr null)
-  %8 = call i32 @sigaction(i32 9, ptr null, ptr %sa)
+  %12 = call i32 @sigaction(i32 9, ptr null, ptr %sa)
   ret void
 }
 @other = internal constant { ptr, [18 x i64] } { ptr @by_copy, [18 x i64] zeroinitializer }
