@@ -28,6 +28,7 @@
 
 mod any;
 mod auto;
+mod balance;
 mod catalogue;
 mod central;
 mod classes;
@@ -50,6 +51,7 @@ mod typed;
 
 pub use any::{AnyCore, AnyPolicy};
 pub use auto::Auto;
+pub use balance::{Balance, Balancer, Share};
 pub use catalogue::{Entry, catalogue};
 pub use central::Central;
 pub use darc::{Darc, Reservation};

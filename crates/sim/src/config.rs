@@ -1,57 +1,9 @@
 //! What is simulated.
 
 use crate::Costs;
-use curtail_policy::{Spec, SpecError};
+use curtail_policy::{Balance, Spec, SpecError};
 use std::fmt;
 use std::str::FromStr;
-
-/// How the requests are spread over several dispatchers, each with workers of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Balance {
-    /// Any, all equally likely.
-    Random,
-    /// Receive-side scaling: a request belongs to one of [`Config::flows`] flows, each of which
-    /// was dealt to a dispatcher at random once and for all.
-    Rss,
-    /// The dispatcher with the fewest jobs in the system for each of its workers; of equals, the
-    /// first.
-    #[default]
-    Jsq,
-    /// The better of two distinct ones drawn at random; of equals, the one drawn first.
-    PowerOfTwo,
-}
-
-impl Balance {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Random, Self::Rss, Self::Jsq, Self::PowerOfTwo];
-
-    /// Its name in options.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Rss => "rss",
-            Self::Jsq => "jsq",
-            Self::PowerOfTwo => "power-of-two",
-        }
-    }
-}
-
-impl fmt::Display for Balance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Balance {
-    type Err = String;
-    fn from_str(given: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|it| it.name() == given).ok_or_else(|| {
-            let known = Self::ALL.map(Self::name).join(", ");
-            format!("unknown balance `{given}` (known: {known})")
-        })
-    }
-}
 
 /// What policies are told of a job's service time when it arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

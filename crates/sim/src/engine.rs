@@ -1,10 +1,10 @@
 //! One run: requests come in, events happen in the order of time, and what completes is counted.
 
 use crate::agenda::{ARRIVAL, Agenda, NEVER, key};
-use crate::config::{Balance, Config, ConfigError};
+use crate::config::{Config, ConfigError};
 use crate::domain::{Domain, Sink};
 use crate::jobs::Slot;
-use curtail_policy::{AnyPolicy, ClassId};
+use curtail_policy::{AnyPolicy, Balancer, ClassId, Share};
 use curtail_workload::{Distribution, Recorder, Request, Until, numbers};
 
 /// A job that has completed.
@@ -271,7 +271,7 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
         let n = config.dispatchers;
         let share = |i: usize| config.workers * (i + 1) / n - config.workers * i / n;
         let mut domains: Vec<Domain> = (0..n).map(|i| Domain::new(config, share(i), i)).collect();
-        let mut balancer = Balancer::new(config);
+        let mut balancer = Balancer::new(config.balance, n, config.flows, numbers(config.seed));
         let mut agenda = Agenda::new(n);
         let (mut in_system, mut most) = (0, 0);
         loop {
@@ -279,7 +279,8 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
             let at = if self.arrivals.key < next {
                 let (request, counted) = self.arrivals.take();
                 self.look(request.at_ns, &domains[0]);
-                let to = balancer.choose(&domains, share);
+                let to =
+                    balancer.choose(None, |i| Share { jobs: domains[i].len(), workers: share(i) });
                 in_system -= domains[to].len();
                 domains[to].arrive(request, counted, &mut self.tally);
                 to
@@ -322,54 +323,6 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
             recorder: tally.recorder,
             dropped: tally.dropped,
             most_in_system,
-        }
-    }
-}
-
-/// Spreads requests over dispatchers.
-struct Balancer {
-    balance: Balance,
-    /// The dispatcher of each flow.
-    flows: Vec<u16>,
-    random: Box<dyn FnMut() -> u64 + Send>,
-}
-
-impl Balancer {
-    fn new(config: &Config) -> Self {
-        let mut balancer = Self {
-            balance: config.balance,
-            flows: Vec::new(),
-            random: Box::new(numbers(config.seed)),
-        };
-        if config.balance == Balance::Rss {
-            let dealt = (0..config.flows).map(|_| balancer.below(config.dispatchers) as u16);
-            balancer.flows = dealt.collect();
-        }
-        balancer
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        ((u128::from((self.random)()) * n as u128) >> 64) as usize
-    }
-
-    fn choose(&mut self, domains: &[Domain], workers: impl Fn(usize) -> usize) -> usize {
-        let n = domains.len();
-        // Compares jobs per worker without dividing.
-        let shorter =
-            |a: usize, b: usize| domains[a].len() * workers(b) < domains[b].len() * workers(a);
-        match self.balance {
-            Balance::Random => self.below(n),
-            Balance::Rss => {
-                let flow = self.below(self.flows.len());
-                usize::from(self.flows[flow])
-            }
-            Balance::Jsq => (1..n).fold(0, |best, i| if shorter(i, best) { i } else { best }),
-            Balance::PowerOfTwo => {
-                let first = self.below(n);
-                let other = self.below(n - 1);
-                let second = other + usize::from(other >= first);
-                if shorter(second, first) { second } else { first }
-            }
         }
     }
 }

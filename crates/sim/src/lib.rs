@@ -28,8 +28,9 @@ mod jobs;
 mod replay;
 mod sweep;
 
-pub use config::{Balance, Config, ConfigError, Hints};
+pub use config::{Config, ConfigError, Hints};
 pub use costs::{CostError, Costs};
+pub use curtail_policy::Balance;
 pub use engine::{Done, Observer, Outcome, Shares, run, run_observed};
 pub use replay::{Difference, Replay, ReplayError, replay};
 pub use sweep::sweep;
