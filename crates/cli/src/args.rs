@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::typed::DarcArgs;
 use clap::{Args, ValueEnum};
 use curtail::{DispatcherMode, Preempt, ServerBuilder};
-use curtail_policy::{PreemptKind, Spec};
+use curtail_policy::{Balance, PreemptKind, Spec};
 pub(crate) use curtail_study::Point;
 use curtail_study::{Asked, DEFAULT_DURATION_NS};
 use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
@@ -68,10 +68,16 @@ pub(crate) struct System {
     policies: Policies,
     #[command(flatten)]
     pub(crate) darc: DarcArgs,
-    /// Worker threads; by default one for each core allowed but one, which the dispatcher gets
+    /// Dispatchers, each with its share of the workers and a policy of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    dispatchers: u16,
+    /// How requests come to dispatchers: random, rss (by flow), jsq, power-of-two
+    #[arg(long, value_name = "HOW", default_value_t)]
+    pub(crate) balance: Balance,
+    /// Worker threads; by default one for each core allowed but the dispatchers'
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     workers: Option<u16>,
-    /// Cores to run on: the first is the dispatcher's, the others are the workers'
+    /// Cores to run on: first the dispatchers', then the workers'
     #[arg(long, value_name = "LIST", value_parser = cores)]
     cores: Option<List<usize>>,
     /// How a request is made to give up its core: auto (as the policy wants it), never, flag, clock,
@@ -109,9 +115,14 @@ impl System {
         }
     }
 
+    /// How many dispatchers.
+    pub(crate) fn dispatchers(&self) -> usize {
+        usize::from(self.dispatchers)
+    }
+
     /// How many workers.
     pub(crate) fn workers(&self) -> usize {
-        let spare = |cores: usize| cores.saturating_sub(1).max(1);
+        let spare = |cores: usize| cores.saturating_sub(self.dispatchers()).max(self.dispatchers());
         match (self.workers, &self.cores) {
             (Some(n), _) => usize::from(n),
             (None, Some(cores)) => spare(cores.0.len()),
@@ -153,6 +164,8 @@ impl System {
             .policy(spec.clone())
             .preempt(preempt)
             .workers(self.workers())
+            .dispatchers(self.dispatchers())
+            .balance(self.balance)
             .dispatcher(match self.dispatcher {
                 DispatcherArg::Auto => DispatcherMode::Auto,
                 DispatcherArg::Busy => DispatcherMode::Busy,

@@ -51,6 +51,15 @@ pub(crate) struct Surroundings {
     pub clock: Clock,
     pub stack_size: usize,
     pub jobs: usize,
+    /// The number in the server of this dispatcher's first worker.
+    pub first_worker: u16,
+}
+
+impl Surroundings {
+    /// One of this dispatcher's workers, as the application and people know it.
+    pub(crate) fn in_server(&self, id: WorkerId) -> WorkerId {
+        if id == WorkerId::DISPATCHER { id } else { WorkerId(id.0 + self.first_worker) }
+    }
 }
 
 /// Counts of one engine.
@@ -141,7 +150,7 @@ impl Engine {
         let _ = remote.poll.set(unsafe { safepoint.poll() });
         let mut engine = Box::new(Self {
             id,
-            state: around.app.setup_worker(id),
+            state: around.app.setup_worker(around.in_server(id)),
             config,
             core,
             safepoint,

@@ -49,6 +49,7 @@ mod report;
 mod response;
 mod server;
 mod signal;
+mod spread;
 mod stats;
 pub mod sync;
 mod topology;
@@ -61,7 +62,7 @@ pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
 pub use curtail_net as net;
-pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
+pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId};
 pub use preempt::Preempt;
 pub use response::Response;
 pub use server::{

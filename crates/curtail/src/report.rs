@@ -2,53 +2,130 @@
 
 use crate::dispatcher::Dispatcher;
 use crate::engine::{Counts, GAP_NS};
-use crate::stats::{Cpu, Noise, Report, split};
+use crate::stats::{Cpu, Noise, Report, Stats, split};
 use crate::worker::WorkerReport;
 
-pub(crate) fn make(
-    dispatcher: Dispatcher,
-    workers: Vec<WorkerReport>,
-    own: Counts,
+/// One dispatcher's part of it.
+pub(crate) struct Part {
+    report: Report,
+    /// Of the workers' time, and of that of all watched cores (TSC): what shares are of.
+    total_cycles: u64,
     watched_cycles: u64,
-    notes: Vec<String>,
-) -> Report {
-    let unsent = dispatcher.unsent();
-    let decided = dispatcher.decided();
-    let tally = &dispatcher.tally;
-    let total: u64 = workers.iter().map(|worker| worker.total_cycles).sum();
-    let counts = || workers.iter().map(|worker| &worker.counts).chain([&own]);
-    let gaps = tally.gaps + counts().map(|counts| counts.gaps).sum::<u64>();
-    let lost = tally.gap_cycles + counts().map(|counts| counts.gap_cycles).sum::<u64>();
-    let mut late_ns = Counts::default().late_ns;
-    for counts in counts() {
-        late_ns.add(&counts.late_ns).expect("same bounds");
+}
+
+impl Part {
+    pub(crate) fn new(
+        dispatcher: Dispatcher,
+        workers: Vec<WorkerReport>,
+        own: Counts,
+        watched_cycles: u64,
+        notes: Vec<String>,
+    ) -> Self {
+        let unsent = dispatcher.unsent();
+        let decided = dispatcher.decided();
+        let tally = &dispatcher.tally;
+        let total: u64 = workers.iter().map(|worker| worker.total_cycles).sum();
+        let counts = || workers.iter().map(|worker| &worker.counts).chain([&own]);
+        let gaps = tally.gaps + counts().map(|counts| counts.gaps).sum::<u64>();
+        let lost = tally.gap_cycles + counts().map(|counts| counts.gap_cycles).sum::<u64>();
+        let mut late_ns = Counts::default().late_ns;
+        for counts in counts() {
+            late_ns.add(&counts.late_ns).expect("same bounds");
+        }
+        let abandoned = dispatcher.jobs.len();
+        let ticks = dispatcher.ticks();
+        let (classes, unknown) = split(dispatcher.set.classes);
+        let watched_cycles = total + watched_cycles;
+        let lost_share = share(lost, watched_cycles);
+        let report = Report {
+            cpu: cpu(&workers, total),
+            noise: Noise { gap_threshold_ns: GAP_NS, gaps, lost_share },
+            preemptions: counts().map(|counts| counts.preemptions).sum(),
+            late_ns,
+            ticks,
+            policy: dispatcher.set.spec.name.clone(),
+            preempt: dispatcher.set.choice.effective,
+            preempt_note: dispatcher.set.choice.note.clone(),
+            quantum: dispatcher.set.spec.quantum,
+            workers: workers.len(),
+            malformed: tally.malformed,
+            unsent,
+            abandoned,
+            classes,
+            unknown,
+            decided,
+            notes,
+        };
+        Self { report, total_cycles: total, watched_cycles }
     }
-    let abandoned = dispatcher.jobs.len();
-    let ticks = dispatcher.ticks();
-    let (classes, unknown) = split(dispatcher.set.classes);
-    Report {
-        cpu: cpu(&workers, total),
-        noise: Noise {
-            gap_threshold_ns: GAP_NS,
-            gaps,
-            lost_share: share(lost, total + watched_cycles),
-        },
-        preemptions: counts().map(|counts| counts.preemptions).sum(),
-        late_ns,
-        ticks,
-        policy: dispatcher.set.spec.name.clone(),
-        preempt: dispatcher.set.choice.effective,
-        preempt_note: dispatcher.set.choice.note.clone(),
-        quantum: dispatcher.set.spec.quantum,
-        workers: workers.len(),
-        malformed: tally.malformed,
-        unsent,
-        abandoned,
-        classes,
-        unknown,
-        decided,
-        notes,
+
+    fn add(&mut self, more: Self) {
+        let weighted = |(a, of_a): (f64, u64), (b, of_b): (f64, u64)| match of_a + of_b {
+            0 => 0.0,
+            all => (a * of_a as f64 + b * of_b as f64) / all as f64,
+        };
+        let (all, part) = (&mut self.report, more.report);
+        let of = (self.total_cycles, more.total_cycles);
+        all.cpu = Cpu {
+            app: weighted((all.cpu.app, of.0), (part.cpu.app, of.1)),
+            switch: weighted((all.cpu.switch, of.0), (part.cpu.switch, of.1)),
+            idle: weighted((all.cpu.idle, of.0), (part.cpu.idle, of.1)),
+            busy_s: all.cpu.busy_s + part.cpu.busy_s,
+        };
+        let lost = (all.noise.lost_share, self.watched_cycles);
+        all.noise.lost_share = weighted(lost, (part.noise.lost_share, more.watched_cycles));
+        all.noise.gaps += part.noise.gaps;
+        all.preemptions += part.preemptions;
+        all.late_ns.add(&part.late_ns).expect("same bounds");
+        all.ticks.add(&part.ticks);
+        all.workers += part.workers;
+        all.malformed += part.malformed;
+        all.abandoned += part.abandoned;
+        all.unknown.add(&part.unknown);
+        all.classes.iter_mut().zip(&part.classes).for_each(|(all, part)| all.add(part));
+        all.decided = both(all.decided.take(), part.decided);
+        for note in part.notes {
+            if !all.notes.contains(&note) {
+                all.notes.push(note);
+            }
+        }
+        self.total_cycles += more.total_cycles;
+        self.watched_cycles += more.watched_cycles;
     }
+}
+
+/// What one dispatcher decided, and what the next did, as one line.
+fn both(one: Option<String>, next: Option<String>) -> Option<String> {
+    match (one, next) {
+        (Some(one), Some(next)) => Some(format!("{one} | {next}")),
+        (one, next) => one.or(next),
+    }
+}
+
+/// All dispatchers' parts, the first one's first; there is one. They have their transports in common,
+/// and so the count of what those could not send.
+pub(crate) fn merge(parts: Vec<Part>) -> Report {
+    let all = parts.into_iter().reduce(|mut all, part| {
+        all.add(part);
+        all
+    });
+    all.expect("a server has a dispatcher").report
+}
+
+/// The same for looks at running dispatchers.
+pub(crate) fn merge_stats(parts: Vec<Stats>) -> Stats {
+    let all = parts.into_iter().reduce(|mut all, part| {
+        all.classes.iter_mut().zip(&part.classes).for_each(|(all, part)| all.add(part));
+        all.unknown.add(&part.unknown);
+        all.decided = both(all.decided.take(), part.decided);
+        all.malformed += part.malformed;
+        all.in_system += part.in_system;
+        all.waiting += part.waiting;
+        all.preemptions += part.preemptions;
+        all.ticks.add(&part.ticks);
+        all
+    });
+    all.expect("a server has a dispatcher")
 }
 
 fn cpu(workers: &[WorkerReport], total: u64) -> Cpu {

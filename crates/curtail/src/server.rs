@@ -1,32 +1,28 @@
 //! A server: an application, a policy, transports, and the threads that bring them together.
 
 mod builder;
+mod domain;
+mod handle;
 mod workers;
 
 pub(crate) use builder::knowing;
 pub use builder::{DispatcherMode, ServerBuilder};
+pub use handle::Handle;
 
-use crate::app::{App, ClassifyFn};
-use crate::classify::Classifier;
-use crate::clock::{self, Clock};
-use crate::control::{Command, Control};
-use crate::dispatcher::{Dispatcher, Line, Parts, own_config};
-use crate::engine::{Engine, Surroundings};
-use crate::message::Envelopes;
+use crate::app::App;
 use crate::preempt::Choice;
 use crate::record::Recorder;
-use crate::remote::Remote;
-use crate::stats::{ClassStats, Report, Stats};
-use crate::topology::{Layout, pin};
+use crate::report::merge;
+use crate::spread::{Seat, spread};
+use crate::stats::Report;
+use crate::topology::Layout;
 use curtail_fiber::safepoint::Kind as SafepointKind;
-use curtail_net::Waiter;
+use curtail_net::Transport;
 use curtail_policy::record::Tap;
-use curtail_policy::{JobId, Nanos, Spec, SpecError, WorkerId};
-use curtail_ring::mpsc;
+use curtail_policy::{Balancer, SpecError, WorkerId};
+use domain::{Common, Domain};
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
-use std::time::Duration;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +71,14 @@ pub enum RunError {
         /// Why.
         error: String,
     },
+    /// The thread of one of several dispatchers could not be started.
+    #[error("cannot start dispatcher {dispatcher}: {error}")]
+    Dispatcher {
+        /// Which, counted from 0.
+        dispatcher: usize,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The thread that writes the record could not be started.
     #[error("cannot start the recorder: {0}")]
     Recorder(std::io::Error),
@@ -85,13 +89,10 @@ pub struct Server {
     settings: ServerBuilder,
     layout: Layout,
     cores: usize,
-    control: Arc<Control>,
-    waiter: Waiter,
     /// The file for the record, where there is to be one.
     recording: Option<File>,
-    remote: Arc<Remote>,
-    /// Until `run` takes it.
-    wakes: Option<mpsc::Receiver<JobId>>,
+    /// At least one. The first becomes the calling thread's.
+    domains: Vec<Domain>,
 }
 
 impl Server {
@@ -103,14 +104,15 @@ impl Server {
     /// By which other threads look at and steer the running server.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        Handle { control: self.control.clone(), workers: self.layout.workers.len() }
+        handle(&self.domains)
     }
 
-    /// Runs: the dispatcher on the calling thread, the workers on threads of their own. Returns when
-    /// all transports have closed and their requests are done, or after [`Handle::shutdown`].
+    /// Runs: the (first) dispatcher on the calling thread, the others and the workers on threads of
+    /// their own. Returns when all transports have closed and their requests are done, or after
+    /// [`Handle::shutdown`].
     ///
     /// # Errors
-    /// When a worker cannot be started.
+    /// When a thread cannot be started.
     pub fn run(self) -> Result<Report, RunError> {
         let affinity = rustix::thread::sched_getaffinity(None);
         let result = self.run_here();
@@ -130,73 +132,57 @@ impl Server {
     }
 
     fn run_here(mut self) -> Result<Report, RunError> {
-        let clock = Clock::get();
         let busy = self.is_busy();
-        let mut notes: Vec<String> = self.layout.note.clone().into_iter().collect();
-        let transports = std::mem::take(&mut self.settings.transports);
-        let around = Surroundings {
-            app: self.settings.app.clone(),
-            envelopes: Arc::new(Envelopes::new(self.settings.capacity)),
-            replies: transports.iter().map(|line| line.reply()).collect(),
-            clock,
-            stack_size: self.settings.stack_size,
-            jobs: self.settings.capacity,
-        };
         let kind = match self.settings.by_hand {
             true => SafepointKind::Clock,
             false => curtail_fiber::safepoint::kind(),
         };
         let choice = Choice::make(self.settings.preempt, self.settings.spec.preempt, kind, busy);
-        let mut own = Engine::new(
-            WorkerId::DISPATCHER,
-            around.clone(),
-            own_config(&choice),
-            self.settings.spec.build_core(self.settings.capacity),
-            None,
-            (self.remote.clone(), self.wakes.take().expect("taken once, here")),
-        )
-        .map_err(|error| RunError::Worker {
-            worker: WorkerId::DISPATCHER,
-            error: error.to_string(),
-        })?;
-        let (links, started) = self.start_workers(&around, &choice)?;
-        if let Some(Err(problem)) = self.layout.dispatcher.map(pin) {
-            notes.push(problem);
-        }
         let (tap, recorder) = self.record()?.unzip();
-        let classes = around.app.classes();
-        let classifier = Classifier::new(around.app.clone(), classes.len());
-        let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
-        let mut dispatcher = Dispatcher::new(Parts {
-            around,
-            spec: self.settings.spec,
+        let domains = std::mem::take(&mut self.domains);
+        let handle = handle(&domains);
+        let domains = self.lines(&domains).into_iter().zip(domains).collect();
+        let common = Common {
+            app: self.settings.app.clone(),
+            spec: &self.settings.spec,
+            layout: &self.layout,
             wished: self.settings.preempt,
-            choice,
-            kind,
-            busy,
+            capacity: self.settings.capacity,
+            stack_size: self.settings.stack_size,
             migratable: self.settings.migratable,
-            shares_core: !self.layout.dedicated,
-            workers: links,
-            lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
-            classifier,
-            classes: names.map(ClassStats::new).collect(),
-            control: self.control.clone(),
-            waiter: self.waiter,
-            own: &raw mut *own,
-            own_remote: self.remote,
+            drain: self.settings.drain,
             seed: self.settings.seed,
-            tap,
-        });
-        let begun = clock::now();
-        dispatcher.run(self.settings.drain);
-        let watched = clock::now() - begun;
-        self.control.close();
-        let reports = workers::stop(started, &mut notes);
-        let own_counts = own.take_counts();
-        let mut report = crate::report::make(dispatcher, reports, own_counts, watched, notes);
+            kind,
+            choice,
+            busy,
+        };
+        let parts = domain::run_all(domains, &common, &handle, tap)?;
+        let mut report = merge(parts);
+        report.notes.splice(0..0, self.layout.note.take());
         // The tap went with the dispatcher.
         report.notes.extend(recorder.map(Recorder::finish));
         Ok(report)
+    }
+
+    /// Each domain's share of the transports: all of them, where there is only one.
+    fn lines(&mut self, domains: &[Domain]) -> Vec<Vec<Box<dyn Transport>>> {
+        let transports = std::mem::take(&mut self.settings.transports);
+        if domains.len() == 1 {
+            return vec![transports];
+        }
+        /// Many for each dispatcher, so that each has about as many of those that are in use.
+        const FLOWS: usize = 1_024;
+        let seat =
+            |domain: &Domain| Seat { workers: domain.workers.len(), waker: domain.waiter.waker() };
+        let seats: Vec<Seat> = domains.iter().map(seat).collect();
+        let mut lines: Vec<Vec<_>> = domains.iter().map(|_| Vec::new()).collect();
+        for (index, transport) in transports.into_iter().enumerate() {
+            let seed = self.settings.seed.wrapping_add(index as u64);
+            let balancer = Balancer::seeded(self.settings.balance, seats.len(), FLOWS, seed);
+            let ends = spread(transport, &seats, balancer, self.settings.capacity);
+            lines.iter_mut().zip(ends).for_each(|(lines, end)| lines.push(end));
+        }
+        lines
     }
 
     fn record(&mut self) -> Result<Option<(Tap, Recorder)>, RunError> {
@@ -207,58 +193,7 @@ impl Server {
     }
 }
 
-/// Looks at and steers a running server, from any thread.
-#[derive(Clone)]
-pub struct Handle {
-    control: Arc<Control>,
-    workers: usize,
-}
-
-impl Handle {
-    /// No more requests are taken; [`Server::run`] returns when those under way are done.
-    pub fn shutdown(&self) {
-        self.control.post(Command::Shutdown);
-    }
-
-    /// How it stands; `None`: it has ended, or has not begun within a second.
-    #[must_use]
-    pub fn stats(&self) -> Option<Stats> {
-        let (answer, stats) = sync_channel(1);
-        self.control.post(Command::Stats(answer));
-        stats.recv_timeout(Duration::from_secs(1)).ok()
-    }
-
-    /// Changes the policy while requests are being served; none is lost.
-    ///
-    /// # Errors
-    /// When the policy does not fit the server's workers, or the server has ended.
-    pub fn switch(&self, spec: Spec) -> Result<(), ChangeError> {
-        spec.validate(self.workers)?;
-        self.post(Command::Switch(spec))
-    }
-
-    /// Changes the quantum; `None`: to completion.
-    ///
-    /// # Errors
-    /// For a quantum of zero, and when the server has ended.
-    pub fn set_quantum(&self, quantum: Option<Nanos>) -> Result<(), ChangeError> {
-        if quantum == Some(Nanos::ZERO) {
-            return Err(SpecError::ZeroQuantum.into());
-        }
-        self.post(Command::Quantum(quantum))
-    }
-
-    /// Has requests classified by `classify` from now on, in place of [`App::classify`]; `None`: by
-    /// that again. It is called on the dispatcher, as that is. Requests in the system keep the class
-    /// that they have; a [`Handle::stats`] that is asked for later is answered when it is in force.
-    ///
-    /// # Errors
-    /// When the server has ended.
-    pub fn classify_by(&self, classify: Option<Box<ClassifyFn>>) -> Result<(), ChangeError> {
-        self.post(Command::Classify(classify))
-    }
-
-    fn post(&self, command: Command) -> Result<(), ChangeError> {
-        if self.control.post(command) { Ok(()) } else { Err(ChangeError::Ended) }
-    }
+fn handle(domains: &[Domain]) -> Handle {
+    let of = |domain: &Domain| (domain.control.clone(), domain.workers.len());
+    Handle::new(domains.iter().map(of).collect())
 }

@@ -44,6 +44,22 @@ impl ClassStats {
     }
 }
 
+impl ClassStats {
+    /// Adds what another dispatcher counted of the same class.
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.completed += more.completed;
+        self.failed += more.failed;
+        self.dropped += more.dropped;
+        for (all, part) in [
+            (&mut self.sojourn_ns, &more.sojourn_ns),
+            (&mut self.queueing_ns, &more.queueing_ns),
+            (&mut self.service_ns, &more.service_ns),
+        ] {
+            all.add(part).expect("same bounds");
+        }
+    }
+}
+
 /// The row of a class among `rows`, of which the last is for unknown requests.
 pub(crate) fn row(rows: &mut [ClassStats], class: ClassId) -> &mut ClassStats {
     let last = rows.len() - 1;

@@ -31,8 +31,8 @@ pub(crate) fn pin(core: usize) -> Result<(), String> {
 /// Who runs where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The dispatcher's core; `None`: wherever the kernel puts it.
-    pub dispatcher: Option<usize>,
+    /// Each dispatcher's core; none: wherever the kernel puts them.
+    pub dispatchers: Vec<usize>,
     /// Each worker's core.
     pub workers: Vec<usize>,
     /// Everybody has a core to itself.
@@ -42,21 +42,26 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// `cores`: the ones to use, first the dispatcher's. With too few of them workers share, and
-    /// the dispatcher floats.
-    pub(crate) fn plan(cores: &[usize], workers: usize) -> Self {
-        let dedicated = cores.len() > workers;
+    /// `cores`: the ones to use, first the dispatchers'. With too few of them workers share, and
+    /// the dispatchers float.
+    pub(crate) fn plan(cores: &[usize], workers: usize, dispatchers: usize) -> Self {
+        let dedicated = cores.len() >= workers + dispatchers;
         if dedicated {
-            let workers = cores[1..=workers].to_vec();
-            return Self { dispatcher: Some(cores[0]), workers, dedicated, note: None };
+            let (own, others) = cores.split_at(dispatchers);
+            let workers = others[..workers].to_vec();
+            return Self { dispatchers: own.to_vec(), workers, dedicated, note: None };
         }
+        let who = match dispatchers {
+            1 => "a dispatcher".to_owned(),
+            n => format!("{n} dispatchers"),
+        };
         Self {
-            dispatcher: None,
+            dispatchers: Vec::new(),
             workers: (1..=workers).map(|index| cores[index % cores.len()]).collect(),
             dedicated,
             note: Some(format!(
-                "{workers} workers and a dispatcher share {} core{}: expect latencies of the \
-                 kernel's scheduler, not of Curtail's",
+                "{workers} workers and {who} share {} core{}: expect latencies of the kernel's \
+                 scheduler, not of Curtail's",
                 cores.len(),
                 if cores.len() == 1 { "" } else { "s" }
             )),
@@ -76,21 +81,26 @@ mod tests {
 
     #[test]
     fn each_its_own_core_where_there_are_enough() {
-        let layout = Layout::plan(&[4, 5, 6, 7], 3);
-        assert_eq!((layout.dispatcher, layout.workers), (Some(4), vec![5, 6, 7]));
-        let layout = Layout::plan(&[0, 1], 1);
-        assert_eq!((layout.dispatcher, layout.workers, layout.dedicated), (Some(0), vec![1], true));
+        let layout = Layout::plan(&[4, 5, 6, 7], 3, 1);
+        assert_eq!((layout.dispatchers, layout.workers), (vec![4], vec![5, 6, 7]));
+        let layout = Layout::plan(&[0, 1], 1, 1);
+        assert_eq!(
+            (layout.dispatchers, layout.workers, layout.dedicated),
+            (vec![0], vec![1], true)
+        );
+        let layout = Layout::plan(&[0, 1, 2, 3, 4], 2, 2);
+        assert_eq!((layout.dispatchers, layout.workers), (vec![0, 1], vec![2, 3]));
     }
 
     #[test]
     fn too_few_cores_are_shared_and_it_is_said() {
         for (cores, workers) in [(vec![3], 1), (vec![3], 4), (vec![0, 1], 2), (vec![0, 1], 5)] {
-            let layout = Layout::plan(&cores, workers);
-            assert!(!layout.dedicated && layout.note.is_some() && layout.dispatcher.is_none());
+            let layout = Layout::plan(&cores, workers, 1);
+            assert!(!layout.dedicated && layout.note.is_some() && layout.dispatchers.is_empty());
             assert_eq!(layout.workers.len(), workers);
             assert!(layout.workers.iter().all(|core| cores.contains(core)));
         }
-        let spread = Layout::plan(&[0, 1], 2).workers;
+        let spread = Layout::plan(&[0, 1], 2, 1).workers;
         assert_ne!(spread[0], spread[1]);
     }
 }

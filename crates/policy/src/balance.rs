@@ -2,6 +2,7 @@
 //!
 //! A choice costs O(1) ([`Balance::Jsq`]: O(dispatchers)), and allocates nothing.
 
+use crate::rng::Rng;
 use std::fmt;
 use std::str::FromStr;
 
@@ -100,6 +101,16 @@ impl Balancer {
         balancer
     }
 
+    /// The same with numbers of its own, from a seed.
+    ///
+    /// # Panics
+    /// As [`Balancer::new`].
+    #[must_use]
+    pub fn seeded(balance: Balance, dispatchers: usize, flows: usize, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        Self::new(balance, dispatchers, flows, move || rng.next())
+    }
+
     fn below(&mut self, n: usize) -> usize {
         ((u128::from((self.random)()) * n as u128) >> 64) as usize
     }
@@ -135,11 +146,9 @@ impl Balancer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
 
     fn balancer(balance: Balance) -> Balancer {
-        let mut rng = Rng::new(1);
-        Balancer::new(balance, 3, 64, move || rng.below(usize::MAX) as u64)
+        Balancer::seeded(balance, 3, 64, 1)
     }
 
     /// How many of 3,000 requests come to each, where they hold so many jobs.

@@ -87,6 +87,8 @@ impl Compare {
         let (name, source) = (real.workload.clone(), Source::Mix(real.mix.clone()));
         let length = Length::Time { duration_ns: real.duration_ns, warmup_ns: real.warmup_ns };
         Simulation {
+            dispatchers: self.system.dispatchers(),
+            balance: self.system.balance,
             capacity: self.system.capacity() as usize,
             pinned: true,
             // As the requests of `spin` say it themselves.

@@ -17,7 +17,7 @@ use clap::Args;
 pub(crate) use costs::CostArgs;
 use curtail_policy::Spec;
 use curtail_report::Run;
-use curtail_sim::{Balance, Config, Hints, sweep};
+use curtail_sim::{Config, Hints, sweep};
 use curtail_study::Setting;
 use curtail_workload::{Slo, format_rate};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -43,12 +43,6 @@ pub(crate) struct Sim {
     seeds: u32,
     #[command(flatten)]
     costs: CostArgs,
-    /// Dispatchers, each with its share of the workers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    dispatchers: u16,
-    /// How requests come to dispatchers: random, rss, jsq, power-of-two
-    #[arg(long, value_name = "HOW", default_value_t)]
-    balance: Balance,
     /// Flows that rss tells apart
     #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     flows: u32,
@@ -127,8 +121,8 @@ impl Sim {
         Ok(Setting {
             offer: self.offer.offer(&self.offered, self.types.classifier)?,
             workers: self.system.workers(),
-            dispatchers: usize::from(self.dispatchers),
-            balance: self.balance,
+            dispatchers: self.system.dispatchers(),
+            balance: self.system.balance,
             flows: self.flows as usize,
             capacity: capacity.map_or(Config::DEFAULT_CAPACITY, |n| n as usize),
             pinned: self.pinned,

@@ -82,7 +82,7 @@ impl Engine {
             Label {
                 job: u64::from(activation.job.id.0),
                 class: activation.job.class.0,
-                worker: self.id.0,
+                worker: self.around.in_server(self.id).0,
                 stack_bytes: 0,
             }
         });

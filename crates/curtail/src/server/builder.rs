@@ -1,13 +1,12 @@
 //! Settings of a server to be, and their checks.
 
+use super::domain::Domain;
 use super::{Server, StartError};
 use crate::app::ErasedApp;
-use crate::control::Control;
 use crate::preempt::Preempt;
-use crate::remote::{Remote, Sleeper};
 use crate::topology::{Layout, allowed_cores};
 use curtail_net::{Transport, Waiter};
-use curtail_policy::Spec;
+use curtail_policy::{Balance, Spec};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,6 +33,8 @@ pub struct ServerBuilder {
     pub(super) spec: Spec,
     pub(super) preempt: Preempt,
     pub(super) workers: usize,
+    pub(super) dispatchers: usize,
+    pub(super) balance: Balance,
     pub(super) cores: Option<Vec<usize>>,
     pub(super) transports: Vec<Box<dyn Transport>>,
     pub(super) stack_size: usize,
@@ -54,6 +55,8 @@ impl ServerBuilder {
             spec: Spec::preset("tq").expect("tq is in the catalogue"),
             preempt: Preempt::Auto,
             workers: 0,
+            dispatchers: 1,
+            balance: Balance::default(),
             cores: None,
             transports: Vec::new(),
             stack_size: 64 * 1024,
@@ -82,14 +85,31 @@ impl ServerBuilder {
         self
     }
 
-    /// Worker threads. Default: the cores there are, less one for the dispatcher.
+    /// Worker threads. Default: the cores there are, less one for each dispatcher.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// The cores to use, the dispatcher's first. Default: those the process may use.
+    /// Dispatchers, each with its share of the workers and a policy of its own: where one cannot keep
+    /// up (Concord §6, Tiny Quanta §6). Requests come in through the first and are spread from there
+    /// ([`ServerBuilder::balance`]). Default: one.
+    #[must_use]
+    pub fn dispatchers(mut self, dispatchers: usize) -> Self {
+        self.dispatchers = dispatchers;
+        self
+    }
+
+    /// Which of several dispatchers a request comes to. Default: the one with the fewest requests for
+    /// each of its workers.
+    #[must_use]
+    pub fn balance(mut self, balance: Balance) -> Self {
+        self.balance = balance;
+        self
+    }
+
+    /// The cores to use, the dispatchers' first. Default: those the process may use.
     #[must_use]
     pub fn cores(mut self, cores: Vec<usize>) -> Self {
         self.cores = Some(cores);
@@ -110,7 +130,8 @@ impl ServerBuilder {
         self
     }
 
-    /// At most so many requests in the system; more are refused. Default: 16,384.
+    /// At most so many requests in the system (with several dispatchers, in the part of each); more
+    /// are refused. Default: 16,384.
     #[must_use]
     pub fn capacity(mut self, jobs: usize) -> Self {
         self.capacity = jobs;
@@ -188,8 +209,22 @@ impl ServerBuilder {
         if cores.is_empty() {
             return Err(StartError::Setting("no cores to run on".to_owned()));
         }
-        let workers = if self.workers == 0 { cores.len().max(2) - 1 } else { self.workers };
+        let dispatchers = self.dispatchers;
+        let workers = match self.workers {
+            0 => cores.len().saturating_sub(dispatchers).max(dispatchers).max(1),
+            workers => workers,
+        };
+        if !(1..=workers).contains(&dispatchers) {
+            return Err(StartError::Setting(format!(
+                "{dispatchers} dispatchers cannot share {workers} workers"
+            )));
+        }
+        if dispatchers > 1 && self.record.is_some() {
+            return Err(StartError::Setting("a record is of one dispatcher".to_owned()));
+        }
         self.spec.validate(workers)?;
+        // The smallest part must do, too.
+        self.spec.validate(workers / dispatchers)?;
         if self.transports.is_empty() {
             return Err(StartError::NoTransport);
         }
@@ -204,24 +239,25 @@ impl ServerBuilder {
             })?;
         }
         let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
-        let waiter =
-            Waiter::new(&fds).map_err(|error| StartError::System { what: "epoll", error })?;
+        let share = |n: usize| workers * n / dispatchers;
+        let mut domains = Vec::new();
+        for index in 0..dispatchers {
+            // The first has the transports, and wakes the others.
+            let waiter = Waiter::new(if index == 0 { &fds } else { &[] })
+                .map_err(|error| StartError::System { what: "epoll", error })?;
+            let workers = share(index)..share(index + 1);
+            domains.push(Domain::new(index, workers, waiter, self.capacity));
+        }
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
         let recording = self.record.as_ref().map(recording).transpose()?;
         self.app.setup().map_err(StartError::Setup)?;
-        let (remote, wakes) = Remote::new(self.capacity);
-        let remote = Arc::new(remote);
-        remote.parker.set_sleeper(Sleeper::Epoll(waiter.waker()));
         Ok(Server {
-            control: Arc::new(Control::new(remote.clone())),
-            layout: Layout::plan(&cores, workers),
+            layout: Layout::plan(&cores, workers, dispatchers),
             cores: cores.len(),
             settings: self,
             recording,
-            waiter,
-            remote,
-            wakes: Some(wakes),
+            domains,
         })
     }
 }

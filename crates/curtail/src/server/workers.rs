@@ -1,9 +1,9 @@
 //! The workers' threads: started, stopped, reported.
 
-use super::{RunError, Server};
+use super::RunError;
+use super::domain::Common;
 use crate::dispatcher::{WorkerLink, config_of};
-use crate::engine::{Engine, Surroundings};
-use crate::preempt::Choice;
+use crate::engine::{Config, Engine, Surroundings};
 use crate::remote::Remote;
 use crate::topology::pin;
 use crate::worker::{Links, Orders, WorkerReport, work};
@@ -25,80 +25,81 @@ pub(super) struct Started {
     report: Receiver<WorkerReport>,
     thread: thread::JoinHandle<()>,
     remote: Arc<Remote>,
+    /// In the server.
+    number: u16,
 }
 
-impl Server {
-    pub(super) fn start_workers(
-        &self,
-        around: &Surroundings,
-        choice: &Choice,
-    ) -> Result<(Vec<WorkerLink>, Vec<Started>), RunError> {
-        let mut links = Vec::new();
-        let mut started = Vec::new();
-        for (index, &core) in self.layout.workers.iter().enumerate() {
-            let worker = WorkerId(index as u16);
-            match self.start_worker(worker, core, around, choice) {
-                Ok((link, thread)) => {
-                    links.push(link);
-                    started.push(thread);
-                }
-                Err(error) => {
-                    stop(started, &mut Vec::new());
-                    return Err(RunError::Worker { worker, error });
-                }
+/// Starts a dispatcher's workers, one on each of the cores.
+pub(super) fn start(
+    common: &Common<'_>,
+    (cores, dispatcher): (&[usize], &Arc<Remote>),
+    around: &Surroundings,
+) -> Result<(Vec<WorkerLink>, Vec<Started>), RunError> {
+    let mut links = Vec::new();
+    let mut started = Vec::new();
+    let config = config_of(common.spec, &common.choice, cores.len());
+    for (index, &core) in cores.iter().enumerate() {
+        let id = WorkerId(index as u16);
+        match start_one(common, (id, core), (dispatcher, around), config.clone()) {
+            Ok((link, thread)) => {
+                links.push(link);
+                started.push(thread);
+            }
+            Err(error) => {
+                stop(started, &mut Vec::new());
+                return Err(RunError::Worker { worker: around.in_server(id), error });
             }
         }
-        Ok((links, started))
     }
+    Ok((links, started))
+}
 
-    fn start_worker(
-        &self,
-        id: WorkerId,
-        core: usize,
-        around: &Surroundings,
-        choice: &Choice,
-    ) -> Result<(WorkerLink, Started), String> {
-        let (messages, inbox) = spsc::channel(INBOX);
-        let (events, news) = spsc::channel(OUTBOX);
-        let (remote, wakes) = Remote::new(self.settings.capacity);
-        let remote = Arc::new(remote);
-        let orders: Arc<Orders> = Arc::new(Mutex::new(None));
-        let links = Links {
-            events,
-            remote: remote.clone(),
-            orders: orders.clone(),
-            dispatcher: self.remote.clone(),
-        };
-        let core_policy = self.settings.spec.build_core(self.settings.capacity);
-        let config = config_of(&self.settings.spec, choice, self.layout.workers.len());
-        let (around, idle) = (around.clone(), self.layout.idle(&around.clock));
-        let mailbox = (remote.clone(), wakes);
-        let (ready, is_ready) = sync_channel(1);
-        let (report, reported): (SyncSender<WorkerReport>, _) = sync_channel(1);
-        let life = move || {
-            if let Err(problem) = pin(core) {
-                tracing::warn!(%problem, worker = id.0);
-            }
-            match Engine::new(id, around, config, core_policy, Some(inbox), mailbox) {
-                Ok(engine) => {
-                    let _ = ready.send(Ok(()));
-                    let _ = report.send(work(engine, links, idle));
-                }
-                Err(error) => drop(ready.send(Err(error.to_string()))),
-            }
-        };
-        let thread = thread::Builder::new()
-            .name(format!("curtail-{}", id.0))
-            .spawn(life)
-            .map_err(|error| error.to_string())?;
-        match is_ready.recv() {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(error),
-            Err(_) => return Err("its setup_worker panicked".to_owned()),
+fn start_one(
+    common: &Common<'_>,
+    (id, core): (WorkerId, usize),
+    (dispatcher, around): (&Arc<Remote>, &Surroundings),
+    config: Config,
+) -> Result<(WorkerLink, Started), String> {
+    let (messages, inbox) = spsc::channel(INBOX);
+    let (events, news) = spsc::channel(OUTBOX);
+    let (remote, wakes) = Remote::new(common.capacity);
+    let remote = Arc::new(remote);
+    let orders: Arc<Orders> = Arc::new(Mutex::new(None));
+    let links = Links {
+        events,
+        remote: remote.clone(),
+        orders: orders.clone(),
+        dispatcher: dispatcher.clone(),
+    };
+    let core_policy = common.spec.build_core(common.capacity);
+    let (around, idle) = (around.clone(), common.layout.idle(&around.clock));
+    let number = around.in_server(id).0;
+    let mailbox = (remote.clone(), wakes);
+    let (ready, is_ready) = sync_channel(1);
+    let (report, reported): (SyncSender<WorkerReport>, _) = sync_channel(1);
+    let life = move || {
+        if let Err(problem) = pin(core) {
+            tracing::warn!(%problem, worker = number);
         }
-        let link = WorkerLink::new(messages, news, remote.clone(), orders);
-        Ok((link, Started { report: reported, thread, remote }))
+        match Engine::new(id, around, config, core_policy, Some(inbox), mailbox) {
+            Ok(engine) => {
+                let _ = ready.send(Ok(()));
+                let _ = report.send(work(engine, links, idle));
+            }
+            Err(error) => drop(ready.send(Err(error.to_string()))),
+        }
+    };
+    let thread = thread::Builder::new()
+        .name(format!("curtail-{number}"))
+        .spawn(life)
+        .map_err(|error| error.to_string())?;
+    match is_ready.recv() {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(error),
+        Err(_) => return Err("its setup_worker panicked".to_owned()),
     }
+    let link = WorkerLink::new(messages, news, remote.clone(), orders);
+    Ok((link, Started { report: reported, thread, remote, number }))
 }
 
 /// Ends the workers and collects what they report. One that never comes back (a handler in an
@@ -109,7 +110,8 @@ pub(super) fn stop(started: Vec<Started>, notes: &mut Vec<String>) -> Vec<Worker
         worker.remote.parker.unpark();
     }
     let mut reports = Vec::new();
-    for (index, worker) in started.into_iter().enumerate() {
+    for worker in started {
+        let index = worker.number;
         match worker.report.recv_timeout(Duration::from_secs(2)) {
             Ok(report) => {
                 reports.push(report);

@@ -1,0 +1,187 @@
+//! A dispatcher with its workers: one of several, or the only one. Domains share nothing but the
+//! application and the transports' ends ([`crate::spread`]).
+//!
+//! A domain is made by whoever builds the server, and run on the thread that becomes its dispatcher.
+
+use super::{Handle, RunError, workers};
+use crate::app::ErasedApp;
+use crate::classify::Classifier;
+use crate::clock;
+use crate::control::Control;
+use crate::dispatcher::{Dispatcher, Line, Parts, own_config};
+use crate::engine::{Engine, Surroundings};
+use crate::message::Envelopes;
+use crate::preempt::{Choice, Preempt};
+use crate::remote::{Remote, Sleeper};
+use crate::report::Part;
+use crate::stats::ClassStats;
+use crate::topology::{Layout, pin};
+use curtail_fiber::safepoint::Kind as SafepointKind;
+use curtail_net::{Transport, Waiter};
+use curtail_policy::record::Tap;
+use curtail_policy::{JobId, Spec, WorkerId};
+use curtail_ring::mpsc;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// What all domains of a server have.
+pub(super) struct Common<'a> {
+    pub app: Arc<dyn ErasedApp>,
+    pub spec: &'a Spec,
+    pub layout: &'a Layout,
+    /// What kind of pre-emption was asked for.
+    pub wished: Preempt,
+    pub capacity: usize,
+    pub stack_size: usize,
+    pub migratable: bool,
+    pub drain: Duration,
+    pub seed: u64,
+    pub kind: SafepointKind,
+    pub choice: Choice,
+    pub busy: bool,
+}
+
+/// A domain that is ready to run.
+pub(super) struct Domain {
+    pub index: usize,
+    /// Its workers, by their numbers in the server.
+    pub workers: Range<usize>,
+    pub control: Arc<Control>,
+    pub waiter: Waiter,
+    remote: Arc<Remote>,
+    wakes: mpsc::Receiver<JobId>,
+}
+
+impl Domain {
+    pub(super) fn new(
+        index: usize,
+        workers: Range<usize>,
+        waiter: Waiter,
+        capacity: usize,
+    ) -> Self {
+        let (remote, wakes) = Remote::new(capacity);
+        let remote = Arc::new(remote);
+        remote.parker.set_sleeper(Sleeper::Epoll(waiter.waker()));
+        let control = Arc::new(Control::new(remote.clone()));
+        Self { index, workers, control, waiter, remote, wakes }
+    }
+
+    /// Runs, on the calling thread, until all is done.
+    pub(super) fn run(
+        self,
+        common: &Common<'_>,
+        transports: Vec<Box<dyn Transport>>,
+        tap: Option<Tap>,
+    ) -> Result<Part, RunError> {
+        let Common { layout, choice, capacity, .. } = common;
+        let around = Surroundings {
+            app: common.app.clone(),
+            envelopes: Arc::new(Envelopes::new(*capacity)),
+            replies: transports.iter().map(|line| line.reply()).collect(),
+            clock: clock::Clock::get(),
+            stack_size: common.stack_size,
+            jobs: *capacity,
+            first_worker: self.workers.start as u16,
+        };
+        let mut own = Engine::new(
+            WorkerId::DISPATCHER,
+            around.clone(),
+            own_config(choice),
+            common.spec.build_core(*capacity),
+            None,
+            (self.remote.clone(), self.wakes),
+        )
+        .map_err(|error| RunError::Worker {
+            worker: WorkerId::DISPATCHER,
+            error: error.to_string(),
+        })?;
+        let cores = &layout.workers[self.workers.clone()];
+        let (links, started) = workers::start(common, (cores, &self.remote), &around)?;
+        let mut notes = Vec::new();
+        if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
+            notes.push(problem);
+        }
+        let classes = around.app.classes();
+        let classifier = Classifier::new(around.app.clone(), classes.len());
+        let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
+        let mut dispatcher = Dispatcher::new(Parts {
+            around,
+            spec: common.spec.clone(),
+            wished: common.wished,
+            choice: choice.clone(),
+            kind: common.kind,
+            busy: common.busy,
+            migratable: common.migratable,
+            shares_core: !layout.dedicated,
+            workers: links,
+            lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
+            classifier,
+            classes: names.map(ClassStats::new).collect(),
+            control: self.control.clone(),
+            waiter: self.waiter,
+            own: &raw mut *own,
+            own_remote: self.remote,
+            seed: common.seed.wrapping_add(self.index as u64),
+            tap,
+        });
+        let begun = clock::now();
+        dispatcher.run(common.drain);
+        let watched = clock::now() - begun;
+        self.control.close();
+        let reports = workers::stop(started, &mut notes);
+        Ok(Part::new(dispatcher, reports, own.take_counts(), watched, notes))
+    }
+}
+
+/// Ends all domains when one cannot go on: without it the others are no whole server.
+struct Together<'a>(&'a Handle);
+
+impl Drop for Together<'_> {
+    fn drop(&mut self) {
+        self.0.shutdown();
+    }
+}
+
+/// Runs the first domain on the calling thread and the others on threads of their own, each with its
+/// share of the transports. Returns when all have ended.
+pub(super) fn run_all(
+    domains: Vec<(Vec<Box<dyn Transport>>, Domain)>,
+    common: &Common<'_>,
+    handle: &Handle,
+    tap: Option<Tap>,
+) -> Result<Vec<Part>, RunError> {
+    let run = |domain: Domain, lines, tap| {
+        let together = Together(handle);
+        let part = domain.run(common, lines, tap)?;
+        // It has ended as it should, and so will the others by themselves.
+        std::mem::forget(together);
+        Ok(part)
+    };
+    thread::scope(|scope| {
+        let mut domains = domains.into_iter();
+        let (own_lines, first) = domains.next().expect("there is one at least");
+        let mut others = Vec::new();
+        for (lines, domain) in domains {
+            let (dispatcher, run) = (domain.index, &run);
+            let thread = thread::Builder::new().name(format!("dispatcher-{dispatcher}"));
+            match thread.spawn_scoped(scope, move || run(domain, lines, None)) {
+                Ok(thread) => others.push(thread),
+                Err(error) => {
+                    handle.shutdown();
+                    return Err(RunError::Dispatcher { dispatcher, error });
+                }
+            }
+        }
+        let first = run(first, own_lines, tap);
+        let others = others.into_iter().map(|thread| match thread.join() {
+            Ok(ended) => ended,
+            Err(panic) => resume_unwind(panic),
+        });
+        // All have ended before the first error is told.
+        let all: Vec<_> = std::iter::once(first).chain(others).collect();
+        all.into_iter().collect()
+    })
+}

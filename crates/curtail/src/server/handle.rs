@@ -1,0 +1,103 @@
+//! A running server, from any thread.
+
+use super::ChangeError;
+use crate::app::ClassifyFn;
+use crate::control::{Command, Control};
+use crate::report::merge_stats;
+use crate::stats::Stats;
+use curtail_policy::{Nanos, Spec, SpecError};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Looks at and steers a running server, from any thread.
+#[derive(Clone)]
+pub struct Handle {
+    /// Each dispatcher's mailbox, and how many workers it has.
+    domains: Arc<[(Arc<Control>, usize)]>,
+}
+
+impl Handle {
+    pub(super) fn new(domains: Arc<[(Arc<Control>, usize)]>) -> Self {
+        Self { domains }
+    }
+
+    /// No more requests are taken; [`Server::run`](super::Server::run) returns when those under way
+    /// are done.
+    pub fn shutdown(&self) {
+        let _ = self.post(|| Command::Shutdown);
+    }
+
+    /// How it stands, all dispatchers together; `None`: it has ended, or has not begun within a
+    /// second.
+    #[must_use]
+    pub fn stats(&self) -> Option<Stats> {
+        let asked = self.domains.iter().map(|(control, _)| {
+            let (answer, stats) = sync_channel(1);
+            control.post(Command::Stats(answer));
+            stats
+        });
+        let asked: Vec<_> = asked.collect();
+        let until = Instant::now() + Duration::from_secs(1);
+        let answer = |stats: std::sync::mpsc::Receiver<Stats>| {
+            stats.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
+        };
+        asked.into_iter().map(answer).collect::<Option<Vec<_>>>().map(merge_stats)
+    }
+
+    /// Changes the policy while requests are being served; none is lost. Several dispatchers change
+    /// one after the other.
+    ///
+    /// # Errors
+    /// When the policy does not fit the workers (of each dispatcher), or the server has ended.
+    pub fn switch(&self, spec: Spec) -> Result<(), ChangeError> {
+        self.domains.iter().try_for_each(|&(_, workers)| spec.validate(workers))?;
+        self.post(|| Command::Switch(spec.clone()))
+    }
+
+    /// Changes the quantum; `None`: to completion.
+    ///
+    /// # Errors
+    /// For a quantum of zero, and when the server has ended.
+    pub fn set_quantum(&self, quantum: Option<Nanos>) -> Result<(), ChangeError> {
+        if quantum == Some(Nanos::ZERO) {
+            return Err(SpecError::ZeroQuantum.into());
+        }
+        self.post(|| Command::Quantum(quantum))
+    }
+
+    /// Has requests classified by `classify` from now on, in place of
+    /// [`App::classify`](crate::App::classify); `None`: by that again. It is called on the dispatcher,
+    /// as that is (where there are several, by one of them at a time). Requests in the system keep
+    /// the class that they have; a [`Handle::stats`] that is asked for later is answered when it is
+    /// in force.
+    ///
+    /// # Errors
+    /// When the server has ended.
+    pub fn classify_by(&self, classify: Option<Box<ClassifyFn>>) -> Result<(), ChangeError> {
+        if let [(control, _)] = &self.domains[..] {
+            return told(control.post(Command::Classify(classify)));
+        }
+        let shared = classify.map(|classify| Arc::new(Mutex::new(classify)));
+        self.post(|| {
+            let one = shared.clone().map(|shared| -> Box<ClassifyFn> {
+                // One that panicked at a request is asked about the next all the same.
+                Box::new(move |bytes| {
+                    (shared.lock().unwrap_or_else(PoisonError::into_inner))(bytes)
+                })
+            });
+            Command::Classify(one)
+        })
+    }
+
+    fn post(&self, command: impl Fn() -> Command) -> Result<(), ChangeError> {
+        // To each of them, also where one has ended.
+        let posted: Vec<bool> =
+            self.domains.iter().map(|(control, _)| control.post(command())).collect();
+        told(posted.into_iter().all(|posted| posted))
+    }
+}
+
+fn told(posted: bool) -> Result<(), ChangeError> {
+    if posted { Ok(()) } else { Err(ChangeError::Ended) }
+}
