@@ -6,6 +6,7 @@
 //! is ever left out for being bad: invalid runs are marked and say why.
 #![forbid(unsafe_code)]
 
+mod chart;
 mod error;
 mod html;
 mod io;
@@ -17,6 +18,7 @@ mod svg;
 mod table;
 mod units;
 
+pub use chart::{Axis, Chart, ChartCurve, ChartPoint, Unit};
 pub use error::Error;
 pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};

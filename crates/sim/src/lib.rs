@@ -21,6 +21,7 @@
 
 mod agenda;
 mod config;
+mod cores;
 mod costs;
 mod domain;
 mod engine;
@@ -29,6 +30,7 @@ mod replay;
 mod sweep;
 
 pub use config::{Config, ConfigError, Hints};
+pub use cores::{Allocation, OnDemand, by_intervals, on_demand};
 pub use costs::{CostError, Costs};
 pub use curtail_policy::Balance;
 pub use engine::{Done, Observer, Outcome, Shares, run, run_observed};

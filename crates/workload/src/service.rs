@@ -2,6 +2,7 @@
 
 use crate::{ParseError, Random, duration_ns, exponential, format_duration, random};
 use rand::Rng;
+use std::f64::consts::{FRAC_2_PI, TAU};
 use std::fmt;
 
 /// How the service times of one class are distributed. Times in nanoseconds.
@@ -13,6 +14,9 @@ pub enum Service {
     Exponential(u64),
     /// Uniform between the two, both included. Written `uniform(1us..3us)`.
     Uniform(u64, u64),
+    /// The absolute value of a normal variable with mean 0 and this standard deviation. Written
+    /// `half-normal(2us)`.
+    HalfNormal(u64),
 }
 
 impl Service {
@@ -22,6 +26,7 @@ impl Service {
         match self {
             Self::Constant(ns) | Self::Exponential(ns) => ns as f64,
             Self::Uniform(low, high) => (low as f64 + high as f64) / 2.0,
+            Self::HalfNormal(ns) => ns as f64 * FRAC_2_PI.sqrt(),
         }
     }
 
@@ -40,6 +45,12 @@ impl Service {
                 ns.max(u64::from(mean > 0))
             }
             Self::Uniform(low, high) => random.random_range(low..=high),
+            Self::HalfNormal(ns) => {
+                // Box and Muller: the radius of a pair of normal variables, and one of them.
+                let radius = (2.0 * exponential(random)).sqrt();
+                let angle = TAU * random.random::<f64>();
+                (ns as f64 * (radius * angle.cos()).abs()).round() as u64
+            }
         }
     }
 
@@ -57,6 +68,7 @@ impl Service {
             .ok_or_else(|| ParseError::new(format!("`{text}` has no closing parenthesis")))?;
         match kind {
             "exp" => duration_ns(inside).map(Self::Exponential),
+            "half-normal" => duration_ns(inside).map(Self::HalfNormal),
             "uniform" => {
                 let (low, high) = inside
                     .split_once("..")
@@ -68,7 +80,7 @@ impl Service {
                 Ok(Self::Uniform(low, high))
             }
             _ => Err(ParseError::new(format!(
-                "`{text}` is no service time: write 0.5us, exp(1us) or uniform(1us..3us)"
+                "`{text}` is no service time: write 0.5us, exp(1us), uniform(1us..3us) or half-normal(1us)"
             ))),
         }
     }
@@ -82,6 +94,7 @@ impl fmt::Display for Service {
             Self::Uniform(low, high) => {
                 write!(f, "uniform({}..{})", format_duration(low), format_duration(high))
             }
+            Self::HalfNormal(ns) => write!(f, "half-normal({})", format_duration(ns)),
         }
     }
 }
@@ -111,6 +124,7 @@ mod tests {
         prop_oneof![
             ns.clone().prop_map(Service::Constant),
             ns.clone().prop_map(Service::Exponential),
+            ns.clone().prop_map(Service::HalfNormal),
             (ns.clone(), ns).prop_map(|(a, b)| Service::Uniform(a.min(b), a.max(b))),
         ]
     }
@@ -125,14 +139,26 @@ mod tests {
     #[test]
     fn means_match_samples() {
         let mut random = crate::random(1, 0);
-        for service in
-            [Service::Constant(500), Service::Exponential(1_000), Service::Uniform(100, 300)]
-        {
+        for service in [
+            Service::Constant(500),
+            Service::Exponential(1_000),
+            Service::Uniform(100, 300),
+            Service::HalfNormal(1_000),
+        ] {
             let n = 200_000;
             let sum: u64 = (0..n).map(|_| service.sample(&mut random)).sum();
             let mean = sum as f64 / f64::from(n);
             assert!((mean / service.mean_ns() - 1.0).abs() < 0.02, "{service}: {mean}");
         }
+    }
+
+    #[test]
+    fn two_thirds_of_half_a_normal_variable_are_within_its_deviation() {
+        let mut sampler = Service::HalfNormal(1_000).sampler(1);
+        let draws: Vec<u64> = (0..100_000).map(|_| sampler.draw()).collect();
+        let within = |ns| draws.iter().filter(|draw| **draw <= ns).count() as f64 / 1e5;
+        assert!((within(1_000) - 0.683).abs() < 0.01, "{}", within(1_000));
+        assert!((within(2_000) - 0.954).abs() < 0.01, "{}", within(2_000));
     }
 
     #[test]
