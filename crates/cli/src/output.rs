@@ -39,7 +39,7 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
 }
 
 /// Columns as wide as their widest cell, two spaces between, no space at the end of a line.
-fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = heads.iter().map(|head| head.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -11,6 +11,7 @@ mod error;
 mod html;
 mod io;
 mod machine;
+mod page;
 mod pick;
 mod schema;
 mod series;
@@ -22,6 +23,7 @@ pub use chart::{Axis, Chart, ChartCurve, ChartPoint, Unit};
 pub use error::Error;
 pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};
+pub use page::{Listing, Section, page};
 pub use pick::{Metric, Quantile};
 pub use schema::{
     Class, Cpu, Lateness, Machine, Noise, Quantiles, Refused, Run, SCHEMA, Slowdown, Ticks,

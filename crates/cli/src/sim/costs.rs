@@ -39,7 +39,7 @@ pub(crate) struct CostArgs {
     /// Worker: after a request completed
     #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
     finish_cost: Option<u64>,
-    /// How much longer than its quantum a request runs: 80ns, exp(80ns), uniform(0..160ns)
+    /// How much longer than its quantum a request runs: 80ns, exp(80ns), uniform(0..160ns), half-normal(80ns)
     #[arg(long, value_name = "SERVICE", value_parser = Service::parse, help_heading = "Costs")]
     overshoot: Option<Service>,
     /// By what fraction safepoints make requests longer: 0.02

@@ -4,6 +4,7 @@
 //! thread that finishes a run, between runs.
 
 mod costs;
+mod figures;
 mod offer;
 mod phases;
 mod replay;
@@ -64,9 +65,23 @@ pub(crate) struct Sim {
     /// Play again what `bench` or `serve` recorded with --record, and compare the decisions
     #[arg(long, value_name = "FILE", exclusive = true)]
     replay: Option<PathBuf>,
+    /// Draw a paper's simulated figure again: concord-5, shenango-1, tq-1, tq-2, tq-4, persephone-1,
+    /// persephone-10, persephone-10-long, persephone-tpcc, all. Of the other options only --jobs,
+    /// --seed, --threads, --figures-dir and --json go with it
+    #[arg(long, value_name = "NAME", conflicts_with_all = NOT_WITH_FIGURE)]
+    figure: Option<String>,
+    /// Where the figures' pictures, pages and JSON go
+    #[arg(long, value_name = "DIR", default_value = "target/figures", requires = "figure")]
+    figures_dir: PathBuf,
     #[command(flatten)]
     json: Json,
 }
+
+/// What a figure says itself.
+const NOT_WITH_FIGURE: [&str; 16] = [
+    "policy", "quantum", "preempt", "workers", "workload", "classes", "load", "rate", "duration",
+    "arrivals", "phases", "phase", "trace", "costs", "slo", "seeds",
+];
 
 /// One run of a sweep.
 struct Task<'a> {
@@ -79,6 +94,17 @@ impl Sim {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         if let Some(file) = &self.replay {
             return replay::run(file);
+        }
+        if let Some(name) = &self.figure {
+            let asked = figures::Asked {
+                name,
+                jobs: self.offer.jobs(),
+                seed: self.offered.seed,
+                threads: self.threads(),
+                dir: &self.figures_dir,
+                json: self.json.json.as_deref(),
+            };
+            return asked.run();
         }
         let specs = self.specs()?;
         let setting = self.setting()?;

@@ -34,6 +34,10 @@ pub(crate) struct OfferArgs {
 }
 
 impl OfferArgs {
+    pub(crate) fn jobs(&self) -> Option<u64> {
+        self.jobs
+    }
+
     pub(crate) fn offer(&self, offered: &Offered, by: Classifier) -> Result<Offer, Failure> {
         let (name, source) = self.source(offered)?;
         let length = match self.jobs {

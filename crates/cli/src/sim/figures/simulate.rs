@@ -1,0 +1,196 @@
+//! From a figure to its points: one task a point, all independent.
+
+use super::drawn::{Drawn, DrawnCurve, DrawnPoint};
+use super::figure::{Figure, Of, Sweep, System};
+use crate::failure::Failure;
+use curtail_policy::AnyPolicy;
+use curtail_report::{Metric, Quantile, Run};
+use curtail_sim::{Allocation, Done, Observer, by_intervals, on_demand, run_observed, sweep};
+use curtail_study::Setting;
+use curtail_workload::{Arrivals, Request, Requests, Slo, Until, named};
+
+/// Of so many requests DARC profiles enough, with its window of 50,000.
+const PROFILED: u64 = 150_000;
+
+/// At this load: Perséphone's, where it tells what DARC reserves for TPC-C.
+const PROFILED_LOAD: f64 = 0.85;
+
+/// How it is simulated.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) jobs: u64,
+    pub(super) seed: u64,
+    pub(super) threads: usize,
+}
+
+/// How many points a figure has.
+pub(super) fn count(figure: &Figure) -> usize {
+    figure.curves.iter().map(|curve| curve.sweep.len()).sum()
+}
+
+/// Simulates all points of a figure; `done` is told of each.
+pub(super) fn draw(
+    figure: &Figure,
+    how: How,
+    done: impl Fn(&'static str) + Sync,
+) -> Result<Drawn, Failure> {
+    let tasks = figure.curves.iter().enumerate();
+    let mut tasks: Vec<(usize, usize)> =
+        tasks.flat_map(|(curve, it)| (0..it.sweep.len()).map(move |at| (curve, at))).collect();
+    // High loads take longest: they start first.
+    tasks.sort_by_key(|&(_, at)| std::cmp::Reverse(at));
+    let points = sweep(&tasks, how.threads, |&(curve, at)| {
+        let curve = &figure.curves[curve];
+        let point = curve.sweep.point(at, how)?;
+        done(curve.label);
+        Ok::<_, Failure>(point)
+    })?;
+    let mut found: Vec<((usize, usize), DrawnPoint)> = tasks.into_iter().zip(points).collect();
+    found.sort_by_key(|&(task, _)| task);
+    let mut curves: Vec<DrawnCurve> = figure
+        .curves
+        .iter()
+        .map(|curve| DrawnCurve { label: curve.label, points: Vec::new() })
+        .collect();
+    for ((curve, _), point) in found {
+        curves[curve].points.push(point);
+    }
+    let mut decided = Vec::new();
+    for curve in figure.curves {
+        if let Sweep::Loads { system, .. } = &curve.sweep
+            && let Some(line) = system.decides(how)?
+        {
+            decided.push((curve.label, line));
+        }
+    }
+    Ok(Drawn { curves, decided })
+}
+
+impl Sweep {
+    fn len(&self) -> usize {
+        match self {
+            Self::Loads { loads, .. } => loads.len(),
+            Self::Rates { quanta_ns, .. } => quanta_ns.len(),
+            Self::Intervals { rates_k, .. } | Self::OnDemand { rates_k, .. } => rates_k.len(),
+        }
+    }
+
+    fn point(&self, at: usize, how: How) -> Result<DrawnPoint, Failure> {
+        match *self {
+            Self::Loads { ref system, loads, of } => system.slowdown(loads[at], of, how),
+            Self::Rates { ref system, quanta_ns, limit } => {
+                system.quantum(quanta_ns[at]).highest_rate(limit, how)
+            }
+            Self::Intervals { workload, rates_k, interval_ns, limit_ns } => {
+                let rate_rps = f64::from(rates_k[at]) * 1e3;
+                for cores in 1..=1_024 {
+                    let requests = requests(workload, rate_rps, how)?;
+                    let served = by_intervals(requests, cores, interval_ns);
+                    if served.sojourn.percentile(99.9) <= limit_ns as f64 {
+                        return Ok(efficiency(rate_rps, &served, cores.to_string()));
+                    }
+                }
+                Err(Failure::failed(format!("{rate_rps} requests a second need too many cores")))
+            }
+            Self::OnDemand { workload, rates_k, how: ref allocator } => {
+                let rate_rps = f64::from(rates_k[at]) * 1e3;
+                let served = on_demand(requests(workload, rate_rps, how)?, allocator);
+                Ok(efficiency(rate_rps, &served, String::new()))
+            }
+        }
+    }
+}
+
+fn requests(
+    workload: &str,
+    rate_rps: f64,
+    how: How,
+) -> Result<impl Iterator<Item = Request>, Failure> {
+    let mix = named(workload).map_err(Failure::usage)?.mix();
+    Ok(Requests::new(&mix, Arrivals::Poisson, rate_rps, how.seed, Until::Jobs(how.jobs)))
+}
+
+fn efficiency(rate_rps: f64, served: &Allocation, note: String) -> DrawnPoint {
+    let tail_ns = Some(served.sojourn.percentile(99.9));
+    DrawnPoint { x: rate_rps, y: served.efficiency(), overloaded: false, note, tail_ns, run: None }
+}
+
+impl System {
+    fn slowdown(&self, load: f64, of: Of, how: How) -> Result<DrawnPoint, Failure> {
+        let setting = self.setting(how.jobs)?;
+        let at = setting.offer.point(load, self.workers);
+        let run = setting.measure(&self.spec()?, at, how.seed)?.run;
+        let figure = |class| run.figure(class, Metric::Slowdown, Quantile::P99_9);
+        let y = match of {
+            Of::All => figure(None),
+            Of::Class(name) => figure(Some(name)),
+            Of::Worst => {
+                let classes = run.classes.iter().filter_map(|class| figure(Some(&class.name)));
+                classes.reduce(f64::max)
+            }
+        };
+        Ok(DrawnPoint {
+            x: run.offered_rps,
+            y: y.unwrap_or(f64::NAN),
+            overloaded: run.dropped > 0 || !run.valid,
+            note: String::new(),
+            tail_ns: None,
+            run: Some(run),
+        })
+    }
+
+    fn highest_rate(&self, limit: f64, how: How) -> Result<DrawnPoint, Failure> {
+        let setting = self.setting(how.jobs)?;
+        let slo = Slo::parse(&format!("p99.9 slowdown {limit}")).map_err(Failure::usage)?;
+        let (runs, found) = setting.find_max(&self.spec()?, (&slo, None), how.seed, |_| {})?;
+        let best = found.max_load.unwrap_or(0.0);
+        let rate_rps = setting.offer.point(best, self.workers).rate_rps;
+        let quantum = runs.first().and_then(|it| it.run.quantum_ns).unwrap_or(0);
+        let run = runs.into_iter().map(|it| it.run).find(|run: &Run| run.offered_rps == rate_rps);
+        let (x, note) = (quantum as f64, String::new());
+        Ok(DrawnPoint { x, y: rate_rps, overloaded: false, note, tail_ns: None, run })
+    }
+
+    /// What DARC decides by itself, from what it measures in a run that is long enough.
+    fn decides(&self, how: How) -> Result<Option<String>, Failure> {
+        if self.policy != "darc" {
+            return Ok(None);
+        }
+        let how = How { jobs: how.jobs.max(PROFILED), ..how };
+        let setting = Setting { known: false, ..self.setting(how.jobs)? };
+        let rate_rps = setting.offer.point(PROFILED_LOAD, self.workers).rate_rps;
+        let mix = setting.offer.mix();
+        let names = mix.classes().iter().map(|class| class.name.clone()).collect();
+        // When nine tenths have come.
+        let look_ns = (0.9 * how.jobs as f64 / rate_rps * 1e9) as u64;
+        let mut watch = Watch { look_ns, names, decided: None };
+        let config = setting.config(&self.spec()?, how.seed);
+        let requests = requests(self.workload, rate_rps, how)?;
+        run_observed(&config, requests, mix.classes().len(), Until::Jobs(0), &mut watch)
+            .map_err(Failure::usage)?;
+        Ok(watch.decided)
+    }
+}
+
+/// Asks a policy once what it has decided.
+struct Watch {
+    look_ns: u64,
+    names: Vec<String>,
+    decided: Option<String>,
+}
+
+impl Observer for &mut Watch {
+    fn completed(&mut self, _: &Done) {}
+
+    fn wants_to_look_ns(&self) -> u64 {
+        self.look_ns
+    }
+
+    fn look(&mut self, policy: &AnyPolicy) {
+        self.look_ns = u64::MAX;
+        self.decided = policy.explain(|class| {
+            let name = self.names.get(usize::from(class.0));
+            name.cloned().unwrap_or_else(|| "unknown".to_owned())
+        });
+    }
+}
