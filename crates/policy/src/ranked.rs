@@ -89,7 +89,7 @@ fn expected(classes: &Classes, job: &Job) -> Nanos {
     job.hint.or_else(by_class).unwrap_or(nothing)
 }
 
-/// A central queue in the order of a [`Rank`]; see the module's head.
+/// A central queue in the order of a rank; see the module's head.
 pub struct Ranked<R> {
     pub(crate) order: R,
     shares: bool,
