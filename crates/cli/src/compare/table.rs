@@ -9,7 +9,7 @@ pub(super) struct Pair {
     pub(super) simulated: Run,
 }
 
-/// One figure of a point: medians over the pairs that have it.
+/// One figure of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
     pub(super) real: Option<f64>,
@@ -32,65 +32,66 @@ pub(super) struct Line {
     pub(super) class: String,
     /// Sojourn times in nanoseconds, by [`QUANTILES`].
     pub(super) figures: [Figure; QUANTILES.len()],
-    /// Share of the requests that a gap overlapped.
+    /// Share of the watched cores' time that gaps took, and of the requests that one overlapped.
+    pub(super) lost: f64,
     pub(super) disturbed: f64,
     pub(super) invalid: Option<String>,
 }
 
 pub(super) const QUANTILES: [Quantile; 2] = [Quantile::P50, Quantile::P99];
 
-/// The median of what there is.
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    Some((values[last / 2] + values[last.div_ceil(2)]) / 2.0)
-}
-
-/// A line for each class of each point, in the order in which the points were first measured.
-pub(super) fn lines(pairs: &[Pair]) -> Vec<Line> {
+/// The pairs to show, one for each point, in the order in which the points were first measured: of
+/// several, the one whose run lost the least time to the machine's gaps. That is nothing that is
+/// compared, and its requests are those of its simulation.
+pub(super) fn calmest(pairs: &[Pair]) -> Vec<&Pair> {
     let key = |run: &Run| {
         (run.policy.clone(), run.quantum_ns, run.preempt.clone(), run.load.map(f64::to_bits))
     };
-    let mut points: Vec<Vec<&Pair>> = Vec::new();
+    let mut shown: Vec<&Pair> = Vec::new();
     for pair in pairs {
-        match points.iter_mut().find(|point| key(&point[0].real) == key(&pair.real)) {
-            Some(point) => point.push(pair),
-            None => points.push(vec![pair]),
+        match shown.iter_mut().find(|other| key(&other.real) == key(&pair.real)) {
+            Some(other) if pair.real.noise.lost_share < other.real.noise.lost_share => {
+                *other = pair
+            }
+            Some(_) => {}
+            None => shown.push(pair),
         }
     }
-    let of_class = |point: &Vec<&Pair>| {
-        let classes = point[0].real.classes.clone();
-        classes.into_iter().map(|class| line(point, &class.name)).collect::<Vec<_>>()
-    };
-    points.iter().flat_map(of_class).collect()
+    shown
 }
 
-fn line(point: &[&Pair], class: &str) -> Line {
-    let first = &point[0].real;
+/// A line for each class of each point.
+pub(super) fn lines(shown: &[&Pair]) -> Vec<Line> {
+    let of = |pair: &&Pair| {
+        let classes = pair.real.classes.clone();
+        classes.into_iter().map(|class| line(pair, &class.name)).collect::<Vec<_>>()
+    };
+    shown.iter().flat_map(of).collect()
+}
+
+fn line(pair: &Pair, class: &str) -> Line {
+    let Pair { real, simulated } = pair;
     let figure = |quantile: Quantile| {
         let (class, metric) = (Some(class), Metric::Sojourn);
-        let real = |pair: &&Pair| pair.real.figure(class, metric, quantile);
-        let undisturbed = |pair: &&Pair| pair.real.undisturbed_figure(class, metric, quantile);
-        let simulated = |pair: &&Pair| pair.simulated.figure(class, metric, quantile);
         Figure {
-            real: median(point.iter().filter_map(real)),
-            undisturbed: median(point.iter().filter_map(undisturbed)),
-            simulated: median(point.iter().filter_map(simulated)),
+            real: real.figure(class, metric, quantile),
+            undisturbed: real.undisturbed_figure(class, metric, quantile),
+            simulated: simulated.figure(class, metric, quantile),
         }
     };
-    let policy = match first.quantum_ns {
-        Some(ns) => format!("{} {}", first.policy, curtail_workload::format_duration(ns)),
-        None => first.policy.clone(),
+    let policy = match real.quantum_ns {
+        Some(ns) => format!("{} {}", real.policy, curtail_workload::format_duration(ns)),
+        None => real.policy.clone(),
     };
     Line {
         policy,
-        preempt: first.preempt.clone(),
-        load: first.load.unwrap_or(f64::NAN),
+        preempt: real.preempt.clone(),
+        load: real.load.unwrap_or(f64::NAN),
         class: class.to_owned(),
         figures: QUANTILES.map(figure),
-        disturbed: median(point.iter().map(|pair| pair.real.noise.disturbed_share)).unwrap_or(0.0),
-        invalid: point.iter().find_map(|pair| pair.real.invalid_reason.clone()),
+        lost: real.noise.lost_share,
+        disturbed: real.noise.disturbed_share,
+        invalid: real.invalid_reason.clone(),
     }
 }
 
@@ -101,7 +102,7 @@ pub(super) fn heads() -> Vec<String> {
         ["real", "undisturbed", "simulated", "difference"]
             .map(|what| format!("{} {what}", quantile.name()))
     });
-    let last = ["disturbed", "valid"].map(str::to_owned);
+    let last = ["lost", "disturbed", "valid"].map(str::to_owned);
     fixed.into_iter().chain(each.into_iter().flatten()).chain(last).collect()
 }
 
@@ -127,6 +128,7 @@ impl Line {
             cells.extend(shown);
             cells.push(difference);
         }
+        cells.push(format!("{:.2}%", self.lost * 100.0));
         cells.push(format!("{:.1}%", self.disturbed * 100.0));
         cells.push(self.invalid.clone().map_or("yes".to_owned(), |reason| format!("no: {reason}")));
         cells
@@ -144,7 +146,7 @@ impl Line {
         json!({
             "policy": self.policy, "preempt": self.preempt, "load": self.load,
             "class": self.class, "sojourn_ns": Value::Object(figures.collect()),
-            "disturbed_share": self.disturbed, "invalid_reason": self.invalid,
+            "lost_share": self.lost, "disturbed_share": self.disturbed, "invalid_reason": self.invalid,
         })
     }
 }
@@ -185,18 +187,19 @@ mod tests {
     }
 
     #[test]
-    fn points_are_medians_of_their_pairs() {
-        let pair = |load, real, calm, simulated| Pair {
-            real: run(load, real, calm),
-            simulated: run(load, simulated, None),
+    fn the_calmest_run_stands_for_its_point() {
+        let pair = |load, lost_share, real, calm| {
+            let mut real = run(load, real, calm);
+            real.noise.lost_share = lost_share;
+            Pair { real, simulated: run(load, 1_500, None) }
         };
         let pairs = [
-            pair(0.1, 9_000, Some(2_000), 1_500),
-            pair(0.2, 5_000, None, 4_000),
-            pair(0.1, 3_000, Some(1_000), 1_500),
-            pair(0.1, 4_000, Some(3_000), 1_500),
+            pair(0.1, 0.3, 1_500, Some(1_500)),
+            pair(0.2, 0.9, 5_000, None),
+            pair(0.1, 0.1, 4_000, Some(2_000)),
+            pair(0.1, 0.2, 3_000, Some(1_000)),
         ];
-        let lines = lines(&pairs);
+        let lines = lines(&calmest(&pairs));
         assert_eq!(lines.iter().map(|line| line.load).collect::<Vec<_>>(), [0.1, 0.2]);
         let p99 = lines[0].figures[1];
         let expected =
