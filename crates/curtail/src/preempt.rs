@@ -1,7 +1,7 @@
 //! Which pre-emption a program gets, out of what was asked for and what there is.
 
 use curtail_fiber::safepoint::{Kind, Mode};
-use curtail_policy::{PreemptKind, Spec};
+use curtail_policy::{Dispatch, PreemptKind, Spec};
 use std::fmt;
 use std::str::FromStr;
 
@@ -112,8 +112,12 @@ impl Choice {
     }
 
     /// Takes work conservation out of a policy where the dispatcher could not come back in time from
-    /// a request it runs: nobody watches its clock, so its safepoints must.
+    /// a request it runs: nobody watches its clock, so its safepoints must. And `auto` must know that
+    /// nobody will be pre-empted: then it reserves workers.
     pub(crate) fn limit(&self, spec: &mut Spec, kind: Kind) {
+        if self.effective == Preempt::Never && spec.dispatch == Dispatch::Auto {
+            spec.preempt = PreemptKind::Never;
+        }
         spec.work_conserving &= self.effective != Preempt::Never && kind == Kind::Clock;
     }
 
@@ -149,6 +153,16 @@ mod tests {
         }
         let never = Choice::make(Preempt::Never, PreemptKind::Clock, Kind::None, true);
         assert_eq!(never.note, None, "nothing was asked for, nothing is missing");
+    }
+
+    #[test]
+    fn auto_hears_that_nobody_is_preempted() {
+        for (kind, expected) in [(Kind::None, PreemptKind::Never), (Kind::Flag, PreemptKind::Flag)]
+        {
+            let mut spec = Spec::preset("auto").unwrap();
+            Choice::make(Preempt::Auto, spec.preempt, kind, true).limit(&mut spec, kind);
+            assert_eq!(spec.preempt, expected, "{kind:?}");
+        }
     }
 
     #[test]

@@ -139,6 +139,15 @@ impl Policy for AnyPolicy {
 }
 
 impl AnyPolicy {
+    /// What `auto` has chosen; `None` for all others.
+    #[must_use]
+    pub fn auto(&self) -> Option<&Auto> {
+        match self {
+            Self::Auto(auto) => Some(&auto.order),
+            _ => None,
+        }
+    }
+
     /// What the policy has decided for itself, such as workers reserved for classes, in one line;
     /// `None` where it decides nothing of that kind. `name` knows the classes' names.
     #[must_use]

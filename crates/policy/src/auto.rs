@@ -19,8 +19,13 @@
 //!   background, best for decreasing hazard rates: R. Righter and J. G. Shanthikumar, 1989);
 //! * a classifier that says nothing: all classes look alike, and so it makes no difference.
 //!
+//! Where requests cannot be pre-empted, long ones leave some workers to short ones, as in DARC
+//! ([`reserve`]).
+//!
 //! What changes at windows of completions, with hysteresis ([`mind`]): S, which follows the tail of
 //! the slowdown, and the least quantum, which follows the measured cost of a pre-emption.
+//!
+//! When S changes, what waits is ranked anew, a few requests at each decision.
 //!
 //! The dispatcher owns it. A rank costs O(log stages), a completion O(1), and each completion after
 //! the end of a window learns one class anew, O(buckets).
@@ -28,18 +33,21 @@
 mod aims;
 mod explain;
 mod mind;
+mod reserve;
 
 use crate::classes::Classes;
 use crate::ranked::{Rank, Visit};
-use crate::{ClassId, Job, Nanos, Spec};
+use crate::{ClassId, Job, Nanos, PreemptKind, Spec};
 use aims::Aims;
 use mind::Mind;
+use reserve::Reserve;
 
 /// See the module's head.
 pub struct Auto {
     /// By class, the unknown ones together after the known; last, what all completions say.
     aims: Vec<Aims>,
     mind: Mind,
+    reserve: Reserve,
     /// The class that is learnt anew next; beyond the last: none.
     due: usize,
 }
@@ -81,7 +89,13 @@ impl Rank for Auto {
     fn new(spec: &Spec, workers: usize) -> Self {
         let classes = spec.class_count();
         let aims = (0..classes + 2).map(|_| Aims::new()).collect();
-        Self { aims, mind: Mind::new(workers, spec.quantum), due: classes + 2 }
+        let preempts = spec.shares() && spec.preempt != PreemptKind::Never;
+        Self {
+            aims,
+            mind: Mind::new(workers, spec.quantum),
+            reserve: Reserve::new(workers, preempts),
+            due: classes + 2,
+        }
     }
 
     fn rank(&self, _classes: &Classes, job: &Job) -> u64 {
@@ -108,6 +122,10 @@ impl Rank for Auto {
         }
     }
 
+    fn epoch(&self) -> u64 {
+        self.mind.stretch()
+    }
+
     fn set_quantum(&mut self, quantum: Option<Nanos>) {
         self.mind.set_quantum(quantum);
     }
@@ -116,8 +134,21 @@ impl Rank for Auto {
         ran.0 >= self.mind.quantum()
     }
 
+    fn is_modest(&self, job: &Job) -> bool {
+        self.reserve.is_modest(self.aims_of(job).stage(job.attained.0).aim)
+    }
+
+    fn reserved(&self) -> usize {
+        self.reserve.workers()
+    }
+
     fn left(&mut self, visit: &Visit) {
         self.mind.left(visit);
+    }
+
+    fn arrived(&mut self, job: &Job) {
+        let class = self.index(job.class);
+        self.aims[class].arrived();
     }
 
     fn completed(&mut self, now: Nanos, job: &Job, attained: Nanos) {
@@ -131,6 +162,9 @@ impl Rank for Auto {
         if self.mind.completed(now, now.since(job.arrived), attained) {
             let differs = self.differs();
             self.mind.review(now, differs);
+            if self.reserve.review(&mut self.aims, self.mind.window()) {
+                self.mind.changed();
+            }
             self.due = 0;
         }
     }

@@ -18,6 +18,8 @@ pub(crate) mod edf;
 pub(crate) mod fp;
 pub(crate) mod heap;
 mod preempt;
+mod rank;
+mod renew;
 pub(crate) mod sjf;
 pub(crate) mod srpt;
 
@@ -31,54 +33,7 @@ use crate::{
 use chain::Chain;
 use heap::{Heaps, Key, Root};
 use preempt::Running;
-
-/// What a policy of this family orders jobs by.
-pub(crate) trait Rank {
-    /// What keeps the order of running jobs is renewed when one goes on after the end of a quantum.
-    const AGES: bool = false;
-
-    /// All memory that it ever needs is allocated here.
-    fn new(spec: &Spec, workers: usize) -> Self;
-
-    /// The rank of a job that is queued: the lower, the sooner.
-    fn rank(&self, classes: &Classes, job: &Job) -> u64;
-
-    /// For a job of that rank that starts to run at `now`: what keeps its order among the running
-    /// ones for as long as it runs.
-    fn lasting(&self, rank: u64, now: Nanos) -> u64;
-
-    /// The rank at `now` of a running job, as it was placed, that has had `attained` in all.
-    fn standing(&self, job: &Job, lasting: u64, attained: Nanos, now: Nanos) -> u64;
-
-    /// How long the job may run, the policy's quantum being `given`.
-    fn quantum(&self, _job: &Job, given: Option<Nanos>) -> Option<Nanos> {
-        given
-    }
-
-    /// Somebody sets the policy's quantum.
-    fn set_quantum(&mut self, _quantum: Option<Nanos>) {}
-
-    /// Whether a job that has run for so long since it was placed may be asked for its place.
-    fn may_ask(&self, _ran: Nanos) -> bool {
-        true
-    }
-
-    /// A job that had a worker for itself has left it.
-    fn left(&mut self, _visit: &Visit) {}
-
-    /// The job, as it was placed last, has completed after so much service.
-    fn completed(&mut self, _now: Nanos, _job: &Job, _attained: Nanos) {}
-}
-
-/// A job's stay on a worker that held nothing else.
-pub(crate) struct Visit {
-    /// From the decision until the dispatcher heard of its end.
-    pub(crate) took: Nanos,
-    /// Service in that time.
-    pub(crate) served: Nanos,
-    /// It did not complete.
-    pub(crate) preempted: bool,
-}
+pub(crate) use rank::{Rank, Visit};
 
 /// What is expected of a job in all: zero where its class is not known yet, without end where it
 /// never will be.
@@ -102,8 +57,12 @@ pub struct Ranked<R> {
     /// The order of arrival of each job, its second key.
     tickets: Vec<u64>,
     next_ticket: u64,
-    /// May run anywhere.
-    anywhere: Root,
+    /// May run anywhere; those that must leave reserved places free apart from the others.
+    anywhere: [Root; 2],
+    /// Of each job that waits or is on a worker: it must leave reserved places free.
+    modest: Vec<bool>,
+    /// How many of those are on workers.
+    held_modest: usize,
     /// How many of those there are.
     loose: usize,
     /// Started on the dispatcher, and goes on nowhere else.
@@ -114,6 +73,9 @@ pub struct Ranked<R> {
     first_pinned: Tournament<Key>,
     places: Places,
     running: Running,
+    /// The ranks are those of this epoch, but for what waits from `stale` on.
+    epoch: u64,
+    stale: Option<u32>,
 }
 
 #[allow(private_bounds, reason = "the members of the family are all in here")]
@@ -129,13 +91,17 @@ impl<R: Rank> Ranked<R> {
             chain: Chain::new(jobs),
             tickets: vec![0; jobs],
             next_ticket: 0,
-            anywhere: Root::EMPTY,
+            anywhere: [Root::EMPTY; 2],
+            modest: vec![false; jobs],
+            held_modest: 0,
             loose: 0,
             parked: Root::EMPTY,
             pinned: vec![Root::EMPTY; workers],
             first_pinned: Tournament::new(workers, Heaps::WORST, Heaps::WORST),
             places: Places::new(workers, spec.jbsq),
             running: Running::new(workers, spec.shares() && spec.jbsq == 1),
+            epoch: 0,
+            stale: None,
         }
     }
 
@@ -144,9 +110,9 @@ impl<R: Rank> Ranked<R> {
         self.next_ticket += 1;
     }
 
-    fn root(&mut self, pinned: Option<WorkerId>) -> &mut Root {
-        match pinned {
-            None => &mut self.anywhere,
+    fn root(&mut self, job: &Job) -> &mut Root {
+        match job.pinned {
+            None => &mut self.anywhere[usize::from(self.modest[job.id.0 as usize])],
             Some(WorkerId::DISPATCHER) => &mut self.parked,
             Some(worker) => &mut self.pinned[worker.index()],
         }
@@ -158,9 +124,10 @@ impl<R: Rank> Ranked<R> {
         self.classes.queued(&job);
         let key = (self.order.rank(&self.classes, &job), self.tickets[job.id.0 as usize]);
         self.chain.push(job.id.0);
-        let mut root = *self.root(job.pinned);
+        self.modest[job.id.0 as usize] = self.order.is_modest(&job);
+        let mut root = *self.root(&job);
         self.heaps.push(&mut root, job.id.0, key);
-        *self.root(job.pinned) = root;
+        *self.root(&job) = root;
         match job.pinned {
             None => self.loose += 1,
             Some(worker) => self.refresh(worker),
@@ -171,10 +138,13 @@ impl<R: Rank> Ranked<R> {
     fn unqueue(&mut self, id: u32, to: Place) -> Job {
         let job = self.table.leave(JobId(id), to);
         self.classes.unqueued(&job);
+        if self.stale == Some(id) {
+            self.stale = self.chain.after(id);
+        }
         self.chain.remove(id);
-        let mut root = *self.root(job.pinned);
+        let mut root = *self.root(&job);
         self.heaps.remove(&mut root, id);
-        *self.root(job.pinned) = root;
+        *self.root(&job) = root;
         match job.pinned {
             None => self.loose -= 1,
             Some(worker) => self.refresh(worker),
@@ -195,16 +165,22 @@ impl<R: Rank> Ranked<R> {
         self.first_pinned.set(worker, first);
     }
 
-    fn occupy(&mut self, on: WorkerId) {
+    fn occupy(&mut self, on: WorkerId, job: JobId) {
+        self.held_modest += self.counts(on, job);
         self.places.occupy(on);
         self.refresh(on);
     }
 
-    /// A place on `on` is free.
-    fn vacate(&mut self, on: WorkerId) {
+    /// The job's place on `on` is free.
+    fn vacate(&mut self, on: WorkerId, job: JobId) {
+        self.held_modest -= self.counts(on, job);
         self.places.vacate(on);
         self.refresh(on);
         self.running.stopped(on);
+    }
+
+    fn counts(&self, on: WorkerId, job: JobId) -> usize {
+        usize::from(on != WorkerId::DISPATCHER && self.modest[job.0 as usize])
     }
 
     /// The job stops running on `on`.
@@ -222,13 +198,23 @@ impl<R: Rank> Ranked<R> {
         } else {
             self.running.stopped(on);
         }
-        self.occupy(on);
+        self.occupy(on, job.id);
+    }
+
+    /// The first job that may run anywhere, if it is its turn as soon as there is a place.
+    fn first_anywhere(&self) -> Option<u32> {
+        let [any, modest] = self.anywhere;
+        let reserved = self.order.reserved();
+        let room = reserved == 0 || self.held_modest + reserved < self.places.workers();
+        let modest = if room { modest } else { Root::EMPTY };
+        let first = if self.heaps.least(any) <= self.heaps.least(modest) { any } else { modest };
+        first.least()
     }
 
     /// The first job that a worker with a free place may run, and that worker.
     fn first(&self) -> Option<(u32, WorkerId)> {
         let (worker, pinned) = self.first_pinned.best();
-        if let (Some(node), Some(shortest)) = (self.anywhere.least(), self.places.shortest(0))
+        if let (Some(node), Some(shortest)) = (self.first_anywhere(), self.places.shortest(0))
             && self.heaps.key(node) < pinned
         {
             return Some((node, shortest));
@@ -239,8 +225,8 @@ impl<R: Rank> Ranked<R> {
 
     /// The rank of the first job that waits and that `worker` may run.
     fn rank_waiting_for(&self, worker: usize) -> Option<u64> {
-        let roots = [self.anywhere, self.pinned[worker]];
-        let least = roots.into_iter().filter(|root| !root.is_empty());
+        let [any, modest] = self.anywhere;
+        let least = [any, modest, self.pinned[worker]].into_iter().filter(|root| !root.is_empty());
         least.map(|root| self.heaps.least(root).0).min()
     }
 
@@ -265,7 +251,7 @@ impl<R: Rank> Ranked<R> {
     /// Whose place is to be asked for now, as far as the reason still holds.
     fn preempts(&mut self, now: Nanos) -> Option<WorkerId> {
         if self.running.asked() == 0
-            && let (Some(node), Some(last)) = (self.anywhere.least(), self.running.last())
+            && let (Some(node), Some(last)) = (self.first_anywhere(), self.running.last())
         {
             // What came back since may rank before what was placed meanwhile.
             self.running.ask_for(&self.order, now, last, self.heaps.key(node).0);
@@ -292,6 +278,7 @@ impl<R: Rank> Policy for Ranked<R> {
         if !self.table.has_room_for(job.id) || self.classes.is_full(&job) {
             return Err(Refused(job));
         }
+        self.order.arrived(&job);
         self.arrives(now, job);
         Ok(())
     }
@@ -302,8 +289,8 @@ impl<R: Rank> Policy for Ranked<R> {
 
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
         self.leave(now, on, &job, true);
+        self.vacate(on, job.id);
         self.queue(job, Place::On(on));
-        self.vacate(on);
         self.ask(now, &job);
     }
 
@@ -313,12 +300,12 @@ impl<R: Rank> Policy for Ranked<R> {
         self.leave(now, on, &job, false);
         self.classes.completed(self.classes.index(job.class), attained);
         self.order.completed(now, &job, attained);
-        self.vacate(on);
+        self.vacate(on, job.id);
     }
 
     fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
         self.table.step(job, Place::On(on), Place::Blocked(on));
-        self.vacate(on);
+        self.vacate(on, job);
     }
 
     fn woken(&mut self, now: Nanos, on: WorkerId, job: Job) {
@@ -335,6 +322,9 @@ impl<R: Rank> Policy for Ranked<R> {
     fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
 
     fn decide(&mut self, now: Nanos) -> Decision {
+        if self.stale.is_some() || self.epoch != self.order.epoch() {
+            self.rerank(now);
+        }
         if let Some((node, on)) = self.first() {
             let job = self.unqueue(node, Place::On(on));
             self.place(now, on, &job);
@@ -391,6 +381,7 @@ impl<R: Rank> Policy for Ranked<R> {
 
     fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job) {
         self.table.adopt(job, on);
+        self.modest[job.id.0 as usize] = self.order.is_modest(&job);
         self.ticket(job.id);
         self.place(now, on, &job);
     }

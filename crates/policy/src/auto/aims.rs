@@ -58,6 +58,10 @@ pub(super) struct Aims {
     news: u32,
     /// Some came in the last window.
     current: bool,
+    /// Mean service, in which each completion counts for 1/64.
+    mean_ns: f64,
+    /// Requests that arrived since that was asked for last.
+    arrived: u32,
     stages: [Stage; STAGES],
     count: usize,
 }
@@ -71,6 +75,8 @@ impl Aims {
             fresh: 0,
             news: 0,
             current: false,
+            mean_ns: 0.0,
+            arrived: 0,
             stages: [first; STAGES],
             count: 0,
         }
@@ -78,6 +84,8 @@ impl Aims {
 
     pub(super) fn record(&mut self, service_ns: u64) {
         self.seen[bucket(service_ns)] += WEIGHT;
+        let new = if self.mean_ns == 0.0 { 1.0 } else { 1.0 / 64.0 };
+        self.mean_ns += new * (service_ns as f64 - self.mean_ns);
         self.fresh += 1;
         self.news += 1;
     }
@@ -95,6 +103,29 @@ impl Aims {
     /// Service times are within a factor of two of each other.
     pub(super) fn is_steady(&self) -> bool {
         self.count == 1
+    }
+
+    /// A request of it has arrived.
+    pub(super) fn arrived(&mut self) {
+        self.arrived += 1;
+    }
+
+    /// The service that requests need which arrived since this was asked for last.
+    pub(super) fn take_demand_ns(&mut self) -> f64 {
+        f64::from(std::mem::take(&mut self.arrived)) * self.mean_ns
+    }
+
+    /// The widest gap between stages: the end of the one before, and by what factor the aim of the
+    /// one after is greater.
+    pub(super) fn widest_gap(&self) -> Option<(u64, u64)> {
+        let known = &self.stages[..self.count];
+        let gaps = known.windows(2).map(|pair| (pair[0].end, pair[1].aim / pair[0].aim));
+        gaps.max_by_key(|&(_, factor)| factor)
+    }
+
+    /// The greatest aim of its requests.
+    pub(super) fn last(&self) -> u64 {
+        self.stages[self.count.max(1) - 1].aim
     }
 
     /// How many stages its requests go through.

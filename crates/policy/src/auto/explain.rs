@@ -44,6 +44,13 @@ impl Auto {
         let mut line = self.discipline(name);
         let cost = self.mind.cost_ns().round() as u64;
         match self.mind.quantum() {
+            _ if !self.reserve.preempts() => {
+                let _ = write!(
+                    line,
+                    "; no pre-emption, {} workers reserved for short ones",
+                    self.reserve.workers()
+                );
+            }
             0 => line += "; pre-empts at once, which costs nothing",
             least => {
                 let _ =

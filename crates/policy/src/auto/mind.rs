@@ -3,18 +3,20 @@
 //! **The stretch** S: how many times its service a request may take. Too small a value makes
 //! deadlines that nobody can keep, and then short requests pay for long ones, as under c-FCFS. Too
 //! great a one only makes long ones wait for short ones for longer than the short ones need. So S is
-//! kept between 1⅓ and 2⅔ times the 99.9th percentile of the slowdown that comes of it. It goes up a
-//! step as soon as one in 256 of a window takes longer than S, or when a review finds it too small;
+//! kept a little above the 99.9th percentile of the slowdown that comes of it, below 1¾ of it. It goes up a
+//! step as soon as one in 256 of a window takes longer than S (more steps if that goes on:
+//! while a queue grows, only a great S saves anybody), or when a review finds it too small;
 //! it goes down a step when several reviews in a row find it too great. If it has to go up again
-//! after that, more reviews must agree the next time. Where all requests are alike S makes no
+//! after that, more reviews must agree the next time. Above 64 it becomes so great that it is the
+//! shortest first: under overload somebody has to wait, and better few than all. Where all requests are alike S makes no
 //! difference, and stays.
 //!
 //! **The least quantum**: a request that was placed is left alone for so long. What a pre-emption
-//! costs is measured: the worker's time from a decision until the dispatcher hears of its end, less
-//! the service in between. Where that is nothing there is no least quantum. Else it is doubled when
-//! pre-emptions took more of the workers' time than a quarter of what is idle anyway (and never more
-//! than a twentieth), and halved when they took less than a quarter of that; never below twice the
-//! cost of one.
+//! costs is measured on those that were pre-empted: the worker's time from the decision until the
+//! dispatcher hears of its end, less the service in between. Where that is nothing there is no least
+//! quantum. Else it is doubled when pre-emptions took more of the workers' time than a quarter of what
+//! is idle anyway (and never more than a twentieth), and halved when they took less than a quarter of
+//! that, averaged over a dozen windows; never below twice the cost of one.
 
 use super::aims::{BUCKETS, bucket, floor};
 use crate::Nanos;
@@ -31,23 +33,50 @@ const PATIENCE: u32 = 4;
 const MOST_PATIENCE: u32 = 64;
 
 /// A smaller one would gain little, and a sudden load would find it too small.
-const LEAST_STRETCH: u64 = 8;
-/// By then it is the shortest first.
+const LEAST_STRETCH: u64 = 2;
+/// S should be this many times the 99.9th percentile of the slowdown. A step down is less than from
+/// the one bound to the other.
+const TOO_SMALL: f64 = 1.05;
+const TOO_GREAT: f64 = 1.75;
+
+/// Beyond this, to keep everybody equally late would serve nobody.
+const LAST_STRETCH: u64 = 64;
+
+/// In effect, the shortest first.
 const GREATEST_STRETCH: u64 = 1 << 12;
+
+/// From the least to the greatest.
+const MOST_STEPS: u32 = 16;
 
 /// Slowdowns are counted in this fraction.
 const FRACTION: u64 = 64;
 
+/// What a window counts for in the share of time that goes into pre-emptions.
+const SLOWLY: f64 = 1.0 / 16.0;
+
+/// What a window counts for in the load, a moving average.
+const NEW: f64 = 0.125;
+
 const LONGEST_QUANTUM: u64 = 1_000_000;
 
-/// The next of the steps 8, 12, 16, 24, 32, …
+/// Fewer pre-emptions than this say nothing of their cost.
+const ENOUGH: u32 = 512;
+
+/// The next of the steps 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, and then the greatest.
 fn above(stretch: u64) -> u64 {
+    if stretch >= LAST_STRETCH {
+        return GREATEST_STRETCH;
+    }
     if stretch.is_power_of_two() { stretch / 2 * 3 } else { stretch / 3 * 4 }
 }
 
 /// The one before.
 fn below(stretch: u64) -> u64 {
-    if stretch.is_power_of_two() { stretch / 4 * 3 } else { stretch / 3 * 2 }
+    if stretch > LAST_STRETCH {
+        return LAST_STRETCH;
+    }
+    let less = if stretch.is_power_of_two() { stretch / 4 * 3 } else { stretch / 3 * 2 };
+    less.max(LEAST_STRETCH)
 }
 
 /// See the module's head.
@@ -55,10 +84,13 @@ pub(super) struct Mind {
     workers: f64,
     stretch: u64,
     quantum: u64,
-    /// Worker's time that a visit costs beyond service, a moving average without outliers.
+    /// Worker's time that a pre-emption costs, a moving average without outliers, and of how many.
     cost_ns: f64,
+    measured: u32,
     /// How often either number was changed.
     changes: u64,
+    /// Share of the workers' time that went into pre-emptions, a slow moving average.
+    spent: f64,
     /// Reviews in a row for a smaller S, and how many there must be.
     votes: u32,
     patience: u32,
@@ -73,6 +105,10 @@ pub(super) struct Mind {
     service_ns: u64,
     /// Slower than S.
     beyond: u64,
+    /// Steps that S goes up by the next time that many are.
+    stride: u32,
+    /// Many were, in this window.
+    alarmed: bool,
     // Since the last review.
     windows: u64,
     slowdowns: [u32; BUCKETS],
@@ -80,16 +116,20 @@ pub(super) struct Mind {
     tail: f64,
     load: f64,
     mean_ns: u64,
+    /// How long the last window took.
+    window: Nanos,
 }
 
 impl Mind {
     pub(super) fn new(workers: usize, quantum: Option<Nanos>) -> Self {
         Self {
             workers: workers as f64,
-            stretch: 2 * LEAST_STRETCH,
+            stretch: 4 * LEAST_STRETCH,
             quantum: quantum.map_or(0, |quantum| quantum.0),
             cost_ns: 0.0,
+            measured: 0,
             changes: 0,
+            spent: 0.01,
             votes: 0,
             patience: PATIENCE,
             lowered: false,
@@ -99,11 +139,14 @@ impl Mind {
             preempted: 0,
             service_ns: 0,
             beyond: 0,
+            stride: 1,
+            alarmed: false,
             windows: 0,
             slowdowns: [0; BUCKETS],
             tail: 1.0,
             load: 0.0,
             mean_ns: 1_000,
+            window: Nanos(1),
         }
     }
 
@@ -137,13 +180,27 @@ impl Mind {
         self.load
     }
 
+    /// How long the last window took.
+    pub(super) fn window(&self) -> Nanos {
+        self.window
+    }
+
+    /// Something else about the choice has changed.
+    pub(super) fn changed(&mut self) {
+        self.changes += 1;
+    }
+
     /// Somebody says where the least quantum is to begin.
     pub(super) fn set_quantum(&mut self, quantum: Option<Nanos>) {
         self.quantum = quantum.map_or(0, |quantum| quantum.0);
     }
 
     pub(super) fn left(&mut self, visit: &Visit) {
-        self.preempted += u64::from(visit.preempted);
+        if !visit.preempted {
+            return;
+        }
+        self.preempted += 1;
+        self.measured = self.measured.saturating_add(1);
         let cost = visit.took.since(visit.served).0 as f64;
         // Who was kept from working by something else does not count for more than a few others.
         let cost = cost.min(4.0 * self.cost_ns + 64.0);
@@ -161,16 +218,23 @@ impl Mind {
         self.beyond += u64::from(sojourn / service >= self.stretch);
         self.slowdowns[bucket(sojourn.saturating_mul(FRACTION) / service)] += 1;
         if self.beyond * 256 > WINDOW {
+            // Again and again: to follow the tail step by step would make everybody as late as the
+            // latest.
             self.beyond = 0;
-            self.raise();
+            self.raise(self.stride);
+            self.stride = (2 * self.stride).min(MOST_STEPS);
+            self.alarmed = true;
         }
         self.count == WINDOW
     }
 
     /// The end of a window. `differs`: requests are not all alike.
     pub(super) fn review(&mut self, now: Nanos, differs: bool) {
-        let time = now.since(self.since).0.max(1) as f64 * self.workers;
-        self.load = self.service_ns as f64 / time;
+        self.window = Nanos(now.since(self.since).0.max(1));
+        let time = self.window.0 as f64 * self.workers;
+        let load = self.service_ns as f64 / time;
+        let new = if self.load == 0.0 { 1.0 } else { NEW };
+        self.load += new * (load - self.load);
         self.mean_ns = self.service_ns / self.count;
         let spent = self.preempted as f64 * self.cost_ns / time;
         let before = self.quantum;
@@ -185,10 +249,17 @@ impl Mind {
             self.windows = 0;
         }
         self.since = now;
-        (self.count, self.preempted, self.service_ns, self.beyond) = (0, 0, 0, 0);
+        (self.count, self.preempted, self.service_ns) = (0, 0, 0);
+        self.beyond = 0;
+        if !std::mem::take(&mut self.alarmed) {
+            self.stride = 1;
+        }
     }
 
     fn fit_quantum(&mut self, spent: f64) {
+        if self.measured < ENOUGH {
+            return;
+        }
         let least = 2 * self.cost_ns as u64;
         if least == 0 {
             self.quantum = 0;
@@ -196,19 +267,23 @@ impl Mind {
         }
         let idle = (1.0 - self.load).max(0.0);
         let budget = (idle / 4.0).clamp(0.01, 0.05);
-        if spent > budget {
-            self.quantum = (2 * self.quantum).clamp(least, LONGEST_QUANTUM);
-        } else if self.quantum < least {
+        self.spent += SLOWLY * (spent - self.spent);
+        if self.quantum < least {
             self.quantum = least.next_power_of_two();
-        } else if spent < budget / 4.0 && self.quantum / 2 >= least {
+        } else if self.spent > budget {
+            self.quantum = (2 * self.quantum).min(LONGEST_QUANTUM.max(least));
+        } else if self.spent < budget / 4.0 && self.quantum / 2 >= least {
             self.quantum /= 2;
+        } else {
+            return;
         }
+        self.spent = budget / 2.0;
     }
 
-    fn raise(&mut self) {
+    fn raise(&mut self, steps: u32) {
         self.votes = 0;
         if self.differs && self.stretch < GREATEST_STRETCH {
-            self.stretch = above(self.stretch);
+            (0..steps).for_each(|_| self.stretch = above(self.stretch));
             self.changes += 1;
             if std::mem::take(&mut self.lowered) {
                 self.patience = (2 * self.patience).min(MOST_PATIENCE);
@@ -218,10 +293,10 @@ impl Mind {
 
     fn fit_stretch(&mut self) {
         let stretch = self.stretch as f64;
-        if stretch < 1.33 * self.tail {
-            return self.raise();
+        if stretch < TOO_SMALL * self.tail {
+            return self.raise(1);
         }
-        self.votes = if stretch > 2.67 * self.tail { self.votes + 1 } else { 0 };
+        self.votes = if stretch > TOO_GREAT * self.tail { self.votes + 1 } else { 0 };
         if self.differs && self.votes >= self.patience && self.stretch > LEAST_STRETCH {
             self.votes = 0;
             self.stretch = below(self.stretch);

@@ -25,6 +25,12 @@ impl Chain {
         (self.head != NIL).then_some(self.head)
     }
 
+    /// The one after a node that is in the list.
+    pub(crate) fn after(&self, node: u32) -> Option<u32> {
+        let after = self.links[node as usize].after;
+        (after != NIL).then_some(after)
+    }
+
     /// Appends a node that is not in the list.
     pub(crate) fn push(&mut self, node: u32) {
         self.links[node as usize] = Link { before: self.tail, after: NIL };

@@ -83,6 +83,11 @@ impl Running {
         }
     }
 
+    /// Ranks have changed.
+    pub(crate) fn renew_all(&mut self, order: &impl Rank, now: Nanos) {
+        (0..self.jobs.len()).for_each(|worker| self.renew(order, now, WorkerId(worker as u16)));
+    }
+
     /// For how long the job has been on `on`, alone, and how much service it has had there; where
     /// that is known.
     pub(crate) fn stay(&self, now: Nanos, on: WorkerId, job: &Job) -> Option<(Nanos, Nanos)> {
