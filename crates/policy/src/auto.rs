@@ -25,7 +25,7 @@
 //! What changes at windows of completions, with hysteresis ([`mind`]): S, which follows the tail of
 //! the slowdown, and the least quantum, which follows the measured cost of a pre-emption.
 //!
-//! When S changes, what waits is ranked anew, a few requests at each decision.
+//! When S changes, what waits is ranked anew, a few requests at each arrival and completion.
 //!
 //! The dispatcher owns it. A rank costs O(log stages), a completion O(1), and each completion after
 //! the end of a window learns one class anew, O(buckets).

@@ -268,6 +268,7 @@ impl<R: Rank> Ranked<R> {
 
     fn arrives(&mut self, now: Nanos, job: Job) {
         self.ticket(job.id);
+        self.rerank(now);
         self.queue(job, Place::Out);
         self.ask(now, &job);
     }
@@ -301,6 +302,7 @@ impl<R: Rank> Policy for Ranked<R> {
         self.classes.completed(self.classes.index(job.class), attained);
         self.order.completed(now, &job, attained);
         self.vacate(on, job.id);
+        self.rerank(now);
     }
 
     fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
@@ -322,9 +324,6 @@ impl<R: Rank> Policy for Ranked<R> {
     fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
 
     fn decide(&mut self, now: Nanos) -> Decision {
-        if self.stale.is_some() || self.epoch != self.order.epoch() {
-            self.rerank(now);
-        }
         if let Some((node, on)) = self.first() {
             let job = self.unqueue(node, Place::On(on));
             self.place(now, on, &job);

@@ -86,7 +86,9 @@ impl Reserve {
             let spare = self.total - 1.05 * self.long_demand;
             // Whatever long ones need to be better off, short ones must be able to be served at all.
             let least = self.short_demand.ceil().min((self.total - self.long_demand).floor());
-            self.workers = fit(before, wanted, spare).max(least.max(0.0) as usize);
+            // One is for all in any case: what is long may come of a class that is not known yet.
+            let most = self.total as usize - 1;
+            self.workers = fit(before, wanted, spare).max(least.max(0.0) as usize).min(most);
         }
         before != self.workers
     }

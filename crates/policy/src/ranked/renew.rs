@@ -3,12 +3,13 @@
 use super::{Rank, Ranked};
 use crate::{JobId, Nanos};
 
-/// So many waiting jobs are ranked anew before each decision, where that is due.
-const RERANKED: usize = 4;
+/// So many waiting jobs are ranked anew at each arrival and completion, where that is due.
+const RERANKED: usize = 8;
 
 #[allow(private_bounds, reason = "the members of the family are all in here")]
 impl<R: Rank> Ranked<R> {
-    /// Ranks some of the waiting jobs anew after the end of an epoch, so that no decision takes long.
+    /// Ranks some of the waiting jobs anew after the end of an epoch, so that no call takes long. Not
+    /// in decisions: one that answers that there is nothing to do must change nothing.
     pub(super) fn rerank(&mut self, now: Nanos) {
         if self.epoch != self.order.epoch() {
             self.epoch = self.order.epoch();

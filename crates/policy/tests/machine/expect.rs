@@ -87,13 +87,21 @@ pub(crate) fn decisions(machine: &Machine) -> Vec<Answer> {
         _ if classes::is_typed(&machine.spec) => classes::typed(machine),
         _ => return vec![central(machine)],
     };
-    let parked = || first(machine, |record| record.job.pinned == Some(WorkerId::DISPATCHER));
-    match (placing.as_slice(), parked()) {
-        ([] | [Answer::Idle], Some(slot)) => vec![at_dispatcher(slot)],
-        ([], None) => vec![Answer::Idle],
-        ([.., Answer::Idle], Some(slot)) => [placing, vec![at_dispatcher(slot)]].concat(),
+    let parked = parked(machine);
+    match placing.as_slice() {
+        [] | [Answer::Idle] if !parked.is_empty() => parked,
+        [] => vec![Answer::Idle],
+        [.., Answer::Idle] => [placing, parked].concat(),
         _ => placing,
     }
+}
+
+/// What may go on on the dispatcher: the first that waits for that; any, where the order follows
+/// from what the policy measured.
+fn parked(machine: &Machine) -> Vec<Answer> {
+    let parked = |slot: &&usize| machine.jobs[**slot].job.pinned == Some(WorkerId::DISPATCHER);
+    let choice = if classes::is_auto(&machine.spec) { usize::MAX } else { 1 };
+    machine.queue.iter().filter(parked).take(choice).map(|&slot| at_dispatcher(slot)).collect()
 }
 
 /// The first of those that are wanted, in the policy's order.
