@@ -22,3 +22,7 @@ PATH=$environment/bin:$PATH MATURIN_PEP517_ARGS="--profile dev" \
 
 say "its tests"
 CURTAIL=$target/debug/curtail "$environment/bin/python" -m pytest -q -p no:cacheprovider python
+
+"${pip[@]}" -r bench/sim/requirements.txt || skip "pip cannot install ciw and simpy"
+say "ciw and simpy find what our simulator finds"
+cargo run --quiet -p curtail-bench -- sim --smoke --python "$environment/bin/python"

@@ -48,6 +48,9 @@ pub struct Report {
     /// Of `preempt` alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<crate::preempt::Row>,
+    /// Of `sim` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub simulated: Vec<crate::sim::Simulated>,
     /// What could not be measured, and what else the reader should know.
     pub notes: Vec<String>,
     /// Where.
@@ -161,6 +164,9 @@ impl Report {
         }
         if !self.rows.is_empty() {
             out.push_str(&crate::preempt::table(&self.rows));
+        }
+        if !self.simulated.is_empty() {
+            out.push_str(&crate::sim::table(&self.simulated));
         }
         for note in &self.notes {
             let _ = writeln!(out, "\nnote: {note}");

@@ -8,7 +8,8 @@
 //! * [`switch`]: fibers, coroutines, tasks, goroutines, threads: switch and start;
 //! * [`dispatch`]: requests through the runtime, a thread, tokio and Go: how many a second, and how
 //!   long the short ones take under load;
-//! * [`preempt`]: what pre-emption costs by clock, flag and signal, against the quantum.
+//! * [`preempt`]: what pre-emption costs by clock, flag and signal, against the quantum;
+//! * [`sim`]: the simulator, Ciw and SimPy on the same requests, and memory of a job in flight.
 //!
 //! Each runs with tiny counts in tests ([`Size::Smoke`]) and with as many as it takes otherwise.
 
@@ -20,6 +21,7 @@ pub mod openloop;
 pub mod peers;
 pub mod preempt;
 pub mod ring;
+pub mod sim;
 pub mod switch;
 
 /// How much is measured.

@@ -1,22 +1,30 @@
 //! The benchmarks' command; `bench/run.sh` builds what it needs and calls it.
 
 use curtail_bench::figure::Report;
-use curtail_bench::{Size, dispatch, preempt, ring, switch};
+use curtail_bench::{Size, dispatch, preempt, ring, sim, switch};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const NAMES: [&str; 4] = ["ring", "switch", "dispatch", "preempt"];
-const USAGE: &str = "usage: curtail-bench [ring|switch|dispatch|preempt]… [--smoke] [--out DIR] \
-                     [--go PROGRAM] [--curtail PROGRAM] [--loads 0.3,0.5] [--seconds S] [--rounds N]";
+const NAMES: [&str; 5] = ["ring", "switch", "dispatch", "preempt", "sim"];
+const USAGE: &str =
+    "usage: curtail-bench [ring|switch|dispatch|preempt|sim]… [--smoke] [--out DIR] \
+                     [--go PROGRAM] [--curtail PROGRAM] [--python PROGRAM] [--loads 0.3,0.5] \
+                     [--seconds S] [--rounds N]
+       curtail-bench simulate LOAD JOBS   (what `sim` measures the memory of)";
 
 struct Args {
     names: Vec<String>,
     out: Option<PathBuf>,
     options: dispatch::Options,
+    python: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
-    let args = match parse(std::env::args().skip(1)) {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    if given.first().is_some_and(|name| name == "simulate") {
+        return simulate(&given[1..]);
+    }
+    let args = match parse(given) {
         Ok(args) => args,
         Err(error) => {
             eprintln!("{error}\n{USAGE}");
@@ -29,6 +37,11 @@ fn main() -> ExitCode {
             "ring" => ring::run(options.size),
             "switch" => switch::run(options.size, options.go.as_deref()),
             "preempt" => preempt::run(options),
+            "sim" => sim::run(&sim::Options {
+                size: options.size,
+                python: args.python.clone(),
+                itself: std::env::current_exe().expect("this program has a path"),
+            }),
             _ => dispatch::run(options),
         };
         println!("{}", report.text());
@@ -36,8 +49,33 @@ fn main() -> ExitCode {
             eprintln!("{error}");
             return ExitCode::FAILURE;
         }
+        if !report.simulated.iter().all(sim::Simulated::agrees) {
+            eprintln!("the simulators disagree by more than {}%", sim::TOLERANCE * 100.0);
+            return ExitCode::FAILURE;
+        }
     }
     ExitCode::SUCCESS
+}
+
+/// One simulation, for its memory.
+fn simulate(args: &[String]) -> ExitCode {
+    let memory = match args {
+        [load, jobs] => positive(load).and_then(|load| {
+            let jobs = jobs.parse().map_err(|_| format!("`{jobs}` is no number of jobs"))?;
+            sim::in_memory(load, jobs)
+        }),
+        _ => Err("simulate needs a load and a number of jobs".to_owned()),
+    };
+    match memory {
+        Ok(memory) => {
+            println!("{}", serde_json::to_string(&memory).expect("two numbers"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// `NAME.json`, and for runs also a page to look at.
@@ -56,12 +94,11 @@ fn write(out: &Path, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn parse(args: impl Iterator<Item = String>) -> Result<Args, String> {
-    let args: Vec<String> = args.collect();
+fn parse(args: Vec<String>) -> Result<Args, String> {
     let size = if args.iter().any(|arg| arg == "--smoke") { Size::Smoke } else { Size::Full };
     let mut options = dispatch::Options::new(size);
     let mut names = Vec::new();
-    let mut out = None;
+    let (mut out, mut python) = (None, None);
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -69,6 +106,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--smoke" => {}
             "--out" => out = Some(PathBuf::from(value()?)),
             "--go" => options.go = Some(PathBuf::from(value()?)),
+            "--python" => python = Some(PathBuf::from(value()?)),
             "--curtail" => options.curtail = Some(PathBuf::from(value()?)),
             "--seconds" => options.seconds = positive(&value()?)?,
             "--rounds" => {
@@ -87,7 +125,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Args, String> {
     if names.is_empty() {
         names = NAMES.map(String::from).to_vec();
     }
-    Ok(Args { names, out, options })
+    Ok(Args { names, out, options, python })
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -6,7 +6,7 @@ use curtail_bench::figure::Report;
 use curtail_bench::machine::Cores;
 use curtail_bench::openloop::{Plan, saturate};
 use curtail_bench::peers::Peer;
-use curtail_bench::{Size, dispatch, preempt, ring, switch};
+use curtail_bench::{Size, dispatch, preempt, ring, sim, switch};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -97,6 +97,35 @@ fn preempt_without_the_command_says_so() {
     assert!(notes.iter().any(|note| note.starts_with("`curtail bench` failed")), "{notes:?}");
 }
 
+fn sim_options(python: Option<&str>) -> sim::Options {
+    let itself = PathBuf::from(env!("CARGO_BIN_EXE_curtail-bench"));
+    sim::Options { size: Size::Smoke, python: python.map(PathBuf::from), itself }
+}
+
+#[test]
+fn sim_small() {
+    let report = sim::run(&sim_options(None));
+    check(&report);
+    assert!(report.notes[0].contains("skipped"), "{:?}", report.notes);
+    assert!((0..3).all(|at| names(&report, at) == ["curtail"]), "{:?}", report.notes);
+    // Few requests, so that only what is badly wrong shows.
+    for found in &report.simulated {
+        assert!((found.mean_ns / sim::exact_mean_ns() - 1.0).abs() < 0.2, "{found:?}");
+    }
+    let bytes = report.figures[2].entries[0].median;
+    assert!((50.0..500.0).contains(&bytes), "{bytes} bytes a job in flight");
+}
+
+#[test]
+fn a_python_without_the_peers_is_a_note_and_no_figure() {
+    let report = sim::run(&sim_options(Some("/bin/false")));
+    check(&report);
+    for peer in ["ciw: ended", "simpy: ended"] {
+        assert_eq!(report.notes.iter().filter(|note| note.starts_with(peer)).count(), 3);
+    }
+    assert_eq!(names(&report, 0), ["curtail"]);
+}
+
 #[test]
 fn a_command_that_fails_is_a_note_and_no_figure() {
     let options = dispatch::Options {
@@ -152,7 +181,14 @@ fn the_command_writes_json_and_refuses_what_it_does_not_know() {
     let text = std::fs::read_to_string(dir.path().join("ring.json")).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&text).unwrap().benchmark, "ring");
 
-    for args in [&["rung"] as &[&str], &["--rounds", "0"], &["--loads", "0.3,x"], &["--go"]] {
+    for args in [
+        &["rung"] as &[&str],
+        &["--rounds", "0"],
+        &["--loads", "0.3,x"],
+        &["--go"],
+        &["simulate", "1"],
+        &["simulate", "-1", "9"],
+    ] {
         let out = command().args(args).output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{args:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains("usage:"), "{args:?}");
