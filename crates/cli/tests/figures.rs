@@ -92,6 +92,20 @@ fn darc_reserves_for_tpcc_what_the_paper_says() {
     assert!(agrees("persephone-tpcc", "50000")[0]);
 }
 
+/// Short runs: what `auto` has learnt in the first tenth must do, and seeds differ more.
+#[test]
+fn auto_is_seldom_worse_than_the_best_of_the_others() {
+    let scratch = Scratch::new("auto");
+    let figure = draw("auto", "6000", &scratch.0, &[]);
+    let cells = figure["cells"].as_array().unwrap();
+    assert!(cells.len() >= 120, "{}", cells.len());
+    let ratio = |cell: &Value| cell["ratio"].as_f64().unwrap();
+    let beyond: Vec<&Value> = cells.iter().filter(|cell| ratio(cell) > 1.5).collect();
+    assert!(20 * beyond.len() <= cells.len(), "{beyond:#?}");
+    let page = fs::read_to_string(scratch.0.join("auto.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("auto/best"));
+}
+
 #[test]
 fn a_seed_makes_a_figure() {
     let scratch = Scratch::new("seed");

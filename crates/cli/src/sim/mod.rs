@@ -66,8 +66,9 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "FILE", exclusive = true)]
     replay: Option<PathBuf>,
     /// Draw a paper's simulated figure again: concord-5, shenango-1, tq-1, tq-2, tq-4, persephone-1,
-    /// persephone-10, persephone-10-long, persephone-tpcc, all. Of the other options only --jobs,
-    /// --seed, --threads, --figures-dir and --json go with it
+    /// persephone-10, persephone-10-long, persephone-tpcc, all. Or `auto`: that policy beside the best
+    /// of the others, on every workload at every load. Of the other options only --jobs, --seed,
+    /// --threads, --figures-dir and --json go with it
     #[arg(long, value_name = "NAME", conflicts_with_all = NOT_WITH_FIGURE)]
     figure: Option<String>,
     /// Where the figures' pictures, pages and JSON go

@@ -4,7 +4,11 @@
 //! how that is checked. Its points are independent runs on all cores ([`simulate`]); what is read off
 //! them ([`drawn`]) is held against the paper; [`write`] shows it. Simulations depend on the number
 //! of requests and the seed, and on nothing else.
+//!
+//! [`auto`] is no paper's: the policy that chooses, beside the best of the others.
 
+mod auto;
+mod beside;
 mod concord;
 mod drawn;
 mod figure;
@@ -51,7 +55,7 @@ const SLOWDOWN: Scale = Scale { name: "p99.9 slowdown", unit: Unit::Number, log:
 
 /// What was asked for.
 pub(super) struct Asked<'a> {
-    /// A figure's name, or `all`.
+    /// A figure's name, `all` (of the papers'), or `auto`.
     pub(super) name: &'a str,
     /// Requests of each run.
     pub(super) jobs: Option<u64>,
@@ -67,6 +71,9 @@ impl Asked<'_> {
         let figures = self.figures()?;
         std::fs::create_dir_all(self.dir)
             .map_err(|e| Failure::failed(format!("cannot make {}: {e}", self.dir.display())))?;
+        if self.name == auto::NAME {
+            return self.run_auto();
+        }
         let bar = super::progress(figures.iter().map(|it| simulate::count(it) as u64).sum());
         let mut all = Vec::new();
         for figure in figures {
@@ -97,11 +104,14 @@ impl Asked<'_> {
         if self.name == "all" {
             return Ok(FIGURES.to_vec());
         }
+        if self.name == auto::NAME {
+            return Ok(Vec::new());
+        }
         let found = FIGURES.iter().find(|figure| figure.name == self.name);
         found.map(|figure| vec![*figure]).ok_or_else(|| {
             let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
             let name = self.name;
-            Failure::usage(format!("no figure `{name}`; there are {}, all", known.join(", ")))
+            Failure::usage(format!("no figure `{name}`; there are {}, all, auto", known.join(", ")))
         })
     }
 
