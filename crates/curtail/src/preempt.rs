@@ -89,7 +89,10 @@ impl Choice {
             (Preempt::Never | Preempt::Auto | Preempt::Signal, _, _) => (Preempt::Never, None),
             (_, Kind::None, _) => (
                 Preempt::Never,
-                Some("pre-emption is off: this program is not instrumented (cargo curtail build)"),
+                Some(
+                    "pre-emption is off: this program is not instrumented (see cargo curtail and \
+                     curtail-cc)",
+                ),
             ),
             (Preempt::Flag, Kind::Flag | Kind::Clock, true) => (Preempt::Flag, None),
             (Preempt::Clock, Kind::Clock, _) => (Preempt::Clock, None),

@@ -10,7 +10,7 @@ pub use builder::{DispatcherMode, ServerBuilder};
 pub use handle::Handle;
 
 use crate::app::App;
-use crate::preempt::Choice;
+use crate::preempt::{Choice, Preempt};
 use crate::record::Recorder;
 use crate::report::merge;
 use crate::spread::{Seat, spread};
@@ -122,6 +122,26 @@ impl Server {
         result
     }
 
+    /// How running requests will be pre-empted, and why that is not what was asked for, where it is
+    /// not.
+    #[must_use]
+    pub fn preempt(&self) -> (Preempt, Option<String>) {
+        let choice = self.choice();
+        (choice.effective, choice.note)
+    }
+
+    fn choice(&self) -> Choice {
+        let Self { settings, .. } = self;
+        Choice::make(settings.preempt, settings.spec.preempt, self.kind(), self.is_busy())
+    }
+
+    fn kind(&self) -> SafepointKind {
+        match self.settings.by_hand {
+            true => SafepointKind::Clock,
+            false => curtail_fiber::safepoint::kind(),
+        }
+    }
+
     fn is_busy(&self) -> bool {
         let pollable = self.settings.transports.iter().all(|line| !line.wait_fds().is_empty());
         match self.settings.dispatcher {
@@ -132,12 +152,7 @@ impl Server {
     }
 
     fn run_here(mut self) -> Result<Report, RunError> {
-        let busy = self.is_busy();
-        let kind = match self.settings.by_hand {
-            true => SafepointKind::Clock,
-            false => curtail_fiber::safepoint::kind(),
-        };
-        let choice = Choice::make(self.settings.preempt, self.settings.spec.preempt, kind, busy);
+        let (busy, kind, choice) = (self.is_busy(), self.kind(), self.choice());
         let (tap, recorder) = self.record()?.unzip();
         let domains = std::mem::take(&mut self.domains);
         let handle = handle(&domains);

@@ -97,6 +97,8 @@ pub struct Stats {
     pub quantum: Option<Nanos>,
     /// How running requests are pre-empted.
     pub preempt: Preempt,
+    /// Why that is not what was asked for, where it is not.
+    pub preempt_note: Option<String>,
     /// By signal: what became of the signals so far, of all workers.
     pub ticks: Ticks,
 }

@@ -99,6 +99,7 @@ impl Dispatcher {
             policy: self.set.spec.name.clone(),
             quantum: self.set.spec.quantum,
             preempt: self.set.choice.effective,
+            preempt_note: self.set.choice.note.clone(),
             ticks: self.ticks(),
         }
     }
