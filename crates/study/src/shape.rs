@@ -48,7 +48,11 @@ impl Shape {
         Ok(spec)
     }
 
-    fn given_to(&self, mut spec: Spec) -> Result<Spec, SpecError> {
+    /// A policy in this shape. Whether it fits the workers is for [`Spec::validate`] to say.
+    ///
+    /// # Errors
+    /// Something does not fit the policy.
+    pub fn given_to(&self, mut spec: Spec) -> Result<Spec, SpecError> {
         if let Some(core) = self.core {
             spec = spec.with_core(core)?;
         }
