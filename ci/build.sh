@@ -14,6 +14,11 @@ if ! apps/kv/fetch-leveldb.sh "$target" >/dev/null; then
   kv=()
 fi
 
+say "building the runtime for C and C++"
+cargo build --quiet --release -p curtail-capi
+mkdir -p "$release/include"
+cp crates/capi/include/*.h crates/fiber/include/*.h "$release/include"
+
 if need_llvm; then
   say "building the pass"
   pass/build.sh "$release"

@@ -9,6 +9,9 @@ ci/build.sh
 say "the applications' tests"
 "$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
 
+say "handlers in C and C++"
+CURTAIL_HOME=$release cargo test --quiet --release -p curtail-capi -- --ignored
+
 say "the safepoint suite, small: all variants print the same"
 CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored
 

@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "crates/curtail",
         &["crates/policy", "crates/ring", "crates/fiber", "crates/shm", "crates/net"],
     ),
+    ("crates/capi", &["crates/curtail", "crates/study", "crates/workload"]),
     ("crates/allocd", &["crates/policy", "crates/shm"]),
 ];
 

@@ -7,6 +7,7 @@ use proc_macro2::TokenTree;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail", &["src/"]),
     ("curtail-bench", &["src/"]),
+    ("curtail-capi", &["src/"]),
     ("curtail-fiber", &["src/"]),
     ("curtail-net", &["src/"]),
     ("curtail-ring", &["src/"]),
