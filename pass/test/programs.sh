@@ -55,6 +55,23 @@ compare() {
   echo "done $label"
 }
 
+# A steady program reads the clock about once a quantum, however short that is: the rate is learnt from
+# every one.
+steady() {
+  "$out/curtail-cc" -O2 -o "$scratch/ours" "$here/programs/steady.c"
+  for quantum in 500ns 2us; do
+    CURTAIL_TIMING=$quantum CURTAIL_TIMING_OUT="$scratch/timing" "$scratch/ours" >/dev/null
+    sane "$scratch/timing" 100 || fail "steady $quantum: figures"
+    python3 - "$scratch/timing" <<'PYTHON' || fail "steady $quantum: readings"
+import json, sys
+t = json.load(open(sys.argv[1]))
+assert t["yields"] <= t["readings"] <= 3 * t["yields"], t
+PYTHON
+  done
+  echo "done steady.c"
+}
+steady
+
 clang=/usr/lib/llvm-$major/bin/clang
 for level in -O0 -O1 -O2 -O3; do
   compare "mixed.c $level" "$clang" curtail-cc mixed.c $level

@@ -49,17 +49,19 @@ struct curtail_safepoint_block {
   uint32_t mode;        /* 20: enum curtail_mode */
   uint64_t deadline;    /* 24: TSC at which the quantum ends */
   uint64_t refilled_at; /* 32: TSC of the last refill */
-  int64_t granted;      /* 40: budget given by the last refill */
+  int64_t granted;      /* 40: all budget given since the sample began */
   uint64_t rate;        /* 48: work per 1,024 cycles, measured as the program runs */
   /* 56: called by the stub on the interrupted stack with everything saved; may switch fibers.
    * NULL: nobody to yield to, the safepoint goes on. */
   void (*yield)(struct curtail_safepoint_block *);
-  uint64_t doubt;       /* 64: how far off the rate was lately, in 1,024ths */
-  uint64_t readings;    /* 72: how often the clock was read */
-  uint64_t sample_start; /* 80: TSC; since then the rate is being measured, */
-  uint64_t sampled;      /* 88: this much work was done, */
-  uint64_t overhead;     /* 96: and about so many cycles went into readings */
-};
+  uint64_t pace;            /* 64: the rate less the doubt: what a cycle ahead is granted, */
+  int64_t edge;             /* 72: and what is granted besides */
+  uint64_t readings;        /* 80: how often the clock was read */
+  uint64_t sample_start;    /* 88: TSC, 0: none; the rate is measured since then, */
+  uint64_t sample_readings; /* 96: when there had been so many readings */
+  uint64_t doubt;           /* 104: how far off the rate was lately, in 1,024ths */
+  uint64_t unused[2];
+} __attribute__((aligned(64)));
 
 #ifdef __cplusplus
 #define CURTAIL_TLS extern thread_local

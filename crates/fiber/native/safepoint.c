@@ -5,9 +5,10 @@
  * general registers only and calls nothing that is not.
  *
  * Mode CLOCK: the budget is work (IR instructions), the deadline is TSC cycles; `rate` converts and
- * is measured at each refill, and so is `doubt`, how far off it was lately. A refill aims that much
- * before the deadline: a steady program reads the clock once or twice a quantum, an unsteady one
- * more often, the more densely the nearer the end.
+ * is measured at each end of a quantum, and so is `doubt`, how far off it was lately. Both go into
+ * `pace`, by which budgets are granted: they aim as far before the deadline as is doubtful, so that a
+ * steady program reads the clock once a quantum, an unsteady one more often, the more densely the
+ * nearer the end. The readings before the last are the stub's own, in a dozen instructions.
  */
 #include "curtail_safepoint.h"
 #include "state.h"
@@ -16,18 +17,12 @@
 enum {
   /* Work between two looks at `poll`, or at a pending yield, when no deadline says more. */
   SHORT_GRANT = 600,
-  /* No refill is smaller: the next safepoint is about this far away anyhow. */
+  /* No budget is smaller: the next safepoint is about this far away anyhow. */
   LEAST_GRANT = 64,
-  /* What passes between the decision here and the hook's first instruction. */
-  HOOK_CYCLES = 48,
-  /* Closer to the deadline than this counts as there. */
-  SLACK_CYCLES = 224,
-  /* A remainder below this is granted whole. */
-  LAST_STRETCH_CYCLES = 512,
-  /* What a look at the clock adds to the stretch that it ends. */
-  CHECK_CYCLES = 70,
+  /* What a budget is meant to reach into the slack. */
+  EDGE_CYCLES = 60,
   /* No sample is shorter. */
-  LEAST_SAMPLE_CYCLES = 1536,
+  LEAST_SAMPLE_CYCLES = 400,
   INITIAL_RATE = 2048,
   LEAST_RATE = 8,
   MOST_RATE = 16384,
@@ -36,12 +31,18 @@ enum {
   MOST_DOUBT = 896,
 };
 
+/* No deadline is farther away (30 hours): the product with the pace must fit. */
+#define MOST_AHEAD ((uint64_t)1 << 48)
+
 __thread struct curtail_safepoint_block curtail_safepoint = {
     .budget = INT64_MAX,
     .granted = INT64_MAX,
     .rate = INITIAL_RATE,
     .deadline = UINT64_MAX,
     .doubt = INITIAL_DOUBT,
+    .pace = INITIAL_RATE * (1024 - INITIAL_DOUBT) / 1024,
+    .edge = LEAST_GRANT > INITIAL_RATE * EDGE_CYCLES / 1024 ? LEAST_GRANT
+                                                           : INITIAL_RATE * EDGE_CYCLES / 1024,
 };
 
 _Static_assert(offsetof(struct curtail_safepoint_block, budget) == 0, "ABI");
@@ -50,19 +51,17 @@ _Static_assert(offsetof(struct curtail_safepoint_block, depth) == 12, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, pending) == 16, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, yield) == 56, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, deadline) == 24, "ABI");
-_Static_assert(sizeof(struct curtail_safepoint_block) == 104, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, granted) == 40, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, pace) == 64, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, edge) == 72, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, readings) == 80, "ABI");
+_Static_assert(sizeof(struct curtail_safepoint_block) == 128, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
 const int curtail_safepoint_abi_1 = CURTAIL_SAFEPOINT_ABI;
 
 /* Overridden by the archive member that the driver asks for (kind_clock.c, kind_flag.c). */
 __attribute__((weak)) const int curtail_safepoint_built = 0;
-
-static inline uint64_t tsc(void) {
-  uint32_t lo, hi;
-  __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-  return (uint64_t)hi << 32 | lo;
-}
 
 static inline uint32_t poll_of(const struct curtail_safepoint_block *b) {
   return __atomic_load_n(&b->poll, __ATOMIC_RELAXED);
@@ -75,33 +74,20 @@ static inline void grant(struct curtail_safepoint_block *b, int64_t work) {
 
 static inline void begin_sample(struct curtail_safepoint_block *b, uint64_t now) {
   b->sample_start = now;
-  b->sampled = 0;
-  b->overhead = 0;
+  b->sample_readings = b->readings;
 }
 
-/* The work that fits before the deadline, or before the next look at the clock. */
+/* The work that fits before the deadline, or before the next look at the clock: as the stub has it. */
 static inline int64_t grant_for(const struct curtail_safepoint_block *b, uint64_t cycles) {
-  if (cycles > (uint64_t)1 << 40)
-    cycles = (uint64_t)1 << 40;
-  uint64_t margin = cycles * b->doubt >> 10;
-  /* Half the slack early is as good as half of it late. */
-  if (cycles > LAST_STRETCH_CYCLES && margin > SLACK_CYCLES / 2)
-    cycles -= margin - SLACK_CYCLES / 2;
-  cycles -= cycles > CHECK_CYCLES ? CHECK_CYCLES : 0;
-  int64_t work = (int64_t)(cycles * b->rate >> 10);
-  return work < LEAST_GRANT ? LEAST_GRANT : work;
+  cycles -= cycles > CURTAIL_CHECK_CYCLES ? CURTAIL_CHECK_CYCLES : cycles;
+  return (int64_t)(cycles * b->pace >> 10) + b->edge;
 }
 
-/* Learns from the stretch that ends now. Short ones are put together: one by one they say more of the
- * way from a safepoint to the next than of the program. */
+/* Learns from the stretch that ends now: a whole quantum, mostly. */
 static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
-  b->sampled += (uint64_t)b->granted - (uint64_t)b->budget;
-  b->overhead += CHECK_CYCLES;
-  uint64_t elapsed = now - b->sample_start, done = b->sampled, overhead = b->overhead;
-  if (elapsed < LEAST_SAMPLE_CYCLES)
-    return;
-  begin_sample(b, now);
-  if (elapsed > UINT32_MAX || done - 1 >= UINT32_MAX)
+  uint64_t done = (uint64_t)b->granted - (uint64_t)b->budget, elapsed = now - b->sample_start;
+  uint64_t overhead = (b->readings - b->sample_readings) * CURTAIL_CHECK_CYCLES;
+  if (elapsed - LEAST_SAMPLE_CYCLES > UINT32_MAX || done - 1 >= UINT32_MAX)
     return;
   elapsed = elapsed > 2 * overhead ? elapsed - overhead : elapsed / 2;
   uint64_t sample = (done << 10) / elapsed, rate = b->rate;
@@ -110,9 +96,14 @@ static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
    * to doubt, slow to trust: what is late once is late again, where arrays outgrow caches, say. */
   uint64_t doubt = off << 10 >> (63 - __builtin_clzll(rate));
   doubt = doubt > MOST_DOUBT ? MOST_DOUBT : doubt;
-  b->doubt = doubt > b->doubt ? (3 * b->doubt + doubt) / 4 : (7 * b->doubt + doubt) / 8;
-  rate = sample < rate ? (rate + sample) / 2 : (3 * rate + sample) / 4;
-  b->rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
+  doubt = doubt > b->doubt ? (3 * b->doubt + doubt) / 4 : (7 * b->doubt + doubt) / 8;
+  rate = sample < rate ? (rate + 3 * sample) / 4 : (rate + sample) / 2;
+  rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
+  int64_t edge = (int64_t)(rate * EDGE_CYCLES >> 10);
+  b->doubt = doubt;
+  b->rate = rate;
+  b->pace = rate * (1024 - doubt) >> 10;
+  b->edge = edge < LEAST_GRANT ? LEAST_GRANT : edge;
 }
 
 int curtail_safepoint_saves_all(void) {
@@ -141,9 +132,17 @@ static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
   return curtail_safepoint_saves_all() ? b : NULL;
 }
 
-/* Called by the stub: the block if its `yield` is to be called, NULL to go on. */
-CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
+/* Called by the stub: the block if its `yield` is to be called, NULL to go on. `now` is the TSC where
+ * the deadline of mode CLOCK is reached and there is no other reason to be here; otherwise 0. */
+CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t now) {
   struct curtail_safepoint_block *b = &curtail_safepoint;
+  if (__builtin_expect(now != 0 && b->yield != NULL, 1)) {
+    if (b->sample_start != 0)
+      measure(b, now);
+    begin_sample(b, now);
+    b->refilled_at = now;
+    return due(b);
+  }
   if (b->mode == CURTAIL_OFF || b->mode == CURTAIL_SIGNAL || b->yield == NULL) {
     if (poll_of(b) != 0)
       __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
@@ -151,24 +150,13 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(void) {
     grant(b, INT64_MAX);
     return NULL;
   }
-  if (b->pending != 0 || poll_of(b) != 0) {
-    b->refilled_at = 0; /* the clock was not read */
-    b->sample_start = 0; /* what goes on now is no sample: it would be too long */
-    return due(b);
-  }
-  if (b->mode != CURTAIL_CLOCK) {
+  if (b->pending == 0 && poll_of(b) == 0) {
     grant(b, SHORT_GRANT);
     return NULL;
   }
-  uint64_t now = tsc();
-  b->readings++;
-  measure(b, now);
-  b->refilled_at = now;
-  int64_t left = (int64_t)(b->deadline - HOOK_CYCLES - now);
-  if (left <= SLACK_CYCLES)
-    return due(b);
-  grant(b, grant_for(b, (uint64_t)left));
-  return NULL;
+  b->refilled_at = 0; /* the clock was not read */
+  b->sample_start = 0; /* what goes on now is no sample: it would be too long */
+  return due(b);
 }
 
 /* Called by the stub when a signal's handler sent the thread there: as above. The handler has looked
@@ -185,6 +173,8 @@ struct curtail_safepoint_block *curtail_safepoint_self(void) {
 
 void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uint64_t now,
                            uint64_t deadline) {
+  if (deadline > now + MOST_AHEAD)
+    deadline = now + MOST_AHEAD;
   b->mode = mode;
   b->pending = 0;
   b->deadline = deadline;

@@ -4,9 +4,10 @@
  *
  * Called from anywhere in instrumented code, at any stack alignment, never above a red zone in use.
  * It changes nothing but the flags; the x87 register stack must be empty (the pass declares it
- * clobbered). Two stages: general registers are enough to ask curtail_safepoint_check, which mostly
- * says "go on"; only a yield pays for the vector state. The frame is described from rbp throughout,
- * so that unwinding works at every instruction.
+ * clobbered). Three stages: in mode CLOCK, with nobody asking for a yield and the deadline not there,
+ * three registers are enough to grant another budget; the general ones are, to ask
+ * curtail_safepoint_check; only a yield pays for the vector state. The frame is described from rbp
+ * throughout, so that unwinding works at every instruction.
  *
  *      8(%rbp)   return address
  *       (%rbp)   rbp
@@ -42,7 +43,19 @@
         .endr
 .endm
 
-/* The frame's beginning: rbp, the general registers that a call may change, an aligned stack. */
+/* The block's offsets and numbers, as safepoint.c asserts them. */
+#define BUDGET 0
+#define POLL 8
+#define PENDING 16
+#define MODE 20
+#define DEADLINE 24
+#define GRANTED 40
+#define PACE 64
+#define EDGE 72
+#define READINGS 80
+#define MODE_CLOCK 2
+
+/* The frame's beginning: rbp and three registers. */
 .macro enter
         pushq   %rbp
         .cfi_def_cfa_offset 16
@@ -52,6 +65,10 @@
         pushq   %rax
         pushq   %rcx
         pushq   %rdx
+.endm
+
+/* All other general registers that a call may change, and an aligned stack. */
+.macro enter_more
         pushq   %rsi
         pushq   %rdi
         pushq   %r8
@@ -59,6 +76,43 @@
         pushq   %r10
         pushq   %r11
         andq    $-16, %rsp
+.endm
+
+/* Before the deadline, with nothing else to look at: grants budget and returns. Goes on behind where
+ * the deadline is reached, with the TSC in rax, and else at `other`. */
+.macro look other
+        movq    curtail_safepoint@gottpoff(%rip), %rcx
+        movl    %fs:MODE(%rcx), %eax
+        xorl    $MODE_CLOCK, %eax
+        orl     %fs:PENDING(%rcx), %eax
+        orl     %fs:POLL(%rcx), %eax
+        jne     \other
+        rdtsc
+        shlq    $32, %rdx
+        orq     %rdx, %rax
+        incq    %fs:READINGS(%rcx)
+        movq    %fs:DEADLINE(%rcx), %rdx
+        subq    %rax, %rdx
+        subq    $CURTAIL_CHECK_CYCLES, %rdx
+        cmpq    $(CURTAIL_SLACK_CYCLES - CURTAIL_CHECK_CYCLES), %rdx
+        jle     .Ldue\@
+        imulq   %fs:PACE(%rcx), %rdx
+        shrq    $10, %rdx
+        addq    %fs:EDGE(%rcx), %rdx
+        movq    %fs:BUDGET(%rcx), %rax
+        movq    %rdx, %fs:BUDGET(%rcx)
+        subq    %rax, %rdx
+        addq    %rdx, %fs:GRANTED(%rcx)
+        popq    %rdx
+        popq    %rcx
+        popq    %rax
+        .cfi_remember_state
+        popq    %rbp
+        .cfi_def_cfa %rsp, 8
+        .cfi_restore %rbp
+        ret
+        .cfi_restore_state
+.Ldue\@:
 .endm
 
 /* The hook, and whoever it switches to, gets the control words that the ABI promises. */
@@ -87,6 +141,10 @@
 curtail_safepoint_slow:
         .cfi_startproc
         enter
+        look    .Lother
+.Lask:
+        enter_more
+        movq    %rax, %rdi
         call    curtail_safepoint_check
 .Lchecked:
         testq   %rax, %rax
@@ -108,6 +166,10 @@ curtail_safepoint_slow:
         .cfi_restore %rbp
         ret
         .cfi_restore_state
+
+.Lother:
+        xorl    %eax, %eax
+        jmp     .Lask
 
 .Lyield:
         movq    %rax, %rdi
@@ -181,6 +243,10 @@ curtail_safepoint_slow:
 curtail_safepoint_slow_sse:
         .cfi_startproc
         enter
+        look    .Lother_sse
+.Lask_sse:
+        enter_more
+        movq    %rax, %rdi
         call    curtail_safepoint_check
         testq   %rax, %rax
         je      .Lback
@@ -196,6 +262,9 @@ curtail_safepoint_slow_sse:
 .Lnarrow:
         all16   movaps, xmm, 16, 1
         jmp     .Lback
+.Lother_sse:
+        xorl    %eax, %eax
+        jmp     .Lask_sse
         .cfi_endproc
         .size   curtail_safepoint_slow_sse, .-curtail_safepoint_slow_sse
 
@@ -226,6 +295,7 @@ curtail_safepoint_land:
 .Lland:
         .cfi_startproc
         enter
+        enter_more
         call    curtail_safepoint_landed
         jmp     .Lchecked
         .cfi_endproc

@@ -43,7 +43,7 @@ static struct {
   uint64_t calm_error_sum;
   uint64_t max;
   uint64_t histogram[BUCKETS];
-} records;
+} __attribute__((aligned(64))) records;
 
 static struct curtail_safepoint_block *main_block;
 static uint32_t stopped, strobing;

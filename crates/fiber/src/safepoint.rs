@@ -31,7 +31,7 @@ pub enum Mode {
 }
 
 /// `struct curtail_safepoint_block`.
-#[repr(C)]
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Block {
     budget: i64,
@@ -44,11 +44,13 @@ pub struct Block {
     granted: i64,
     rate: u64,
     yield_hook: Option<unsafe extern "C" fn(*mut Block)>,
-    doubt: u64,
+    pace: u64,
+    edge: i64,
     readings: u64,
     sample_start: u64,
-    sampled: u64,
-    overhead: u64,
+    sample_readings: u64,
+    doubt: u64,
+    unused: [u64; 2],
 }
 
 const _: () = {
@@ -62,9 +64,10 @@ const _: () = {
     assert!(offset_of!(Block, granted) == 40);
     assert!(offset_of!(Block, rate) == 48);
     assert!(offset_of!(Block, yield_hook) == 56);
-    assert!(offset_of!(Block, doubt) == 64);
-    assert!(offset_of!(Block, overhead) == 96);
-    assert!(size_of::<Block>() == 104);
+    assert!(offset_of!(Block, pace) == 64);
+    assert!(offset_of!(Block, readings) == 80);
+    assert!(offset_of!(Block, doubt) == 104);
+    assert!(size_of::<Block>() == 128);
 };
 
 unsafe extern "C" {
