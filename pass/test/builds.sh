@@ -145,6 +145,9 @@ by_cargo() (
       grep -q '"function":"step"' report.json || [ $profile = release ]
       grep -q '"skipped":null' report.json
       if grep 'kept_out8kept_out' report.json; then echo "kept_out was instrumented"; exit 1; fi
+      if nm target/curtail/*/build/tried-*/build-script-build | grep curtail_; then
+        echo "what runs at build time has safepoints"; exit 1
+      fi
     done
   done
   # A keep-out list: Rust, and C that a build script compiles (inlined there). Another list: anew.

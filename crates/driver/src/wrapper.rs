@@ -4,6 +4,7 @@
 //! Cargo knows nothing of the pass's options. The wrapper therefore adds them, as an environment
 //! variable, to what rustc says a linked artifact depends on: changed options mean a new link.
 
+use crate::options::{Kind, Options};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
@@ -33,12 +34,15 @@ fn opted_out(manifest: &str) -> bool {
     false
 }
 
-fn instruments(arguments: &[OsString]) -> bool {
-    // Build scripts and procedural macros are compiled for the host: without --target.
-    let targeted = arguments.iter().any(|argument| {
+/// Build scripts and procedural macros are compiled for the host: without --target.
+fn for_host(arguments: &[OsString]) -> bool {
+    !arguments.iter().any(|argument| {
         argument == "--target" || argument.to_string_lossy().starts_with("--target=")
-    });
-    if !targeted || env::var_os("CARGO_PKG_NAME").is_none() {
+    })
+}
+
+fn instruments(arguments: &[OsString]) -> bool {
+    if for_host(arguments) || env::var_os("CARGO_PKG_NAME").is_none() {
         return false;
     }
     let manifest = env::var_os("CARGO_MANIFEST_DIR").map(|dir| Path::new(&dir).join("Cargo.toml"));
@@ -124,6 +128,11 @@ pub fn main(rustc: &OsStr, arguments: &[OsString]) -> ExitCode {
     command.args(arguments);
     if instruments(arguments) {
         command.args(extra(arguments));
+    } else if for_host(arguments) {
+        // Cargo has one linker for both. rustc loads procedural macros, and there is room for few
+        // safepoint blocks among the thread-local variables of what is loaded later.
+        let plain = Options { kind: Kind::None, ..Options::default() };
+        command.env("CURTAIL_OPTIONS", plain.to_environment());
     }
     let status = match command.status() {
         Ok(status) => status,
