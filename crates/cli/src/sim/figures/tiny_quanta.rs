@@ -51,7 +51,7 @@ fn smaller_is_better(drawn: &Drawn) -> Finding {
         least > 0.97 && one > five,
         format!(
             "At no load has a longer quantum less than {least:.2} times the slowdown of the next \
-             shorter one. A slowdown of 10 is crossed at {five:.2} M/s with 5 µs, at {one:.2} with 1 µs."
+             shorter one. A slowdown of 10 is held up to {five:.2} M/s with 5 µs, {one:.2} with 1 µs."
         ),
     )
 }
