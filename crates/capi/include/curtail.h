@@ -169,6 +169,9 @@ curtail_status curtail_server_run(curtail_server *server, curtail_error *error);
 /* No more requests are taken. Before curtail_server_run: it will return at once. */
 void curtail_server_shutdown(curtail_server *server);
 
+/* The three changes below are asked for: a look (curtail_server_stats) that is asked for later is
+   answered when they are in force. */
+
 /* Another policy from now on; no request is lost. Of the settings, only those of the policy may be
    set, and its name must be. */
 curtail_status curtail_server_switch(curtail_server *server, const curtail_settings *policy,

@@ -278,6 +278,8 @@ fn instrumented_handlers_are_preempted() {
     assert!(count(&stats[3], "pre-emptions") > 0, "{stats:?}");
     // Under a policy that never pre-empts, it goes first.
     assert_eq!(primes.obey("policy policy=fcfs"), [""; 0]);
+    // An answer to `stats` means that it is in force.
+    assert!(primes.obey("stats")[3].starts_with("fcfs"));
     assert_eq!(order(&primes, "200000"), ["200000", "10", "20", "30"]);
     let (_, said) = primes.end();
     assert!(!said.contains("pre-emption is off"), "{said}");
