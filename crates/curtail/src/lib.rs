@@ -69,5 +69,5 @@ pub use server::{
     ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
 };
 pub use signal::{Interruptible, Refusal, Ticks, signals};
-pub use stats::{ClassStats, Cpu, Noise, Report, Stats};
+pub use stats::{ClassStats, Cpu, Noise, Report, Stats, WorkerStats};
 pub use topology::allowed_cores;

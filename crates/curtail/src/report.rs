@@ -122,6 +122,7 @@ pub(crate) fn merge_stats(parts: Vec<Stats>) -> Stats {
         all.in_system += part.in_system;
         all.waiting += part.waiting;
         all.preemptions += part.preemptions;
+        all.workers.extend(part.workers);
         all.ticks.add(&part.ticks);
         all
     });

@@ -1,7 +1,7 @@
 //! What a server knows about itself: always on, kept by the dispatcher, copied out on demand.
 
 use crate::{Preempt, Ticks};
-use curtail_policy::{ClassId, Nanos};
+use curtail_policy::{ClassId, Nanos, WorkerId};
 use hdrhistogram::Histogram;
 
 /// Up to a minute in nanoseconds; longer values count as a minute.
@@ -91,6 +91,8 @@ pub struct Stats {
     pub waiting: usize,
     /// Pre-emptions so far, of all workers.
     pub preemptions: u64,
+    /// By worker, in order.
+    pub workers: Vec<WorkerStats>,
     /// The policy in force.
     pub policy: String,
     /// The quantum in force.
@@ -101,6 +103,17 @@ pub struct Stats {
     pub preempt_note: Option<String>,
     /// By signal: what became of the signals so far, of all workers.
     pub ticks: Ticks,
+}
+
+/// A look at one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerStats {
+    /// Which, as the application knows it; its thread is called `curtail-N`.
+    pub worker: WorkerId,
+    /// Requests that it holds now: running, queued or blocked there.
+    pub holds: usize,
+    /// Pre-emptions so far.
+    pub preemptions: u64,
 }
 
 /// How the workers' time went, as shares of it.

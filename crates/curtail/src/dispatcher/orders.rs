@@ -1,16 +1,16 @@
 //! Commands to the dispatcher: looking at it, changing the policy or the quantum, closing.
 
 use super::Dispatcher;
+use super::link::WorkerLink;
 use crate::control::Command;
 use crate::engine::Config;
 use crate::jobs::Place;
 use crate::preempt::{Choice, Preempt};
-use crate::remote::Remote;
 use crate::server::knowing;
-use crate::stats::{Stats, split};
+use crate::stats::{Stats, WorkerStats, split};
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
-use curtail_policy::{ClassId, Nanos, Policy, Spec};
+use curtail_policy::{ClassId, Nanos, Policy, Spec, WorkerId};
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
@@ -85,7 +85,7 @@ impl Dispatcher {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let preemptions = |remote: &Remote| remote.progress.preemptions.load(Ordering::Relaxed);
+        let workers = self.worker_stats();
         let (classes, unknown) = split(self.set.classes.clone());
         Stats {
             classes,
@@ -95,13 +95,32 @@ impl Dispatcher {
             unsent: self.unsent(),
             in_system: self.jobs.len(),
             waiting: self.policy.waiting(),
-            preemptions: self.set.workers.iter().map(|worker| preemptions(&worker.remote)).sum(),
+            preemptions: workers.iter().map(|worker| worker.preemptions).sum(),
+            workers,
             policy: self.set.spec.name.clone(),
             quantum: self.set.spec.quantum,
             preempt: self.set.choice.effective,
             preempt_note: self.set.choice.note.clone(),
             ticks: self.ticks(),
         }
+    }
+
+    fn worker_stats(&self) -> Vec<WorkerStats> {
+        let look = |(index, link): (usize, &WorkerLink)| WorkerStats {
+            worker: self.set.around.in_server(WorkerId(index as u16)),
+            holds: 0,
+            preemptions: link.remote.progress.preemptions.load(Ordering::Relaxed),
+        };
+        let mut workers: Vec<WorkerStats> = self.set.workers.iter().enumerate().map(look).collect();
+        // The first slots are used most, so all are found long before the table's end.
+        for entry in self.jobs.iter().take(self.jobs.len()) {
+            if let Place::On(on) | Place::Blocked(on) = entry.place
+                && let Some(worker) = workers.get_mut(usize::from(on.0))
+            {
+                worker.holds += 1;
+            }
+        }
+        workers
     }
 
     /// Of all workers.
