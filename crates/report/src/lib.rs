@@ -10,6 +10,7 @@ mod chart;
 mod error;
 mod html;
 mod io;
+mod live;
 mod machine;
 mod page;
 mod pick;
@@ -23,6 +24,7 @@ pub use chart::{Axis, Chart, ChartCurve, ChartPoint, Unit};
 pub use error::Error;
 pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};
+pub use live::{Counted, Live, LiveClass, LiveWorker};
 pub use page::{Listing, Section, page};
 pub use pick::{Metric, Quantile};
 pub use schema::{

@@ -321,7 +321,7 @@ pub struct Machine {
     pub llvm: Option<String>,
 }
 
-fn schema() -> u32 {
+pub(crate) fn schema() -> u32 {
     SCHEMA
 }
 
@@ -331,13 +331,13 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
 }
 
 /// `None` stands as `{}`; `null` is read as `None` too.
-mod maybe {
+pub(crate) mod maybe {
     use serde::de::{DeserializeOwned, Error};
     use serde::ser::SerializeMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::{Map, Value};
 
-    pub(super) fn serialize<T: Serialize, S: Serializer>(
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
         value: &Option<T>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
@@ -347,7 +347,7 @@ mod maybe {
         }
     }
 
-    pub(super) fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<T>, D::Error> {
         let fields = Option::<Map<String, Value>>::deserialize(from)?.unwrap_or_default();

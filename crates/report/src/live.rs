@@ -1,0 +1,384 @@
+//! A look at a running server: one line of JSON, and the table that `curtail top` shows.
+
+use crate::schema::{maybe, schema};
+use crate::units::count;
+use crate::{Error, Quantiles, SCHEMA, Ticks, duration, rate};
+use serde::{Deserialize, Serialize};
+
+/// A running server at one moment, and what happened since the look before (or, at the first one,
+/// since its start).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// [`SCHEMA`].
+    #[serde(default = "schema")]
+    pub schema: u32,
+    /// `top`.
+    pub verb: String,
+    /// The server's process.
+    pub pid: u32,
+    /// What it serves.
+    #[serde(default)]
+    pub app: String,
+    /// Where it listens.
+    #[serde(default)]
+    pub listen: String,
+    /// How long it has run, in seconds.
+    #[serde(default)]
+    pub uptime_s: f64,
+    /// How long ago the look before was, in seconds.
+    #[serde(default)]
+    pub recent_s: f64,
+    /// The policy in force.
+    pub policy: String,
+    /// Its quantum; `None`: to completion.
+    #[serde(default)]
+    pub quantum_ns: Option<u64>,
+    /// `never`, `flag`, `clock` or `signal`.
+    #[serde(default)]
+    pub preempt: String,
+    /// Why that is not what was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempt_note: Option<String>,
+    /// What the policy has decided for itself, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<String>,
+    /// Requests in the system.
+    #[serde(default)]
+    pub in_system: u64,
+    /// Of these, waiting at a dispatcher.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Inputs that were no requests.
+    #[serde(default)]
+    pub malformed: u64,
+    /// Responses that could not be sent.
+    #[serde(default)]
+    pub unsent: u64,
+    /// Pre-emptions since the start.
+    #[serde(default)]
+    pub preemptions: u64,
+    /// By signal: what became of the signals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticks: Option<Ticks>,
+    /// By class, in the application's order; the last row is for requests of no class.
+    #[serde(default)]
+    pub classes: Vec<LiveClass>,
+    /// By worker.
+    #[serde(default)]
+    pub workers: Vec<LiveWorker>,
+}
+
+/// A class of requests in a running server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveClass {
+    /// Its name.
+    pub name: String,
+    /// Since the start.
+    #[serde(default)]
+    pub total: Counted,
+    /// Since the look before.
+    #[serde(default)]
+    pub recent: Counted,
+}
+
+/// What was counted of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counted {
+    /// Requests that were served.
+    pub completed: u64,
+    /// Requests whose handler failed.
+    pub failed: u64,
+    /// Requests for which there was no room.
+    pub dropped: u64,
+    /// From arrival to the end.
+    #[serde(with = "maybe")]
+    pub sojourn_ns: Option<Quantiles>,
+    /// From arrival to the first run.
+    #[serde(with = "maybe")]
+    pub queueing_ns: Option<Quantiles>,
+    /// On a core.
+    #[serde(with = "maybe")]
+    pub service_ns: Option<Quantiles>,
+}
+
+/// A worker of a running server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LiveWorker {
+    /// Its number.
+    pub worker: u16,
+    /// The core on which it was last; `None`: the kernel does not tell.
+    pub core: Option<u32>,
+    /// Requests that it holds.
+    pub holds: u64,
+    /// Pre-emptions since the start.
+    pub preemptions: u64,
+    /// Pre-emptions since the look before.
+    pub recent_preemptions: u64,
+    /// The share of the time since then that it was on a core, waiting for requests included.
+    pub cpu_share: Option<f64>,
+    /// The share of it that it was kept from its core.
+    pub kept_share: Option<f64>,
+}
+
+impl Live {
+    /// Reads a look that the process `pid` sent.
+    ///
+    /// # Errors
+    /// What came is no look, not of that process, or of a newer schema; in one line.
+    pub fn parse(pid: u32, line: &[u8]) -> Result<Self, Error> {
+        let bad =
+            |what: String| Error::new(format!("process {pid} sent no look at a server: {what}"));
+        // The version first: a newer one may look otherwise.
+        let value: serde_json::Value =
+            serde_json::from_slice(line).map_err(|error| bad(error.to_string()))?;
+        let schema = value["schema"].as_u64().unwrap_or(0);
+        if schema > u64::from(SCHEMA) {
+            let what = format!("written with schema {schema}, this program knows up to {SCHEMA}");
+            return Err(bad(what));
+        }
+        let live: Self = serde_json::from_value(value).map_err(|error| bad(error.to_string()))?;
+        if (live.verb.as_str(), live.pid) != ("top", pid) {
+            return Err(bad(format!("it says `{}`, process {}", printable(&live.verb), live.pid)));
+        }
+        Ok(live)
+    }
+
+    /// The look on one line of JSON, with its line break.
+    ///
+    /// # Errors
+    /// None that a look can cause.
+    pub fn line(&self) -> Result<String, Error> {
+        let line = serde_json::to_string(self);
+        line.map(|line| line + "\n").map_err(|error| Error::new(error.to_string()))
+    }
+
+    /// What a person reads: the server in two lines, its policy's own words, its classes as they
+    /// were recently, its workers.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut out = self.heading();
+        out.push('\n');
+        let head = ["class", "served", "", "failed", "dropped", "p50", "p99", "p99.9", "queue p99"];
+        let head = head.into_iter().chain(["service", "since start", "p99"]);
+        let rows = self.classes.iter().filter(|class| !class.is_idle_unknown(&self.classes));
+        let rows = rows.map(|class| class.row(self.recent_s));
+        columns(std::iter::once(head.map(str::to_owned).collect()).chain(rows), &mut out);
+        out.push('\n');
+        let head = ["worker", "core", "holds", "pre-emptions", "", "on a core", "kept from it"];
+        let rows = self.workers.iter().map(|worker| worker.row(self.recent_s));
+        columns(std::iter::once(head.map(str::to_owned).to_vec()).chain(rows), &mut out);
+        out
+    }
+
+    fn heading(&self) -> String {
+        let quantum = self.quantum_ns.map_or_else(
+            || "to completion".to_owned(),
+            |ns| format!("quantum {}", duration(ns as f64)),
+        );
+        let mut out = format!(
+            "{}, process {}, on {}, up {}\n{}, {quantum}, pre-empted by {}; {} in the system, {} of \
+             them waiting\n",
+            printable(&self.app),
+            self.pid,
+            printable(&self.listen),
+            duration(self.uptime_s * 1e9),
+            printable(&self.policy),
+            printable(&self.preempt),
+            count(self.in_system),
+            count(self.waiting),
+        );
+        for note in self.decided.iter().chain(&self.preempt_note) {
+            out.push_str(&printable(note));
+            out.push('\n');
+        }
+        if self.malformed + self.unsent > 0 {
+            let (malformed, unsent) = (count(self.malformed), count(self.unsent));
+            out.push_str(&format!("{malformed} malformed requests, {unsent} responses not sent\n"));
+        }
+        out
+    }
+}
+
+impl LiveClass {
+    /// The row for requests of no class is shown where there were some.
+    fn is_idle_unknown(&self, classes: &[Self]) -> bool {
+        let is_last = classes.last().is_some_and(|last| std::ptr::eq(last, self));
+        is_last && self.total.all() == 0
+    }
+
+    fn row(&self, seconds: f64) -> Vec<String> {
+        let of = |times: &Option<Quantiles>, get: fn(&Quantiles) -> f64| {
+            times.as_ref().map_or_else(|| "–".to_owned(), |times| duration(get(times)))
+        };
+        let Counted { completed, failed, dropped, sojourn_ns, queueing_ns, service_ns } =
+            &self.recent;
+        vec![
+            printable(&self.name),
+            count(*completed),
+            per_second(*completed, seconds),
+            count(*failed),
+            count(*dropped),
+            of(sojourn_ns, |times| times.p50 as f64),
+            of(sojourn_ns, |times| times.p99 as f64),
+            of(sojourn_ns, |times| times.p99_9 as f64),
+            of(queueing_ns, |times| times.p99 as f64),
+            of(service_ns, |times| times.mean),
+            count(self.total.completed),
+            of(&self.total.sojourn_ns, |times| times.p99 as f64),
+        ]
+    }
+}
+
+impl Counted {
+    fn all(&self) -> u64 {
+        self.completed.saturating_add(self.failed).saturating_add(self.dropped)
+    }
+}
+
+impl LiveWorker {
+    fn row(&self, seconds: f64) -> Vec<String> {
+        let share = |share: Option<f64>| {
+            share.map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0))
+        };
+        vec![
+            self.worker.to_string(),
+            self.core.map_or_else(|| "–".to_owned(), |core| core.to_string()),
+            count(self.holds),
+            count(self.recent_preemptions),
+            per_second(self.recent_preemptions, seconds),
+            share(self.cpu_share),
+            share(self.kept_share),
+        ]
+    }
+}
+
+fn per_second(events: u64, seconds: f64) -> String {
+    rate(if seconds > 0.0 { events as f64 / seconds } else { f64::NAN })
+}
+
+/// Without what would steer a terminal: the text is another process's.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Columns two spaces apart, the first to the left, the others to the right.
+fn columns(rows: impl Iterator<Item = Vec<String>>, out: &mut String) {
+    let rows: Vec<Vec<String>> = rows.collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    for row in &rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = width(column);
+            match column {
+                0 => line.push_str(&format!("{cell:width$}")),
+                _ => line.push_str(&format!("  {cell:>width$}")),
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live() -> Live {
+        let times = |p50| Quantiles { p50, p99: 3 * p50, p99_9: 4 * p50, ..Quantiles::default() };
+        let recent = Counted {
+            completed: 2_000,
+            sojourn_ns: Some(times(1_500)),
+            queueing_ns: Some(times(500)),
+            service_ns: Some(Quantiles { mean: 900.0, ..Quantiles::default() }),
+            ..Counted::default()
+        };
+        let total = Counted { completed: 70_000, dropped: 3, ..recent };
+        Live {
+            schema: SCHEMA,
+            verb: "top".to_owned(),
+            pid: 77,
+            app: "spin".to_owned(),
+            listen: "udp://127.0.0.1:4000".to_owned(),
+            uptime_s: 12.0,
+            recent_s: 2.0,
+            policy: "darc".to_owned(),
+            quantum_ns: None,
+            preempt: "never".to_owned(),
+            preempt_note: None,
+            decided: Some("worker 0 for short".to_owned()),
+            in_system: 3,
+            waiting: 1,
+            malformed: 0,
+            unsent: 0,
+            preemptions: 9,
+            ticks: None,
+            classes: vec![
+                LiveClass { name: "short".to_owned(), total, recent },
+                LiveClass { name: "unknown".to_owned(), ..LiveClass::default() },
+            ],
+            workers: vec![LiveWorker { holds: 2, cpu_share: Some(0.5), ..LiveWorker::default() }],
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        let line = live().line().unwrap();
+        assert_eq!((line.lines().count(), line.ends_with('\n')), (1, true));
+        assert_eq!(Live::parse(77, line.as_bytes()).unwrap(), live());
+        // Fields of a later version with the same schema do no harm, and ones left out neither.
+        let more = line.replacen('{', "{\"more\": [1], ", 1);
+        assert_eq!(Live::parse(77, more.as_bytes()).unwrap(), live());
+        let least = br#"{"verb": "top", "pid": 77, "policy": "tq"}"#;
+        assert_eq!(Live::parse(77, least).unwrap().classes, []);
+    }
+
+    #[test]
+    fn garbage_is_refused_in_one_line() {
+        let newer = br#"{"schema": 99, "everything": "different"}"#;
+        let other = live().line().unwrap().replace("77", "78");
+        let mut cut = live().line().unwrap().into_bytes();
+        cut.truncate(cut.len() / 2);
+        for (line, says) in [
+            (&b""[..], "EOF"),
+            (b"\xff\xfe\x00", "expected value"),
+            (b"[]", "invalid length"),
+            (b"{\"verb\": 5}", "invalid type"),
+            (b"{\"verb\": \"top\", \"pid\": -1, \"policy\": \"\"}", "invalid value"),
+            (newer, "schema 99"),
+            (other.as_bytes(), "process 78"),
+            (&cut, "EOF"),
+        ] {
+            let error = Live::parse(77, line).unwrap_err().to_string();
+            assert!(error.contains(says) && error.lines().count() == 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_person_sees_classes_and_workers() {
+        let table = live().table();
+        for words in ["spin, process 77", "darc, to completion", "worker 0 for short"] {
+            assert!(table.contains(words), "{table}");
+        }
+        let row = table.lines().find(|line| line.starts_with("short")).unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let expected =
+            "short 2,000 1.00 k/s 0 0 1.50 µs 4.50 µs 6.00 µs 1.50 µs 900 ns 70,000 4.50 µs";
+        assert_eq!(cells.join(" "), expected);
+        // Nobody was of no class, and the worker has no core that the kernel would tell.
+        assert!(!table.contains("unknown"), "{table}");
+        assert!(table.lines().last().unwrap().ends_with("50%             –"), "{table}");
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let mut live = live();
+        live.decided = Some("\x1b[2Jgone\r\n".to_owned());
+        live.classes[0].name = "\u{9b}2J".to_owned();
+        assert!(live.table().chars().all(|c| c == '\n' || !c.is_control()), "{}", live.table());
+    }
+}
