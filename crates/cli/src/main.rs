@@ -16,6 +16,7 @@ mod doctor;
 mod failure;
 #[cfg(feature = "kv")]
 mod kv;
+mod live;
 mod load;
 mod measured;
 mod output;
@@ -23,6 +24,7 @@ mod report;
 mod result;
 mod serve;
 mod sim;
+mod top;
 mod typed;
 
 use clap::{Parser, Subcommand};
@@ -51,6 +53,8 @@ enum Verb {
     Serve(serve::Serve),
     /// Drive a server with an open-loop load
     Load(load::Load),
+    /// Look at a running server, live
+    Top(top::Top),
     /// See it work: LevelDB, driven under several policies; a table and a page
     #[cfg(feature = "kv")]
     Demo(demo::Demo),
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Verb::Compare(compare) => compare.run(),
         Verb::Serve(serve) => serve.run(),
         Verb::Load(load) => load.run(),
+        Verb::Top(top) => top.run(),
         #[cfg(feature = "kv")]
         Verb::Demo(demo) => demo.run(),
         Verb::Policies(policies) => policies.run(),

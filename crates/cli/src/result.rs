@@ -26,7 +26,7 @@ fn lateness(of: &Histogram<u64>) -> Option<Lateness> {
 }
 
 /// What became of the signals; `None` where there was none.
-fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
+pub(crate) fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
     let refused = |why: Refusal| of.refused[why as usize];
     (of.received > 0).then(|| Ticks {
         received: of.received,

@@ -7,6 +7,7 @@ use crate::args::{Json, System, WorkloadArgs};
 use crate::failure::Failure;
 #[cfg(feature = "kv")]
 use crate::kv::KvArgs;
+use crate::live;
 use crate::output;
 use crate::result;
 use clap::{Args, ValueEnum};
@@ -61,7 +62,7 @@ impl Serve {
             return Err(Failure::usage("a server has one policy and one quantum at a time"));
         };
         match self.app {
-            Bundled::Spin => self.serve(self.spin()?, spec),
+            Bundled::Spin => self.serve("spin", self.spin()?, spec),
             Bundled::Kv => self.serve_kv(spec),
         }
     }
@@ -78,7 +79,7 @@ impl Serve {
 
     #[cfg(feature = "kv")]
     fn serve_kv(&self, spec: &Spec) -> Result<(), Failure> {
-        self.serve(kv_app::KvApp::open(self.kv.options()).map_err(Failure::failed)?, spec)
+        self.serve("kv", kv_app::KvApp::open(self.kv.options()).map_err(Failure::failed)?, spec)
     }
 
     #[cfg(not(feature = "kv"))]
@@ -86,7 +87,7 @@ impl Serve {
         Err(without_kv())
     }
 
-    fn serve(&self, app: impl App, spec: &Spec) -> Result<(), Failure> {
+    fn serve(&self, name: &str, app: impl App, spec: &Spec) -> Result<(), Failure> {
         let transport = curtail_net::open(&self.listen).map_err(|error| match error {
             OpenError::Url { .. } => Failure::usage(format!("--listen: {error}")),
             error => Failure::failed(error),
@@ -100,6 +101,9 @@ impl Serve {
         }
         let server = builder.build().map_err(Failure::failed)?;
         let signals = on_signals(server.handle())?;
+        if let Err(error) = live::expose(server.handle(), name, &addresses) {
+            eprintln!("note: `curtail top` cannot look at this server: {error}");
+        }
         eprintln!("listening on {addresses} ({spec})", spec = spec.name);
         let start = Instant::now();
         let report = server.run().map_err(Failure::failed);

@@ -3,13 +3,14 @@
 //! Runs are short and nothing is asserted about speed: the machine may be busy.
 
 mod common;
+#[path = "common/server.rs"]
+mod server;
 
 use common::{curtail, json, run};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use server::Server;
+use std::io::Write;
+use std::process::Stdio;
 
 #[test]
 fn bad_usage_is_one_line_and_two() {
@@ -227,53 +228,6 @@ fn find_max_searches() {
     assert!(!runs.as_array().unwrap().is_empty());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("mean sojourn 1000s"), "{said}");
-}
-
-/// A running server; killed if a test forgets it.
-struct Server {
-    child: Child,
-    url: String,
-}
-
-impl Server {
-    /// Starts one and waits until it listens.
-    fn start(listen: &str) -> Self {
-        let mut child = curtail()
-            .args(["serve", "--app", "spin", "--listen", listen, "--classes", "a:5us:9,b:50us:1"])
-            .args(["--json", "-"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let (send, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            // Read to the end, so that the server never waits for its reader.
-            stderr.lines().map_while(Result::ok).for_each(|line| drop(send.send(line)));
-        });
-        let mut server = Self { child, url: String::new() };
-        let line = lines.recv_timeout(Duration::from_secs(60)).expect("it says that it listens");
-        let (_, rest) = line.split_once("listening on ").unwrap_or_else(|| panic!("{line}"));
-        server.url = rest.split_whitespace().next().unwrap().to_owned();
-        server
-    }
-
-    /// Ends it by a signal and gives what it wrote.
-    fn stop(mut self, signal: rustix::process::Signal) -> Value {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).unwrap();
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut self.child.stdout.take().unwrap(), &mut text).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn drive(scheme: &str, signal: rustix::process::Signal) {

@@ -1,0 +1,217 @@
+//! `curtail top`: looks at a running server, again and again, over the socket by which it shows itself
+//! ([`crate::live`]).
+//!
+//! One thread, the main one. What comes over the socket is another process's: it is checked before it
+//! is shown.
+
+use crate::args::Json;
+use crate::failure::Failure;
+use crate::live::{NAME, address, is_trusted};
+use crate::output;
+use clap::Args;
+use curtail_report::Live;
+use curtail_workload::duration_ns;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::Uid;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, ErrorKind, IsTerminal, Read, Write, stdout};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// A server that does not answer so long is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// No look is longer: 65,535 classes and workers fit.
+const LONGEST: u64 = 64 << 20;
+/// A look copies the server's histograms.
+const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
+
+/// `curtail top`.
+#[derive(Args)]
+pub(crate) struct Top {
+    /// The server's process; by default the one server there is
+    pid: Option<u32>,
+    /// Look once, at all since the server's start
+    #[arg(long)]
+    once: bool,
+    /// How often to look
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration_ns)]
+    interval: u64,
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Top {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        if self.interval < SHORTEST_INTERVAL_NS {
+            return Err(Failure::usage("--interval: at least 10ms"));
+        }
+        let pid = match self.pid {
+            Some(pid) => pid,
+            None => only(&servers())?,
+        };
+        let mut server = Server::connect(pid)?;
+        let in_place = !self.once && stdout().is_terminal();
+        let mut first = true;
+        loop {
+            let Some(live) = server.look()? else { return self.ended(pid, first) };
+            self.show(&live, in_place, first)?;
+            if self.once {
+                return Ok(());
+            }
+            first = false;
+            std::thread::sleep(Duration::from_nanos(self.interval));
+        }
+    }
+
+    fn ended(&self, pid: u32, first: bool) -> Result<(), Failure> {
+        if first {
+            return Err(Failure::failed(format!(
+                "process {pid} shows nothing: its server has ended"
+            )));
+        }
+        eprintln!("the server has ended");
+        Ok(())
+    }
+
+    fn show(&self, live: &Live, in_place: bool, first: bool) -> Result<(), Failure> {
+        if let Some(file) = &self.json.json {
+            curtail_report::write_text(file, &live.line()?)?;
+        }
+        if self.json.json.as_deref() == Some("-") {
+            return Ok(());
+        }
+        output::text(&frame(&live.table(), in_place, first))
+    }
+}
+
+/// What is written for a table: over the one before, or below it.
+fn frame(table: &str, in_place: bool, first: bool) -> String {
+    match (in_place, first) {
+        (true, _) => {
+            // Home; clear what is left of each line, and below the last. At first, all of it.
+            let clear = if first { "\x1b[2J" } else { "" };
+            format!("{clear}\x1b[H{}\x1b[J", table.replace('\n', "\x1b[K\n"))
+        }
+        (false, true) => table.to_owned(),
+        (false, false) => format!("\n{table}"),
+    }
+}
+
+/// The line to a server.
+struct Server {
+    pid: u32,
+    stream: BufReader<UnixStream>,
+}
+
+impl Server {
+    fn connect(pid: u32) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::ConnectionRefused => {
+                Failure::failed(format!("process {pid} is no `curtail serve`"))
+            }
+            _ => Failure::failed(format!("process {pid}: {error}")),
+        };
+        let address = address(pid).map_err(failed)?;
+        let stream = UnixStream::connect_addr(&address).map_err(failed)?;
+        let peer = socket_peercred(&stream).map_err(|error| failed(error.into()))?;
+        // Anybody may take the name.
+        if peer.pid.as_raw_nonzero().get().cast_unsigned() != pid || !is_trusted(peer.uid) {
+            return Err(Failure::failed(format!("somebody else answers for process {pid}")));
+        }
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        Ok(Self { pid, stream: BufReader::new(stream) })
+    }
+
+    /// `None`: the server has ended.
+    fn look(&mut self) -> Result<Option<Live>, Failure> {
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::WouldBlock => {
+                Failure::failed(format!("process {} does not answer", self.pid))
+            }
+            _ => Failure::failed(format!("process {}: {error}", self.pid)),
+        };
+        match self.stream.get_mut().write_all(b"\n") {
+            Err(error) if is_end(&error) => return Ok(None),
+            written => written.map_err(failed)?,
+        }
+        let mut line = Vec::new();
+        match self.stream.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Err(error) if is_end(&error) => return Ok(None),
+            Ok(0) => return Ok(None),
+            read => read.map_err(failed)?,
+        };
+        Ok(Some(Live::parse(self.pid, &line)?))
+    }
+}
+
+fn is_end(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+}
+
+/// The processes that show a server, of those that we may look at.
+fn servers() -> BTreeSet<u32> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let is_ours = |pid: &u32| {
+        let owner = std::fs::metadata(format!("/proc/{pid}")).map(|data| Uid::from_raw(data.uid()));
+        let me = rustix::process::geteuid();
+        owner.is_ok_and(|owner| owner == me || me.is_root())
+    };
+    shown(&table).filter(is_ours).collect()
+}
+
+/// The processes that sockets are called after, in the kernel's table of them.
+fn shown(table: &str) -> impl Iterator<Item = u32> {
+    let of = |line: &str| {
+        line.split_whitespace().last()?.strip_prefix('@')?.strip_prefix(NAME)?.parse().ok()
+    };
+    table.lines().filter_map(of)
+}
+
+/// The one that is meant where none is named.
+fn only(servers: &BTreeSet<u32>) -> Result<u32, Failure> {
+    let mut all = servers.iter();
+    match (all.next(), all.next()) {
+        (Some(&pid), None) => Ok(pid),
+        (None, _) => Err(Failure::failed("no server is running here that you may look at")),
+        _ => {
+            let pids: Vec<String> = servers.iter().map(u32::to_string).collect();
+            Err(Failure::usage(format!("which server? There are {}", pids.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_found_in_the_kernels_table() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 10001 @curtail-top-77\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 10002 @curtail-top-77\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 10003\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 10004 @curtail-top-x\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 10005 /run/curtail-top-78\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 10006 @curtail-top-9\n";
+        let found: BTreeSet<u32> = shown(table).collect();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [9, 77]);
+    }
+
+    #[test]
+    fn one_is_meant_and_several_are_asked_about() {
+        assert_eq!(only(&BTreeSet::from([7])).unwrap(), 7);
+        assert!(matches!(only(&BTreeSet::new()), Err(Failure::Failed(_))));
+        let Err(Failure::Usage(which)) = only(&BTreeSet::from([7, 9])) else { panic!() };
+        assert!(which.contains("7, 9"), "{which}");
+    }
+
+    #[test]
+    fn a_terminal_is_written_over() {
+        let first = frame("a\nb\n", true, true);
+        assert_eq!(first, "\x1b[2J\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J");
+        assert_eq!(frame("a\n", true, false), "\x1b[Ha\x1b[K\n\x1b[J");
+        assert_eq!(frame("a\n", false, true) + &frame("b\n", false, false), "a\n\nb\n");
+    }
+}
