@@ -98,14 +98,21 @@ int curtail_safepoint_saves_all(void);
 /* What this program was built with: 0 not instrumented, 1 flag, 2 clock. */
 int curtail_safepoint_kind(void);
 
+/* What the pass reads; other compilers than clang have no use for it, and would warn. */
+#ifdef __clang__
+#define CURTAIL_ANNOTATE(what) __attribute__((annotate(what), noinline))
+#else
+#define CURTAIL_ANNOTATE(what) __attribute__((noinline))
+#endif
+
 /* Keeps a C or C++ function free of safepoints; what it calls may have some. In Rust:
  * #[inline(never)] #[unsafe(link_section = ".text.curtail_no_safepoint")]. */
-#define CURTAIL_NO_SAFEPOINT __attribute__((annotate("curtail.no_safepoint"), noinline))
+#define CURTAIL_NO_SAFEPOINT CURTAIL_ANNOTATE("curtail.no_safepoint")
 
 /* The same, and what it calls does not yield meanwhile either: for signal handlers that the compiler
  * does not see installed, and for code that must not be entered twice. In Rust, the section is
  * ".text.curtail_no_preempt". */
-#define CURTAIL_NO_PREEMPT __attribute__((annotate("curtail.no_preempt"), noinline))
+#define CURTAIL_NO_PREEMPT CURTAIL_ANNOTATE("curtail.no_preempt")
 
 #ifdef __cplusplus
 }
