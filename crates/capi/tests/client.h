@@ -32,7 +32,7 @@
   } while (0)
 
 /* A socket to the server. It gives up after a minute: a deadlock becomes a failure. */
-static int connect_to(const curtail_server *server) {
+static inline int connect_to(const curtail_server *server) {
   const char *colon = strrchr(curtail_server_address(server), ':');
   struct sockaddr_in to;
   memset(&to, 0, sizeof to);
@@ -47,12 +47,12 @@ static int connect_to(const curtail_server *server) {
   return line;
 }
 
-static void tell(int line, const char *request) {
+static inline void tell(int line, const char *request) {
   CHECK(send(line, request, strlen(request), 0) == (ssize_t)strlen(request));
 }
 
 /* The next answer is this one. */
-static void hear(int line, const char *wanted) {
+static inline void hear(int line, const char *wanted) {
   char answer[256];
   ssize_t length = recv(line, answer, sizeof answer - 1, 0);
   CHECK(length >= 0);
@@ -63,13 +63,13 @@ static void hear(int line, const char *wanted) {
   }
 }
 
-static void ask(int line, const char *request, const char *wanted) {
+static inline void ask(int line, const char *request, const char *wanted) {
   tell(line, request);
   hear(line, wanted);
 }
 
 /* All that was asked of the server before is in force. */
-static void in_force(curtail_server *server) {
+static inline void in_force(curtail_server *server) {
   curtail_stats *stats;
   CHECK(curtail_server_stats(server, &stats, NULL) == CURTAIL_OK);
   curtail_stats_free(stats);

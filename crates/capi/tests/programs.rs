@@ -198,6 +198,11 @@ fn what_c_gets_wrong_is_told() {
 }
 
 #[test]
+fn who_waits_for_a_lock_of_c_blocks_its_request_only() {
+    passes("tests/waits.c", Compilers::Plain);
+}
+
+#[test]
 fn exceptions_stay_inside() {
     passes("tests/throws.cc", Compilers::Plain);
 }
@@ -289,5 +294,6 @@ fn instrumented_handlers_are_preempted() {
 #[ignore = "needs the drivers and the pass: ci/instrumented.sh runs it"]
 fn instrumented_programs_get_the_same_answers() {
     passes("tests/misuse.c", Compilers::Curtail);
+    passes("tests/waits.c", Compilers::Curtail);
     passes("tests/throws.cc", Compilers::Curtail);
 }
