@@ -19,6 +19,6 @@ fi
 if [ "${1:-}" = sim ] && [[ "${2:---}" == --* ]]; then
   need_rust
 else
-  ci/build.sh
+  ci/build.sh --command
 fi
 exec bench/run.sh "$@"

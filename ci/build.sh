@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything, optimised, into target/release. With LLVM, the command `curtail` is built by
 # our own drivers, so that its applications (LevelDB included) are instrumented; without, plainly.
+# --command: without the library for C and C++.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need g++=g++ make=make || die "LevelDB needs a C++ compiler"
@@ -14,10 +15,13 @@ if ! apps/kv/fetch-leveldb.sh "$target" >/dev/null; then
   kv=()
 fi
 
-say "building the runtime for C and C++"
-cargo build --quiet --release -p curtail-capi
-mkdir -p "$release/include"
-cp crates/capi/include/*.h crates/fiber/include/*.h "$release/include"
+# What only wants the command does without: it is a minute of compiling.
+if [ "${1:-}" != --command ]; then
+  say "building the runtime for C and C++"
+  cargo build --quiet --release -p curtail-capi
+  mkdir -p "$release/include"
+  cp crates/capi/include/*.h crates/fiber/include/*.h "$release/include"
+fi
 
 if need_llvm; then
   say "building the pass"
