@@ -6,8 +6,15 @@
 
 use std::{env, process::Command};
 
-const SOURCES: &[&str] =
-    &["safepoint.c", "state.c", "timing.c", "kind_clock.c", "kind_flag.c", "stub.S"];
+const SOURCES: &[&str] = &[
+    "safepoint.c",
+    "state.c",
+    "timing.c",
+    "long_calls.c",
+    "kind_clock.c",
+    "kind_flag.c",
+    "stub.S",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=native");

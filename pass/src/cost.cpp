@@ -1,4 +1,5 @@
 #include "cost.h"
+#include "longcalls.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
@@ -34,10 +35,10 @@ static unsigned widthOf(const Instruction &I) {
   return Bits <= 512 ? 1 : unsigned((Bits + 511) / 512);
 }
 
+// What is longer, or of unknown length, charges for the rest itself; see longcalls.h.
 static unsigned costOfLength(const Value *Length) {
-  if (auto *C = dyn_cast<ConstantInt>(Length))
-    return C->getValue().ugt(1 << 20) ? (1u << 15) : 4 + unsigned(C->getZExtValue() / 32);
-  return UnknownLength;
+  auto *C = dyn_cast<ConstantInt>(Length);
+  return C && C->getValue().ule(LongestInline) ? 4 + unsigned(C->getZExtValue() / 32) : UnknownLength;
 }
 
 static unsigned costOfIntrinsic(const IntrinsicInst &I) {

@@ -170,6 +170,9 @@ void Emitter::enterNest(unsigned Nest) {
 
 void Emitter::run() {
   // First what needs the loops and the analyses as they were found.
+  SmallVector<std::pair<WeakVH, LongCall>, 4> Long;
+  for (const LongCall &Call : P.LongCalls)
+    Long.push_back({WeakVH(Call.Call), Call});
   prepareChunks();
   for (unsigned Nest = 0; Nest < P.Nests.size(); Nest++) {
     IRBuilder<> B(&*F.getEntryBlock().getFirstInsertionPt());
@@ -180,6 +183,9 @@ void Emitter::run() {
     emitPoint(Safepoint);
   for (unsigned At = 0; At < P.Chunks.size(); At++)
     cutLoop(At);
+  for (auto &[There, Call] : Long)
+    if (There) // a loop's old condition may have gone, and a search with it
+      emitLongCall(Call);
   if (!Budgets.empty()) {
     DominatorTree DT(F);
     PromoteMemToReg(Budgets, DT);

@@ -1,5 +1,5 @@
 // Puts a Plan into a function: safepoints and register budgets in emit.cpp, chunked loops in
-// cut.cpp.
+// cut.cpp, long library calls in longcalls.cpp.
 #pragma once
 #include "critical.h"
 #include "emit.h"
@@ -32,6 +32,8 @@ private:
 
   void enterNest(unsigned Nest);
   void emitPoint(const Point &Safepoint);
+  void emitLongCall(const LongCall &Long);
+  llvm::Value *callRuntime(llvm::IRBuilder<> &B, const LongCall &Long);
   llvm::Instruction *coldBranch(llvm::Value *Due, llvm::Instruction *Before);
   void slowIf(llvm::Value *Due, llvm::Instruction *Before, int Nest);
   llvm::Value *field(llvm::IRBuilder<> &B, uint64_t Offset);

@@ -56,6 +56,8 @@ Checker::Checker(Function &F, const Plan &P, const Summaries &Known, const Targe
     Before.insert(Safepoint.Before);
   for (const Chunk &C : P.Chunks)
     Before.insert(&*C.Header->getFirstNonPHIIt());
+  for (const LongCall &Long : P.LongCalls)
+    Before.insert(Long.Call);
 }
 
 void Checker::escape(const Instruction &I, const Value *Address, const GlobalValue *Of) {

@@ -375,6 +375,7 @@ Plan Placer::plan() {
   }
   findBracketed();
   Result.MayYield |= !P.Points.empty() || !P.Chunks.empty();
+  findLongCalls();
   return std::move(P);
 }
 

@@ -10,6 +10,7 @@
 // convention: at most a quarter of the bound lies before their first safepoint and after their
 // last, and if they have none, between entry and exit. Callers that see a callee use its summary.
 #pragma once
+#include "longcalls.h"
 #include "options.h"
 #include "unroll.h"
 #include "llvm/ADT/DenseMap.h"
@@ -75,6 +76,7 @@ struct Plan {
   llvm::SmallVector<llvm::Loop *, 4> Nests;
   llvm::SmallVector<llvm::CallBase *, 4> Bracketed;
   llvm::SmallVector<ShortLoop, 4> Short;
+  llvm::SmallVector<LongCall, 4> LongCalls;
   unsigned Longest = 0;
   // How deep in loops it will be: each that is cut becomes two.
   unsigned depthOf(const llvm::Loop &L) const {
@@ -174,6 +176,7 @@ private:
   bool mayPlaceIn(const llvm::BasicBlock &BB) const;
   llvm::Instruction *endOf(llvm::BasicBlock &BB) const;
   void findBracketed();
+  void findLongCalls();
 
   llvm::Function &F;
   Analyses A;

@@ -136,7 +136,7 @@ private:
     for (const ShortLoop &S : P.Short)
       noteBoundedLoop(*S.L, S.Trips, S.Iteration, P.depthOf(*S.L));
     noteInstrumented(F, options());
-    if (!P.Points.empty() || !P.Chunks.empty())
+    if (!P.Points.empty() || !P.Chunks.empty() || !P.LongCalls.empty())
       emit(F, P, Block, options(), A);
     for (CallBase *Call : P.Bracketed)
       bracketCall(*Call, Block);

@@ -28,6 +28,7 @@ void Report::instrumented(const Function &F, const Plan &P) {
                  {"safepoints", int64_t(P.Points.size())},
                  {"in_register", int64_t(InRegister)},
                  {"chunked", int64_t(P.Chunks.size())},
+                 {"long_calls", int64_t(P.LongCalls.size())},
                  {"longest", int64_t(P.Longest)},
                  {"thread_local_calls", int64_t(P.Bracketed.size())},
                  {"thread_local_loops", int64_t(P.LoopsWithout)},

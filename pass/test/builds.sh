@@ -122,6 +122,8 @@ fn main() {
     println!("{} {}", inside(300_000), kept_out::kept_out(1000));
     let caught = std::panic::catch_unwind(|| { let v: Vec<u8> = vec![]; v[inside(7) as usize] });
     println!("{}", caught.is_err());
+    let long: Vec<u8> = (0..300_000 + inside(0)).map(|i| i as u8).collect();
+    println!("{} {}", long.len(), long.to_vec() == long);
 }
 #[test]
 fn works() { assert_ne!(inside(3), inside(4)); }
@@ -144,6 +146,7 @@ by_cargo() (
       if [ $kind = clock ]; then sane timing 100; else sane timing 0; fi
       grep -q '"function":"step"' report.json || [ $profile = release ]
       grep -q '"skipped":null' report.json
+      grep -q '"long_calls":[1-9]' report.json # of Rust's copies
       if grep 'kept_out8kept_out' report.json; then echo "kept_out was instrumented"; exit 1; fi
       if nm target/curtail/*/build/tried-*/build-script-build | grep curtail_; then
         echo "what runs at build time has safepoints"; exit 1

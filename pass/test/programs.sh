@@ -85,6 +85,21 @@ for flags in -msse2 $vector; do
   compare "vectors.c -O2 $flags" "$clang" curtail-cc vectors.c -O2 $flags
 done
 
+for flags in -O0 -O2 "-O2 -static"; do
+  compare "long-calls.c $flags" "$clang" curtail-cc long-calls.c $flags
+done
+# A copy of 64 MiB is interrupted all the way, once a quantum.
+"$out/curtail-cc" -O2 -o "$scratch/ours" "$here/programs/long-calls.c"
+CURTAIL_TIMING=2us CURTAIL_TIMING_OUT="$scratch/timing" "$scratch/ours" copy >"$scratch/got"
+python3 - "$scratch/timing" <<'PYTHON' || fail "long-calls.c: long copies are not interrupted in time"
+import json, sys
+t = json.load(open(sys.argv[1]))
+assert t["yields"] >= 1000, t
+assert 0.75 < t["interval_p50"] / t["quantum_cycles"] < 1.25, t
+PYTHON
+rm -f "$scratch/timing"
+echo "done long calls"
+
 native=$here/../../crates/fiber/native
 general="-std=gnu11 -O2 -mgeneral-regs-only -I $native/../include -I $native"
 gcc $general -c "$native/safepoint.c" -o "$scratch/safepoint.o"

@@ -141,7 +141,8 @@ fn link_arguments(
     if job.relocatable {
         return (front, back);
     }
-    let mut roots = vec!["curtail_safepoint_slow", "curtail_safepoint_abi_1"];
+    // Code generation is the first to name some of these.
+    let mut roots = vec!["curtail_safepoint_slow", "curtail_safepoint_abi_1", "curtail_memcpy"];
     if !job.shared {
         roots.push(match options.kind {
             Kind::Flag => "curtail_kind_flag",

@@ -12,6 +12,10 @@ use std::collections::HashSet;
 /// The slow path's symbol.
 pub const SLOW: [&str; 2] = ["curtail_safepoint_slow", "curtail_safepoint_slow_sse"];
 
+/// Between the pieces of a long library call (`crates/fiber/native/long_calls.c`): the runtime's own
+/// safepoint, in every program.
+const BETWEEN_PIECES: &str = "curtail_long_yield";
+
 /// A program, decoded.
 #[derive(Debug)]
 pub struct Program<'a> {
@@ -50,7 +54,11 @@ impl<'a> Program<'a> {
         };
         let probes = codes
             .iter()
-            .map(|code| {
+            .zip(&image.functions)
+            .map(|(code, extent)| {
+                if extent.symbol == BETWEEN_PIECES {
+                    return Vec::new();
+                }
                 let calls = |b: usize| {
                     matches!(&code.blocks[b].end, End::Call(t) | End::Tail(t) if is_slow(t))
                 };

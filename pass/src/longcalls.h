@@ -1,0 +1,30 @@
+// Calls of the C library that may last long: memcpy and its kin, searches. Nobody could yield in them;
+// so they go to functions of the same effect in the runtime, which do the work in pieces with
+// safepoints between (crates/fiber/native/long_calls.c). Short ones, which most are, pass by at the
+// price of a comparison.
+#pragma once
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Instructions.h"
+
+namespace curtail {
+
+// The longest constant length that is charged as a part of its path; beyond, the runtime's function
+// is called in any case, and charges for itself.
+const uint64_t LongestInline = 8192;
+
+struct LongCall {
+  // When it goes to the runtime.
+  enum Condition { Always, ByLength, WhileArmed };
+  llvm::CallInst *Call;
+  const char *Callee; // the runtime's function, whose arguments are the first of the call's
+  Condition When;
+  int Length; // which argument it is; -1 if none
+  int Nest;   // index into Plan::Nests, or -1
+};
+
+// Fills in all but the nest. False: it is no such call, or provably short.
+bool describeLongCall(llvm::CallInst &Call, llvm::ScalarEvolution &SE,
+                      const llvm::TargetLibraryInfo &TLI, LongCall &Into);
+
+} // namespace curtail

@@ -1,0 +1,198 @@
+/* Long library calls are done in pieces: what comes of them must be the same, at every alignment,
+ * around every length at which something changes, up to a page that cannot be read. With an argument:
+ * copies of 64 MiB, and nothing else. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SIZE = 1 << 18, COPIED = 64 << 20 };
+static unsigned char *from, *to;
+static uint64_t sum = 88172645463325252u;
+/* Nobody knows it. */
+static volatile size_t zero;
+
+static const size_t lengths[] = {0,    1,    63,   255,  256,  257,   1023,  1024,  1025,
+                                 4095, 4096, 4097, 8191, 8192, 8193, 12345, 70000, 150000};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+static uint64_t next(void) {
+  sum ^= sum >> 12;
+  sum ^= sum << 25;
+  sum ^= sum >> 27;
+  return sum * 0x2545F4914F6CDD1Du;
+}
+
+static void mix(uint64_t value) {
+  sum = (sum ^ value) * 0x9E3779B97F4A7C15u + 1;
+}
+
+static void mix_buffer(const unsigned char *p, size_t n) {
+  uint64_t h = n;
+  for (size_t i = 0; i + 8 <= n; i += 8) {
+    uint64_t word;
+    memcpy(&word, p + i, 8);
+    h = (h ^ word) * 0x9E3779B97F4A7C15u;
+  }
+  mix(h);
+}
+
+static void fill(void) {
+  for (size_t i = 0; i < SIZE; i++)
+    from[i] = (unsigned char)(next() >> 56) | 1;
+}
+
+/* The end of readable memory: `n` bytes of it. */
+static unsigned char *at_the_edge(size_t n) {
+  size_t page = 4096, whole = (n + page - 1) / page * page;
+  unsigned char *p =
+      mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED || mprotect(p + whole, page, PROT_NONE) != 0)
+    exit(1);
+  return p + whole - n;
+}
+
+static void copies(void) {
+  for (size_t l = 0; l < LENGTHS; l++)
+    for (size_t alignment = 0; alignment < 64; alignment += 1 + (lengths[l] > 10000) * 6) {
+      size_t n = lengths[l] + zero, other = (alignment * 7 + 3) % 64;
+      if (memcpy(to + alignment, from + other, n) != to + alignment)
+        exit(1);
+      mix_buffer(to, n + 128);
+      if (memset(to + other, (int)(alignment * 5 + 256), n) != to + other)
+        exit(1);
+      mix_buffer(to, n + 128);
+    }
+}
+
+static void moves(void) {
+  static const long distances[] = {0, 1, 7, 64, 511, 512, 4096, 33000, 90000};
+  for (size_t l = 0; l < LENGTHS; l++)
+    for (size_t d = 0; d < sizeof distances / sizeof *distances; d++)
+      for (int up = 0; up < 2; up++) {
+        size_t n = lengths[l] + zero, low = next() % 64, high = low + (size_t)distances[d];
+        memcpy(to, from, SIZE);
+        unsigned char *target = to + (up ? high : low);
+        if (memmove(target, to + (up ? low : high), n) != target)
+          exit(1);
+        mix_buffer(to, SIZE);
+      }
+}
+
+static int sign(int x) { return (x > 0) - (x < 0); }
+
+static void comparisons(void) {
+  for (size_t l = 0; l < LENGTHS; l++)
+    for (size_t repeat = 0; repeat < 40; repeat++) {
+      size_t n = lengths[l] + zero, at = n ? next() % n : 0, a = next() % 64, b = next() % 64;
+      memcpy(to + a, from + b, n);
+      mix((uint64_t)sign(memcmp(to + a, from + b, n)));
+      mix(memcmp(to + a, from + b, n) == 0);
+      to[a + at] ^= (unsigned char)(repeat + 1);
+      mix((uint64_t)sign(memcmp(to + a, from + b, n)));
+      mix((uint64_t)sign(memcmp(from + b, to + a, n)));
+      mix(memcmp(to + a, from + b, n) == 0);
+    }
+}
+
+static uint64_t place(const void *found, const void *in) {
+  return found != NULL ? (uint64_t)((const char *)found - (const char *)in) : UINT64_MAX;
+}
+
+static void searches(void) {
+  for (size_t l = 1; l < LENGTHS; l++) {
+    size_t n = lengths[l] + zero;
+    unsigned char *edge = at_the_edge(n);
+    char *text = (char *)edge;
+    memcpy(edge, from, n);
+    for (size_t i = 0; i < n; i++)
+      edge[i] = edge[i] == 200 || edge[i] == 201 ? 1 : edge[i];
+    mix(place(memchr(edge, 200, n), edge));
+    edge[n - 1] = 0;
+    mix(strlen(text));
+    mix(place(strchr(text, 200), text));
+    mix(place(strchr(text, 0), text));
+    mix(place(strstr(text, "\310\311"), text));
+    for (size_t repeat = 0; repeat < 60; repeat++) {
+      size_t at = next() % n;
+      unsigned char was = edge[at], was_next = edge[n - 1 - (at + 1 < n)];
+      edge[at] = 200;
+      mix(place(memchr(edge + at / 3, 200, n - at / 3), edge));
+      mix(place(memchr(edge + at / 2, 200, SIZE_MAX - (uintptr_t)edge), edge));
+      edge[n - 1] = 0;
+      mix(place(strchr(text + at / 2, 200 - 256), text));
+      if (at + 1 < n)
+        edge[at + 1] = 201;
+      edge[n - 1] = 0;
+      mix(place(strstr(text + at / 5, "\310\311"), text));
+      mix(place(strstr(text + at / 5, "\310"), text));
+      edge[at] = 0;
+      mix(strlen(text));
+      mix(place(strchr(text, 255), text));
+      edge[at] = was;
+      if (at + 1 < n)
+        edge[at + 1] = was_next | 1;
+      edge[n - 1] = 0;
+    }
+  }
+}
+
+/* Needles of all lengths, in text that nearly contains them everywhere. */
+static void needles(void) {
+  char needle[400], *text = (char *)to;
+  memset(text, 'a', 100000 + zero);
+  text[100000 + zero] = 0;
+  for (size_t m = 0; m < sizeof needle; m = m * 5 / 4 + 1) {
+    memset(needle, 'a', m + zero);
+    needle[m] = 0;
+    mix(place(strstr(text, needle), text));
+    if (m == 0)
+      continue;
+    needle[m - 1] = 'b';
+    mix(place(strstr(text, needle), text));
+    for (size_t l = 3; l < LENGTHS - 1; l++) {
+      text[lengths[l] + m] = 'b';
+      mix(place(strstr(text, needle), text));
+      text[lengths[l] + m] = 'a';
+    }
+  }
+}
+
+/* Nothing is faulted in later: the kernel's time is not a copy's. */
+static unsigned char *allocate(size_t n) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+  void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (p == MAP_FAILED)
+    exit(1);
+  return p;
+}
+
+int main(int argc, char **argv) {
+  (void)argv;
+  if (argc > 1) {
+    from = allocate(COPIED);
+    to = allocate(COPIED);
+    for (int i = 0; i < 4; i++) {
+      from[i] = 7;
+      memcpy(to, from, COPIED + zero);
+    }
+    printf("%d\n", to[3]);
+    return 0;
+  }
+  from = allocate(SIZE);
+  to = allocate(SIZE);
+  fill();
+  copies();
+  printf("copies %016llx\n", (unsigned long long)sum);
+  moves();
+  printf("moves %016llx\n", (unsigned long long)sum);
+  comparisons();
+  printf("comparisons %016llx\n", (unsigned long long)sum);
+  searches();
+  printf("searches %016llx\n", (unsigned long long)sum);
+  needles();
+  printf("needles %016llx\n", (unsigned long long)sum);
+  return 0;
+}
