@@ -5,18 +5,20 @@
 //! below S, if there is one, gives each request the deadline *arrival + S × service time* and serves
 //! the earliest first, pre-emptively (M. A. Bender, S. Chakrabarti, S. Muthukrishnan, *Flow and
 //! Stretch Metrics for Scheduling Continuous Job Streams*, 1998). Nobody tells `auto` a service
-//! time. So it takes the shortest that a request may still turn out to have: of what completed in
-//! its class after more service than this request has had by now, the first thousandth ([`aims`]).
+//! time. So it takes the shortest that a request may still turn out to have, of what completed in
+//! its class after more service than this request has had by now; and less, where most of it is done
+//! ([`aims`]).
 //!
 //! That one rule is a known good policy where one is known:
-//! * service times that hardly vary, in one class: all have the same deadline after their arrival,
-//!   c-FCFS, the best there is without pre-emption for the tail of what is light-tailed;
+//! * service times that hardly vary, in one class: no request gives way to a later one, c-FCFS, the
+//!   best there is without pre-emption for the tail of what is light-tailed;
 //! * classes of different, steady service times: with a great S shortest class first (SRPT by
 //!   class), with a small one first come, first served, in between whatever keeps the tails of all
 //!   classes equal;
-//! * service times that vary within a class: each time that a request outlives what it might have
-//!   been, its deadline moves away. That is least attained service in geometric steps (foreground–
-//!   background, best for decreasing hazard rates: R. Righter and J. G. Shanthikumar, 1989);
+//! * service times that vary within a class, by much: each time that a request outlives what it might
+//!   have been, its deadline moves away. That is least attained service (foreground–background, best
+//!   for decreasing hazard rates: R. Righter and J. G. Shanthikumar, 1989);
+//! * by little, or bounded: what has had most of its service finishes;
 //! * a classifier that says nothing: all classes look alike, and so it makes no difference.
 //!
 //! Where requests cannot be pre-empted, long ones leave some workers to short ones, as in DARC
@@ -27,7 +29,7 @@
 //!
 //! When S changes, what waits is ranked anew, a few requests at each arrival and completion.
 //!
-//! The dispatcher owns it. A rank costs O(log stages), a completion O(1), and each completion after
+//! The dispatcher owns it. A rank costs O(1), a completion O(1), and each completion after
 //! the end of a window learns one class anew, O(buckets).
 
 mod aims;
@@ -38,7 +40,7 @@ mod reserve;
 use crate::classes::Classes;
 use crate::ranked::{Rank, Visit};
 use crate::{ClassId, Job, Nanos, PreemptKind, Spec};
-use aims::Aims;
+use aims::{Aims, is_alike};
 use mind::Mind;
 use reserve::Reserve;
 
@@ -64,22 +66,15 @@ impl Auto {
     }
 
     fn deadline(&self, job: &Job, attained: Nanos) -> u64 {
-        let aim = self.alike(self.aims_of(job).stage(attained.0).aim);
+        let aim = self.aims_of(job).aim(attained.0);
         job.arrived.0.saturating_add(aim.saturating_mul(self.mind.stretch()))
-    }
-
-    /// Aims within a stage of what all completions say are the same: of classes that take about as
-    /// long, none goes before the other.
-    fn alike(&self, aim: u64) -> u64 {
-        aim.min(self.aims[self.aims.len() - 1].stage(aim).aim)
     }
 
     /// Whether requests differ in what they may be, so that S matters.
     fn differs(&self) -> bool {
         let known = || self.aims[..self.aims.len() - 1].iter().filter(|aims| aims.is_current());
-        let first = |aims: &Aims| self.alike(aims.stage(0).aim);
-        let least = known().map(first).min().unwrap_or(0);
-        known().any(|aims| !aims.is_steady() || first(aims) > least)
+        let least = known().map(|aims| aims.aim(0)).min().unwrap_or(0);
+        known().any(|aims| !aims.is_steady() || !is_alike(aims.aim(0), least))
     }
 }
 
@@ -110,12 +105,12 @@ impl Rank for Auto {
         self.deadline(job, attained)
     }
 
-    /// To the end of the stage. Where a pre-emption costs something, the least quantum: the end of a
-    /// stage may be far away, and the place is to be had before that.
+    /// Until it is taken for more. Where a pre-emption costs something, the least quantum: that may be
+    /// far away, and the place is to be had before.
     fn quantum(&self, job: &Job, _given: Option<Nanos>) -> Option<Nanos> {
         match self.mind.quantum() {
             0 => {
-                let left = self.aims_of(job).stage(job.attained.0).end - job.attained.0;
+                let left = self.aims_of(job).until(job.attained.0) - job.attained.0;
                 Some(Nanos(left.max(self.mind.grain())))
             }
             least => Some(Nanos(least.max(self.mind.grain()))),
@@ -156,7 +151,7 @@ impl Rank for Auto {
         self.aims[class].record(attained.0);
         self.aims[all].record(attained.0);
         if self.due <= all {
-            self.aims[self.due].learn();
+            self.aims[self.due].learn(mind::WINDOW as u32);
             self.due += 1;
         }
         if self.mind.completed(now, now.since(job.arrived), attained) {

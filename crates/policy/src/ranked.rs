@@ -241,7 +241,7 @@ impl<R: Rank> Ranked<R> {
             // Enough have been asked for all that wait.
             None if self.running.asked() >= self.loose => {}
             None => {
-                if let Some(last) = self.running.last() {
+                if let Some(last) = self.last_running(now) {
                     self.running.ask_for(&self.order, now, last, rank);
                 }
             }

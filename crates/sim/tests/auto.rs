@@ -36,6 +36,9 @@ fn not_worse_than_the_best() {
         "tpcc",
         "a:1us:50,b:100us:50",
         "a:exp(2us):90,b:exp(50us):10",
+        "a:5us:97,b:exp(80us):3",
+        "a:uniform(50us..100us):1",
+        "a:half-normal(10us):1",
     ] {
         for load in [0.5, 0.9] {
             let tails = |policy: &str| tails(&ideal(policy), classes, load);
@@ -74,7 +77,7 @@ fn not_much_worse_than_sharing_where_that_is_best() {
         let tails = |policy: &str| tails(&ideal(policy), "x:uniform(1us..100us):1", load);
         let (auto, fcfs) = (tails("auto"), tails("fcfs"));
         let best = tails("shinjuku").min(tails("tq"));
-        assert!(auto <= 1.25 * best && auto < fcfs / 2.0, "{load}: {auto:.2}, not {best:.2}");
+        assert!(auto <= 1.1 * best && auto < fcfs / 2.0, "{load}: {auto:.2}, not {best:.2}");
     }
 }
 

@@ -1,11 +1,22 @@
 //! What the completions of a class say of the service that one of its requests is next likely to
-//! complete at: a histogram that ages, and the stages that follow from it.
+//! complete at: a histogram that ages, and what follows from it.
 //!
-//! A stage begins where the one before ends. Its aim is the least service at which requests that get
-//! so far complete (all but a thousandth of the class, so that an outlier does not count), and it
-//! ends at twice that: a request that is served further was not what it might have been. Service
-//! times within a factor of two of each other make one stage; gaps between modes are skipped.
-//! Beyond all that was seen, stages double.
+//! **The aim** of a request that has had some service: the least at which requests that get so far
+//! complete, outliers not counted; times the cube root of the part of its service that is still to
+//! come, on average, for those. The first is the optimist's service time, which grows while the
+//! request is served and so makes it give way to others. The second lets what is nearly done finish:
+//! a deadline is *arrival + S × service*, and the rule that is good for all slowdowns together is the
+//! least *service × what remains of it* first, the square root of which is a time with an exponent of
+//! a half (RS: A. Wierman, M. Harchol-Balter, T. Osogami, *Nearly Insensitive Bounds on SMART
+//! Scheduling*, 2005). An exponent of nought is the deadline alone; a third is between the two.
+//! Service times that hardly vary, or that are the more likely to end the longer they took, so never
+//! give way to new ones of their class.
+//!
+//! **Outliers** are a thousandth of all requests, as it is the 99.9th percentile of all that counts,
+//! and at most a tenth of a class.
+//!
+//! **A stage** is what is alike within a class: it begins with the least of its service times and
+//! ends at twice that. Gaps between stages tell modes apart.
 
 /// Four to an octave, up to 2⁴¹ ns.
 pub(super) const BUCKETS: usize = 160;
@@ -18,6 +29,10 @@ const ENOUGH: u32 = 8;
 
 /// After so many new completions, the older ones count for half.
 const AGING: u32 = 64;
+
+/// The share of requests that need not be thought of, of all and at most of a class.
+const OUTLIERS: f64 = 0.001;
+const MOST_OUTLIERS: f64 = 0.1;
 
 /// More stages than these are not told apart.
 const STAGES: usize = 24;
@@ -40,12 +55,23 @@ pub(super) fn floor(bucket: usize) -> u64 {
     ((4 + bucket % 4) as u64) << (bucket / 4 - 1)
 }
 
-/// What a request may be that has had some service; see the module's head. In nanoseconds.
+/// What is in it, on average.
+fn middle(bucket: usize) -> f64 {
+    if bucket < 4 { bucket as f64 } else { (floor(bucket) + floor(bucket + 1) - 1) as f64 / 2.0 }
+}
+
+/// Whether `aim` is not after `other`, or in the next bucket at most: that is as well as they are
+/// known.
+pub(super) fn is_alike(aim: u64, other: u64) -> bool {
+    aim <= other + other / 4 + 1
+}
+
+/// Service times, in nanoseconds, within a factor of two; see the module's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stage {
-    /// The least service it is likely to complete at.
+    /// The least of them.
     pub(super) aim: u64,
-    /// With so much service it was not that.
+    /// Beyond the greatest.
     pub(super) end: u64,
 }
 
@@ -58,6 +84,10 @@ pub(super) struct Aims {
     news: u32,
     /// Some came in the last window.
     current: bool,
+    /// Of all requests, a moving average.
+    share: f64,
+    /// By service had, in buckets.
+    aims: [u64; BUCKETS],
     /// Mean service, in which each completion counts for 1/64.
     mean_ns: f64,
     /// Requests that arrived since that was asked for last.
@@ -75,6 +105,8 @@ impl Aims {
             fresh: 0,
             news: 0,
             current: false,
+            share: 0.0,
+            aims: [first.aim; BUCKETS],
             mean_ns: 0.0,
             arrived: 0,
             stages: [first; STAGES],
@@ -100,9 +132,25 @@ impl Aims {
         self.is_known() && self.current
     }
 
-    /// Service times are within a factor of two of each other.
+    /// No request that has had service gives way to a new one.
     pub(super) fn is_steady(&self) -> bool {
-        self.count == 1
+        let longest = self.seen.iter().rposition(|&weight| weight > 0).unwrap_or(0);
+        self.aims[..=longest].iter().all(|&aim| is_alike(aim, self.aims[0]))
+    }
+
+    /// What a request is taken for that has had so much service.
+    pub(super) fn aim(&self, attained: u64) -> u64 {
+        if self.is_known() { self.aims[bucket(attained)] } else { self.stage(attained).aim }
+    }
+
+    /// With so much service it is taken for more; `u64::MAX`: never.
+    pub(super) fn until(&self, attained: u64) -> u64 {
+        if !self.is_known() {
+            return self.stage(attained).end;
+        }
+        let now = bucket(attained);
+        let mut later = now + 1..BUCKETS;
+        later.find(|&at| self.aims[at] > self.aims[now]).map_or(u64::MAX, floor)
     }
 
     /// A request of it has arrived.
@@ -145,16 +193,45 @@ impl Aims {
         Stage { aim, end: aim.saturating_mul(2) }
     }
 
-    /// New stages, if enough has been seen.
-    pub(super) fn learn(&mut self) {
+    /// New aims and stages, if enough has been seen since a window of so many completions ago.
+    pub(super) fn learn(&mut self, window: u32) {
         self.current = self.news > 0;
+        let share = f64::from(self.news) / f64::from(window);
+        self.share += if self.share == 0.0 { share } else { (share - self.share) / 8.0 };
         if self.fresh >= ENOUGH && self.news > 0 {
             self.find_stages();
+            self.find_aims();
         }
         self.news = 0;
         if self.fresh >= AGING {
             self.seen.iter_mut().for_each(|weight| *weight /= 2);
             self.fresh = 0;
+        }
+    }
+
+    /// From the longest to the shortest: `least` is the bucket of the least service at which requests
+    /// complete that get so far, outliers not counted.
+    fn find_aims(&mut self) {
+        let total: u32 = self.seen.iter().sum();
+        let outliers = (OUTLIERS / self.share).clamp(OUTLIERS, MOST_OUTLIERS);
+        let outliers = ((f64::from(total) * outliers) as u32).max(1);
+        let (mut least, mut between) = (BUCKETS - 1, 0);
+        let (mut further, mut service) = (0, 0.0);
+        for bucket in (0..BUCKETS).rev() {
+            between += self.seen[bucket];
+            while least > bucket && between - self.seen[least] >= outliers {
+                between -= self.seen[least];
+                least -= 1;
+            }
+            further += self.seen[bucket];
+            service += f64::from(self.seen[bucket]) * middle(bucket);
+            let had = floor(bucket);
+            self.aims[bucket] = if between < outliers {
+                had.max(1)
+            } else {
+                let part = (1.0 - had as f64 * f64::from(further) / service).max(0.0);
+                ((floor(least) as f64 * part.cbrt()) as u64).max(1)
+            };
         }
     }
 
@@ -198,7 +275,7 @@ mod tests {
         for &(service, count) in services {
             (0..count).for_each(|_| aims.record(service));
         }
-        aims.learn();
+        aims.learn(services.iter().map(|it| it.1).sum());
         aims
     }
 
@@ -235,6 +312,44 @@ mod tests {
     }
 
     #[test]
+    fn aims_grow_with_service_as_far_as_that_is_news() {
+        // Exponential, mean 64 us: the longer it took, the longer it is likely to take.
+        let quantile = |at: u64| (64_000.0 * (1_000.0 / (at as f64 + 0.5)).ln()) as u64;
+        let times: Vec<_> = (0..1_000).map(|at| (quantile(at), 1)).collect();
+        let aims = learnt(&times);
+        let had = [0, 1_000, 10_000, 60_000, 200_000].map(|had| aims.aim(had));
+        assert!(had.is_sorted() && had[0] < 200 && had[4] > 50_000, "{had:?}");
+        assert!(!aims.is_steady() && aims.until(10_000) <= 12_288);
+        // Uniform: the longer it took, the sooner it ends.
+        let times: Vec<_> = (50..100).map(|us| (us * 1_000, 10)).collect();
+        let aims = learnt(&times);
+        let had = [0, 30_000, 60_000, 90_000].map(|had| aims.aim(had));
+        assert!(had[1..].iter().all(|&aim| aim < had[0]), "{had:?}");
+        assert!(aims.is_steady());
+        // Two modes: after the first it is the second.
+        let aims = learnt(&[(1_000, 500), (100_000, 500)]);
+        assert!(aims.aim(500) <= 1_000 && aims.aim(1_100) > 90_000 && aims.until(0) <= 1_024);
+    }
+
+    #[test]
+    fn outliers_are_few_of_all_and_of_a_class() {
+        let aim = |window| {
+            let mut aims = Aims::new();
+            (0..20).for_each(|_| aims.record(1_000));
+            (0..980).for_each(|_| aims.record(64_000));
+            aims.learn(window);
+            aims.aim(0)
+        };
+        assert!(aim(1_000) <= 1_000 && aim(10_000) <= 1_000, "two in a thousand of all");
+        assert!(aim(40_000) > 50_000, "one in two thousand of all");
+        let mut aims = Aims::new();
+        (0..200).for_each(|_| aims.record(1_000));
+        (0..800).for_each(|_| aims.record(64_000));
+        aims.learn(10_000_000);
+        assert!(aims.aim(0) <= 1_000, "a fifth of the class");
+    }
+
+    #[test]
     fn stages_double_beyond_what_was_seen() {
         let aims = learnt(&[(1_000, 100)]);
         let end = aims.stage(0).end;
@@ -251,11 +366,11 @@ mod tests {
         let mut aims = learnt(&[(1_000, 1_000)]);
         for _ in 0..20 {
             (0..1_000).for_each(|_| aims.record(64_000));
-            aims.learn();
+            aims.learn(1_000);
         }
         assert!(aims.is_steady());
         near(aims.stage(0), 64_000);
-        aims.learn();
+        aims.learn(1_000);
         assert!(aims.is_known() && !aims.is_current(), "nothing of it came");
     }
 }

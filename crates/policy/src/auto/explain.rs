@@ -68,12 +68,12 @@ impl Auto {
         if !self.differs() {
             return "first come, first served, as service times hardly vary".to_owned();
         }
-        classes.sort_by_key(|&class| self.aims[class].stage(0).aim);
+        classes.sort_by_key(|&class| self.aims[class].aim(0));
         let unknown = self.aims.len() - 2;
         let show = |&class: &usize| {
             let aims: &Aims = &self.aims[class];
             let id = if class == unknown { ClassId::UNKNOWN } else { ClassId(class as u16) };
-            let from = time(aims.stage(0).aim);
+            let from = time(aims.aim(0));
             match aims.stages() {
                 1 => format!("{} {from}", name(id)),
                 stages => format!("{} {from} and on in {stages} stages", name(id)),

@@ -3,7 +3,7 @@
 //! **The stretch** S: how many times its service a request may take. Too small a value makes
 //! deadlines that nobody can keep, and then short requests pay for long ones, as under c-FCFS. Too
 //! great a one only makes long ones wait for short ones for longer than the short ones need. So S is
-//! kept a little above the 99.9th percentile of the slowdown that comes of it, below 1¾ of it. It
+//! kept near the 99.9th percentile of the slowdown that comes of it, or a little above. It
 //! goes up a step as soon as one in 256 of a window takes longer than S (more steps if that goes on:
 //! while a queue grows, only a great S saves anybody), or when a review finds it too small; it goes
 //! down a step when several reviews in a row find it too great. If it has to go up again after that,
@@ -23,21 +23,25 @@ use crate::Nanos;
 use crate::ranked::Visit;
 
 /// Completions between two looks at what can be seen soon.
-const WINDOW: u64 = 2_048;
+pub(super) const WINDOW: u64 = 2_048;
 
 /// Windows between two looks at the 99.9th percentile.
 const REVIEW: u64 = 4;
 
 /// Reviews that must agree that S is too great: at first, and at most.
-const PATIENCE: u32 = 4;
+const PATIENCE: u32 = 2;
 const MOST_PATIENCE: u32 = 64;
 
 /// A smaller one would gain little, and a sudden load would find it too small.
 const LEAST_STRETCH: u64 = 2;
+
+/// What it is until something is known: a small one does more harm than a great one.
+const FIRST_STRETCH: u64 = 8;
+
 /// S should be this many times the 99.9th percentile of the slowdown. A step down is less than from
 /// the one bound to the other.
-const TOO_SMALL: f64 = 1.05;
-const TOO_GREAT: f64 = 1.75;
+const TOO_SMALL: f64 = 0.95;
+const TOO_GREAT: f64 = 1.6;
 
 /// Beyond this, to keep everybody equally late would serve nobody.
 const LAST_STRETCH: u64 = 64;
@@ -124,7 +128,7 @@ impl Mind {
     pub(super) fn new(workers: usize, quantum: Option<Nanos>) -> Self {
         Self {
             workers: workers as f64,
-            stretch: 4 * LEAST_STRETCH,
+            stretch: FIRST_STRETCH,
             quantum: quantum.map_or(0, |quantum| quantum.0),
             cost_ns: 0.0,
             measured: 0,

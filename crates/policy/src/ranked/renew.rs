@@ -1,7 +1,10 @@
-//! Ranks after a change of what they depend on.
+//! Ranks after a change of what they depend on, and those of running jobs, which change by themselves.
 
 use super::{Rank, Ranked};
-use crate::{JobId, Nanos};
+use crate::{JobId, Nanos, WorkerId};
+
+/// So many running jobs at most are looked at for the last in the order.
+const LOOKS: usize = 4;
 
 /// So many waiting jobs are ranked anew at each arrival and completion, where that is due.
 const RERANKED: usize = 8;
@@ -27,5 +30,22 @@ impl<R: Rank> Ranked<R> {
             *self.root(&job) = root;
             job.pinned.into_iter().for_each(|worker| self.refresh(worker));
         }
+    }
+
+    /// Where the last job in the order runs whose place has not been asked for. Where ranks change
+    /// while jobs run, what comes last is ranked as it is now, until one stays the last, or after a
+    /// few: then it is one of the last. Not for decisions, as above.
+    pub(super) fn last_running(&mut self, now: Nanos) -> Option<WorkerId> {
+        let mut last = self.running.last()?;
+        if R::AGES {
+            for _ in 0..LOOKS {
+                self.running.renew(&self.order, now, last);
+                let before = std::mem::replace(&mut last, self.running.last()?);
+                if before == last {
+                    break;
+                }
+            }
+        }
+        Some(last)
     }
 }
