@@ -64,7 +64,7 @@ const NEW: f64 = 0.125;
 const LONGEST_QUANTUM: u64 = 1_000_000;
 
 /// Fewer pre-emptions than this say nothing of their cost.
-const ENOUGH: u32 = 512;
+const ENOUGH: u32 = 16;
 
 /// The next of the steps 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, and then the greatest.
 fn above(stretch: u64) -> u64 {
@@ -208,7 +208,7 @@ impl Mind {
         let cost = visit.took.since(visit.served).0 as f64;
         // Who was kept from working by something else does not count for more than a few others.
         let cost = cost.min(4.0 * self.cost_ns + 64.0);
-        self.cost_ns += (cost - self.cost_ns) / 64.0;
+        self.cost_ns += (cost - self.cost_ns) / f64::from(self.measured.min(64));
     }
 
     /// True: a window is full, and it is time for [`Mind::review`].
