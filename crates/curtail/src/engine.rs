@@ -204,6 +204,13 @@ impl Engine {
         }
     }
 
+    /// What has come meanwhile is looked at soon.
+    fn expect_mail(&self) {
+        if let Some(inbox) = &self.inbox {
+            inbox.prefetch();
+        }
+    }
+
     /// Whether there may be something to take in.
     pub(crate) fn has_mail(&mut self) -> bool {
         self.inbox.as_mut().is_some_and(|inbox| !inbox.is_empty()) || !self.wakes.is_empty()

@@ -50,8 +50,10 @@ impl Engine {
                 None => (*fiber).resume(),
             }
         };
-        let end = clock::now();
         // SAFETY: the fiber is suspended or idle: exclusive again.
+        unsafe { (*this).expect_mail() };
+        let end = clock::now();
+        // SAFETY: as above.
         unsafe { (*this).conclude(activation, why, now, end) };
         Some(end)
     }
@@ -289,6 +291,7 @@ impl Engine {
 
     /// What the hook decides: true, yield; false, another quantum.
     pub(crate) fn expired(&mut self) -> bool {
+        self.expect_mail();
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = self.late(now);
         self.counts.late_ns.saturating_record(self.around.clock.ns(late));
