@@ -90,14 +90,16 @@ static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
   if (elapsed - LEAST_SAMPLE_CYCLES > UINT32_MAX || done - 1 >= UINT32_MAX)
     return;
   elapsed = elapsed > 2 * overhead ? elapsed - overhead : elapsed / 2;
-  uint64_t sample = (done << 10) / elapsed, rate = b->rate;
+  uint64_t sample = (done << 10) / elapsed, rate = b->rate, doubt = b->doubt;
   uint64_t off = sample < rate ? rate - sample : sample - rate;
-  /* Divided by the power of two below the rate, which makes it half as much again on average. Quick
-   * to doubt, slow to trust: what is late once is late again, where arrays outgrow caches, say. */
-  uint64_t doubt = off << 10 >> (63 - __builtin_clzll(rate));
-  doubt = doubt > MOST_DOUBT ? MOST_DOUBT : doubt;
-  doubt = doubt > b->doubt ? (3 * b->doubt + doubt) / 4 : (7 * b->doubt + doubt) / 8;
-  rate = sample < rate ? (rate + 3 * sample) / 4 : (rate + sample) / 2;
+  /* Divided by the power of two below the rate, which makes it half as much again on average. */
+  uint64_t now_off = off << 10 >> (63 - __builtin_clzll(rate));
+  now_off = now_off > MOST_DOUBT ? MOST_DOUBT : now_off;
+  /* Quick to doubt, slow to trust: what is late once is late again, where arrays outgrow caches,
+   * say. No branches, nobody could predict them. */
+  uint64_t worse = now_off > doubt, slower = sample < rate;
+  doubt = ((7 - 4 * worse) * doubt + now_off) >> (3 - worse);
+  rate = ((2 - slower) * rate + (2 + slower) * sample) >> 2;
   rate = rate < LEAST_RATE ? LEAST_RATE : rate > MOST_RATE ? MOST_RATE : rate;
   int64_t edge = (int64_t)(rate * EDGE_CYCLES >> 10);
   b->doubt = doubt;

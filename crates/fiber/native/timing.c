@@ -32,15 +32,15 @@ enum {
   CALIBRATION_NS = 250000,
 };
 
+/* The sum of all intervals is what lies between the first moment and the last. */
 static struct {
   uint64_t quantum;
+  uint64_t begin;
   uint64_t last;
-  uint64_t yields;
-  uint64_t sum;
   uint64_t error_sum;
-  /* The same over intervals of up to DISTURBED quanta. */
-  uint64_t calm;
-  uint64_t calm_error_sum;
+  /* Of those longer than DISTURBED quanta. */
+  uint64_t disturbed;
+  uint64_t disturbed_error_sum;
   uint64_t max;
   uint64_t histogram[BUCKETS];
 } __attribute__((aligned(64))) records;
@@ -116,15 +116,13 @@ static void record(struct curtail_safepoint_block *b) {
   uint64_t quantum = records.quantum;
   uint64_t *cell = &records.histogram[bucket_of(interval)];
   set(cell, *cell + 1);
-  set(&records.yields, records.yields + 1);
-  set(&records.sum, records.sum + interval);
   uint64_t error = interval > quantum ? interval - quantum : quantum - interval;
   set(&records.error_sum, records.error_sum + error);
-  if (interval <= quantum * DISTURBED) {
-    set(&records.calm, records.calm + 1);
-    set(&records.calm_error_sum, records.calm_error_sum + error);
+  if (__builtin_expect(interval > quantum * DISTURBED, 0)) {
+    set(&records.disturbed, records.disturbed + 1);
+    set(&records.disturbed_error_sum, records.disturbed_error_sum + error);
   }
-  if (interval > records.max)
+  if (__builtin_expect(interval > records.max, 0))
     set(&records.max, interval);
   set(&records.last, now);
   __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
@@ -184,11 +182,15 @@ static void report(void) {
   __atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
   if (getpid() != owner)
     return;
-  uint64_t n = get(&records.yields), hz = first_hz;
+  uint64_t n = 0, hz = first_hz;
+  for (unsigned i = 0; i < BUCKETS; i++)
+    n += get(&records.histogram[i]);
   if (monotonic_ns() - start_ns > 320 * (uint64_t)CALIBRATION_NS)
     hz = hz_since(start_tsc, start_ns);
-  uint64_t mean = mean_milli(get(&records.sum), n), mae = mean_milli(get(&records.error_sum), n);
-  uint64_t calm = get(&records.calm), calm_mae = mean_milli(get(&records.calm_error_sum), calm);
+  uint64_t error_sum = get(&records.error_sum), disturbed = get(&records.disturbed);
+  uint64_t calm = n - disturbed, calm_error_sum = error_sum - get(&records.disturbed_error_sum);
+  uint64_t mean = mean_milli(get(&records.last) - records.begin, n), mae = mean_milli(error_sum, n);
+  uint64_t calm_mae = mean_milli(calm_error_sum, calm);
   char line[640];
   int length = snprintf(
       line, sizeof line,
@@ -200,7 +202,7 @@ static void report(void) {
       (unsigned)(mean % 1000), (unsigned long long)(mae / 1000), (unsigned)(mae % 1000),
       (unsigned long long)percentile(n, 50), (unsigned long long)percentile(n, 99),
       (unsigned long long)get(&records.max), (unsigned long long)hz,
-      (unsigned long long)(n - calm), (unsigned long long)(calm_mae / 1000),
+      (unsigned long long)disturbed, (unsigned long long)(calm_mae / 1000),
       (unsigned)(calm_mae % 1000), (unsigned long long)percentile(calm, 99),
       (unsigned long long)main_block->readings);
   int fd = 2;
@@ -287,6 +289,7 @@ __attribute__((constructor)) void curtail_timing_start(void) {
   }
   atexit(report);
   uint64_t now = tsc();
+  records.begin = now;
   set(&records.last, now);
   curtail_safepoint_arm(main_block, mode, now, now + records.quantum);
 }
