@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The benchmarks, on instrumented programs: bench.sh [NAME…] [OPTIONS] (see bench/run.sh), or
-# bench.sh safepoint [OPTIONS], the suite of programs with and without safepoints.
+# bench.sh safepoint [OPTIONS], the suite of programs with and without safepoints, or
+# bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 if [ "${1:-}" = safepoint ]; then
@@ -13,6 +14,16 @@ if [ "${1:-}" = safepoint ]; then
     [ "$option" != --instructions ] || need valgrind=valgrind || die "--instructions needs valgrind"
   done
   exec "$release/safepoint-suite" --tools "$release" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = leveldb ]; then
+  shift
+  need_rust
+  need_llvm || die "no LLVM of rustc's major: there are no safepoints to measure"
+  source=$(apps/kv/fetch-leveldb.sh "$target") || die "no LevelDB"
+  cargo build --quiet --release -p curtail-driver
+  pass/build.sh "$release"
+  exec python3 bench/leveldb/measure.py --tools "$release" --source "$source" --out "$target/bench" "$@"
 fi
 
 # The simulator serves nobody: nothing need be instrumented for `sim` alone.
