@@ -5,6 +5,7 @@ need_rust
 need_llvm || skip "no LLVM of rustc's major"
 need "/usr/lib/llvm-$llvm/lib/clang/$llvm/lib/linux/libclang_rt.asan-x86_64.a=libclang-rt-$llvm-dev" ||
   say "no libclang-rt-$llvm-dev: the sanitizers are not tried"
+need gdb=gdb || say "no gdb: whether a debugger finds its way through a safepoint is not tried"
 pass/build.sh "$release"
 cargo build --quiet --release -p curtail-driver -p curtail-verify
 pass/test.sh "$release"

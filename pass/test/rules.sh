@@ -1,7 +1,6 @@
 # Part of programs.sh (uses its variables): where nothing may yield; and that unwinding, debug
 # information, frame walks and sanitizers know their way through a safepoint.
 
-header=$here/../../crates/fiber/include
 for level in -O0 -O2; do
   if ! "$out/curtail-c++" $level -g -std=c++17 -I "$header" -o "$scratch/rules" \
     "$here/programs/rules.cpp" 2>"$scratch/log" || [ -s "$scratch/log" ]; then
@@ -53,8 +52,10 @@ for level in -O0 -O1 -O2; do
   "/usr/lib/llvm-$major/bin/llvm-objdump" -d --no-show-raw-insn "$scratch/frames" |
     sed -n 's/^ *\([0-9a-f]*\):.*call.*<curtail_safepoint_slow[a-z_]*>$/0x\1/p' >"$scratch/calls"
   [ -s "$scratch/calls" ] || fail "frames.c $level: no safepoints"
-  if "/usr/lib/llvm-$major/bin/llvm-symbolizer" --obj="$scratch/frames" --no-inlines \
-    --output-style=GNU <"$scratch/calls" | grep -v '^[^/]' | grep -v 'frames\.c:[1-9]'; then
+  "/usr/lib/llvm-$major/bin/llvm-symbolizer" --obj="$scratch/frames" --no-inlines --functions=none \
+    --output-style=GNU <"$scratch/calls" >"$scratch/lines"
+  if grep -v '/frames\.c:[1-9]' "$scratch/lines" ||
+    [ "$(wc -l <"$scratch/calls")" -ne "$(wc -l <"$scratch/lines")" ]; then
     fail "frames.c $level: safepoints without a line"
   fi
 done
@@ -66,17 +67,22 @@ if command -v gdb >/dev/null; then
     fail "gdb cannot walk the stack"
   fi
   echo "done gdb"
+else
+  echo "skipped gdb: not installed"
 fi
 echo "done frames"
 
-# Debian keeps the sanitizers' own code in libclang-rt-NN-dev.
-for sanitizer in address undefined; do
-  flags="-g -fsanitize=$sanitizer -fno-sanitize-recover=all"
-  if ! echo 'int main(void) { return 0; }' |
-    "$clang" $flags -x c - -o "$scratch/sanitized" 2>/dev/null; then
-    echo "skipped -fsanitize=$sanitizer: not installed with this clang"
+# Sanitizers, and profilers that count calls. Debian keeps their own code in libclang-rt-NN-dev, and
+# some run on some machines only.
+export LLVM_PROFILE_FILE="$scratch/counts" GMON_OUT_PREFIX="$scratch/gmon"
+for tool in -fsanitize=address -fsanitize=undefined -fsanitize=thread -fprofile-instr-generate -pg; do
+  flags="-g $tool"
+  case $tool in -fsanitize=*) flags="$flags -fno-sanitize-recover=all" ;; esac
+  if ! { echo 'int main(void) { return 0; }' | "$clang" $flags -x c - -o "$scratch/tried" &&
+    "$scratch/tried"; } 2>/dev/null; then
+    echo "skipped $tool: not installed with this clang, or not for this machine"
     continue
   fi
-  compare "mixed.c -O1 -fsanitize=$sanitizer" "$clang" curtail-cc mixed.c -O1 $flags
-  compare "mixed.cpp -O1 -fsanitize=$sanitizer" "$clang++" curtail-c++ mixed.cpp -O1 $flags
+  compare "mixed.c -O1 $tool" "$clang" curtail-cc mixed.c -O1 $flags
+  compare "mixed.cpp -O1 $tool" "$clang++" curtail-c++ mixed.cpp -O1 $flags
 done

@@ -5,7 +5,7 @@ mod common;
 
 use common::{preset, serve};
 use curtail::policy::Spec;
-use curtail::{App, Class, ClassId, Nanos, Preempt, Response, WorkerId};
+use curtail::{App, Class, ClassId, DispatcherMode, Nanos, Preempt, Response, WorkerId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -70,7 +70,14 @@ fn short_passes_long(mut spec: Spec, preempt: Preempt) -> (u64, u32) {
     let name = spec.name.clone();
     let (answers, report) = serve(
         app,
-        |server| server.policy(spec).preempt(preempt).workers(1),
+        // On few cores the dispatcher would sleep, and flags be replaced by clocks.
+        |server| {
+            let server = server.policy(spec).preempt(preempt).workers(1);
+            match preempt {
+                Preempt::Flag => server.dispatcher(DispatcherMode::Busy),
+                _ => server,
+            }
+        },
         move |client, _| {
             let long = client.submit(b"l".to_vec()).unwrap();
             while !seen.long_runs.load(Ordering::Acquire) {
@@ -81,6 +88,7 @@ fn short_passes_long(mut spec: Spec, preempt: Preempt) -> (u64, u32) {
         },
     );
     assert_eq!(answers, (b"served".to_vec(), b"cut".to_vec()), "{name}, {preempt}");
+    assert_eq!((report.preempt, report.preempt_note), (preempt, None), "{name}");
     (report.preemptions, rivals.hints.load(Ordering::Relaxed))
 }
 
