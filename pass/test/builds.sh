@@ -23,11 +23,31 @@ fires() {
   sane "$scratch/timing" 100 || fail "$1: does not fire"
   rm -f "$scratch/timing"
 }
+# The summary beside a report has a part for each link, and says what the report says. $1 report, then
+# what was linked.
+summed() {
+  python3 - "$@" <<'PYTHON'
+import json, re, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+text = open(sys.argv[1] + ".txt").read()
+assert sorted(re.findall(r"^\S.*$", text, re.M)) == sorted(sys.argv[2:]), text
+done = [line for line in lines if "skipped" in line and line["skipped"] is None]
+said = lambda label: sum(map(int, re.findall(rf"^  {label} +(\d+)", text, re.M)))
+assert said("instrumented") == len(done) >= 2, text
+assert said("safepoints") == sum(line["safepoints"] for line in done) >= 2, text
+assert said("left alone") == sum(isinstance(line.get("skipped"), str) for line in lines), text
+assert len(re.findall(r"longest path without one +\d+ units of 600: \w", text)) == len(sys.argv) - 2, text
+PYTHON
+}
 parts() (
   set -ex
   cd "$scratch/parts"
   "$out/curtail-cc" -O2 -fPIC --report report.json -c a.c b.c main.c
   [ "$(grep -c '"summary":true' report.json)" -eq 3 ]
+  "$out/curtail-cc" -O2 --report links.json main.o a.o b.o -o by-objects &
+  "$out/curtail-cc" -O2 --report links.json -shared a.o b.o -o by-objects.so
+  wait $!
+  summed links.json by-objects by-objects.so
   ar rcs libparts.a a.o b.o
   "$out/curtail-cc" -O2 main.o libparts.a -o by-archive
   gcc -c -x c - -o plain.o </dev/null
@@ -74,7 +94,33 @@ echo "done builds"
 
 # Cargo: a crate with a C part, one that opts out, a procedural build script, both profiles.
 mkdir -p "$scratch/crate/src" "$scratch/crate/out/src"
-cp "$scratch/parts/a.c" "$scratch/crate/a.c"
+{
+  cat "$scratch/parts/a.c"
+  # Safepoints that are asked to fire must: `asked` times in a row. None of them in a plain build.
+  cat <<CODE
+#include "$(cd "$header" && pwd)/curtail_safepoint.h"
+#pragma weak curtail_safepoint_self
+#pragma weak curtail_safepoint_arm
+#pragma weak curtail_safepoint_disarm
+static unsigned asked, fired;
+CURTAIL_NO_SAFEPOINT static void hook(struct curtail_safepoint_block *b) { b->poll = ++fired < asked; }
+CURTAIL_NO_SAFEPOINT unsigned firings(unsigned count, void (*run)(void)) {
+  if (!curtail_safepoint_self) return run(), count;
+  struct curtail_safepoint_block *b = curtail_safepoint_self();
+  void (*before)(struct curtail_safepoint_block *) = b->yield;
+  if (before) return run(), count; /* the timing mode is at work */
+  b->yield = hook;
+  fired = 0;
+  asked = count;
+  curtail_safepoint_arm(b, CURTAIL_FLAG, 0, 0);
+  b->poll = 1;
+  run();
+  curtail_safepoint_disarm(b);
+  b->yield = before;
+  return fired;
+}
+CODE
+} >"$scratch/crate/a.c"
 cat >"$scratch/crate/Cargo.toml" <<'CODE'
 [package]
 name = "tried"
@@ -113,7 +159,9 @@ fn main() {
 CODE
 cat >"$scratch/crate/src/main.rs" <<'CODE'
 use std::collections::BTreeMap;
-extern "C" { fn step(x: u32) -> u32; }
+extern "C" { fn step(x: u32) -> u32; fn firings(count: u32, run: extern "C" fn()) -> u32; }
+extern "C" fn folds() { assert_ne!(inside(300_000), 1); }
+extern "C" fn inserts() { assert_eq!((0..5000u64).map(|i| (i ^ 21, i)).collect::<BTreeMap<_, _>>().len(), 5000); }
 fn inside(n: u64) -> u64 { (0..n).fold(1, |a, i| a.rotate_left(5) ^ i) }
 fn main() {
     let mut counts = BTreeMap::new();
@@ -124,6 +172,7 @@ fn main() {
     println!("{}", caught.is_err());
     let long: Vec<u8> = (0..300_000 + inside(0)).map(|i| i as u8).collect();
     println!("{} {}", long.len(), long.to_vec() == long);
+    println!("{:?}", [folds, inserts].map(|run| unsafe { firings(20, run) }));
 }
 #[test]
 fn works() { assert_ne!(inside(3), inside(4)); }
@@ -144,6 +193,9 @@ by_cargo() (
       CURTAIL_TIMING=2us CURTAIL_TIMING_OUT=timing "$(cat where)" >got 2>/dev/null
       cmp expected got
       if [ $kind = clock ]; then sane timing 100; else sane timing 0; fi
+      "$(cat where)" >got 2>/dev/null # asks safepoints to fire, whatever their kind
+      cmp expected got
+      summed report.json "$(sed -n 1p report.json.txt)"
       grep -q '"function":"step"' report.json || [ $profile = release ]
       grep -q '"skipped":null' report.json
       grep -q '"long_calls":[1-9]' report.json # of Rust's copies
@@ -160,6 +212,7 @@ by_cargo() (
   grep '"function":"step".*"skipped":"keep-out list"' report.json
   cargo curtail build --release --keep-out list --report report.json >where 2>log
   if grep Compiling log; then echo "an unchanged list builds anew"; exit 1; fi
+  grep 'nothing to report' log
   echo '# nothing' >list
   cargo curtail build --release --keep-out list --report report.json >where
   if grep '"skipped":"keep-out list"' report.json; then echo "the old list is still in use"; exit 1; fi

@@ -3,6 +3,7 @@
 
 use crate::keep_out;
 use crate::options::{Kind, Options};
+use crate::report;
 use crate::toolkit::Toolkit;
 use crate::wrapper;
 use std::env;
@@ -49,9 +50,9 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     if words.iter().any(|word| word == "--target" || word.starts_with("--target=")) {
         return Err(format!("--target is not for you to choose: it is {TARGET}"));
     }
-    if let Some(report) = &options.report {
-        // The pass appends; this build begins anew.
-        fs::write(report, "").map_err(|error| format!("{}: {error}", report.display()))?;
+    if let Some(file) = &options.report {
+        // Links append; this build begins anew.
+        report::begin(file)?;
     }
     let listing = words
         .iter()
@@ -75,6 +76,13 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
         }
     }
     let status = child.wait().map_err(|error| format!("cargo: {error}"))?;
+    let nothing = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| data.len() == 0);
+    if status.success()
+        && options.kind != Kind::None
+        && options.report.as_ref().is_some_and(nothing)
+    {
+        eprintln!("cargo curtail: everything was linked before, so there is nothing to report");
+    }
     Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
 }
 

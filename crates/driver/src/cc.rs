@@ -1,6 +1,7 @@
 //! `curtail-cc` and `curtail-c++`: clang's command line, with safepoints.
 
 use crate::options::{Kind, Options};
+use crate::report::Part;
 use crate::toolkit::Toolkit;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -170,11 +171,28 @@ fn unwarned(arguments: Vec<String>) -> impl Iterator<Item = String> {
     open.into_iter().chain(arguments).chain(close)
 }
 
-/// The whole command: clang, its arguments, and the pass's environment.
+/// What a link makes.
+fn output_of(arguments: &[String]) -> String {
+    let mut output = "a.out";
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if word == "-o" {
+            output = words.next().unwrap_or(output);
+        } else if TAKES_VALUE.contains(&word) {
+            words.next();
+        } else if let Some(name) = word.strip_prefix("-o") {
+            output = name;
+        }
+    }
+    output.to_owned()
+}
+
+/// The whole command: clang, its arguments, and the pass's environment; and, of a link that is to be
+/// reported on, the report.
 ///
 /// # Errors
 /// A bad option, or a part that is missing.
-pub fn command(cxx: bool, arguments: Vec<String>) -> Result<Command, String> {
+pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Option<Part>), String> {
     let mut options = Options::from_environment()?;
     let rest = options.take(arguments)?;
     let toolkit = Toolkit::find()?;
@@ -195,6 +213,12 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<Command, String> {
         compile.extend(entry.into_iter().flat_map(|entry| ["-Xclang".to_owned(), entry]));
         front = compile.into_iter().chain(front).collect();
     }
+    let mut part = None;
+    if let Some(report) = options.report.take_if(|_| job.links && options.kind != Kind::None) {
+        let own = Part::new(report, output_of(&rest))?;
+        options.report = Some(own.path());
+        part = Some(own);
+    }
     let tls = match (job.links, job.shared, job.relocatable) {
         (true, false, false) => "local",
         (true, true, false) => "initial",
@@ -206,7 +230,7 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<Command, String> {
     }
     command.args(unwarned(front)).args(rest).args(unwarned(back));
     command.env("CURTAIL_PASS", options.for_pass(tls)?);
-    Ok(command)
+    Ok((command, part))
 }
 
 /// `main` of both drivers; which of them is asked for says the name it was called by.
@@ -226,7 +250,10 @@ pub fn main() -> ExitCode {
         }
     }
     match command(cxx, arguments) {
-        Ok(mut command) => {
+        Ok((command, Some(part))) => {
+            part.run(command).unwrap_or_else(|reason| crate::fail(program, &reason))
+        }
+        Ok((mut command, None)) => {
             let error = command.exec();
             crate::fail(program, &format!("{}: {error}", command.get_program().display()))
         }
@@ -254,6 +281,15 @@ mod tests {
         for text in ["--version", "-v", "-print-search-dirs", "-dumpmachine", "-o x -I y"] {
             assert_eq!(job(text), Job::default(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_output_is_known() {
+        let output =
+            |text: &str| output_of(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(output("a.o -o b/c -O2"), "b/c");
+        assert_eq!(output("-I -o a.o -oc"), "c");
+        assert_eq!(output("a.o"), "a.out");
     }
 
     #[test]

@@ -8,13 +8,15 @@
 //! bitcode, find what they expect, and nothing loses its safepoints on the way.
 //!
 //! Everything here runs in one short-lived process and one thread, and ends by becoming (or waiting
-//! for) the compiler.
+//! for) the compiler, or by summing up what that reported.
 #![forbid(unsafe_code)]
 
 pub mod cargo;
 pub mod cc;
 pub mod keep_out;
 pub mod options;
+pub mod report;
+pub mod summary;
 pub mod toolkit;
 pub mod wrapper;
 
