@@ -32,12 +32,37 @@ pub(crate) struct DrawnPoint {
 pub(crate) struct Finding {
     /// What ours is.
     pub(crate) ours: String,
-    pub(crate) agrees: bool,
+    /// What the statement says, each thing that may hold without the others, and whether it does.
+    /// One without a name where there is but one.
+    pub(crate) parts: Vec<(&'static str, bool)>,
 }
 
 impl Finding {
     pub(crate) fn new(agrees: bool, ours: impl Into<String>) -> Self {
-        Self { ours: ours.into(), agrees }
+        Self::of(&[("", agrees)], ours)
+    }
+
+    /// A statement that says several things, an order and how large it is, say.
+    pub(crate) fn of(parts: &[(&'static str, bool)], ours: impl Into<String>) -> Self {
+        Self { ours: ours.into(), parts: parts.to_vec() }
+    }
+
+    /// All that the statement says holds.
+    pub(crate) fn agrees(&self) -> bool {
+        self.parts.iter().all(|part| part.1)
+    }
+
+    /// `agrees`, `differs`, or in what it does and in what not.
+    pub(crate) fn verdict(&self) -> String {
+        let list = |holds| {
+            let names = self.parts.iter().filter(|part| part.1 == holds).map(|part| part.0);
+            names.collect::<Vec<_>>().join(" and ")
+        };
+        match (self.agrees(), self.parts.iter().any(|part| part.1)) {
+            (true, _) => "agrees".to_owned(),
+            (_, false) => "differs".to_owned(),
+            _ => format!("agrees in {}, not in {}", list(true), list(false)),
+        }
     }
 }
 
@@ -127,6 +152,18 @@ mod tests {
         assert_eq!(rising.crosses(0.5), Some(1.0));
         let ends = curve(&[(1.0, 1.0), (2.0, f64::INFINITY)]);
         assert_eq!(ends.crosses(10.0), Some(1.0));
+    }
+
+    #[test]
+    fn verdicts_say_what_holds_and_what_does_not() {
+        let verdict = |parts: &[(&'static str, bool)]| Finding::of(parts, "").verdict();
+        assert_eq!(Finding::new(true, "").verdict(), "agrees");
+        assert_eq!(Finding::new(false, "").verdict(), "differs");
+        assert_eq!(verdict(&[("order", true), ("size", true)]), "agrees");
+        assert_eq!(verdict(&[("order", false), ("size", false)]), "differs");
+        let part = [("order", true), ("size", false), ("rate", true)];
+        assert_eq!(verdict(&part), "agrees in order and rate, not in size");
+        assert!(!Finding::of(&part, "").agrees());
     }
 
     #[test]

@@ -95,8 +95,13 @@ fn time_sharing(drawn: &Drawn) -> Finding {
 fn darc(drawn: &Drawn) -> Finding {
     let [darc, one, fcfs, sharing] =
         ["DARC", "DARC, 1 reserved", "c-FCFS", "TS, typed queues"].map(|label| holds(drawn, label));
-    Finding::new(
-        near(darc, 5.1) && darc > sharing && sharing > fcfs,
+    Finding::of(
+        &[
+            ("order", darc > sharing && sharing > fcfs),
+            ("rate", near(darc, 5.1)),
+            ("gain over c-FCFS", near(darc / fcfs, 2.5)),
+            ("gain over time sharing", near(darc / sharing, 1.4)),
+        ],
         format!(
             "Up to {darc:.2} M/s (with one worker reserved {one:.2}): {:.1} times c-FCFS, {:.1} times \
              time sharing.",
@@ -130,8 +135,12 @@ fn at_the_end(drawn: &Drawn) -> Finding {
     let labels = ["DARC", "DARC, 1 reserved", "TS, typed queues", "TS, one queue", "c-FCFS"];
     let [darc, static_one, typed, one, fcfs] = labels.map(us);
     let rate = drawn.curve("DARC").nearest(5.1e6).map_or(f64::NAN, |point| point.x / 1e6);
-    Finding::new(
-        near(darc, 9.87) || near(static_one, 9.87),
+    Finding::of(
+        &[
+            ("DARC", near(darc, 9.87) || near(static_one, 9.87)),
+            ("time sharing", near(typed, 161.0) || near(one, 161.0)),
+            ("c-FCFS", near(fcfs, 7_700.0)),
+        ],
         format!(
             "At {rate:.2} M/s {darc:.2} µs under DARC ({static_one:.2} with one worker \
              reserved), {typed:.0} µs under time sharing from typed queues \
@@ -318,8 +327,12 @@ fn tpcc_gains(drawn: &Drawn) -> Finding {
     let gain: Vec<f64> = fcfs.iter().zip(darc).map(|(fcfs, darc)| fcfs / darc).collect();
     let pairs = drawn.curve("c-FCFS").beside(drawn.curve("DARC"));
     let most = pairs.map(|[_, fcfs, darc]| fcfs / darc).fold(0.0, f64::max);
-    Finding::new(
-        gain[0] > gain[2] && gain[1] > gain[2] && gain[2] > 1.0,
+    let sizes = gain.iter().zip([9.2, 7.0, 3.6]).all(|(&gain, paper)| near(gain, paper));
+    Finding::of(
+        &[
+            ("order", gain[0] > gain[1] && gain[1] > gain[2] && gain[2] > 1.0 && most > 1.0),
+            ("size", sizes && near(most, 4.6)),
+        ],
         format!(
             "At 85% {:.1}, {:.1} and {:.1} times shorter (StockLevel {:.1} times longer); the slowdown \
              of all up to {most:.1} times smaller.",

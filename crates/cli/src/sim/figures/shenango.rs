@@ -91,7 +91,12 @@ fn quick_is_better(drawn: &Drawn) -> Finding {
     if first.is_finite() {
         says.push_str(&format!(" The first where it is not is {}.", Unit::Rate.show(first)));
     }
-    Finding::new(ahead * 10 >= pairs().count() * 9 && tail_ns <= LIMIT_NS as f64, says)
+    let parts = [
+        ("most rates", ahead * 10 >= pairs().count() * 9),
+        ("all rates", ahead == pairs().count()),
+        ("tail", tail_ns <= LIMIT_NS as f64),
+    ];
+    Finding::of(&parts, says)
 }
 
 fn worst_with_few(drawn: &Drawn) -> Finding {

@@ -80,8 +80,7 @@ impl Done {
     fn statements(&self) -> Vec<[String; 3]> {
         let both = self.figure.statements.iter().zip(&self.findings);
         both.map(|(statement, finding)| {
-            let word = if finding.agrees { "agrees" } else { "DIFFERS" };
-            [word.to_owned(), statement.says.to_owned(), finding.ours.clone()]
+            [finding.verdict(), statement.says.to_owned(), finding.ours.clone()]
         })
         .collect()
     }
@@ -99,8 +98,10 @@ impl Done {
             figure.x.name,
             output::table(&heads, &rows)
         );
-        for [word, says, ours] in self.statements() {
-            out.push_str(&format!("{word:8} {says}\n         ours: {ours}\n"));
+        for [verdict, says, ours] in self.statements() {
+            // What agrees in part has a line to say it.
+            let after = if verdict.len() <= 8 { "" } else { ":\n        " };
+            out.push_str(&format!("{verdict:8}{after} {says}\n         ours: {ours}\n"));
         }
         out
     }
@@ -127,7 +128,13 @@ impl Done {
             .statements
             .iter()
             .zip(&self.findings)
-            .map(|(it, found)| json!({ "paper": it.says, "ours": found.ours, "agrees": found.agrees }))
+            .map(|(it, found)| {
+                let named = found.parts.iter().filter(|part| !part.0.is_empty());
+                let parts: serde_json::Map<_, _> =
+                    named.map(|&(name, holds)| (name.to_owned(), json!(holds))).collect();
+                json!({ "paper": it.says, "ours": found.ours, "agrees": found.agrees(),
+                        "verdict": found.verdict(), "parts": parts })
+            })
             .collect();
         json!({ "schema": SCHEMA, "verb": "figure", "figure": figure.name, "source": figure.source,
                 "title": figure.title, "setting": figure.setting, "chosen": figure.chosen,
