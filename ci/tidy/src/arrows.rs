@@ -20,14 +20,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         "python",
         &["crates/policy", "crates/report", "crates/sim", "crates/study", "crates/workload"],
     ),
-    ("crates/shm", &["crates/ring"]),
     ("crates/net", &["crates/ring"]),
-    (
-        "crates/curtail",
-        &["crates/policy", "crates/ring", "crates/fiber", "crates/shm", "crates/net"],
-    ),
+    ("crates/curtail", &["crates/policy", "crates/ring", "crates/fiber", "crates/net"]),
     ("crates/capi", &["crates/curtail", "crates/study", "crates/workload"]),
-    ("crates/allocd", &["crates/policy", "crates/shm"]),
 ];
 
 /// What tests may use beyond that: the instruments, and the policies.
@@ -42,9 +37,12 @@ pub struct Package {
     pub dir: String,
     /// The packages of ours that it depends on (their directories), and whether for tests only.
     pub needs: Vec<(String, bool)>,
-    /// The roots of its libraries and binaries, relative to the repository's.
+    /// The roots of its libraries (of any kind) and binaries, relative to the repository's.
     pub roots: Vec<String>,
 }
+
+/// Targets that are no part of what is shipped: no rule is about their roots.
+const ASIDE: &[&str] = &["test", "bench", "example", "custom-build"];
 
 /// The packages that `cargo metadata --no-deps` tells of.
 ///
@@ -72,7 +70,8 @@ pub fn parse(metadata: &str, root: &Path) -> Result<Vec<Package>, String> {
         }
         let mut roots = Vec::new();
         for target in list(&package, "targets")? {
-            if list(&target, "kind")?.iter().any(|kind| kind == "lib" || kind == "bin") {
+            let aside = |kind: &Value| kind.as_str().is_some_and(|kind| ASIDE.contains(&kind));
+            if !list(&target, "kind")?.iter().any(aside) {
                 roots.push(relative(&text(&target, "src_path")?));
             }
         }
@@ -99,6 +98,14 @@ pub fn check(packages: &[Package]) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// Complaints about the table itself: what it lists is there.
+#[must_use]
+pub fn check_table(packages: &[Package]) -> Vec<String> {
+    let all = ARROWS.iter().flat_map(|(from, to)| std::iter::once(from).chain(*to));
+    let gone = all.filter(|dir| !packages.iter().any(|package| package.dir == **dir));
+    gone.map(|dir| format!("{dir} is listed in ci/tidy/src/arrows.rs and is not there")).collect()
 }
 
 enum Class {
@@ -136,7 +143,7 @@ fn allowed(from: &str, to: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Package, check, parse};
+    use super::{Package, check, check_table, parse};
     use std::path::Path;
 
     fn complaints(from: &str, to: &str, for_tests: bool) -> usize {
@@ -196,18 +203,28 @@ mod tests {
     }
 
     #[test]
+    fn a_crate_that_is_gone_is_found() {
+        let complaints = check_table(&[]);
+        assert!(complaints.iter().any(|it| it.starts_with("crates/policy is listed")));
+    }
+
+    #[test]
     fn metadata_is_understood() {
         let metadata = r#"{"packages": [{"name": "a", "manifest_path": "/r/crates/a/Cargo.toml",
             "dependencies": [{"name": "b", "path": "/r/crates/b", "kind": null},
                              {"name": "c", "path": "/r/apps/c", "kind": "dev"},
                              {"name": "serde", "kind": null}],
             "targets": [{"kind": ["lib"], "src_path": "/r/crates/a/src/lib.rs"},
+                        {"kind": ["cdylib"], "src_path": "/r/crates/a/src/c.rs"},
+                        {"kind": ["staticlib", "rlib"], "src_path": "/r/crates/a/src/s.rs"},
+                        {"kind": ["bin"], "src_path": "/r/crates/a/src/main.rs"},
+                        {"kind": ["custom-build"], "src_path": "/r/crates/a/build.rs"},
                         {"kind": ["test"], "src_path": "/r/crates/a/tests/t.rs"}]}]}"#;
         let expected = Package {
             name: "a".into(),
             dir: "crates/a".into(),
             needs: vec![("crates/b".into(), false), ("apps/c".into(), true)],
-            roots: vec!["crates/a/src/lib.rs".into()],
+            roots: ["lib", "c", "s", "main"].map(|it| format!("crates/a/src/{it}.rs")).to_vec(),
         };
         assert_eq!(parse(metadata, Path::new("/r")), Ok(vec![expected]));
         assert!(parse("{}", Path::new("/r")).is_err());

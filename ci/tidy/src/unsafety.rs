@@ -11,10 +11,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-fiber", &["src/"]),
     ("curtail-net", &["src/"]),
     ("curtail-ring", &["src/"]),
-    ("curtail-shm", &["src/"]),
     ("kv", &["src/ffi.rs"]),
     ("kv-lock-probe", &["src/"]),
 ];
+
+/// Complaints about the list itself: who is on it exists.
+#[must_use]
+pub fn check_list(packages: &[&str]) -> Vec<String> {
+    let gone = ALLOWED.iter().filter(|(name, _)| !packages.contains(name));
+    gone.map(|(name, _)| format!("{name} has leave for unsafe and is not there")).collect()
+}
 
 /// Complaint about the root of a library or a binary: it neither forbids `unsafe` nor may have it.
 #[must_use]
@@ -46,7 +52,7 @@ pub fn check_file(package: &str, path: &str, source: &str) -> Result<Option<Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{check_file, check_root};
+    use super::{ALLOWED, check_file, check_list, check_root};
 
     #[test]
     fn a_crate_forbids_or_is_allowed() {
@@ -54,6 +60,14 @@ mod tests {
         assert!(check_root("curtail-policy", "lib.rs", "// #![forbid(unsafe_code)]").is_some());
         assert!(check_root("curtail-policy", "lib.rs", "#![forbid(unsafe_code)]").is_none());
         assert!(check_root("curtail-ring", "lib.rs", "mod a;").is_none());
+    }
+
+    #[test]
+    fn leave_for_nobody_is_found() {
+        let mut names: Vec<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+        assert!(check_list(&names).is_empty());
+        names.pop();
+        assert_eq!(check_list(&names).len(), 1);
     }
 
     #[test]
