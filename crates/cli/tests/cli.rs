@@ -113,8 +113,14 @@ fn listings_are_tables_and_json() {
         items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
     let policies = names(&json(&["policies"]));
-    for name in ["fcfs", "dfcfs", "ps", "jbsq", "shinjuku", "concord", "tq"] {
-        assert!(policies.iter().any(|other| other == name), "{name} in {policies:?}");
+    let expect = "fcfs dfcfs jbsq ps shinjuku concord tq steal fp sjf srpt edf wrr drr shinjuku-mq \
+                  static-partition cscq darc darc-static darc-ps auto";
+    assert_eq!(policies.join(" "), expect);
+    let table = String::from_utf8(run("policies").stdout).unwrap();
+    for name in &policies {
+        // With their other names behind them.
+        let first = |line: &str| line.split([',', ' ']).next() == Some(name.as_str());
+        assert!(table.lines().any(first), "{name} in {table}");
     }
     let workloads = json(&["workloads"]);
     let expect = "extreme-bimodal high-bimodal tpcc exp1 exp10 fixed1 bimodal-90-10 rocksdb-50 \
@@ -154,12 +160,13 @@ fn bench_gives_one_object() {
     // Poisson arrivals over 270 ms at a fixed seed: 540 in the mean.
     let offered = run["offered"].as_u64().unwrap();
     assert!((400..700).contains(&offered), "{offered}");
-    if run["completed"].as_u64().unwrap() > 0 {
-        assert!(run["sojourn_ns"]["p50"].as_u64().unwrap() >= 2_000, "{run}");
-        assert!(run["slowdown"]["p50"].as_f64().unwrap() >= 0.9, "{run}");
-        let share = run["noise"]["disturbed_share"].as_f64().unwrap();
-        assert!((0.0..=1.0).contains(&share));
-    }
+    assert!(run["completed"].as_u64() > Some(0), "{run}");
+    assert!(run["sojourn_ns"]["p50"].as_u64().unwrap() >= 2_000, "{run}");
+    assert!(run["slowdown"]["p50"].as_f64().unwrap() >= 0.9, "{run}");
+    let share = run["noise"]["disturbed_share"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&share));
+    let long = &run["classes"][1];
+    assert!(long["sojourn_ns"]["p50"].as_u64().unwrap() >= 20_000, "{run}");
 }
 
 #[test]
@@ -178,7 +185,10 @@ fn the_same_seed_offers_the_same() {
         ];
         json(&arguments)["offered"].as_u64().unwrap()
     };
-    assert_eq!(offered("7"), offered("7"));
+    let seven = offered("7");
+    assert_eq!(offered("7"), seven);
+    // Another seed offers something else; that it is as many, by chance, is not so for all of three.
+    assert!(["8", "9", "10"].iter().any(|seed| offered(seed) != seven), "{seven} with any seed");
 }
 
 #[test]
@@ -218,16 +228,39 @@ fn a_sweep_is_an_array_and_makes_a_report() {
 
 #[test]
 fn find_max_searches() {
+    // All requests come in the first half of the run, at twice the rate. So at the highest load half
+    // of them wait for 50 ms and more, and at low ones they wait for the machine at most.
     let output = curtail()
-        .args(["bench", "--find-max", "--slo", "mean sojourn 1000s", "--workload", "exp10"])
-        .args(["--duration", "20ms", "--json", "-"])
+        .args(["bench", "--find-max", "--slo", "p50 sojourn 20ms", "--classes", "a:100us:1"])
+        .args(["--policy", "fcfs", "--workers", "1", "--arrivals", "step:2:200ms"])
+        .args(["--duration", "200ms", "--json", "-"])
         .output()
         .unwrap();
-    assert!(output.status.success());
-    let runs: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(!runs.as_array().unwrap().is_empty());
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("mean sojourn 1000s"), "{said}");
+    assert!(output.status.success(), "{said}");
+    let runs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // Whether a run at that load says that it meets the objective, or that it does not.
+    let has_run = |load: f64, meets: bool| {
+        runs.as_array().unwrap().iter().any(|run| {
+            let here = (run["load"].as_f64().unwrap() - load).abs() < 0.000_6;
+            let within = run["sojourn_ns"]["p50"].as_u64().is_some_and(|ns| ns <= 20_000_000);
+            here && meets == (within && run["valid"] == true && run["dropped"] == 0)
+        })
+    };
+    let line = said.lines().find(|line| line.contains("p50 sojourn 20ms")).expect("it concludes");
+    let loads: Vec<f64> = line
+        .split("load ")
+        .skip(1)
+        .map(|rest| rest.split(' ').next().and_then(|load| load.parse().ok()).expect("a load"))
+        .collect();
+    if line.contains("does not meet") {
+        // A machine that has no time for us: it must have been asked for the least.
+        assert!(loads == [0.01] && has_run(0.01, false), "{line}\n{runs}");
+        return;
+    }
+    let [most, fails] = loads[..] else { panic!("the objective is crossed: {line}\n{runs}") };
+    assert!(most < fails && fails - most < 0.011_5, "{line}");
+    assert!(has_run(most, true) && has_run(fails, false), "{line}\n{runs}");
 }
 
 fn drive(scheme: &str, signal: rustix::process::Signal) {

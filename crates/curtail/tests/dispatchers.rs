@@ -5,10 +5,14 @@ mod common;
 
 use common::{PRESETS, Verbs, preset, serve};
 use curtail::net::{LocalClient, Transport};
-use curtail::{Balance, DispatcherMode, Server, ServerBuilder, StartError};
+use curtail::{
+    App, Balance, DispatcherMode, Response, Server, ServerBuilder, StartError, WorkerId,
+};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -103,21 +107,63 @@ fn a_classifier_is_in_force_on_both() {
 
 #[test]
 fn stats_are_of_both_and_those_under_way_are_served_at_the_end() {
-    let (answered, report) = serve(
-        Verbs,
+    const REQUESTS: usize = 100;
+    let gate = Arc::new(AtomicBool::new(false));
+    let (answers, report) = serve(
+        Gated(gate.clone()),
         |server| two(server).balance(Balance::Random),
-        |client, handle| {
+        move |client, handle| {
+            let gate = Open(gate);
             let tickets: Vec<_> =
-                (0..200).map(|_| client.submit(b"spin 200000".to_vec()).unwrap()).collect();
-            let held = handle.stats().expect("it runs").in_system;
-            assert!(held <= 200, "{held}");
+                (0..REQUESTS).map(|_| client.submit(Vec::new()).unwrap()).collect();
+            let begin = Instant::now();
+            let stats = loop {
+                let stats = handle.stats().expect("it runs");
+                // Nobody leaves, so that all are there as soon as both have taken theirs in.
+                if stats.in_system >= REQUESTS || begin.elapsed() > PATIENCE {
+                    break stats;
+                }
+            };
+            let held: Vec<usize> = stats.workers.iter().map(|worker| worker.holds).collect();
+            assert_eq!((stats.in_system, held.len()), (REQUESTS, 2), "{stats:?}");
+            assert_eq!(held.iter().sum::<usize>() + stats.waiting, REQUESTS, "{stats:?}");
             handle.shutdown();
-            let answered = tickets.into_iter().filter_map(|ticket| ticket.wait().ok());
-            answered.count()
+            drop(gate);
+            tickets.into_iter().map(|ticket| ticket.wait()).collect::<Vec<_>>()
         },
     );
-    assert_eq!(report.classes[1].completed, answered as u64, "who was taken in was answered");
+    let open = answers.iter().filter(|answer| answer.as_ref().is_ok_and(|it| it == b"open"));
+    assert_eq!(open.count(), REQUESTS, "{answers:?}");
+    assert_eq!(report.classes[0].completed, REQUESTS as u64, "who was taken in was answered");
     assert_eq!(report.abandoned, 0);
+}
+
+/// Its handlers do not end before the gate is open.
+struct Gated(Arc<AtomicBool>);
+
+impl App for Gated {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
+        let begin = Instant::now();
+        while !self.0.load(Ordering::Relaxed) {
+            assert!(begin.elapsed() < 2 * PATIENCE, "nobody opens it");
+            std::thread::yield_now();
+            curtail::safepoint();
+        }
+        response.write(b"open");
+    }
+}
+
+/// Opens the gate in the end, also where an assertion fails before that.
+struct Open(Arc<AtomicBool>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

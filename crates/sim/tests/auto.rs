@@ -49,6 +49,33 @@ fn not_worse_than_the_best() {
     }
 }
 
+/// As many workers as the book's table has, and as there: the others are told the workload, `auto` is
+/// not. `concord` is on equal cores, without a dispatcher that serves requests, too.
+#[test]
+fn not_worse_than_the_best_on_sixteen_workers() {
+    let named = ["fixed1", "high-bimodal", "bimodal-90-10", "tpcc"];
+    let points = named.into_iter().flat_map(|name| [0.6, 0.9].map(|load| (name, load)));
+    for (classes, load) in points {
+        let tails = |policy: &str| {
+            let mut spec = spec(policy, None);
+            let mix = mix(classes);
+            for (at, class) in mix.classes().iter().enumerate().filter(|_| policy != "auto") {
+                let plan = spec.plan_mut(at);
+                plan.service = Some(Nanos(class.service.mean_ns() as u64));
+                plan.occurrence = Some((class.share * 1e6).round() as u32);
+            }
+            let conserving =
+                (policy == "concord").then(|| spec.clone().with_work_conserving(false));
+            let spec = conserving.map_or(spec, Result::unwrap);
+            tails(&Config::ideal(spec, 16, 1), classes, load)
+        };
+        let auto = tails("auto");
+        let others = ["fcfs", "concord", "tq", "darc", "darc-ps"].map(tails);
+        let best = others.into_iter().fold(f64::MAX, f64::min);
+        assert!(auto <= 1.05 * best, "{classes} at {load}: {auto:.2}, not {best:.2}");
+    }
+}
+
 /// A classifier that draws lots (Perséphone §5.6), and one that knows no class at all, on a workload
 /// for which classes are what matters.
 #[test]
