@@ -133,7 +133,7 @@ static CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "steal",
-        aliases: &["work-stealing"],
+        aliases: &["work-stealing", "shenango"],
         line: "a queue for each worker, filled at random; idle workers steal",
         source: "work stealing, Shenango §5, ZygOS",
         dispatch: Dispatch::Steal,

@@ -1,7 +1,8 @@
 //! First come, first served on one worker: run to completion (FCFS), or a quantum each in turn,
 //! back to the tail (processor sharing, Tiny Quanta §4).
 //!
-//! Owned by the worker's thread. It is also the inbox of a worker under a central policy.
+//! Owned by the worker's thread. It is also the inbox of a worker under a central policy. O(1) each
+//! time that a job becomes ready or is picked.
 
 use crate::{CorePolicy, Job, Nanos};
 use std::collections::VecDeque;

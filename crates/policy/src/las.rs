@@ -1,5 +1,6 @@
 //! Least attained service first on one worker: whoever has run least runs next, for a quantum; among
-//! equals, whoever became ready first. Owned by the worker's thread.
+//! equals, whoever became ready first. Owned by the worker's thread. O(log jobs on this worker) each
+//! time that a job becomes ready or is picked (a binary heap).
 
 use crate::{CorePolicy, Job, Nanos};
 use std::cmp::Ordering;

@@ -4,6 +4,10 @@
 //! A job waits here only between its arrival and the next decision. The exceptions come from a live
 //! switch: jobs that started on the dispatcher itself under the policy before, and that nobody else
 //! may go on with, and jobs that a worker gave back before it heard of the switch.
+//!
+//! The dispatcher owns it. A decision costs O(1) where the worker is random, the next in turn or the
+//! better of two; for the shortest queue O(log workers), as does whatever makes a queue longer or
+//! shorter (a [`Tournament`]).
 
 use crate::rng::Rng;
 use crate::table::{List, Place, Table};

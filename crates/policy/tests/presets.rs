@@ -50,6 +50,7 @@ fn presets_are_what_the_papers_say() {
     assert_eq!(preset("tq").ties, Ties::Msq);
     assert_eq!(shape("steal"), (Dispatch::Steal, Fcfs, None, 1, Never, false));
     assert_eq!(preset("steal").victim, Victim::Random);
+    assert_eq!(preset("shenango"), preset("steal"));
 }
 
 #[test]

@@ -6,6 +6,9 @@
 //! order of the running jobs without being touched. A job that has outrun what was expected is taken
 //! to be half done: its expectation was a mean, and the longer it runs, the longer it probably still
 //! will.
+//!
+//! The rank costs O(1), so that a decision, whom to pre-empt included, is [`super::Ranked`]'s:
+//! O(log jobs + log workers).
 
 use super::{Rank, expected};
 use crate::classes::Classes;
