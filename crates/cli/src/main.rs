@@ -18,6 +18,7 @@ mod failure;
 mod kv;
 mod live;
 mod load;
+mod log;
 mod measured;
 mod output;
 mod report;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::parse_error(&error),
     };
+    log::listen();
     let outcome = match cli.verb {
         Verb::Bench(bench) => bench.run(),
         Verb::Sim(sim) => sim.run(),

@@ -32,8 +32,8 @@ pub(crate) fn verdict(slo: &Slo, class: Option<usize>, measured: &Measured) -> S
     format!("{} at {}/s {word} {slo}", run.policy, format_rate(run.offered_rps))
 }
 
-pub(crate) fn found_line(spec: &Spec, slo: &Slo, found: &Found, full_rps: f64) -> String {
-    let name = named(spec);
+/// What was found of `name`, where a load of 1 is that rate.
+pub(crate) fn found_line(name: &str, slo: &Slo, found: &Found, full_rps: f64) -> String {
     let at = |load: f64| format!("load {load:.3} ({}/s)", format_rate(load * full_rps));
     match (found.max_load, found.fails_at) {
         (Some(max), Some(fails)) => {

@@ -33,6 +33,19 @@ pub(crate) fn listing(
     }
 }
 
+/// Lines beside a table; on standard error where JSON has standard output.
+pub(crate) fn beside(lines: &[String], json: Option<&str>) -> Result<(), Failure> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let said = format!("{}\n", lines.join("\n"));
+    if json == Some("-") {
+        eprint!("{said}");
+        return Ok(());
+    }
+    text(&said)
+}
+
 /// Text on standard output.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     Ok(curtail_report::write_text("-", text)?)

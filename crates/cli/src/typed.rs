@@ -99,18 +99,4 @@ impl Changing {
             ..Run::default()
         }
     }
-
-    /// What the policy had decided at the end of slices, in lines: where it was another thing than
-    /// before.
-    pub(crate) fn told(&self, who: &str, decided: &[Option<String>]) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut before = None;
-        for ((_, time), now) in self.slices.iter().zip(decided) {
-            if let Some(line) = now.as_ref().filter(|line| before != Some(*line)) {
-                lines.push(format!("{who} at {}: {line}", format_duration(time.end)));
-                before = now.as_ref();
-            }
-        }
-        lines
-    }
 }

@@ -56,6 +56,21 @@ fn what_arrives_may_change_or_come_from_a_file() {
 }
 
 #[test]
+fn what_a_policy_decided_is_in_the_result_and_under_the_table() {
+    let line = "sim --workload high-bimodal --workers 4 --load 0.5 --jobs 20000 --policy";
+    let with = |policy: &str| format!("{line} {policy} --profile-window 5000");
+    let darc = json(&with("darc").split(' ').collect::<Vec<_>>());
+    let decided = darc["decided"].as_str().unwrap();
+    assert!(decided.starts_with("short (demand ") && decided.contains("; long ("), "{decided}");
+    let table = String::from_utf8(run(&with("darc")).stdout).unwrap();
+    assert!(table.lines().any(|line| line == format!("darc at load 0.50: {decided}")), "{table}");
+    let shared = json(&format!("{} --dispatchers 2", with("darc")).split(' ').collect::<Vec<_>>());
+    assert_eq!(shared["decided"].as_str().unwrap().matches(" | ").count(), 1, "{shared}");
+    let fcfs = json(&with("fcfs").split(' ').collect::<Vec<_>>());
+    assert!(fcfs.get("decided").is_none(), "{fcfs}");
+}
+
+#[test]
 fn what_was_recorded_is_played_again() {
     let file = std::env::temp_dir().join(format!("curtail-cli-record-{}", std::process::id()));
     let path = file.to_str().unwrap();
@@ -65,6 +80,7 @@ fn what_was_recorded_is_played_again() {
     let stderr = String::from_utf8_lossy(&recorded.stderr);
     assert!(recorded.status.success() && stderr.contains("recorded "), "{stderr}");
     let replayed = run(&format!("sim --replay {path}"));
+    let found = json(&["sim", "--replay", path]);
     // What was stopped half-way plays too; what is no record does not.
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
@@ -75,6 +91,9 @@ fn what_was_recorded_is_played_again() {
     let said = String::from_utf8_lossy(&replayed.stdout);
     assert!(replayed.status.success() && said.contains("calls of concord"), "{said}");
     assert!(said.contains("all the same\n"), "{said}");
+    assert_eq!((&found["verb"], &found["policies"][0]), (&"replay".into(), &"concord".into()));
+    assert!(found["calls"].as_u64().unwrap() > found["decisions"].as_u64().unwrap(), "{found}");
+    assert!(found["difference"].is_null() && found["cut_off"] == false, "{found}");
     let said = String::from_utf8_lossy(&cut.stdout);
     assert!(cut.status.success() && said.contains("in the middle of a call"), "{said}");
     assert_eq!(other.status.code(), Some(1));

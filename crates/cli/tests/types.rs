@@ -95,7 +95,10 @@ fn the_runtime_follows_too_and_counts_by_what_requests_are() {
     for policy in ["darc", "darc-ps"] {
         for classifier in ["own", "random"] {
             let more = ["--policy", policy, "--profile-window", "20", "--classifier", classifier];
-            let of = runs(&[&line[..], &more].concat());
+            // Where others have the cores, requests come too late to be handed over: once more then.
+            let tries = (0..10).map(|_| runs(&[&line[..], &more].concat()));
+            let mut valid = tries.filter(|of| of.iter().all(|run| run["valid"] == true));
+            let of = valid.next().expect("one of ten runs is not disturbed");
             let labels: Vec<_> = of.iter().map(|run| run["workload"].as_str().unwrap()).collect();
             let expected = [
                 "phase 1 (0ns–30ms)",

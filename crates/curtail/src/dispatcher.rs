@@ -8,6 +8,7 @@ mod link;
 mod look;
 mod orders;
 mod place;
+mod tell;
 
 pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config};
@@ -30,6 +31,7 @@ use curtail_policy::{Nanos, Policy, Spec, WorkerId};
 use look::Lookout;
 use std::sync::Arc;
 use std::time::Duration;
+use tell::Told;
 
 /// Events taken from one worker before the next is looked at.
 /// More than arrivals, so that a dispatcher that can't keep up serves what it has first.
@@ -61,6 +63,7 @@ pub(crate) struct Dispatcher {
     refusal: Response,
     turned_away: Vec<Completion>,
     lookout: Lookout,
+    told: Told,
     quantum_cycles: u64,
     gap_cycles: u64,
     item_cycles: u64,
@@ -117,6 +120,7 @@ impl Dispatcher {
             refusal: Response::default(),
             turned_away: Vec::new(),
             lookout: Lookout::default(),
+            told: Told::default(),
             quantum_cycles: 0,
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
@@ -145,6 +149,7 @@ impl Dispatcher {
             self.look_again(now);
             active |= self.place(now);
             self.obey(now);
+            self.tell(now);
             if active {
                 continue;
             }

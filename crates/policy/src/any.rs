@@ -158,6 +158,17 @@ impl AnyPolicy {
             _ => None,
         }
     }
+
+    /// How often the policy has decided something else than before, of what [`AnyPolicy::explain`]
+    /// tells; the figures in that line may be others without. `None` where it decides nothing.
+    #[must_use]
+    pub fn revision(&self) -> Option<u64> {
+        match self {
+            Self::Darc(darc) => Some(darc.updates()),
+            Self::Auto(auto) => Some(auto.order.revision()),
+            _ => None,
+        }
+    }
 }
 
 impl CorePolicy for AnyCore {

@@ -211,6 +211,9 @@ fn push_table(page: &mut String, block: &Block, runs: &[Run]) {
         page.push_str("</tr>\n");
     }
     page.push_str("</tbody></table></div>\n");
+    for line in &block.decided {
+        let _ = writeln!(page, "<p class=\"sub\">{}</p>", escape(line));
+    }
 }
 
 /// The line of headers over groups of columns.

@@ -29,10 +29,13 @@ pub(crate) struct Block {
     pub(crate) heading: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
+    /// What policies had decided for themselves, each run's in a line that names it.
+    pub(crate) decided: Vec<String>,
 }
 
 /// The runs as text for a terminal: blocks of the same workload and workers, in the order given;
-/// a row for each class. Invalid runs stand among the others, marked, with the reason.
+/// a row for each class, and under them what policies had decided for themselves. Invalid runs stand
+/// among the others, marked, with the reason.
 #[must_use]
 pub fn table(runs: &[Run]) -> String {
     joined(runs, |block, out| {
@@ -77,6 +80,10 @@ pub fn table(runs: &[Run]) -> String {
             }
             push_line(out, &line);
         }
+        if !block.decided.is_empty() {
+            out.push('\n');
+        }
+        block.decided.iter().for_each(|line| push_line(out, line));
     })
 }
 
@@ -99,6 +106,12 @@ pub fn markdown(runs: &[Run]) -> String {
         for row in &block.rows {
             let cells: Vec<_> = row.cells.iter().map(|cell| escape_markdown(cell)).collect();
             push_line(out, &format!("| {} |", cells.join(" | ")));
+        }
+        if !block.decided.is_empty() {
+            out.push('\n');
+        }
+        for line in &block.decided {
+            push_line(out, &format!("* {}", escape_markdown(line)));
         }
     })
 }
@@ -163,7 +176,19 @@ fn block(heading: String, members: &[usize], runs: &[Run]) -> Block {
         undisturbed: any(|run| run.undisturbed.sojourn_ns.is_some() && run.noise.gaps > 0),
     };
     let rows = members.iter().flat_map(|&at| rows(at, &runs[at], &show)).collect();
-    Block { heading, columns: show.columns(), rows }
+    let decided = members.iter().filter_map(|&at| decided(&runs[at])).collect();
+    Block { heading, columns: show.columns(), rows, decided }
+}
+
+/// Which run it is, and what its policy had decided for itself.
+fn decided(run: &Run) -> Option<String> {
+    let decided = run.decided.as_deref()?;
+    let quantum = run.quantum_ns.map_or_else(String::new, |ns| format!(" ({})", chosen(ns as f64)));
+    let at = match run.load {
+        Some(load) => format!("load {load:.2}"),
+        None => rate(run.offered_rps),
+    };
+    Some(format!("{}{quantum} at {at}: {}", plain(&run.policy), plain(decided)))
 }
 
 /// Which of the optional columns a block has.

@@ -51,3 +51,20 @@ fn no_runs_no_table() {
     assert_eq!(table(&[]), "");
     assert_eq!(markdown(&[] as &[Run]), "");
 }
+
+#[test]
+fn what_policies_decided_stands_under_the_rows() {
+    let mut runs = sweep();
+    runs[3].decided = Some("worker 0 for short\n<b>".to_owned());
+    runs[5].decided = Some("none reserved".to_owned());
+    runs[5].load = None;
+    let lines = "tq (2 µs) at load 0.30: worker 0 for short\u{fffd}<b>\n\
+                 tq (2 µs) at 233 k/s: none reserved\n";
+    let text = table(&runs);
+    assert!(text.ends_with(&format!("\n\n{lines}")), "{text}");
+    let markdown = markdown(&runs);
+    assert!(
+        markdown
+            .contains("|\n\n* tq (2 µs) at load 0.30: worker 0 for short\u{fffd}&lt;b&gt;\n* tq")
+    );
+}

@@ -105,6 +105,9 @@ pub struct Outcome {
     pub events: u64,
     /// The most jobs that were in the system at once when one arrived.
     pub most_in_system: usize,
+    /// What the policy had decided for itself in the end, in one line; several dispatchers' with
+    /// ` | ` between. Classes are called as the policy's plans call them.
+    pub decided: Option<String>,
 }
 
 /// Simulates a system under these requests, which arrive in the order of time, until the last job
@@ -323,6 +326,18 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
             recorder: tally.recorder,
             dropped: tally.dropped,
             most_in_system,
+            decided: decided(config, &domains),
         }
     }
+}
+
+fn decided(config: &Config, domains: &[Domain]) -> Option<String> {
+    let name = |class: ClassId| match config.spec.plan(usize::from(class.0)).name {
+        Some(name) => name,
+        None if class == ClassId::UNKNOWN => "unknown".to_owned(),
+        None => format!("class {}", class.0),
+    };
+    let lines: Vec<String> =
+        domains.iter().filter_map(|domain| domain.policy().explain(name)).collect();
+    (!lines.is_empty()).then(|| lines.join(" | "))
 }

@@ -141,6 +141,7 @@ impl Setting {
             offered: outcome.offered,
             seed: Some(seed),
             preemptions: outcome.preemptions,
+            decided: outcome.decided.clone(),
             preempt_late_ns: outcome.late.as_ref().and_then(result::lateness),
             cpu: Some(Cpu {
                 app: shares.app,

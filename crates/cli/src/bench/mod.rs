@@ -109,9 +109,10 @@ impl Bench {
             }
         }
         bar.finish();
-        self.say(&setting.told)?;
-        output::results(&runs, runs.len() > 1, self.json.json.as_deref())?;
-        self.say(&verdicts)
+        let json = self.json.json.as_deref();
+        output::beside(&setting.told, json)?;
+        output::results(&runs, runs.len() > 1, json)?;
+        output::beside(&verdicts, json)
     }
 
     fn setting(&self) -> Result<Setting, Failure> {
@@ -208,25 +209,13 @@ impl Bench {
                 runs.push(measured.run);
                 Ok::<_, Failure>(measurement)
             })?;
-            lines.push(found_line(spec, slo, &found, full_rps));
+            lines.push(found_line(&named(spec), slo, &found, full_rps));
         }
         bar.finish();
-        self.say(&setting.told)?;
-        output::results(&runs, true, self.json.json.as_deref())?;
-        self.say(&lines)
-    }
-
-    /// Lines beside the table; on standard error where JSON has standard output.
-    fn say(&self, lines: &[String]) -> Result<(), Failure> {
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let text = format!("{}\n", lines.join("\n"));
-        if self.json.json.as_deref() == Some("-") {
-            eprint!("{text}");
-            return Ok(());
-        }
-        output::text(&text)
+        let json = self.json.json.as_deref();
+        output::beside(&setting.told, json)?;
+        output::results(&runs, true, json)?;
+        output::beside(&lines, json)
     }
 }
 

@@ -21,7 +21,7 @@ impl Bench {
     pub(super) fn run_phases(&self, specs: &[Spec], changing: &Changing) -> Result<(), Failure> {
         let loads = self.offered.loads();
         let calibration = Calibration::measure();
-        let (mut runs, mut lines) = (Vec::new(), Vec::new());
+        let mut runs = Vec::new();
         for spec in specs {
             for (&load, &preempt) in loads
                 .iter()
@@ -31,12 +31,10 @@ impl Bench {
                 let spec = self.system.darc.inform(spec.clone(), first);
                 let one = One { bench: self, changing, calibration: &calibration, load };
                 let served = one.measure(&spec, preempt)?;
-                lines.extend(changing.told(&spec.name, &served.decided));
                 runs.extend((0..changing.slices.len()).map(|slice| one.result(slice, &served)));
             }
         }
-        output::results(&runs, true, self.json.json.as_deref())?;
-        self.say(&lines)
+        output::results(&runs, true, self.json.json.as_deref())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::measured::{self, Measured, found_line, named, verdict};
 use crate::output;
 use crate::typed::{Changing, ClassifierArgs};
-use clap::Args;
+use clap::{Arg, Args};
 pub(crate) use costs::CostArgs;
 use curtail_policy::Spec;
 use curtail_report::Run;
@@ -30,6 +30,7 @@ use std::time::Instant;
 
 /// `curtail sim`.
 #[derive(Args)]
+#[command(mut_args(not_with_replay))]
 pub(crate) struct Sim {
     #[command(flatten)]
     system: System,
@@ -62,8 +63,9 @@ pub(crate) struct Sim {
     /// Search the highest load at which the objective is met
     #[arg(long, requires = "slo")]
     find_max: bool,
-    /// Play again what `bench` or `serve` recorded with --record, and compare the decisions
-    #[arg(long, value_name = "FILE", exclusive = true)]
+    /// Play again what `bench` or `serve` recorded with --record, and compare the decisions. Of the
+    /// other options only --json goes with it
+    #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
     /// Draw a paper's simulated figure again: concord-5, shenango-1, tq-1, tq-2, tq-4, persephone-1,
     /// persephone-10, persephone-10-long, persephone-tpcc, all. Or `auto`: that policy beside the best
@@ -94,7 +96,7 @@ struct Task<'a> {
 impl Sim {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         if let Some(file) = &self.replay {
-            return replay::run(file);
+            return replay::run(file, self.json.json.as_deref());
         }
         if let Some(name) = &self.figure {
             let asked = figures::Asked {
@@ -117,7 +119,7 @@ impl Sim {
         let start = Instant::now();
         let changing = self.offer.changing(&setting.offer)?;
         let (measured, lines) = if let Some(changing) = &changing {
-            self.sweep_phases(&setting, changing, &specs)?
+            (self.sweep_phases(&setting, changing, &specs)?, Vec::new())
         } else if self.find_max {
             self.search(&setting, &specs, class)?
         } else {
@@ -127,15 +129,14 @@ impl Sim {
         let runs: Vec<Run> = measured.into_iter().map(|measured| measured.run).collect();
         let many = self.find_max || runs.len() > 1;
         output::results(&runs, many, self.json.json.as_deref())?;
-        for line in lines {
-            self.say(&line)?;
-        }
+        output::beside(&lines, self.json.json.as_deref())?;
         let events = setting.events.load(Ordering::Relaxed) as f64;
-        self.say(&format!(
+        let said = format!(
             "{} events in {took_s:.1} s, {}/s",
             format_rate(events),
             format_rate(events / took_s.max(1e-9))
-        ))
+        );
+        output::beside(&[said], self.json.json.as_deref())
     }
 
     fn specs(&self) -> Result<Vec<Spec>, Failure> {
@@ -201,7 +202,7 @@ impl Sim {
         setting: &Setting,
         changing: &Changing,
         specs: &[Spec],
-    ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
+    ) -> Result<Vec<Measured>, Failure> {
         let points = setting.offer.points(self.offered.asked(), setting.workers)?;
         let tasks: Vec<_> =
             specs.iter().flat_map(|spec| points.iter().map(move |at| (spec, at))).collect();
@@ -213,8 +214,7 @@ impl Sim {
             results
         })?;
         bar.finish_and_clear();
-        let (measured, lines): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-        Ok((measured.into_iter().flatten().collect(), lines.concat()))
+        Ok(results.into_iter().flatten().collect())
     }
 
     fn search(
@@ -236,21 +236,18 @@ impl Sim {
                 bar.tick();
             })?;
             bar.inc(1);
-            Ok::<_, Failure>((runs, found_line(spec, slo, &found, full_rps)))
+            Ok::<_, Failure>((runs, found_line(&named(spec), slo, &found, full_rps)))
         })?;
         bar.finish_and_clear();
         let (runs, lines): (Vec<_>, Vec<_>) = searched.into_iter().unzip();
         Ok((runs.into_iter().flatten().collect(), lines))
     }
+}
 
-    /// A line beside the table; on standard error where JSON has standard output.
-    fn say(&self, line: &str) -> Result<(), Failure> {
-        if self.json.json.as_deref() == Some("-") {
-            eprintln!("{line}");
-            return Ok(());
-        }
-        output::text(&format!("{line}\n"))
-    }
+/// Says of each option that it does not go with --replay. (`exclusive` would refuse --json, too.)
+fn not_with_replay(option: Arg) -> Arg {
+    let goes = ["replay", "json"].contains(&option.get_id().as_str());
+    if goes { option } else { option.conflicts_with("replay") }
 }
 
 /// Progress on standard error, if that is a terminal.

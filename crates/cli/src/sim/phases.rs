@@ -47,13 +47,13 @@ impl Watch<'_> {
 }
 
 impl Sim {
-    /// One policy at one load under the changing workload: its slices, and what it decided.
+    /// One policy at one load under the changing workload: its slices.
     pub(super) fn measure_phases(
         &self,
         setting: &Setting,
         changing: &Changing,
         (spec, load, seed): (&Spec, f64, u64),
-    ) -> Result<(Vec<Measured>, Vec<String>), Failure> {
+    ) -> Result<Vec<Measured>, Failure> {
         let phases = &changing.phases;
         let classes = phases.classes().len();
         let requests = phases.source(setting.offer.arrivals, load, setting.workers, seed);
@@ -71,9 +71,8 @@ impl Sim {
         let outcome = run_observed(&config, requests, classes, Until::Jobs(0), watch)
             .map_err(Failure::usage)?;
         setting.events.fetch_add(outcome.events, Ordering::Relaxed);
-        // Requests that arrive at the very end give no look at it.
-        decided.resize(changing.slices.len(), None);
-        let lines = changing.told(&spec.name, &decided);
+        // After the last request there is no look at it, and it decides nothing else.
+        decided.resize(changing.slices.len(), outcome.decided.clone());
         let slices = recorders.into_iter().zip(decided).enumerate();
         let measured = slices.map(|(slice, (recorder, decided))| {
             let mut run = Run {
@@ -94,6 +93,6 @@ impl Sim {
             }
             Measured { run, recorder, notes: Vec::new() }
         });
-        Ok((measured.collect(), lines))
+        Ok(measured.collect())
     }
 }

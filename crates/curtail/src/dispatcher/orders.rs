@@ -2,6 +2,7 @@
 
 use super::Dispatcher;
 use super::link::WorkerLink;
+use super::tell::Told;
 use crate::control::Command;
 use crate::engine::Config;
 use crate::jobs::Place;
@@ -58,6 +59,7 @@ impl Dispatcher {
             policy.inherit(time, job);
         }
         self.policy = policy;
+        self.told = Told::default();
         self.set.spec = spec;
         self.set_quantum(self.set.spec.quantum);
         self.reconfigure();
@@ -136,6 +138,7 @@ impl Dispatcher {
     pub(crate) fn decided(&self) -> Option<String> {
         let name = |class: ClassId| match self.set.classes.get(usize::from(class.0)) {
             Some(row) => row.name.clone(),
+            None if class == ClassId::UNKNOWN => "unknown".to_owned(),
             None => format!("class {}", class.0),
         };
         self.policy.policy().explain(name)

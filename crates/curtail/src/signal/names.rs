@@ -34,6 +34,8 @@ const CRATES: &[&str] = &[
     "rustix",
     "tracing",
     "tracing_core",
+    "tracing_subscriber",
+    "sharded_slab",
     "log",
     "parking_lot",
     "parking_lot_core",

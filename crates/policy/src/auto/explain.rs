@@ -21,6 +21,11 @@ impl Auto {
         self.mind.changes()
     }
 
+    /// The same, and once more when it first knows service times to go by.
+    pub(crate) fn revision(&self) -> u64 {
+        self.changes() + u64::from(self.aims[self.aims.len() - 1].is_known())
+    }
+
     /// S: how many times its service a request may take.
     #[must_use]
     pub fn stretch(&self) -> u64 {

@@ -1,0 +1,44 @@
+//! What the policy decides for itself, told in the log, at level INFO, when that is another thing than
+//! before.
+//!
+//! The dispatcher's alone. It looks once a second, and where nobody listens it makes no text.
+
+use super::Dispatcher;
+use crate::clock;
+use tracing::{Level, enabled, info};
+
+/// From one look to the next.
+const PAUSE_NS: u64 = 1_000_000_000;
+
+/// What was told of the policy in force.
+#[derive(Default)]
+pub(super) struct Told {
+    /// How often it had changed its mind; `None`: nothing was told.
+    revision: Option<u64>,
+    /// When to look again (TSC).
+    next: u64,
+}
+
+impl Dispatcher {
+    /// Tells what the policy has decided, where it is time for that and it is something new.
+    pub(super) fn tell(&mut self, now: u64) {
+        if now >= self.told.next {
+            self.tell_changes(now);
+        }
+    }
+
+    #[cold]
+    fn tell_changes(&mut self, now: u64) {
+        self.told.next = now + self.clock().cycles(PAUSE_NS);
+        let revision = self.policy.policy().revision();
+        if revision == self.told.revision || !enabled!(Level::INFO) {
+            return;
+        }
+        self.told.revision = revision;
+        if let Some(decided) = self.decided() {
+            info!(policy = %self.set.spec.name, "{decided}");
+            // That took a while, but it was not the machine that took it.
+            self.turn = clock::now();
+        }
+    }
+}
