@@ -10,7 +10,7 @@ use common::{curtail, json, run};
 use serde_json::Value;
 use server::Server;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 #[test]
 fn bad_usage_is_one_line_and_two() {
@@ -43,10 +43,13 @@ fn bad_usage_is_one_line_and_two() {
         ("load udp://127.0.0.1:9 --load 0.5", "--workers"),
         ("load udp://127.0.0.1:9 --rate 1k --app kv", "`short`"),
         ("load udp://127.0.0.1:9 --rate 1k --service short:1us", "`long`"),
+        ("load udp://127.0.0.1:9 --find-max", "--slo"),
         ("report", "FILE"),
         ("sim --jobs 5 --duration 1s", "--jobs"),
         ("sim --jobs 0", "0"),
         ("sim --replay x --jobs 5", "--replay"),
+        ("sim --replay x --policy tq", "--replay"),
+        ("sim --replay x --figure all", "--replay"),
         ("bench --record x --policy tq,fcfs", "--record"),
         ("sim --phases 5s", "`5s`"),
         ("sim --phase 1s:load=0.5", "`1s:load=0.5`"),
@@ -308,4 +311,72 @@ fn a_server_without_requests_ends_too() {
     assert_eq!(server.url.split(',').count(), 2, "{}", server.url);
     let summary = server.stop(rustix::process::Signal::TERM);
     assert_eq!((&summary["completed"], &summary["verb"]), (&0.into(), &"serve".into()));
+}
+
+/// A load of 1 is 200 requests a second. They are few and take milliseconds, so that a busy machine
+/// keeps up; the last one is due milliseconds before the end.
+const FEW: &str = "--classes a:5ms:1 --arrivals uniform --duration 299ms --max-lateness 10s \
+                    --timeout 10s --workers 1 --json -";
+
+fn load(url: &str, more: &[&str]) -> Output {
+    curtail().args(["load", url]).args(FEW.split_whitespace()).args(more).output().unwrap()
+}
+
+/// The loads that were tried, and what was said last.
+fn searched(url: &str, slo: &str) -> (Vec<f64>, String) {
+    let output = load(url, &["--find-max", "--slo", slo]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    let runs: Vec<Value> = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    assert!(runs.iter().all(|run| run["verb"] == "load"), "{runs:?}");
+    let loads = runs.iter().map(|run| run["load"].as_f64().unwrap()).collect();
+    (loads, stderr.lines().last().unwrap().to_owned())
+}
+
+fn all_near(found: &[f64], expected: &[f64]) -> bool {
+    let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+    found.len() == expected.len() && found.iter().zip(expected).all(near)
+}
+
+#[test]
+fn the_highest_load_is_searched_and_the_search_ends() {
+    let server = Server::start("udp://127.0.0.1:0");
+    // What no request can meet, and what all meet, is decided by one run a load.
+    let (loads, said) = searched(&server.url, "max sojourn 1us");
+    assert!(all_near(&loads, &[0.5, 0.4, 0.2, 0.01]), "{loads:?}");
+    assert!(said.starts_with(&server.url), "{said}");
+    assert!(said.contains("does not meet max sojourn 1us, not even at load 0.010 (2/s)"), "{said}");
+    let (loads, said) = searched(&server.url, "p50 sojourn 60s");
+    assert!(all_near(&loads, &[0.5, 0.6, 0.8, 1.0]), "{loads:?}: {said}");
+    assert!(said.ends_with("at every load up to load 1.000 (200/s)"), "{said}");
+    // Whatever the machine does: at most six loads to bracket it and six to halve the bracket.
+    let (loads, said) = searched(&server.url, "p99 sojourn 20ms");
+    assert!(loads.len() <= 3 * 12, "{loads:?}");
+    assert!(said.contains(" p99 sojourn 20ms"), "{said}");
+}
+
+#[test]
+fn each_run_stands_against_the_objective() {
+    let server = Server::start("tcp://127.0.0.1:0");
+    let output = load(&server.url, &["--load", "0.2,0.4", "--slo", "a: max sojourn 1us"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    let verdict = |line: &&str| line.contains("/s does not meet a: max sojourn 1us");
+    assert_eq!(stderr.lines().filter(verdict).count(), 2, "{stderr}");
+}
+
+#[test]
+fn a_search_without_a_capacity_is_bad_usage() {
+    let server = Server::start("udp://127.0.0.1:0");
+    for (more, says) in [
+        (&["--rate", "1k"][..], "chooses the loads itself"),
+        (&["--classes", "a:0:1", "--workers", "1"], "make no load"),
+        (&[], "--workers"),
+    ] {
+        let slo = ["load", &server.url, "--find-max", "--slo", "p99 sojourn 1ms"];
+        let output = curtail().args(slo).args(more).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {stderr}");
+        assert!(stderr.lines().count() == 1 && stderr.contains(says), "{more:?}: {stderr}");
+    }
 }

@@ -3,22 +3,28 @@
 //!
 //! Sojourn times count from the scheduled arrival, so the client's own lateness is in them: a
 //! late client makes the server look worse, never better. A run in which the client was late more
-//! than it may be is not valid.
+//! than it may be is not valid. Beside that thread there is one that draws how far the run is, where
+//! somebody looks ([`progress`]).
 
 pub(crate) mod client;
 mod flight;
 mod idle;
 pub(crate) mod outcome;
+mod progress;
+mod series;
 pub(crate) mod socket;
 pub(crate) mod wire;
 
 use crate::args::{Json, Offered, Point};
 use crate::failure::Failure;
+use crate::measured;
 use crate::output;
 use clap::Args;
-use client::{Client, Plan, Tally};
-use curtail_report::Run;
-use curtail_workload::{Mix, duration_ns};
+use client::Client;
+use curtail_study::Asked;
+use curtail_workload::{Mix, Slo, duration_ns};
+use progress::Progress;
+use series::Series;
 use socket::Url;
 use wire::{App, Wire};
 
@@ -67,6 +73,12 @@ pub(crate) struct Load {
     #[arg(long, value_name = "BYTES", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(0..=kv_app::protocol::MAX_VALUE as i64))]
     value_size: u32,
+    /// An objective: '[CLASS:] p99.9 slowdown 50' or '[CLASS:] p99 sojourn 100us'
+    #[arg(long, value_name = "OBJECTIVE", value_parser = Slo::parse)]
+    slo: Option<Slo>,
+    /// Search the highest load at which the objective is met; --workers says what a load of 1 is
+    #[arg(long, requires = "slo")]
+    find_max: bool,
     #[command(flatten)]
     json: Json,
 }
@@ -91,38 +103,49 @@ fn services(text: &str) -> Result<Services, String> {
 
 impl Load {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let (name, mix) = self.offered.workload.mix()?;
+        let (workload, mix) = self.offered.workload.mix()?;
+        let class = measured::slo_class(self.slo.as_ref(), &workload, &mix)?;
         let known = self.known_services(&mix)?;
         let wire = Wire::new(self.app, mix.classes(), self.keys, self.value_size as usize);
         let wire = wire.map_err(Failure::usage)?;
         let mut client = Client::open(&self.url, usize::from(self.connections), wire, self.wait)?;
         let warmup_ns = self.offered.warmup_ns()?;
         // Before anything is sent: what cannot be offered must not disturb the server.
-        self.offered.points(mix.mean_ns(), self.workers.map(usize::from))?;
+        self.points(mix.mean_ns())?;
         client.greet(self.wait)?;
         let services = match known {
             Some(known) => known,
             None if self.app == App::Kv => client.idle_services(mix.classes().len())?,
             None => vec![0; mix.classes().len()],
         };
-        let mean_ns = self.mean_ns(&mix, &services);
-        let points = self.offered.points(mean_ns, self.workers.map(usize::from))?;
-        let mut runs = Vec::new();
-        for &point in &points {
-            let plan = Plan {
-                schedule: self.offered.arrivals.schedule(point.rate_rps, self.offered.seed),
-                sampler: mix.sampler(self.offered.seed),
-                services: services.clone(),
-                seed: self.offered.seed,
-                duration_ns: self.offered.duration_ns(),
-                warmup_ns,
-                timeout_ns: self.timeout,
-                spin: self.spin,
-            };
-            let tally = client.drive(plan)?;
-            runs.push(self.result(&name, &mix, point, &tally));
+        let points = self.points(self.mean_ns(&mix, &services))?;
+        let progress = Progress::new();
+        let series =
+            Series { load: self, client, workload, mix, services, warmup_ns, class, progress };
+        let (runs, lines) = match &self.slo {
+            Some(slo) if self.find_max => series.search(slo, points[0].rate_rps)?,
+            _ => series.sweep(&points)?,
+        };
+        let json = self.json.json.as_deref();
+        output::results(&runs, self.find_max || runs.len() > 1, json)?;
+        output::beside(&lines, json)
+    }
+
+    /// What is to be offered; where the highest load is searched, that is a load of 1.
+    fn points(&self, mean_ns: f64) -> Result<Vec<Point>, Failure> {
+        let workers = self.workers.map(usize::from);
+        if !self.find_max {
+            return self.offered.points(mean_ns, workers);
         }
-        output::results(&runs, runs.len() > 1, self.json.json.as_deref())
+        if self.offered.asks_for_a_load() {
+            return Err(Failure::usage("--find-max chooses the loads itself"));
+        }
+        if workers.is_none() {
+            return Err(Failure::usage(
+                "--find-max: a load is a fraction of the server's capacity, say --workers N",
+            ));
+        }
+        Ok(Asked::Loads(&[1.0]).points(mean_ns, workers)?)
     }
 
     /// Service times by class, where the user gave them; every class needs one then.
@@ -149,17 +172,5 @@ impl Load {
             return mix.mean_ns();
         }
         services.iter().enumerate().map(|(i, &ns)| mix.fraction(i) * f64::from(ns)).sum()
-    }
-
-    fn result(&self, workload: &str, mix: &Mix, point: Point, tally: &Tally) -> Run {
-        let mut run = outcome::result(mix, point, tally);
-        run.verb = "load".to_owned();
-        run.policy = self.policy.clone();
-        run.preempt = "unknown".to_owned();
-        run.workers = self.workers.map(u32::from);
-        run.workload = workload.to_owned();
-        eprintln!("{}", outcome::told(tally));
-        outcome::judge(&mut run, tally, self.max_lateness);
-        run
     }
 }

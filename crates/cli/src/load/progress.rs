@@ -1,0 +1,56 @@
+//! How far a run is, on standard error, if that is a terminal. A thread of its own draws it four
+//! times a second, and lives as long as the run: the client has requests to send.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{Builder, scope};
+use std::time::{Duration, Instant};
+
+/// Between two drawings.
+const PAUSE: Duration = Duration::from_millis(250);
+
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        let style = ProgressStyle::with_template("{bar:20} {percent:>3}% {msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self(ProgressBar::new(1).with_style(style))
+    }
+
+    /// Does `run`, which takes about so `long`; `what` it is.
+    pub(super) fn during<T>(&self, what: String, long: Duration, run: impl FnOnce() -> T) -> T {
+        let Self(bar) = self;
+        if bar.is_hidden() {
+            return run();
+        }
+        bar.set_length(long.as_millis().max(1) as u64);
+        bar.set_position(0);
+        bar.set_message(what);
+        scope(|scope| {
+            let (running, ended) = channel::<()>();
+            let begun = Instant::now();
+            let draw = move || {
+                while ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+                    bar.set_position(begun.elapsed().as_millis().min(long.as_millis()) as u64);
+                }
+            };
+            // Without a thread for it, nothing is drawn.
+            let _ = Builder::new().name("progress".to_owned()).spawn_scoped(scope, draw);
+            let result = run();
+            drop(running);
+            result
+        })
+    }
+
+    /// A line between two runs.
+    pub(super) fn say(&self, line: &str) {
+        self.0.suspend(|| eprintln!("{line}"));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
