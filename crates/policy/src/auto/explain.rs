@@ -21,9 +21,10 @@ impl Auto {
         self.mind.changes()
     }
 
-    /// The same, and once more when it first knows service times to go by.
+    /// The same, and once more, as soon as it knows service times to go by; until then 0.
     pub(crate) fn revision(&self) -> u64 {
-        self.changes() + u64::from(self.aims[self.aims.len() - 1].is_known())
+        let is_known = self.aims[self.aims.len() - 1].is_known();
+        if is_known { self.changes() + 1 } else { 0 }
     }
 
     /// S: how many times its service a request may take.
