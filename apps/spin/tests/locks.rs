@@ -111,7 +111,7 @@ fn the_holder_of_a_lock_yields_after_it_and_not_before() {
         if is_preempting(&report) {
             // Every critical section lasts for many quanta, and but for the last somebody waits.
             assert!(after > 10 * ROUNDS, "kind {kind}: {after} yielded when they gave it back");
-        } else {
+        } else if report.preemptions == 0 {
             assert_eq!(after, 0);
         }
     }
