@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Python module curtail_sim: installs it into an environment of its own, and runs its tests.
+# The Python module curtail_sim: installs it into an environment of its own, and runs its tests and
+# its examples.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 have python3 || skip "no python3"
@@ -23,6 +24,17 @@ PATH=$environment/bin:$PATH MATURIN_PEP517_ARGS="--profile dev" \
 say "its tests"
 CURTAIL=$target/debug/curtail "$environment/bin/python" -m pytest -q -p no:cacheprovider python
 
+say "the example first_look, with short runs"
+found=$(JOBS=20000 "$environment/bin/python" python/examples/first_look.py "$environment/picture.png")
+grep -q '^shinjuku  *[01]\.[0-9]*$' <<<"$found" || die "first_look found no highest load: $found"
+
 "${pip[@]}" -r bench/sim/requirements.txt || skip "pip cannot install ciw and simpy"
 say "ciw and simpy find what our simulator finds"
 cargo run --quiet -p curtail-bench -- sim --smoke --python "$environment/bin/python"
+
+# Some 70 MB; nothing else here needs it.
+timeout 180 "${pip[@]}" --only-binary :all: 'ray>=2.40,<3' ||
+  skip "the example ray_sweep: pip cannot install ray within three minutes"
+say "the example ray_sweep, with short runs"
+timeout 180 "$environment/bin/python" python/examples/ray_sweep.py --jobs 5000 --loads 0.5,0.8 ||
+  die "ray_sweep failed"

@@ -6,9 +6,13 @@
 #     python python/examples/first_look.py [PICTURE]
 
 # %%
+import os
 import sys
 
 import curtail_sim as cs
+
+# Requests of each run.
+JOBS = int(os.environ.get("JOBS", 200_000))
 
 # %% [markdown]
 # What there is.
@@ -21,7 +25,7 @@ for policy in cs.policies():
 # One run: 16 workers at load 0.7, 99.5% of the requests take 0.5 µs and 0.5% take 500 µs.
 
 # %%
-run = cs.simulate("tq", workers=16, workload="extreme-bimodal", load=0.7, jobs=200_000)
+run = cs.simulate("tq", workers=16, workload="extreme-bimodal", load=0.7, jobs=JOBS)
 for one in run["classes"]:
     print(
         f"{one['name']}: p99 sojourn time {one['sojourn_ns']['p99'] / 1e3:.1f} us,"
@@ -33,7 +37,7 @@ for one in run["classes"]:
 
 # %%
 runs = cs.sweep(
-    policy=["fcfs", "shinjuku", "tq"], workers=16, load="0.1..0.9/0.1", jobs=200_000
+    policy=["fcfs", "shinjuku", "tq"], workers=16, load="0.1..0.9/0.1", jobs=JOBS
 )
 rows = cs.rows(runs)
 print(f"{'policy':10}{'load':>6}{'p99.9 slowdown':>16}")
@@ -45,7 +49,7 @@ for row in rows:
 
 # %%
 for policy in ("fcfs", "shinjuku", "tq"):
-    found = cs.find_max("p99.9 slowdown 50", policy=policy, workers=16, jobs=200_000)
+    found = cs.find_max("p99.9 slowdown 50", policy=policy, workers=16, jobs=JOBS)
     print(f"{policy:10}{found['max_load'] or 0:.2f}")
 
 # %% [markdown]
