@@ -2,16 +2,85 @@
 
 mod common;
 
-use common::{Verbs, preset, serve};
+use common::{Verbs, preset, serve, spin};
 use curtail::net::{LocalClient, NoResponse};
-use curtail::{ChangeError, ClassId, ClassifyFn, Handle};
+use curtail::{App, ChangeError, Class, ClassId, ClassifyFn, Handle, Response, Stats, WorkerId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-/// Calls with enough of each class for a profile, one at a time.
-fn teach(client: &LocalClient, calls: usize) {
-    for index in 0..calls {
-        let text: &[u8] = if index % 2 == 0 { b"echo x" } else { b"spin 60000" };
-        client.call(text.to_vec()).unwrap();
+/// No figure is judged by it: it turns a deadlock into a failure.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// [`Verbs`], and long requests that go on for as long as the test wants, however busy the machine:
+/// `take` so many nanoseconds at least, or `hold` until the gate opens.
+#[derive(Clone, Default)]
+struct Long {
+    gate: Arc<AtomicBool>,
+}
+
+impl Long {
+    fn open(&self) {
+        self.gate.store(true, Ordering::Release);
     }
+}
+
+impl App for Long {
+    type Worker = WorkerId;
+
+    fn classes(&self) -> Vec<Class> {
+        Verbs.classes()
+    }
+
+    fn setup_worker(&self, worker: WorkerId) -> WorkerId {
+        Verbs.setup_worker(worker)
+    }
+
+    fn classify(&self, request: &[u8]) -> ClassId {
+        ClassId(u16::from(!request.starts_with(b"echo")))
+    }
+
+    fn handle(&self, worker: &WorkerId, request: &[u8], response: &mut Response) {
+        let begun = Instant::now();
+        let text = std::str::from_utf8(request).unwrap();
+        let least = match text.split_once(' ') {
+            Some(("take", ns)) => Duration::from_nanos(ns.parse().unwrap()),
+            None if text == "hold" => STUCK,
+            _ => return Verbs.handle(worker, request, response),
+        };
+        while begun.elapsed() < least && !self.gate.load(Ordering::Acquire) {
+            spin(100);
+        }
+        response.write(b"done");
+    }
+
+    fn overloaded(&self, request: &[u8], response: &mut Response) {
+        Verbs.overloaded(request, response);
+    }
+}
+
+/// The first look at which it is so.
+fn when(handle: &Handle, is_so: impl Fn(&Stats) -> bool) -> Stats {
+    let begun = Instant::now();
+    loop {
+        let stats = handle.stats();
+        if stats.as_ref().is_some_and(&is_so) {
+            return stats.unwrap();
+        }
+        assert!(begun.elapsed() < STUCK, "{stats:?}");
+    }
+}
+
+/// Fills a window of 40 with as many calls of each class, one at a time: the long ones take eight
+/// times as long as the server found the short ones to take, whatever held those up.
+fn teach(client: &LocalClient, handle: &Handle) {
+    let call = |request: &str| drop(client.call(request.as_bytes().to_vec()).unwrap());
+    (0..20).for_each(|_| call("echo x"));
+    // Requests are counted a little after they are answered.
+    let short_ns = when(handle, |it| it.classes[0].completed == 20).classes[0].service_ns.mean();
+    let long = format!("take {}", (8.0 * short_ns.max(1_000.0)) as u64);
+    (0..20).for_each(|_| call(&long));
+    when(handle, |it| it.classes[1].completed == 20);
 }
 
 /// Once the dispatcher has answered, it has obeyed.
@@ -30,11 +99,11 @@ fn reservations_follow_from_what_is_measured() {
         let mut spec = preset(name);
         spec.darc.window = 40;
         let (lines, report) = serve(
-            Verbs,
+            Long::default(),
             |server| server.policy(spec).workers(2),
             |client, handle| {
                 let before = decided(handle);
-                teach(client, 80);
+                teach(client, handle);
                 (before, decided(handle))
             },
         );
@@ -44,7 +113,7 @@ fn reservations_follow_from_what_is_measured() {
         assert!(lines.1.starts_with("short (demand "), "{}", lines.1);
         assert!(lines.1.contains(&format!("): {short}; long (")), "{name}: {}", lines.1);
         assert!(lines.1.contains(&format!("): {long}; spillway 1; ")), "{name}: {}", lines.1);
-        assert_eq!(report.classes[0].completed + report.classes[1].completed, 80);
+        assert_eq!(report.classes[0].completed + report.classes[1].completed, 40);
         assert!(report.decided.is_some());
     }
 }
@@ -119,20 +188,24 @@ fn a_swapped_in_classifier_that_panics_costs_its_requests_only() {
 fn a_full_queue_turns_away_its_own_class_only() {
     let mut spec = preset("darc");
     spec.plan_mut(1).bound = Some(2);
+    let long = Long::default();
+    let app = long.clone();
     let (refused, report) = serve(
-        Verbs,
+        app,
         |server| server.policy(spec).workers(1),
-        |client, _| {
-            let long: Vec<_> =
-                (0..50).map(|_| client.submit(b"spin 300000".to_vec()).unwrap()).collect();
+        move |client, handle| {
+            let held: Vec<_> = (0..50).map(|_| client.submit(b"hold".to_vec()).unwrap()).collect();
+            // One has the worker and two wait.
+            when(handle, |it| it.classes[1].dropped >= 47);
             let short: Vec<_> =
                 (0..50).map(|_| client.submit(b"echo x".to_vec()).unwrap()).collect();
+            long.open();
             short.into_iter().for_each(|ticket| assert_eq!(ticket.wait().unwrap(), b"x"));
-            let answers = long.into_iter().map(|ticket| ticket.wait().unwrap());
+            let answers = held.into_iter().map(|ticket| ticket.wait().unwrap());
             answers.filter(|answer| answer == b"overloaded").count() as u64
         },
     );
-    assert!(refused > 0);
+    assert!((47..50).contains(&refused), "{refused}");
     assert_eq!((report.classes[0].dropped, report.classes[0].completed), (0, 50));
     assert_eq!((report.classes[1].dropped, report.classes[1].completed), (refused, 50 - refused));
 }
@@ -140,22 +213,24 @@ fn a_full_queue_turns_away_its_own_class_only() {
 #[test]
 fn long_requests_are_cut_for_short_ones_and_not_for_their_like() {
     let mut spec = preset("darc-ps");
-    spec.darc.window = 20;
+    spec.darc.window = 40;
+    let long = Long::default();
+    let app = long.clone();
     let (passed, report) = serve(
-        Verbs,
+        app,
         |server| server.policy(spec).workers(1),
-        |client, handle| {
-            teach(client, 40);
-            let long: Vec<_> =
-                (0..2).map(|_| client.submit(b"spin 10000000".to_vec()).unwrap()).collect();
+        move |client, handle| {
+            teach(client, handle);
+            let mut held: Vec<_> =
+                (0..2).map(|_| client.submit(b"hold".to_vec()).unwrap()).collect();
             // One has the worker and the other waits, before the short one comes.
-            let placed = || handle.stats().is_some_and(|it| (it.in_system, it.waiting) == (2, 1));
-            assert!((0..100_000).any(|_| placed()));
+            when(handle, |it| (it.in_system, it.waiting) == (2, 1));
             assert_eq!(client.call(b"echo hello".to_vec()).unwrap(), b"hello");
-            let mut long = long.into_iter();
-            let first = long.next().unwrap().try_take().err();
-            let passed = first.map(|ticket| ticket.wait().unwrap()).is_some();
-            long.for_each(|ticket| drop(ticket.wait().unwrap()));
+            let first = held.swap_remove(0).try_take();
+            let passed = first.is_err();
+            long.open();
+            held.extend(first.err());
+            held.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
             passed
         },
     );
