@@ -18,7 +18,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Requests on their way to an end.
 const WAY: usize = 1_024;
@@ -243,8 +243,10 @@ impl Root {
     fn room(&mut self) -> usize {
         match self.sorter.room() {
             0 => {
-                self.shared.starved.store(true, Ordering::SeqCst);
-                // It may have come in between.
+                self.shared.starved.store(true, Ordering::Relaxed);
+                // It may have come in between: either this look sees it, or the end, which fences
+                // between making room and looking for this, sees who wants to hear of it.
+                fence(Ordering::SeqCst);
                 self.sorter.room()
             }
             room => room,
@@ -328,8 +330,12 @@ impl Transport for End {
             self.buffers.push(parcel.payload);
             took = true;
         }
-        if took && self.shared.starved.swap(false, Ordering::SeqCst) {
-            self.root.wake();
+        if took {
+            fence(Ordering::SeqCst);
+            let starved = &self.shared.starved;
+            if starved.load(Ordering::Relaxed) && starved.swap(false, Ordering::Relaxed) {
+                self.root.wake();
+            }
         }
         if closed && self.from.is_empty() { Status::Closed } else { Status::Open }
     }
