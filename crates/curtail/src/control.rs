@@ -63,9 +63,18 @@ impl Control {
 
     /// The dispatcher has ended. Commands still in the box are dropped, and with them the senders
     /// of their answers.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         let mut mail = self.mail.lock().unwrap_or_else(|p| p.into_inner());
         self.closed.store(true, Ordering::Relaxed);
         mail.clear();
+    }
+}
+
+/// Whoever has it obeys, or will; when it goes, nobody does any more, however that came about.
+pub(crate) struct Obeyed(pub Arc<Control>);
+
+impl Drop for Obeyed {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }

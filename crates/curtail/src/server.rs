@@ -209,6 +209,6 @@ impl Server {
 }
 
 fn handle(domains: &[Domain]) -> Handle {
-    let of = |domain: &Domain| (domain.control.clone(), domain.workers.len());
+    let of = |domain: &Domain| (domain.control.0.clone(), domain.workers.len());
     Handle::new(domains.iter().map(of).collect())
 }

@@ -3,9 +3,9 @@
 mod common;
 
 use common::{PRESETS, Verbs, preset, serve, spin};
-use curtail::net::NoResponse;
+use curtail::net::{Local, NoResponse};
 use curtail::policy::catalogue;
-use curtail::{App, Nanos, Preempt, Response, Server, WorkerId, sync};
+use curtail::{App, Nanos, Preempt, Response, RunError, Server, WorkerId, sync};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -244,6 +244,32 @@ fn an_ended_server_obeys_nobody() {
     assert_eq!(handle.switch(preset("tq")), Err(curtail::ChangeError::Ended));
     assert_eq!(handle.set_quantum(None), Err(curtail::ChangeError::Ended));
     assert!(handle.stats().is_none());
+}
+
+#[test]
+fn a_server_that_cannot_run_obeys_nobody() {
+    /// Its second worker does not start.
+    struct Broken;
+    impl App for Broken {
+        type Worker = ();
+        fn setup_worker(&self, worker: WorkerId) {
+            assert_ne!(worker, WorkerId(1), "on purpose");
+        }
+        fn handle(&self, (): &(), _: &[u8], _: &mut Response) {}
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    let server = || {
+        let (local, _) = Local::new(8).unwrap();
+        Server::builder(Broken).workers(2).transport(Box::new(local)).build().unwrap()
+    };
+    let (broken, never_run) = (server(), server());
+    let handles = [broken.handle(), never_run.handle()];
+    assert!(matches!(broken.run(), Err(RunError::Worker { worker: WorkerId(1), .. })));
+    drop(never_run);
+    for handle in handles {
+        assert_eq!(handle.set_quantum(None), Err(curtail::ChangeError::Ended));
+        assert!(handle.stats().is_none());
+    }
 }
 
 #[test]

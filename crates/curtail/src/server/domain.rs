@@ -7,7 +7,7 @@ use super::{Handle, RunError, workers};
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::clock;
-use crate::control::Control;
+use crate::control::{Control, Obeyed};
 use crate::dispatcher::{Dispatcher, Line, Parts, own_config};
 use crate::engine::{Engine, Surroundings};
 use crate::message::Envelopes;
@@ -49,7 +49,7 @@ pub(super) struct Domain {
     pub index: usize,
     /// Its workers, by their numbers in the server.
     pub workers: Range<usize>,
-    pub control: Arc<Control>,
+    pub control: Obeyed,
     pub waiter: Waiter,
     remote: Arc<Remote>,
     wakes: mpsc::Receiver<JobId>,
@@ -65,7 +65,7 @@ impl Domain {
         let (remote, wakes) = Remote::new(capacity);
         let remote = Arc::new(remote);
         remote.parker.set_sleeper(Sleeper::Epoll(waiter.waker()));
-        let control = Arc::new(Control::new(remote.clone()));
+        let control = Obeyed(Arc::new(Control::new(remote.clone())));
         Self { index, workers, control, waiter, remote, wakes }
     }
 
@@ -120,7 +120,7 @@ impl Domain {
             lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
             classifier,
             classes: names.map(ClassStats::new).collect(),
-            control: self.control.clone(),
+            control: self.control.0.clone(),
             waiter: self.waiter,
             own: &raw mut *own,
             own_remote: self.remote,
@@ -130,7 +130,7 @@ impl Domain {
         let begun = clock::now();
         dispatcher.run(common.drain);
         let watched = clock::now() - begun;
-        self.control.close();
+        drop(self.control);
         let reports = workers::stop(started, &mut notes);
         Ok(Part::new(dispatcher, reports, own.take_counts(), watched, notes))
     }
