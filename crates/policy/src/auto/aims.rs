@@ -155,7 +155,8 @@ impl Aims {
 
     /// A request of it has arrived.
     pub(super) fn arrived(&mut self) {
-        self.arrived += 1;
+        // Where requests are pre-empted, nobody asks.
+        self.arrived = self.arrived.saturating_add(1);
     }
 
     /// The service that requests need which arrived since this was asked for last.
@@ -359,6 +360,15 @@ mod tests {
         assert_eq!(Aims::new().stage(3_000), Stage { aim: 2_000, end: 4_000 });
         let last = aims.stage(u64::MAX);
         assert!(last.end >= last.aim && last.aim > u64::MAX / 4);
+    }
+
+    #[test]
+    fn arrivals_that_nobody_asks_for_do_no_harm() {
+        let mut aims = Aims { arrived: u32::MAX, mean_ns: 2.0, ..Aims::new() };
+        aims.arrived();
+        assert_eq!(aims.take_demand_ns(), 2.0 * f64::from(u32::MAX));
+        aims.arrived();
+        assert_eq!(aims.take_demand_ns(), 2.0);
     }
 
     #[test]
