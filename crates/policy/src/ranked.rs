@@ -59,12 +59,12 @@ pub struct Ranked<R> {
     next_ticket: u64,
     /// May run anywhere; those that must leave reserved places free apart from the others.
     anywhere: [Root; 2],
+    /// How many of both there are.
+    loose: usize,
     /// Of each job that waits or is on a worker: it must leave reserved places free.
     modest: Vec<bool>,
     /// How many of those are on workers.
     held_modest: usize,
-    /// How many of those there are.
-    loose: usize,
     /// Started on the dispatcher, and goes on nowhere else.
     parked: Root,
     /// Started on that worker, and goes on nowhere else.
@@ -92,9 +92,9 @@ impl<R: Rank> Ranked<R> {
             tickets: vec![0; jobs],
             next_ticket: 0,
             anywhere: [Root::EMPTY; 2],
+            loose: 0,
             modest: vec![false; jobs],
             held_modest: 0,
-            loose: 0,
             parked: Root::EMPTY,
             pinned: vec![Root::EMPTY; workers],
             first_pinned: Tournament::new(workers, Heaps::WORST, Heaps::WORST),
