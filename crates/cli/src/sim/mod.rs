@@ -30,7 +30,7 @@ use std::time::Instant;
 
 /// `curtail sim`.
 #[derive(Args)]
-#[command(mut_args(not_with_replay))]
+#[command(mut_args(apart))]
 pub(crate) struct Sim {
     #[command(flatten)]
     system: System,
@@ -71,7 +71,7 @@ pub(crate) struct Sim {
     /// persephone-10, persephone-10-long, persephone-tpcc, all. Or `auto`: that policy beside the best
     /// of the others, on every workload at every load. Of the other options only --jobs, --seed,
     /// --threads, --figures-dir and --json go with it
-    #[arg(long, value_name = "NAME", conflicts_with_all = NOT_WITH_FIGURE)]
+    #[arg(long, value_name = "NAME")]
     figure: Option<String>,
     /// Where the figures' pictures, pages and JSON go
     #[arg(long, value_name = "DIR", default_value = "target/figures", requires = "figure")]
@@ -80,11 +80,9 @@ pub(crate) struct Sim {
     json: Json,
 }
 
-/// What a figure says itself.
-const NOT_WITH_FIGURE: [&str; 16] = [
-    "policy", "quantum", "preempt", "workers", "workload", "classes", "load", "rate", "duration",
-    "arrivals", "phases", "phase", "trace", "costs", "slo", "seeds",
-];
+/// What goes with a record, which says all the rest itself; and what with a figure, likewise.
+const WITH_REPLAY: [&str; 2] = ["replay", "json"];
+const WITH_FIGURE: [&str; 6] = ["figure", "figures_dir", "jobs", "seed", "threads", "json"];
 
 /// One run of a sweep.
 struct Task<'a> {
@@ -244,10 +242,14 @@ impl Sim {
     }
 }
 
-/// Says of each option that it does not go with --replay. (`exclusive` would refuse --json, too.)
-fn not_with_replay(option: Arg) -> Arg {
-    let goes = ["replay", "json"].contains(&option.get_id().as_str());
-    if goes { option } else { option.conflicts_with("replay") }
+/// Says of each option with which of --replay and --figure it does not go. (`exclusive` would refuse
+/// --json, too.)
+fn apart(option: Arg) -> Arg {
+    let others = [("replay", &WITH_REPLAY[..]), ("figure", &WITH_FIGURE)];
+    others.into_iter().fold(option, |option, (other, goes)| {
+        let goes = goes.contains(&option.get_id().as_str());
+        if goes { option } else { option.conflicts_with(other) }
+    })
 }
 
 /// Progress on standard error, if that is a terminal.
