@@ -151,14 +151,12 @@ fn write(
         text.push_str(&format!("# {key}: {trials}, {}\n", figure.middle()));
     }
     text.push_str(&costs.to_toml());
-    let failed = |error| Failure::failed(format!("cannot write {}: {error}", file.display()));
     if let Some(directory) = file.parent().filter(|it| !it.as_os_str().is_empty()) {
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        std::fs::create_dir_all(directory).map_err(|error| {
+            Failure::failed(format!("cannot make {}: {error}", directory.display()))
+        })?;
     }
-    // By a rename: a file that was good stays until there is another.
-    let mut fresh = file.as_os_str().to_owned();
-    fresh.push(".new");
-    std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, file)).map_err(failed)
+    Ok(curtail_report::write_text(&file.to_string_lossy(), &text)?)
 }
 
 /// What runs the trials.
