@@ -109,6 +109,8 @@ class Run(TypedDict, total=False):
     slowdown: Slowdown
     classes: List[ClassResult]
     preemptions: int
+    #: What the policy had decided for itself in the end, where it decides something.
+    decided: str
     preempt_late_ns: Dict[str, int]
     cpu: Dict[str, float]
     noise: Dict[str, float]
