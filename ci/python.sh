@@ -30,7 +30,12 @@ grep -q '^shinjuku  *[01]\.[0-9]*$' <<<"$found" || die "first_look found no high
 
 "${pip[@]}" -r bench/sim/requirements.txt || skip "pip cannot install ciw and simpy"
 say "ciw and simpy find what our simulator finds"
-cargo run --quiet -p curtail-bench -- sim --smoke --python "$environment/bin/python"
+found=$(cargo run --quiet -p curtail-bench -- sim --smoke --python "$environment/bin/python") ||
+  die "${found:-the benchmark failed}"
+# A peer that failed is but a note of the benchmark's.
+for peer in ciw simpy; do
+  grep -Eq "^ +seed 3 +$peer +mean" <<<"$found" || die "$peer found nothing: $found"
+done
 
 # Some 70 MB; nothing else here needs it.
 timeout 180 "${pip[@]}" --only-binary :all: 'ray>=2.40,<3' ||
