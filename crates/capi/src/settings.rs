@@ -110,8 +110,7 @@ impl Settings {
         let done = if OF_POLICY.contains(&name) {
             self.set_policy(name, value)
         } else if let Some(known) = OF_SERVER.iter().find(|&&known| known == name) {
-            self.of_server = Some(known);
-            self.server.set(name, value)
+            self.server.set(name, value).map(|()| self.of_server = Some(known))
         } else {
             let known = OF_POLICY.iter().chain(OF_SERVER).copied().collect();
             let unknown = UnknownPolicy { what: "setting", given: name.to_owned(), known };

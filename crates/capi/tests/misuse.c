@@ -192,6 +192,8 @@ static curtail_status ended(pthread_t thread) {
 static void changes(curtail_server *server) {
   curtail_settings *no_policy = curtail_settings_new(), *more = with("policy", "fcfs");
   FAILS(CURTAIL_MISUSE, "the policy is NULL", curtail_server_switch(server, NULL, &error));
+  /* What is refused changes nothing: it is not one of these settings. */
+  FAILS(CURTAIL_BAD_SETTING, "workers", curtail_set(no_policy, "workers", "0", &error));
   FAILS(CURTAIL_BAD_SETTING, "no policy", curtail_server_switch(server, no_policy, &error));
   FAILS(CURTAIL_BAD_SETTING, "workers", curtail_server_switch(server, more, &error));
   CHECK(curtail_set(no_policy, "policy", "darc-static", &error) == CURTAIL_OK);
