@@ -206,10 +206,6 @@ impl Policy for Central {
         if self.options.shares && (anywhere || here) { Expiry::Yield } else { Expiry::Continue }
     }
 
-    fn next_wakeup(&self) -> Option<Nanos> {
-        None
-    }
-
     fn waiting(&self) -> usize {
         self.table.waiting()
     }

@@ -328,10 +328,6 @@ impl Policy for Darc {
         if self.preempts && wanted { Expiry::Yield } else { Expiry::Continue }
     }
 
-    fn next_wakeup(&self) -> Option<Nanos> {
-        None
-    }
-
     fn waiting(&self) -> usize {
         self.table.waiting()
     }

@@ -200,8 +200,11 @@ pub trait Policy {
     /// always, on the dispatcher.
     fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry;
 
-    /// When `decide` wants to be asked again although nothing happened.
-    fn next_wakeup(&self) -> Option<Nanos>;
+    /// When `decide` wants to be asked again although nothing happened. None of the policies here does;
+    /// the simulator would ask one that did, the runtime's dispatcher does not look at this yet.
+    fn next_wakeup(&self) -> Option<Nanos> {
+        None
+    }
 
     /// How many jobs wait here.
     fn waiting(&self) -> usize;

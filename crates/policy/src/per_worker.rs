@@ -205,10 +205,6 @@ impl Policy for PerWorker {
         if self.shares && ready > 1 { Expiry::Yield } else { Expiry::Continue }
     }
 
-    fn next_wakeup(&self) -> Option<Nanos> {
-        None
-    }
-
     fn waiting(&self) -> usize {
         self.table.waiting()
     }

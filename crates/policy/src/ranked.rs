@@ -360,10 +360,6 @@ impl<R: Rank> Policy for Ranked<R> {
         Expiry::Continue
     }
 
-    fn next_wakeup(&self) -> Option<Nanos> {
-        None
-    }
-
     fn waiting(&self) -> usize {
         self.table.waiting()
     }

@@ -227,10 +227,6 @@ impl Policy for Steal {
         if on == WorkerId::DISPATCHER { Expiry::Yield } else { Expiry::Continue }
     }
 
-    fn next_wakeup(&self) -> Option<Nanos> {
-        None
-    }
-
     fn waiting(&self) -> usize {
         self.table.waiting()
     }

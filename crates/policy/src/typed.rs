@@ -172,10 +172,6 @@ impl<O: Order> Policy for Typed<O> {
         }
     }
 
-    fn next_wakeup(&self) -> Option<Nanos> {
-        None
-    }
-
     fn waiting(&self) -> usize {
         self.queues.table.waiting()
     }
