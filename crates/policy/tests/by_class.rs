@@ -1,45 +1,9 @@
 //! The policies with a queue for each class, and stealing, by small examples that can be checked by hand.
 
+mod by_hand;
+
+use by_hand::{NOW, W0, all, arrive, job, preset, serve, us};
 use curtail_policy::*;
-
-const NOW: Nanos = Nanos::ZERO;
-const W0: WorkerId = WorkerId(0);
-
-fn preset(name: &str) -> Spec {
-    Spec::preset(name).unwrap()
-}
-
-fn us(n: u64) -> Nanos {
-    Nanos::from_micros(n)
-}
-
-fn job(id: u32, class: u16) -> Job {
-    Job::new(JobId(id), ClassId(class), NOW)
-}
-
-fn arrive(policy: &mut AnyPolicy, jobs: &[(u32, u16)]) {
-    jobs.iter().for_each(|&(id, class)| policy.arrive(NOW, job(id, class)).unwrap());
-}
-
-/// All placements at `now`: which job on which worker.
-fn all(policy: &mut AnyPolicy, now: Nanos) -> Vec<(u32, u16)> {
-    let next = || match policy.decide(now) {
-        Decision::Run { job, on, .. } => Some((job.id.0, on.0)),
-        Decision::Idle => None,
-        Decision::Preempt { on } => panic!("{on} is asked for its place"),
-    };
-    std::iter::from_fn(next).collect()
-}
-
-/// One worker serves what waits, each job for so long: the order.
-fn serve(policy: &mut AnyPolicy, service: impl Fn(u32) -> Nanos) -> Vec<u32> {
-    let mut order = Vec::new();
-    while let [(id, 0)] = all(policy, NOW)[..] {
-        order.push(id);
-        policy.completed(NOW, W0, JobId(id), service(id));
-    }
-    order
-}
 
 fn weights(name: &str, weights: &[u32]) -> Spec {
     let mut spec = preset(name);
