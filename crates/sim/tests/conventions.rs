@@ -150,6 +150,15 @@ fn simultaneous_events_have_an_order() {
     assert_eq!(done, [(0, 50), (50, 60), (0, 1_000)]);
 }
 
+/// The third job runs on the dispatcher, from 20 on, which therefore sees only at 120 that the first
+/// one's quantum ended at 100. From then on their quanta end together, and each time it must see
+/// that: the first two take turns by 100, not by 200.
+#[test]
+fn a_dispatcher_that_ran_a_job_sees_the_quanta_that_end_with_its_own() {
+    let done = play(&one_worker("concord", Costs::IDEAL), &[(0, 1000), (10, 1000), (20, 3000)]);
+    assert_eq!(done, [(0, 1900), (10, 2000), (20, 3020)]);
+}
+
 /// JBSQ(2): two jobs in a worker's inbox, the running one included, and the third waits centrally;
 /// so the fourth's worker is decided only when a place becomes free.
 #[test]

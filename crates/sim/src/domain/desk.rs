@@ -3,7 +3,7 @@
 //! Delays are constant, so that each queue is in the order of time by itself.
 
 use super::dispatch_key;
-use crate::agenda::{Key, NEVER};
+use crate::agenda::{Key, NEVER, QUANTUM, key};
 use curtail_policy::{JobId, WorkerId};
 use std::collections::VecDeque;
 
@@ -95,8 +95,19 @@ impl Desk {
         if self.queued {
             return self.look_into_queues();
         }
-        let own = self.doing.map_or(self.wakeup, |(until, _)| until);
-        self.next = dispatch_key(own);
+        self.next = self.own_key(u64::MAX);
+    }
+
+    /// When it is done with what it does, or by itself looks again: at `input` at the latest.
+    ///
+    /// A job that it ran ends like a quantum, and after those of workers that end then: it looks at
+    /// them when it comes back.
+    fn own_key(&self, input: u64) -> Key {
+        match self.doing {
+            Some((until, Doing::Running(..))) => key(until, QUANTUM),
+            Some((until, _)) => dispatch_key(until),
+            None => dispatch_key(input.min(self.wakeup)),
+        }
     }
 
     fn look_into_queues(&mut self) {
@@ -107,8 +118,7 @@ impl Desk {
         let on_the_way =
             first(self.sent.front().map(|it| it.0)).min(first(self.asked.front().map(|it| it.0)));
         self.queued = waiting.min(on_the_way) != u64::MAX;
-        let own = self.doing.map_or(waiting.min(self.wakeup), |(until, _)| until);
-        self.next = dispatch_key(own.min(on_the_way));
+        self.next = self.own_key(waiting).min(dispatch_key(on_the_way));
     }
 
     pub(super) fn has_input(&self, now: u64) -> bool {
