@@ -29,8 +29,9 @@ pub(crate) struct Links {
     pub events: spsc::Producer<Event>,
     pub remote: Arc<Remote>,
     pub orders: Arc<Orders>,
-    /// The dispatcher's, to wake it.
-    pub dispatcher: Arc<Remote>,
+    /// The dispatcher's, to wake it; none: it never sleeps. Then news needs no fence, which would
+    /// have to wait until the news has its line, that is for a whole trip between the cores.
+    pub dispatcher: Option<Arc<Remote>>,
 }
 
 struct Worker {
@@ -107,7 +108,9 @@ impl Worker {
         }
         if told {
             self.links.events.publish();
-            self.links.dispatcher.parker.unpark();
+            if let Some(dispatcher) = &self.links.dispatcher {
+                dispatcher.parker.unpark();
+            }
         }
     }
 

@@ -69,7 +69,7 @@ fn start_one(
         events,
         remote: remote.clone(),
         orders: orders.clone(),
-        dispatcher: dispatcher.clone(),
+        dispatcher: (!common.busy).then(|| dispatcher.clone()),
     };
     let core_policy = common.spec.build_core(common.capacity);
     let (around, idle) = (around.clone(), common.layout.idle(&around.clock));
