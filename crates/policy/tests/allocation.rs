@@ -93,7 +93,7 @@ fn none_after_building() {
         let mut cores: Vec<AnyCore> = (0..WORKERS).map(|_| spec.build_core(JOBS)).collect();
         let mut completed = 0;
         let counted = allocation_counter::measure(|| {
-            completed = play(&mut policy, &mut cores, spec.is_two_level(), 5_000);
+            completed = play(&mut policy, &mut cores, spec.is_two_level(), 6_000);
         });
         assert_eq!(counted.count_total, 0, "{spec:?}");
         assert!(completed > 5_000, "{spec:?}: {completed} completed");
