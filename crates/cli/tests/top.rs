@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use server::Server;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::UdpSocket;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::{Child, Output, Stdio};
@@ -23,6 +24,18 @@ fn name(pid: u32) -> SocketAddr {
 
 fn once(pid: u32) -> Value {
     json(&["top", &pid.to_string(), "--once"])
+}
+
+/// The first look at which it is so.
+fn when(pid: u32, is_so: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let live = once(pid);
+        if is_so(&live) {
+            return live;
+        }
+        assert!(begun.elapsed() < STUCK, "{live}");
+    }
 }
 
 /// Requests served since the start.
@@ -54,14 +67,7 @@ fn a_look_adds_up() {
     assert!(answered > 50, "{answered}");
 
     // Requests are counted a little after they are answered.
-    let begun = Instant::now();
-    let live = loop {
-        let live = once(pid);
-        if served(&live) >= answered {
-            break live;
-        }
-        assert!(begun.elapsed() < STUCK, "{answered}: {live}");
-    };
+    let live = when(pid, |live| served(live) >= answered);
     let names: Vec<_> = live["classes"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
     assert_eq!(names, ["a", "b", "unknown"], "{live}");
     let workers = live["workers"].as_array().unwrap();
@@ -74,6 +80,23 @@ fn a_look_adds_up() {
     assert!(table.contains(live["decided"].as_str().unwrap()), "{table}");
     let summary = server.stop(Signal::TERM);
     assert!(summary["completed"].as_u64().unwrap() >= served(&live), "{summary}");
+}
+
+#[test]
+fn empty_datagrams_are_counted_and_garbage_is_answered() {
+    let server = Server::start("udp://127.0.0.1:0");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(STUCK)).unwrap();
+    socket.connect(server.url.strip_prefix("udp://").unwrap()).unwrap();
+    for datagram in [&b""[..], b"garbage!", b""] {
+        socket.send(datagram).unwrap();
+    }
+    let live = when(server.child.id(), |live| live["malformed"] == 2 && served(live) == 1);
+    let mut answer = [0; 64];
+    let length = socket.recv(&mut answer).unwrap();
+    assert!(answer[..length].starts_with(b"garbage!"), "{live}");
+    socket.set_nonblocking(true).unwrap();
+    assert!(socket.recv(&mut answer).is_err(), "nobody answers an empty one");
 }
 
 /// `curtail top` that goes on; killed if a test forgets it.
