@@ -11,7 +11,7 @@ use crate::finding::{Finding, What};
 use crate::paths::Outcome;
 use crate::probes;
 use crate::program::Program;
-use crate::ranges::number;
+use crate::ranges::{CALLER_SAVED, number};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use std::collections::{BTreeMap, HashSet};
 
@@ -167,17 +167,7 @@ impl Look<'_> {
             Target::Import(name) => name.as_str(),
             _ => "",
         };
-        for register in [
-            Register::RAX,
-            Register::RCX,
-            Register::RDX,
-            Register::RSI,
-            Register::RDI,
-            Register::R8,
-            Register::R9,
-            Register::R10,
-            Register::R11,
-        ] {
+        for register in CALLER_SAVED {
             state.registers[register as usize - Register::RAX as usize] = None;
         }
         if name.starts_with("__tls_get_addr") {

@@ -60,6 +60,19 @@ pub struct Ranges {
     before: Vec<Option<State>>,
 }
 
+/// What a call may leave changed.
+pub(crate) const CALLER_SAVED: [Register; 9] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+];
+
 impl Ranges {
     /// Goes over the function until nothing changes.
     #[must_use]
@@ -151,17 +164,7 @@ fn step(
     // A call keeps what the callee must keep; the others are gone.
     if matches!(i.flow_control(), iced_x86::FlowControl::Call | iced_x86::FlowControl::IndirectCall)
     {
-        for register in [
-            Register::RAX,
-            Register::RCX,
-            Register::RDX,
-            Register::RSI,
-            Register::RDI,
-            Register::R8,
-            Register::R9,
-            Register::R10,
-            Register::R11,
-        ] {
+        for register in CALLER_SAVED {
             state.set(register, None);
         }
     }
