@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/fiber", &[]),
     ("crates/report", &[]),
     ("crates/driver", &[]),
-    ("crates/verify", &[]),
+    ("crates/verify", &["crates/driver"]),
     ("ci/tidy", &[]),
     ("fuzz", &[]),
     ("crates/sim", &["crates/policy", "crates/workload"]),

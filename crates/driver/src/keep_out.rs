@@ -1,30 +1,29 @@
 //! The file of `--keep-out`: names and globs of functions that get no safepoint, one a line, `#`
-//! begins a comment. The pass reads it; the drivers look at it first, so that a mistake is told by
-//! the line and not somewhere in a linker's output.
+//! begins a comment. The pass reads it, and so does the verifier; the drivers look at it first, so
+//! that a mistake is told by the line and not somewhere in a linker's output.
 
 use std::hash::Hasher;
 use std::path::Path;
 
-/// Reads a list and checks it.
+/// The names and globs of a list.
 ///
 /// # Errors
 /// The file cannot be read, or a line of it is no glob: which, and why.
-pub fn check(file: &Path) -> Result<(), String> {
-    let text = read(file)?;
-    for (at, line) in text.lines().enumerate() {
-        let glob = line.split('#').next().unwrap_or("").trim();
-        if let Err(reason) = check_glob(glob) {
-            return Err(format!(
-                "--keep-out {}: line {}: {reason}: {glob}",
-                file.display(),
-                at + 1
-            ));
-        }
-    }
-    Ok(())
+pub fn read(file: &Path) -> Result<Vec<String>, String> {
+    parse(&text(file)?).map_err(|reason| format!("--keep-out {}: {reason}", file.display()))
 }
 
-fn read(file: &Path) -> Result<String, String> {
+fn parse(text: &str) -> Result<Vec<String>, String> {
+    let mut globs = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let glob = line.split('#').next().unwrap_or("").trim();
+        check_glob(glob).map_err(|reason| format!("line {}: {reason}: {glob}", at + 1))?;
+        globs.extend((!glob.is_empty()).then(|| glob.to_owned()));
+    }
+    Ok(globs)
+}
+
+fn text(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("--keep-out {}: {error}", file.display()))
 }
 
@@ -35,7 +34,7 @@ fn read(file: &Path) -> Result<String, String> {
 pub fn fingerprint(file: &Path) -> Result<u64, String> {
     // SipHash with fixed keys: the same on every run.
     let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write(read(file)?.as_bytes());
+    hasher.write(text(file)?.as_bytes());
     Ok(hasher.finish())
 }
 
@@ -81,13 +80,13 @@ mod tests {
     fn the_line_is_named_and_changes_are_seen() {
         let file = std::env::temp_dir().join(format!("curtail-keep-out-{}", std::process::id()));
         std::fs::write(&file, "# fine\nmain # too\n\nx[y\n").unwrap();
-        let (checked, first) = (check(&file), fingerprint(&file).unwrap());
-        std::fs::write(&file, "main\n").unwrap();
-        let (again, second) = (check(&file), fingerprint(&file).unwrap());
+        let (found, first) = (read(&file), fingerprint(&file).unwrap());
+        std::fs::write(&file, "# all\nmain # one\n\n ns::* \n").unwrap();
+        let (again, second) = (read(&file), fingerprint(&file).unwrap());
         std::fs::remove_file(&file).unwrap();
-        let reason = checked.unwrap_err();
+        let reason = found.unwrap_err();
         assert!(reason.contains("line 4") && reason.contains("x[y"), "{reason}");
-        assert_eq!(again, Ok(()));
+        assert_eq!(again, Ok(vec!["main".to_owned(), "ns::*".to_owned()]));
         assert_ne!(first, second);
         assert!(fingerprint(&file).is_err());
     }

@@ -142,7 +142,7 @@ impl Options {
                 if !file.is_file() {
                     return Err(format!("--keep-out: there is no file {value}"));
                 }
-                crate::keep_out::check(&file)?;
+                crate::keep_out::read(&file)?;
                 self.keep_out = Some(file);
             }
             _ => {

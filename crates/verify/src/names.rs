@@ -123,44 +123,6 @@ fn one(glob: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// A list of functions to keep out: names and globs, one a line, `#` begins a comment.
-///
-/// # Errors
-/// The number of the line that is wrong, and why.
-pub fn parse_list(text: &str) -> Result<Vec<String>, String> {
-    let mut globs = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or("").trim();
-        if line.is_empty() {
-            continue;
-        }
-        check_glob(line).map_err(|reason| format!("line {}: {reason}: {line}", at + 1))?;
-        globs.push(line.to_owned());
-    }
-    Ok(globs)
-}
-
-fn check_glob(glob: &str) -> Result<(), &'static str> {
-    if glob.chars().any(char::is_control) {
-        return Err("a control character");
-    }
-    let bytes = glob.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' if at + 1 == bytes.len() => return Err("nothing behind the backslash"),
-            b'\\' => at += 1,
-            b'[' => {
-                let end = bytes.iter().skip(at + 2).position(|&b| b == b']');
-                at += 2 + end.ok_or("a [ without its ]")?;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,16 +158,5 @@ mod tests {
         {
             assert!(!matches(glob, name), "{glob} {name}");
         }
-    }
-
-    #[test]
-    fn a_bad_line_is_named() {
-        assert_eq!(
-            parse_list("# all\nfoo # one\n\n ns::* \n"),
-            Ok(vec!["foo".into(), "ns::*".into()])
-        );
-        let error = parse_list("foo\n[ab\n").unwrap_err();
-        assert!(error.starts_with("line 2") && error.contains("[ab"), "{error}");
-        assert!(parse_list("a\\").is_err());
     }
 }

@@ -1,9 +1,10 @@
 //! `curtail-verify PROGRAM`: see the library.
 #![forbid(unsafe_code)]
 
-use curtail_verify::names;
+use curtail_driver::keep_out;
 use curtail_verify::report::{Options, verify};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str =
@@ -51,11 +52,7 @@ fn arguments(words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
                     Some(bound.ok_or(format!("--bound={text}: from 20 to 10000000"))?);
             }
             "--keep-out" => {
-                let file = value()?;
-                let text = std::fs::read_to_string(&file)
-                    .map_err(|e| format!("--keep-out {file}: {e}"))?;
-                found.options.keep_out =
-                    names::parse_list(&text).map_err(|e| format!("--keep-out {file}: {e}"))?;
+                found.options.keep_out = keep_out::read(Path::new(&value()?))?;
             }
             "--json" => found.json = Some(value()?),
             _ if name.starts_with('-') => {
