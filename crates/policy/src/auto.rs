@@ -97,10 +97,6 @@ impl Rank for Auto {
         self.deadline(job, job.attained)
     }
 
-    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
-        rank
-    }
-
     fn standing(&self, job: &Job, _lasting: u64, attained: Nanos, _now: Nanos) -> u64 {
         self.deadline(job, attained)
     }

@@ -6,7 +6,7 @@
 
 use super::Rank;
 use crate::classes::Classes;
-use crate::{Job, Nanos, Spec};
+use crate::{Job, Spec};
 
 /// See the module's head.
 pub struct EarliestDeadline;
@@ -22,13 +22,5 @@ impl Rank for EarliestDeadline {
             return u64::MAX;
         }
         (job.arrived + classes.deadline(class)).0
-    }
-
-    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
-        rank
-    }
-
-    fn standing(&self, _job: &Job, lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
-        lasting
     }
 }

@@ -5,7 +5,7 @@
 
 use super::Rank;
 use crate::classes::Classes;
-use crate::{Job, Nanos, Spec};
+use crate::{Job, Spec};
 
 /// See the module's head.
 pub struct FixedPriority;
@@ -21,13 +21,5 @@ impl Rank for FixedPriority {
             return u64::MAX;
         }
         classes.plan(class).priority.map_or(class as u64, u64::from)
-    }
-
-    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
-        rank
-    }
-
-    fn standing(&self, _job: &Job, lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
-        lasting
     }
 }

@@ -15,11 +15,15 @@ pub(crate) trait Rank {
     fn rank(&self, classes: &Classes, job: &Job) -> u64;
 
     /// For a job of that rank that starts to run at `now`: what keeps its order among the running
-    /// ones for as long as it runs.
-    fn lasting(&self, rank: u64, now: Nanos) -> u64;
+    /// ones for as long as it runs. Its rank, unless that changes meanwhile.
+    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
+        rank
+    }
 
     /// The rank at `now` of a running job, as it was placed, that has had `attained` in all.
-    fn standing(&self, job: &Job, lasting: u64, attained: Nanos, now: Nanos) -> u64;
+    fn standing(&self, _job: &Job, lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
+        lasting
+    }
 
     /// Another number: what waits is to be ranked anew.
     fn epoch(&self) -> u64 {

@@ -5,7 +5,7 @@
 
 use super::{Rank, expected};
 use crate::classes::Classes;
-use crate::{Job, Nanos, Spec};
+use crate::{Job, Spec};
 
 /// See the module's head.
 pub struct ShortestJob;
@@ -17,13 +17,5 @@ impl Rank for ShortestJob {
 
     fn rank(&self, classes: &Classes, job: &Job) -> u64 {
         expected(classes, job).0
-    }
-
-    fn lasting(&self, rank: u64, _now: Nanos) -> u64 {
-        rank
-    }
-
-    fn standing(&self, _job: &Job, lasting: u64, _attained: Nanos, _now: Nanos) -> u64 {
-        lasting
     }
 }
