@@ -1,7 +1,8 @@
-//! Where results and tables go.
+//! Where results and tables go, and how far a run is.
 
 use crate::failure::Failure;
 use curtail_report::Run;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 /// Shows results as a table and writes them as JSON where that was asked for. JSON on standard
@@ -49,6 +50,16 @@ pub(crate) fn beside(lines: &[String], json: Option<&str>) -> Result<(), Failure
 /// Text on standard output.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     Ok(curtail_report::write_text("-", text)?)
+}
+
+/// How a [`bar`] shows so many runs of so many.
+pub(crate) const RUNS: &str = "{bar:20} {pos}/{len} {msg}";
+
+/// Progress on standard error, if that is a terminal. Without a length where nobody knows it.
+pub(crate) fn bar(length: Option<u64>, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template);
+    let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Columns as wide as their widest cell, two spaces between, no space at the end of a line.

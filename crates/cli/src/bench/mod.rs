@@ -19,7 +19,7 @@ use curtail_policy::Spec;
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Search, Slo, format_rate};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use kv_app::load::Mix;
 pub(crate) use measure::{Application, Setting};
 use std::path::PathBuf;
@@ -228,18 +228,11 @@ struct Bar {
 
 impl Bar {
     fn new(runs: u64) -> Self {
-        let bar = ProgressBar::new(runs);
-        Self::styled(bar, "{bar:20} {pos}/{len} {msg}")
+        Self { bar: output::bar(Some(runs), output::RUNS), said: Vec::new() }
     }
 
     fn endless() -> Self {
-        Self::styled(ProgressBar::no_length(), "{pos} runs, {msg}")
-    }
-
-    fn styled(bar: ProgressBar, template: &str) -> Self {
-        let style = ProgressStyle::with_template(template);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, said: Vec::new() }
+        Self { bar: output::bar(None, "{pos} runs, {msg}"), said: Vec::new() }
     }
 
     fn step(

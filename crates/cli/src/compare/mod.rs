@@ -22,7 +22,6 @@ use curtail_sim::{Costs, Hints};
 use curtail_study::{Length, Offer, Setting as Simulation, Source};
 use curtail_workload::format_rate;
 use curtail_workload::spin::Calibration;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use table::Pair;
 
@@ -110,7 +109,8 @@ impl Compare {
     ) -> Result<Vec<Pair>, Failure> {
         let preempts = self.system.preempts();
         let runs = self.repeat as usize * points.len() * specs.len() * preempts.len();
-        let bar = progress(runs as u64);
+        // Drawn between runs only.
+        let bar = output::bar(Some(runs as u64), output::RUNS);
         let (mut pairs, mut said) = (Vec::new(), Vec::new());
         for seed in (0..u64::from(self.repeat)).map(|i| self.offered.seed.wrapping_add(i)) {
             real.seed = seed;
@@ -219,10 +219,4 @@ fn picture(pairs: &[&Pair]) -> Result<String, Failure> {
     let options =
         SvgOptions { class: class.map(|class| class.name.clone()), ..SvgOptions::default() };
     Ok(curtail_report::svg(&runs, &options)?)
-}
-
-/// Progress on standard error, if that is a terminal; between runs only.
-fn progress(runs: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
-    ProgressBar::new(runs).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -1,7 +1,8 @@
 //! How far it is, on standard error: a bar where that is a terminal, a line a run elsewhere. Drawn
 //! between runs only, as during a run the cores have other things to do.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::output;
+use indicatif::ProgressBar;
 use std::io::{IsTerminal, stderr};
 
 pub(super) struct Progress {
@@ -13,11 +14,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(total: usize) -> Self {
-        let bar = stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
-            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new(total as u64).with_style(style)
-        });
+        let bar = stderr().is_terminal().then(|| output::bar(Some(total as u64), output::RUNS));
         Self { bar, total, begun: 0 }
     }
 

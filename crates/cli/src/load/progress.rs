@@ -1,7 +1,8 @@
 //! How far a run is, on standard error, if that is a terminal. A thread of its own draws it four
 //! times a second, and lives as long as the run: the client has requests to send.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::output;
+use indicatif::ProgressBar;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
@@ -13,9 +14,7 @@ pub(super) struct Progress(ProgressBar);
 
 impl Progress {
     pub(super) fn new() -> Self {
-        let style = ProgressStyle::with_template("{bar:20} {percent:>3}% {msg}");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self(ProgressBar::new(1).with_style(style))
+        Self(output::bar(Some(1), "{bar:20} {percent:>3}% {msg}"))
     }
 
     /// Does `run`, which takes about so `long`; `what` it is.

@@ -21,7 +21,7 @@ use curtail_report::Run;
 use curtail_sim::{Config, Hints, sweep};
 use curtail_study::Setting;
 use curtail_workload::{Slo, format_rate};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use offer::OfferArgs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -252,8 +252,6 @@ fn apart(option: Arg) -> Arg {
     })
 }
 
-/// Progress on standard error, if that is a terminal.
 fn progress(runs: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg} {eta}");
-    ProgressBar::new(runs).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    output::bar(Some(runs), "{bar:20} {pos}/{len} {msg} {eta}")
 }
