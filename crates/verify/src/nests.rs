@@ -1,4 +1,4 @@
-//! Natural loops, and which of them the pass's notes speak of.
+//! Loops, and which of them the pass's notes speak of.
 
 use crate::code::Code;
 use crate::flow::components;
