@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- The application: parse, classify, handle --------------------------------------------------- */
 
@@ -176,7 +177,11 @@ static curtail_status obey(curtail_server *server, char **words, curtail_error *
   return CURTAIL_MISUSE;
 }
 
-static void nothing(int signal) { (void)signal; }
+/* Whether the main thread is in its fgets or elsewhere: the one under way or the next is its last. */
+static void end_of_input(int signal) {
+  (void)signal;
+  close(STDIN_FILENO);
+}
 
 int main(int count, char **words) {
   (void)count;
@@ -200,14 +205,14 @@ int main(int count, char **words) {
   if (curtail_server_new(&app, settings, &server, &error) != CURTAIL_OK) fail(&error);
   curtail_settings_free(settings);
 
-  /* The server's threads leave signals to this one, whose fgets they interrupt. */
+  /* The server's threads leave signals to this one, whose fgets they end. */
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
-  struct sigaction interrupt = {.sa_handler = nothing};
-  sigaction(SIGINT, &interrupt, NULL);
-  sigaction(SIGTERM, &interrupt, NULL);
+  struct sigaction end = {.sa_handler = end_of_input};
+  sigaction(SIGINT, &end, NULL);
+  sigaction(SIGTERM, &end, NULL);
   pthread_sigmask(SIG_BLOCK, &ends, NULL);
   pthread_t runner;
   if (pthread_create(&runner, NULL, run, server) != 0) return 1;

@@ -161,6 +161,11 @@ impl Primes {
     /// Ends it; the last statistics, and what it said on standard error.
     fn end(mut self) -> (Vec<String>, String) {
         drop(self.commands.take());
+        self.ended()
+    }
+
+    /// What is left of one that ends by itself.
+    fn ended(mut self) -> (Vec<String>, String) {
         let (mut out, mut err) = (String::new(), String::new());
         self.answers.read_to_string(&mut out).unwrap();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
@@ -240,6 +245,18 @@ fn the_example_serves_is_changed_and_counts() {
     let (stats, said) = primes.end();
     assert!(stats[0].starts_with("short: 6 completed"), "{stats:?}");
     assert!(said.contains("curtail: pre-emption is off"), "{said}");
+}
+
+#[test]
+fn the_example_ends_by_a_signal() {
+    let scratch = TempDir::new().unwrap();
+    let program = compile("examples/primes.c", Compilers::Plain, &scratch);
+    let primes = Primes::start(&program, &["workers=1", "policy=fcfs"]);
+    assert_eq!(primes.ask("100"), "100: 25 primes, says worker 0");
+    let pid = primes.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let (stats, _) = primes.ended();
+    assert!(stats[0].starts_with("short: 1 completed"), "{stats:?}");
 }
 
 #[test]
