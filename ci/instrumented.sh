@@ -9,6 +9,10 @@ ci/build.sh
 say "the applications' tests"
 "$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
 
+say "locks and pre-emption once more, in flag builds"
+"$release/cargo-curtail" curtail test --quiet --release --safepoint=flag -p spin -p kv --all-features \
+  --test locks --test preempt
+
 say "handlers in C and C++"
 CURTAIL_HOME=$release cargo test --quiet --release -p curtail-capi -- --ignored
 

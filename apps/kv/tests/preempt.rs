@@ -10,8 +10,12 @@
 //! run to completion, and all the same must hold.
 #![cfg(feature = "leveldb")]
 
+#[path = "../../spin/tests/common/mod.rs"]
+mod common;
+
+use common::{dispatcher, is_preempting};
 use curtail::net::{Local, LocalClient, NoResponse, Ticket};
-use curtail::{Handle, Nanos, Preempt, Report, SafepointKind, Server, Spec, safepoint_kind};
+use curtail::{Handle, Nanos, Report, Server, Spec};
 use kv::protocol::{Checksum, MAX_LISTED, NO_LIMIT, Op, Opcode, Reply, Request, Status};
 use kv::{KvApp, KvOptions, StoreOptions};
 use std::collections::VecDeque;
@@ -199,6 +203,7 @@ fn serve(spec: Spec, workers: usize) -> (Report, u64) {
         .workers(workers)
         .transport(Box::new(transport))
         .stack_size(128 << 10)
+        .dispatcher(dispatcher())
         .build()
         .unwrap();
     let handle = server.handle();
@@ -241,14 +246,8 @@ fn check(policy: &str, workers: usize) {
     let lost: u64 = report.classes.iter().map(|class| class.failed + class.dropped).sum();
     assert_eq!((completed, lost, report.abandoned, report.unsent), (sent, 0, 0, 0));
     assert!(report.classes.iter().all(|class| class.completed > 0));
-    match safepoint_kind() {
-        SafepointKind::None => assert_eq!(report.preempt, Preempt::Never),
-        SafepointKind::Clock => assert_ne!(report.preempt, Preempt::Never),
-        // Depends on whether the dispatcher has a core to itself.
-        SafepointKind::Flag => {}
-    }
     // SCANs of 150 entries take several quanta, and there is always somebody waiting.
-    assert_eq!(report.preempt != Preempt::Never, report.preemptions > 0, "{:?}", report.preempt);
+    is_preempting(&report);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A server around a test's handlers, with quanta of a microsecond.
+//! A server around a test's handlers, with quanta of a microsecond: for the tests of all applications.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use curtail::net::{Local, Ticket};
@@ -40,7 +40,7 @@ pub fn serve(app: impl App, workers: usize, requests: &[u8]) -> (Report, Vec<Vec
 }
 
 /// Flags need somebody who raises them, however few cores there are.
-fn dispatcher() -> DispatcherMode {
+pub fn dispatcher() -> DispatcherMode {
     match safepoint_kind() {
         SafepointKind::Flag => DispatcherMode::Busy,
         _ => DispatcherMode::Auto,
