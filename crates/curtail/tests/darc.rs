@@ -2,15 +2,12 @@
 
 mod common;
 
-use common::{Verbs, preset, serve, spin};
+use common::{STUCK, Verbs, look, preset, serve, spin, when};
 use curtail::net::{LocalClient, NoResponse};
-use curtail::{App, ChangeError, Class, ClassId, ClassifyFn, Handle, Response, Stats, WorkerId};
+use curtail::{App, ChangeError, Class, ClassId, ClassifyFn, Handle, Response, WorkerId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// No figure is judged by it: it turns a deadlock into a failure.
-const STUCK: Duration = Duration::from_secs(60);
 
 /// [`Verbs`], and long requests that go on for as long as the test wants, however busy the machine:
 /// `take` so many nanoseconds at least, or `hold` until the gate opens.
@@ -59,18 +56,6 @@ impl App for Long {
     }
 }
 
-/// The first look at which it is so.
-fn when(handle: &Handle, is_so: impl Fn(&Stats) -> bool) -> Stats {
-    let begun = Instant::now();
-    loop {
-        let stats = handle.stats();
-        if stats.as_ref().is_some_and(&is_so) {
-            return stats.unwrap();
-        }
-        assert!(begun.elapsed() < STUCK, "{stats:?}");
-    }
-}
-
 /// Fills a window of 40 with as many calls of each class, one at a time: the long ones take eight
 /// times as long as the server found the short ones to take, whatever held those up.
 fn teach(client: &LocalClient, handle: &Handle) {
@@ -86,11 +71,11 @@ fn teach(client: &LocalClient, handle: &Handle) {
 /// Once the dispatcher has answered, it has obeyed.
 fn classify(handle: &Handle, by: Option<Box<ClassifyFn>>) {
     handle.classify_by(by).unwrap();
-    handle.stats().unwrap();
+    look(handle);
 }
 
 fn decided(handle: &Handle) -> String {
-    handle.stats().unwrap().decided.expect("DARC decides")
+    look(handle).decided.expect("DARC decides")
 }
 
 #[test]
@@ -125,7 +110,7 @@ fn a_policy_that_decides_nothing_says_nothing() {
         |server| server.workers(1),
         |client, handle| {
             client.call(b"echo x".to_vec()).unwrap();
-            handle.stats().unwrap().decided
+            look(handle).decided
         },
     );
     assert_eq!(decided, None);
@@ -145,7 +130,7 @@ fn classifiers_are_swapped_while_the_server_runs() {
             call(7);
             classify(handle, None);
             call(11);
-            let stats = handle.stats().unwrap();
+            let stats = look(handle);
             assert_eq!((stats.unknown.completed, stats.unknown.name.as_str()), (5, "unknown"));
             handle.clone()
         },

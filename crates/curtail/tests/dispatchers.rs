@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{PRESETS, Verbs, preset, serve};
+use common::{PRESETS, STUCK, Verbs, look, preset, serve, when};
 use curtail::net::{LocalClient, Transport};
 use curtail::{
     App, Balance, DispatcherMode, Response, Server, ServerBuilder, StartError, WorkerId,
@@ -12,9 +12,7 @@ use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use std::time::Instant;
 
 /// Two dispatchers with one worker each.
 fn two(server: ServerBuilder) -> ServerBuilder {
@@ -77,7 +75,7 @@ fn policies_are_switched_live_on_both() {
                 };
                 let answers = ask(client, 128, request);
                 assert!(answers.iter().all(|answer| !answer.is_empty()), "{name}");
-                told.push((name, handle.stats().expect("it runs").policy));
+                told.push((name, look(handle).policy));
             }
             let unfit = handle.switch(preset("darc-static").with_reserved(1).unwrap());
             assert!(unfit.is_err(), "it would leave either worker to one class alone");
@@ -97,7 +95,8 @@ fn a_classifier_is_in_force_on_both() {
         |client, handle| {
             let all_long: Box<curtail::ClassifyFn> = Box::new(|_| curtail::ClassId(1));
             handle.classify_by(Some(all_long)).unwrap();
-            handle.stats().expect("it is in force when this is answered");
+            // It is in force when this is answered.
+            look(handle);
             ask(client, 300, |at| format!("echo {at}"));
         },
     );
@@ -116,14 +115,8 @@ fn stats_are_of_both_and_those_under_way_are_served_at_the_end() {
             let gate = Open(gate);
             let tickets: Vec<_> =
                 (0..REQUESTS).map(|_| client.submit(Vec::new()).unwrap()).collect();
-            let begin = Instant::now();
-            let stats = loop {
-                let stats = handle.stats().expect("it runs");
-                // Nobody leaves, so that all are there as soon as both have taken theirs in.
-                if stats.in_system >= REQUESTS || begin.elapsed() > PATIENCE {
-                    break stats;
-                }
-            };
+            // Nobody leaves, so that all are there as soon as both have taken theirs in.
+            let stats = when(handle, |stats| stats.in_system >= REQUESTS);
             let held: Vec<usize> = stats.workers.iter().map(|worker| worker.holds).collect();
             assert_eq!((stats.in_system, held.len()), (REQUESTS, 2), "{stats:?}");
             assert_eq!(held.iter().sum::<usize>() + stats.waiting, REQUESTS, "{stats:?}");
@@ -149,7 +142,7 @@ impl App for Gated {
     fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
         let begin = Instant::now();
         while !self.0.load(Ordering::Relaxed) {
-            assert!(begin.elapsed() < 2 * PATIENCE, "nobody opens it");
+            assert!(begin.elapsed() < 2 * STUCK, "nobody opens it");
             std::thread::yield_now();
             curtail::safepoint();
         }
@@ -186,7 +179,7 @@ fn datagrams_come_to_both() {
         }
         let _end = End(handle);
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(STUCK)).unwrap();
         let mut seen = BTreeSet::new();
         for _ in 0..200 {
             socket.send_to(b"worker", address).unwrap();

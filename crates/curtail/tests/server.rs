@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PRESETS, Verbs, preset, serve, spin};
+use common::{PRESETS, Verbs, look, preset, serve, spin};
 use curtail::net::{Local, NoResponse};
 use curtail::policy::catalogue;
 use curtail::{App, Nanos, Preempt, Response, RunError, Server, WorkerId, sync};
@@ -211,7 +211,7 @@ fn policies_switch_under_load_and_nothing_is_lost() {
             for ticket in tickets {
                 ticket.wait().unwrap();
             }
-            let stats = handle.stats().unwrap();
+            let stats = look(handle);
             assert_eq!(stats.policy, PRESETS[PRESETS.len() - 1]);
             assert!(handle.switch(preset("tq").with_quantum(Nanos(700)).unwrap()).is_ok());
         },

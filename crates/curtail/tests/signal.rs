@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{preset, serve};
+use common::{look, preset, serve};
 use curtail::net::Local;
 use curtail::{App, Class, ClassId, DispatcherMode, Nanos, Preempt, Refusal, Response};
 use curtail::{Server, ServerBuilder, Ticks, WorkerId, sync};
@@ -172,7 +172,7 @@ fn many(
                 for ticket in tickets {
                     assert_eq!(number(&ticket.wait().unwrap()), expected, "{verb}");
                 }
-                if enough(&handle.stats().unwrap().ticks) {
+                if enough(&look(handle).ticks) {
                     return true;
                 }
             }
@@ -256,7 +256,7 @@ fn policies_and_mechanisms_switch_under_load() {
             for ticket in tickets {
                 assert_eq!(number(&ticket.wait().unwrap()), spin(300_000));
             }
-            let stats = handle.stats().unwrap();
+            let stats = look(handle);
             assert_eq!(stats.preempt, Preempt::Signal);
             assert_eq!(stats.ticks.taken > 0, stats.preemptions > 0);
         },

@@ -3,8 +3,14 @@
 
 use curtail::net::{Local, LocalClient};
 use curtail::policy::Spec;
-use curtail::{App, Class, ClassId, Handle, Report, Response, Server, ServerBuilder, WorkerId};
+use curtail::{
+    App, Class, ClassId, Handle, Report, Response, Server, ServerBuilder, Stats, WorkerId,
+};
 use std::thread;
+use std::time::{Duration, Instant};
+
+/// No figure is judged by it: it turns a deadlock into a failure.
+pub const STUCK: Duration = Duration::from_secs(60);
 
 /// Requests are a verb and its argument, as text.
 pub struct Verbs;
@@ -112,4 +118,22 @@ pub fn serve<R: Send + 'static>(
     });
     let report = server.run().unwrap();
     (client.join().unwrap(), report)
+}
+
+/// The first look at which it is so. A server that has not begun yet, or is kept from its core, may not
+/// answer one within a look's patience.
+pub fn when(handle: &Handle, is_so: impl Fn(&Stats) -> bool) -> Stats {
+    let begun = Instant::now();
+    loop {
+        let stats = handle.stats();
+        if stats.as_ref().is_some_and(&is_so) {
+            return stats.unwrap();
+        }
+        assert!(begun.elapsed() < STUCK, "{stats:?}");
+    }
+}
+
+/// A look.
+pub fn look(handle: &Handle) -> Stats {
+    when(handle, |_| true)
 }
