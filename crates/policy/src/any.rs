@@ -187,6 +187,11 @@ impl CorePolicy for AnyCore {
         to_core!(self, core => core.len())
     }
 
+    #[inline]
+    fn wants_place(&self, attained: Nanos) -> bool {
+        to_core!(self, core => core.wants_place(attained))
+    }
+
     fn set_quantum(&mut self, quantum: Option<Nanos>) {
         to_core!(self, core => core.set_quantum(quantum));
     }

@@ -68,7 +68,30 @@ impl CorePolicy for Las {
         self.ready.len()
     }
 
+    /// Whoever has run as much and waits became ready first.
+    fn wants_place(&self, attained: Nanos) -> bool {
+        self.ready.peek().is_some_and(|first| first.job.attained <= attained)
+    }
+
     fn set_quantum(&mut self, quantum: Option<Nanos>) {
         self.quantum = quantum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClassId, JobId};
+
+    #[test]
+    fn a_place_is_wanted_by_who_has_run_no_more() {
+        let mut las = Las::new(4, Some(Nanos(100)));
+        assert!(!las.wants_place(Nanos(900)), "nobody is there");
+        for (id, attained) in [(0, 300), (1, 200)] {
+            let job = Job::new(JobId(id), ClassId(0), Nanos::ZERO);
+            las.ready(Nanos::ZERO, Job { attained: Nanos(attained), ..job });
+        }
+        let wanted = [199, 200, 201].map(|attained| las.wants_place(Nanos(attained)));
+        assert_eq!(wanted, [false, true, true], "of equals, who was ready first");
     }
 }

@@ -238,6 +238,13 @@ pub trait CorePolicy {
         self.len() == 0
     }
 
+    /// Whether somebody ready goes before the job that runs, whose quantum ends after so much service
+    /// in all. If not, it goes on for another whole quantum.
+    fn wants_place(&self, attained: Nanos) -> bool {
+        let _ = attained;
+        !self.is_empty()
+    }
+
     /// From now on, quanta of this length; `None`: to completion.
     fn set_quantum(&mut self, quantum: Option<Nanos>);
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{mix, simulate, spec};
-use curtail_policy::{Spec, catalogue};
+use curtail_policy::{CoreKind, Spec, catalogue};
 use curtail_sim::{Balance, Config, Costs, Done, run_observed};
 use curtail_workload::{Request, Service, Until};
 
@@ -122,6 +122,17 @@ fn a_job_alone_gets_another_whole_quantum() {
         let done = play(&one_worker(policy, Costs::IDEAL), &[(0, 300), (150, 20)]);
         assert_eq!(done, [(150, 220), (0, 320)], "{policy}");
     }
+}
+
+/// The second job takes over at 400 and, having run less, keeps the worker without a switch at the
+/// ends of its quanta.
+#[test]
+fn who_has_run_least_goes_on_without_a_switch() {
+    let config =
+        Config { costs: Costs { switch: 7, ..Costs::IDEAL }, ..one_worker("tq", Costs::IDEAL) };
+    let spec = config.spec.clone().with_core(CoreKind::Las).unwrap();
+    let done = play(&Config { spec, ..config }, &[(0, 1000), (310, 300)]);
+    assert_eq!(done, [(310, 707), (0, 1307)]);
 }
 
 /// The overhead of a pre-emption is the worker's, and the job joins the tail after it: who arrives

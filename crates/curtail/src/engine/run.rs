@@ -282,9 +282,12 @@ impl Engine {
     }
 
     /// Whether anybody wants the place of the job that runs.
-    fn others_wait(&mut self) -> bool {
+    fn others_wait(&mut self, now: u64) -> bool {
+        // SAFETY: `running` is the job whose fiber calls us.
+        let before = unsafe { (*self.running).ran_cycles };
+        let ran = before + now.saturating_sub(self.run_start);
         self.inbox.is_none()
-            || !self.core.is_empty()
+            || self.core.wants_place(self.around.clock.nanos(ran))
             || self.has_mail()
             || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))
     }
@@ -296,7 +299,7 @@ impl Engine {
         let late = self.late(now);
         self.counts.late_ns.saturating_record(self.around.clock.ns(late));
         self.note_late(late, now);
-        if std::thread::panicking() || !self.others_wait() {
+        if std::thread::panicking() || !self.others_wait(now) {
             // SAFETY: `running` is the job whose fiber calls us.
             unsafe { (*self.running).preemptions += 1 };
             self.quanta += 1;

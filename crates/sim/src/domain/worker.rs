@@ -153,7 +153,9 @@ impl Domain {
     /// Whether anybody wants the place of the job whose quantum ended.
     pub(super) fn wants_place(&mut self, worker: usize, now: u64) -> bool {
         if self.two_level && !self.watched {
-            return !self.workers[worker].core.is_empty();
+            let at = &self.workers[worker];
+            let attained = self.jobs.get(at.job).job.attained + Nanos(now - at.started);
+            return at.core.wants_place(attained);
         }
         self.policy.expired(Nanos(now), id(worker)) == Expiry::Yield
     }
