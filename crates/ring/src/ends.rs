@@ -67,8 +67,10 @@ impl<T> View<T> {
     }
 }
 
+/// So many bytes are asked for ahead: eight lines, whose trips between the cores go on side by side.
+const AHEAD: usize = 8 * 64;
+
 /// How many slots there are in so many bytes: a power of two, at least 1.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
 const fn slots_in<T>(bytes: usize) -> u64 {
     let size = size_of::<T>();
     if size == 0 || size > bytes { 1 } else { 1 << (bytes / size).ilog2() }
@@ -136,8 +138,7 @@ impl<T> Writer<T> {
     fn claim_ahead(&self) {
         #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
         {
-            // Eight lines: as many trips between the cores go on side by side.
-            let next = self.tail.wrapping_add(const { slots_in::<T>(8 * 64) });
+            let next = self.tail.wrapping_add(const { slots_in::<T>(AHEAD) });
             // Once a line is enough.
             if self.tail.is_multiple_of(const { slots_in::<T>(64) })
                 && next.wrapping_sub(self.head) < self.view.capacity
@@ -211,7 +212,15 @@ impl<T> Reader<T> {
     pub(crate) fn len(&mut self) -> Result<usize, Corrupt> {
         let tail = self.view.header().producer.index.load(Ordering::Acquire);
         let len = Corrupt::check(self.head, tail, self.view.capacity)?;
-        self.tail = tail;
+        if tail != self.tail {
+            let ahead = self.head.wrapping_add(const { slots_in::<T>(AHEAD) });
+            let mut index = self.tail;
+            while index != tail && index != ahead {
+                self.fetch(index);
+                index = index.wrapping_add(1);
+            }
+            self.tail = tail;
+        }
         Ok(len as usize)
     }
 
@@ -244,9 +253,26 @@ impl<T> Reader<T> {
     /// `cached() > 0`.
     #[inline]
     pub(crate) unsafe fn next(&mut self) -> &Slot<T> {
+        let ahead = const { slots_in::<T>(AHEAD) };
+        if self.cached() as u64 > ahead {
+            self.fetch(self.head.wrapping_add(ahead));
+        }
         let slot = self.view.slot(self.head);
         self.head = self.head.wrapping_add(1);
         slot
+    }
+
+    /// Asks for a slot that will be read soon, if it is the first one in its line.
+    #[inline]
+    #[cfg_attr(any(loom, miri, not(target_arch = "x86_64")), allow(unused_variables))]
+    fn fetch(&self, index: u64) {
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        if index.is_multiple_of(const { slots_in::<T>(64) }) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let slot = std::ptr::from_ref(self.view.slot(index)).cast::<i8>();
+            // SAFETY: a prefetch reads nothing and changes nothing but caches.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(slot) };
+        }
     }
 
     /// Gives the slots that `next` has answered back to the writer, by one store.

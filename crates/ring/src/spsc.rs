@@ -232,6 +232,13 @@ impl<T> Consumer<T> {
         self.reader.prefetch();
     }
 
+    /// How many are there by the last look at the producer's index, without another one.
+    #[inline]
+    #[must_use]
+    pub fn known(&self) -> usize {
+        self.reader.cached()
+    }
+
     /// How many are there now; the producer can only make it more. Looks at the producer's index:
     /// [`Consumer::is_empty`] is cheaper.
     #[inline]
