@@ -13,11 +13,13 @@ use std::any::Any;
 pub(crate) struct Activation {
     pub message: Message,
     pub job: Job,
+    /// Made for the first job that runs on it, and kept for the next ones.
     pub fiber: Option<Fiber>,
     pub response: Response,
     pub request: *const [u8],
     pub app: *const dyn ErasedApp,
     pub state: *const dyn Any,
+    /// 0: not yet.
     pub started_tsc: u64,
     pub ran_cycles: u64,
     pub preemptions: u32,

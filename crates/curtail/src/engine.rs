@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use curtail_fiber::safepoint::{Mode, Safepoint};
-use curtail_fiber::{Fiber, StackPool, signal};
+use curtail_fiber::{StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::{mpsc, spsc};
@@ -29,6 +29,8 @@ use std::time::Duration;
 
 /// A gap in the TSC longer than this, that no code of ours made, is the machine's.
 pub(crate) const GAP_NS: u64 = 5_000;
+/// How often a worker that has work looks for more.
+const LOOK_NS: u64 = 1_000;
 
 /// How an engine is to work; changes while it runs.
 #[derive(Clone, Debug)]
@@ -109,7 +111,6 @@ pub(crate) struct Engine {
     /// Made when the first configuration asks for it.
     ticks: Option<signal::Owner>,
     stacks: StackPool,
-    fibers: Vec<Fiber>,
     #[allow(clippy::vec_box, reason = "an activation has one address for life")]
     spare: Vec<Box<Activation>>,
     /// The activation of each started job that is here, by job number; null: not started, or not
@@ -129,6 +130,9 @@ pub(crate) struct Engine {
     outbox: VecDeque<Event>,
     pub counts: Counts,
     gap_cycles: u64,
+    /// When to look into the inbox again although there is work (TSC), and how often.
+    look_tsc: u64,
+    look_cycles: u64,
 }
 
 impl Engine {
@@ -156,7 +160,6 @@ impl Engine {
             safepoint,
             ticks: None,
             stacks: StackPool::new(around.stack_size)?,
-            fibers: Vec::new(),
             spare: Vec::new(),
             here: vec![ptr::null_mut(); around.jobs].into_boxed_slice(),
             fresh: Box::new_uninit_slice(around.jobs),
@@ -170,6 +173,8 @@ impl Engine {
             outbox: VecDeque::with_capacity(256),
             counts: Counts::default(),
             gap_cycles: around.clock.cycles(GAP_NS),
+            look_tsc: 0,
+            look_cycles: around.clock.cycles(LOOK_NS),
             around,
         });
         calls::set_engine(&raw mut *engine);
@@ -196,11 +201,42 @@ impl Engine {
 
     /// Takes what the dispatcher sent and what woke up.
     pub(crate) fn take_in(&mut self, now: u64) {
-        while let Some(message) = self.inbox.as_mut().and_then(spsc::Consumer::pop) {
-            self.admit(message, now);
-        }
+        let sent = self.look();
+        self.admit_all(sent, now);
         while let Some(job) = self.wakes.pop() {
             self.woken(job, now);
+        }
+    }
+
+    /// How many messages there are.
+    fn look(&mut self) -> usize {
+        self.inbox.as_mut().map_or(0, spsc::Consumer::len)
+    }
+
+    fn admit_all(&mut self, messages: usize, now: u64) {
+        for _ in 0..messages {
+            if let Some(message) = self.inbox.as_mut().and_then(spsc::Consumer::pop) {
+                self.admit(message, now);
+            }
+        }
+    }
+
+    /// Between two runs: takes in what came, unless that can wait. Where the dispatcher has just
+    /// written to the inbox, a look costs a trip between the cores and takes the line away from it;
+    /// and jobs that run in the order in which they became ready need not be here before their turn.
+    /// So where there is other work, what a look finds is taken in after the next run: meanwhile the
+    /// messages come.
+    pub(crate) fn take_in_due(&mut self, now: u64) {
+        let in_order = matches!(self.core, AnyCore::Fifo(_)) && self.wakes.is_empty();
+        if !in_order || self.core.is_empty() {
+            self.look_tsc = now + self.look_cycles;
+            return self.take_in(now);
+        }
+        let known = self.inbox.as_ref().map_or(0, spsc::Consumer::known);
+        self.admit_all(known, now);
+        if now >= self.look_tsc {
+            self.look_tsc = now + self.look_cycles;
+            self.look();
         }
     }
 
@@ -209,6 +245,11 @@ impl Engine {
         if let Some(inbox) = &self.inbox {
             inbox.prefetch();
         }
+    }
+
+    /// Whether [`Engine::take_in_due`] will look now or after the next run, if that is short.
+    fn looks_soon(&self, now: u64) -> bool {
+        self.core.is_empty() || now + self.look_cycles / 2 >= self.look_tsc
     }
 
     /// Whether there may be something to take in.
@@ -261,7 +302,7 @@ impl Engine {
             })
         });
         (activation.message, activation.job) = (message, job);
-        (activation.ran_cycles, activation.preemptions) = (0, 0);
+        (activation.started_tsc, activation.ran_cycles, activation.preemptions) = (0, 0, 0);
         self.here[index] = Box::into_raw(activation);
         self.here[index]
     }

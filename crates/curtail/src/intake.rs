@@ -63,8 +63,8 @@ impl Intake for Desk<'_> {
             return self.refuse(payload, from, class, arrived_tsc);
         };
         let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
-        message.reply = from != Peer::None;
-        if message.reply || !inline {
+        message.reply = u8::from(from != Peer::None);
+        if message.reply != 0 || !inline {
             // SAFETY: the slot is vacant, so no worker has its job.
             let envelope = unsafe { self.envelopes.get(id) };
             (envelope.peer, envelope.transport) = (from, self.transport);

@@ -24,8 +24,9 @@ pub(crate) struct Message {
     pub class: ClassId,
     /// Length of the payload where it is inline; [`Message::IN_ENVELOPE`] otherwise.
     pub inline: u8,
-    /// Somebody waits for a response.
-    pub reply: bool,
+    /// 1: somebody waits for a response. Not a `bool`: an `Option` of a message would hide in it, and
+    /// such are copied in odd pieces, whose loads wait for all stores before them.
+    pub reply: u8,
     pub arrived_tsc: u64,
     /// 0: to completion, or as the worker's own policy says.
     pub quantum_cycles: u64,
@@ -128,7 +129,7 @@ impl Message {
             job,
             class,
             inline: Self::IN_ENVELOPE,
-            reply: false,
+            reply: 0,
             arrived_tsc,
             quantum_cycles: 0,
             resume: ptr::null_mut(),

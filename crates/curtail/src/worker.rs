@@ -76,7 +76,7 @@ impl Worker {
     fn live(&mut self) {
         let mut now = clock::now();
         loop {
-            self.engine().take_in(now);
+            self.engine().take_in_due(now);
             self.obey(now);
             // SAFETY: this thread's engine; no reference into it is alive.
             let ran = unsafe { Engine::run(self.engine, now) };

@@ -172,12 +172,12 @@ impl AnyPolicy {
 }
 
 impl CorePolicy for AnyCore {
-    #[inline]
+    #[inline(always)]
     fn ready(&mut self, now: Nanos, job: Job) {
         to_core!(self, core => core.ready(now, job));
     }
 
-    #[inline]
+    #[inline(always)]
     fn pick(&mut self, now: Nanos) -> Option<(Job, Option<Nanos>)> {
         to_core!(self, core => core.pick(now))
     }

@@ -30,10 +30,12 @@ impl Fifo {
 }
 
 impl CorePolicy for Fifo {
+    #[inline(always)]
     fn ready(&mut self, _now: Nanos, job: Job) {
         self.queue.push_back(job);
     }
 
+    #[inline(always)]
     fn pick(&mut self, _now: Nanos) -> Option<(Job, Option<Nanos>)> {
         let job = self.queue.pop_front()?;
         if self.queue.is_empty() {
@@ -44,6 +46,7 @@ impl CorePolicy for Fifo {
         Some((job, self.quantum))
     }
 
+    #[inline]
     fn len(&self) -> usize {
         self.queue.len()
     }

@@ -43,18 +43,21 @@ impl Engine {
         // SAFETY: the fiber is the activation's; `on_safepoint`, which runs on it, does not touch
         // the `Fiber`. The task's argument, the activation, lives until the job has left.
         let why = unsafe {
-            match first {
-                Some(label) => {
-                    (*fiber).start(Task { run: serve, argument: activation.cast() }, label)
-                }
-                None => (*fiber).resume(),
+            if first {
+                let label = (*this).label(activation);
+                (*fiber).start(Task { run: serve, argument: activation.cast() }, label)
+            } else {
+                (*fiber).resume()
             }
         };
-        // SAFETY: the fiber is suspended or idle: exclusive again.
-        unsafe { (*this).expect_mail() };
         let end = clock::now();
-        // SAFETY: as above.
-        unsafe { (*this).conclude(activation, why, now, end) };
+        // SAFETY: the fiber is suspended or idle: exclusive again.
+        unsafe {
+            if (*this).looks_soon(end) {
+                (*this).expect_mail();
+            }
+            (*this).conclude(activation, why, now, end);
+        }
         Some(end)
     }
 
@@ -68,44 +71,54 @@ impl Engine {
         }
     }
 
-    /// Up to the switch: arms the safepoints. The label: this is the job's first run.
-    fn prepare(&mut self, now: u64) -> Option<(*mut Activation, *mut Fiber, Option<Label>)> {
-        let (pointer, quantum) = self.pick(now)?;
-        self.running = pointer;
-        self.run_start = now;
-        self.quantum_cycles = quantum;
-        // SAFETY: ours, and its fiber does not run.
-        let activation = unsafe { &mut *pointer };
-        let first = activation.fiber.is_none().then(|| {
-            activation.started_tsc = now;
-            activation.request = self.request_in(&activation.message);
-            activation.app = Arc::as_ptr(&self.around.app);
-            activation.state = &raw const *self.state;
-            Label {
-                job: u64::from(activation.job.id.0),
-                class: activation.job.class.0,
-                worker: self.around.in_server(self.id).0,
-                stack_bytes: 0,
+    /// Up to the switch: arms the safepoints. True: this is the job's first run.
+    fn prepare(&mut self, now: u64) -> Option<(*mut Activation, *mut Fiber, bool)> {
+        loop {
+            let (pointer, quantum) = self.pick(now)?;
+            self.running = pointer;
+            self.run_start = now;
+            self.quantum_cycles = quantum;
+            // SAFETY: ours, and its fiber does not run.
+            let activation = unsafe { &mut *pointer };
+            let first = activation.started_tsc == 0;
+            if first {
+                activation.started_tsc = now;
+                activation.request = self.request_in(&activation.message);
+                activation.app = Arc::as_ptr(&self.around.app);
+                activation.state = &raw const *self.state;
             }
-        });
-        if first.is_some() {
-            activation.fiber = self.fiber();
             if activation.fiber.is_none() {
+                activation.fiber = self.fiber();
+            }
+            let Some(fiber) = &mut activation.fiber else {
                 // No memory for a stack: this request fails, and others end and give theirs back.
                 self.answer_failure(activation);
                 self.end(pointer, Outcome::Failed, now);
-                return self.prepare(now);
-            }
+                continue;
+            };
+            self.safepoint.replace_depth(activation.depth);
+            self.arm(now);
+            return Some((pointer, fiber, first));
         }
-        self.safepoint.replace_depth(activation.depth);
-        self.arm(now);
-        let fiber: *mut Fiber = activation.fiber.as_mut().expect("set above");
-        Some((pointer, fiber, first))
+    }
+
+    /// What a stack overflow would tell of the job.
+    ///
+    /// # Safety
+    /// The activation is ours.
+    unsafe fn label(&self, activation: *const Activation) -> Label {
+        // SAFETY: by contract.
+        let job = unsafe { &(*activation).job };
+        Label {
+            job: u64::from(job.id.0),
+            class: job.class.0,
+            worker: self.around.in_server(self.id).0,
+            stack_bytes: 0,
+        }
     }
 
     fn fiber(&mut self) -> Option<Fiber> {
-        let mut made = || Fiber::new(&mut self.stacks).map_err(|error| tracing::error!(%error));
-        self.fibers.pop().or_else(|| made().ok())
+        Fiber::new(&mut self.stacks).map_err(|error| tracing::error!(%error)).ok()
     }
 
     fn armed(&self) -> bool {
@@ -237,7 +250,7 @@ impl Engine {
         let mut activation = unsafe { Box::from_raw(pointer) };
         self.leave(activation.job.id);
         let message = &activation.message;
-        if message.reply && !activation.response.as_bytes().is_empty() {
+        if message.reply != 0 && !activation.response.as_bytes().is_empty() {
             // SAFETY: the job is still ours: its event is not sent yet.
             let envelope = unsafe { self.around.envelopes.get(message.job) };
             self.around.replies[usize::from(envelope.transport)]
@@ -246,7 +259,6 @@ impl Engine {
         activation.response.clear();
         activation.depth = 0;
         self.quanta -= u64::from(activation.preemptions);
-        self.fibers.extend(activation.fiber.take());
         self.spare.push(activation);
     }
 
