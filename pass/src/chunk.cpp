@@ -11,11 +11,6 @@
 //            as long as the others and is charged as one of them: that makes up for the last, which
 //            is not charged.
 //
-// A stepped loop in a loop that could be stepped, too, stands in its way: each iteration of that one
-// would count the inner loop's first step. So small ones have their first iteration peeled off; the
-// rest, which not every iteration comes to, gets a safepoint before it (`Looks`) and shorter steps. A
-// search that mostly ends after one comparison then adds nothing to the loop around it.
-//
 // A whole loop whose iterations are the same in each iteration of a whole loop around it leaves the
 // charge to that one (`Parent`), as long as it is short, which is found out at run time, outside of
 // both: so short rows of a matrix cost nothing each.
@@ -32,8 +27,8 @@ namespace curtail {
 
 // What the computation of an iteration count may cost, in LLVM's units of expansion cost.
 static const unsigned ExpansionBudget = 6;
-// Work of a loop's iteration that may be there twice.
-static const unsigned MostPeeled = 24;
+// A step of fewer iterations saves nothing over a safepoint in each.
+static const unsigned LeastStride = 4;
 
 int Placer::chunkOf(const Loop *L) const {
   auto It = ChunkIndex.find(L);
@@ -120,11 +115,9 @@ bool Placer::describe(Loop &L, Chunk &C) const {
   chooseCounter(L, Test, C);
   SCEVExpander Expander(A.SE, "curtail", false);
   const Instruction *At = C.Preheader->getTerminator();
-  // A loop around another has work to pay for it.
-  unsigned Budget = L.isInnermost() ? ExpansionBudget : 2 * ExpansionBudget;
   return all_of(ArrayRef({C.Start, C.Last, C.Taken}), [&](const SCEV *S) {
            return Expander.isSafeToExpandAt(S, At);
-         }) && !Expander.isHighCostExpansion({C.Taken}, &L, Budget, &A.TTI, At);
+         }) && !Expander.isHighCostExpansion({C.Taken}, &L, ExpansionBudget, &A.TTI, At);
 }
 
 bool Placer::exitsEarly(const Loop &L) const {
@@ -159,7 +152,7 @@ unsigned Placer::longestBody(Loop &L, bool &Pure) const {
       const Chunk *C = headOfChunk(BB);
       if (It != Free.end())
         D += (It->second.Trips - 1) * It->second.Iteration;
-      else if (C && !C->Whole && !C->Looks)
+      else if (C && !C->Whole)
         D += C->First * C->Iteration;
       Pure &= It != Free.end() || (C && C->Whole && mostlyRuns(*C, L) && invariantIn(chunkOf(Inner), L));
     }
@@ -193,53 +186,17 @@ bool Placer::invariantIn(int At, const Loop &Around) const {
   return true;
 }
 
-void Placer::choosePace(Loop &L, Chunk &C, bool &Pure) const {
-  C.Iteration = std::max(longestBody(L, Pure), 1u);
-  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !exitsEarly(L);
-  C.First = Quarter * 3 / 4 / C.Iteration;
-  C.Stride = (Bound / 2 - C.Tail) / C.Iteration;
-}
-
-// Stepped loops that not every iteration of `L` comes to get a safepoint before them, and shorter
-// steps, if `L` can be stepped then: an iteration of it no longer counts theirs.
-void Placer::letInnerLook(Loop &L, Chunk &C) {
-  SmallVector<Chunk *, 4> Inside;
-  for (Loop *Inner : L)
-    if (int At = chunkOf(Inner); At >= 0 && !P.Chunks[At].Whole && Inner->isInnermost() &&
-                                 !A.DT.dominates(P.Chunks[At].Preheader, C.Latch))
-      Inside.push_back(&P.Chunks[At]);
-  if (Inside.empty())
-    return;
-  Chunk Before = C;
-  bool Pure = true;
-  for (Chunk *I : Inside) {
-    I->Looks = true;
-    C.Tail = std::max(C.Tail, Quarter / I->Iteration * I->Iteration);
-  }
-  choosePace(L, C, Pure);
-  if (C.First < LeastStride) {
-    for (Chunk *I : Inside)
-      I->Looks = false;
-    C = Before;
-    return;
-  }
-  for (Chunk *I : Inside)
-    I->Stride = Quarter / I->Iteration;
-}
-
 bool Placer::tryChunk(Loop &L) {
   Chunk C;
   if (!describe(L, C) || !legal(*C.Preheader->getTerminator()) || !legal(*C.Latch->getTerminator()))
     return false;
   bool Pure = true;
-  choosePace(L, C, Pure);
-  if (!C.Whole && C.First < LeastStride)
-    letInnerLook(L, C);
+  C.Iteration = std::max(longestBody(L, Pure), 1u);
+  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !exitsEarly(L);
+  C.First = Quarter * 3 / 4 / C.Iteration;
+  C.Stride = Bound / 2 / C.Iteration;
   if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride))
     return false;
-  for (Chunk &Inner : P.Chunks)
-    if (Inner.Looks && L.contains(Inner.L))
-      Forced.insert(Inner.Preheader->getTerminator());
   int At = P.Chunks.size();
   ChunkIndex[&L] = At;
   P.Chunks.push_back(C);
@@ -256,38 +213,6 @@ void Placer::findChunks() {
   for (Loop *L : reverse(Loops)) // innermost first
     if (!Free.count(L))
       tryChunk(*L);
-}
-
-// Stepped loops that keep the loop around them from being stepped, only because its iterations have to
-// come to them: behind a copy of their first iteration, they are out of the way of those that leave in
-// it. Where iterations wait for each other, the safepoint hides in the wait.
-SmallVector<Loop *, 4> Placer::peelableLoops() {
-  SmallVector<Loop *, 4> Loops;
-  if (Opts.Safepoints == Kind::Reads || F.hasOptNone() || F.hasOptSize())
-    return Loops;
-  findCold();
-  findStalls();
-  findFreeLoops();
-  findChunks();
-  for (Loop *L : A.LI.getLoopsInPreorder()) {
-    Loop *Around = L->getParentLoop();
-    int At = chunkOf(L);
-    if (!Around || !L->isInnermost() || At < 0 || P.Chunks[At].Whole || chunkOf(Around) >= 0)
-      continue;
-    unsigned Iteration = P.Chunks[At].Iteration;
-    bool Possible = true, Pure = true;
-    longestIteration(*L, Possible);
-    Chunk C;
-    if (!Possible || Iteration > MostPeeled ||
-        Stalls.lookup(L->getHeader()) > Iteration || !describe(*Around, C))
-      continue;
-    P.Chunks[At].Looks = true;
-    choosePace(*Around, C, Pure);
-    P.Chunks[At].Looks = Quarter * 3 / 4 / (C.Iteration + Iteration) >= LeastStride;
-    if (P.Chunks[At].Looks)
-      Loops.push_back(L);
-  }
-  return Loops;
 }
 
 // Every iteration of `L` enters a loop that looks at the budget on entry.
@@ -316,8 +241,8 @@ void Placer::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S
     double Entered = std::max<double>(A.BFI.getBlockFreq(C.Preheader).getFrequency(), 1);
     double Trips = A.BFI.getBlockFreq(C.Header).getFrequency() / Entered;
     Work += Out.lookup(C.Latch).Mean * (Trips < C.First ? Trips : 0);
-    S.Longest = std::max(S.Longest, C.Tail + C.Stride * C.Iteration);
-    S.Real = std::max(S.Real, C.Tail + C.Stride * C.Iteration);
+    S.Longest = std::max(S.Longest, C.Stride * C.Iteration);
+    S.Real = std::max(S.Real, C.Stride * C.Iteration);
   }
   S.Mean = Out.lookup(C.Preheader).Mean + Work;
 }

@@ -59,11 +59,9 @@ struct Chunk {
   llvm::Instruction *Counter;            // what the latch compares, an affine recurrence of the loop
   const llvm::SCEV *Start, *Last, *Step; // of the counter: at the first latch, at the last, between
   const llvm::SCEV *Taken;               // how often the back edge is taken: iterations less one
-  bool Looks = false;                    // a safepoint right before it: the loop around it is stepped
   bool Whole;                            // charged as a whole on entry; else by steps of Stride
   unsigned First = 0, Stride = 0;        // iterations of the first step, and of the others
   unsigned Iteration = 0;                // longest path through the body
-  unsigned Tail = 0;                     // longest path out of a loop in the body that looks
   double Mean = 1;                       // work of an iteration that nothing else charges
   double Before = 0;                     // work on the way to the loop, charged with it
   int Parent = -1;                       // the chunked loop around it that charges for it if it is short
@@ -97,9 +95,6 @@ struct Analyses {
   llvm::TargetTransformInfo &TTI;
 };
 
-// A step of fewer iterations saves nothing over a safepoint in each.
-const unsigned LeastStride = 4;
-
 // Work that a chunked loop may leave to the loop around it, as part of the bound.
 inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
 
@@ -111,8 +106,6 @@ public:
   Plan plan();
   // Innermost loops in which a safepoint would show although it keeps its budget in a register.
   llvm::SmallVector<TightLoop, 4> tightLoops();
-  // Innermost loops that cost less if they often leave in their first iteration, which nobody knows.
-  llvm::SmallVector<llvm::Loop *, 4> peelableLoops();
   // Valid after plan().
   Summary summary() const { return Result; }
 
@@ -147,8 +140,6 @@ private:
   unsigned longestIteration(llvm::Loop &L, bool &Possible) const;
   void findChunks();
   bool tryChunk(llvm::Loop &L);
-  void choosePace(llvm::Loop &L, Chunk &C, bool &Pure) const;
-  void letInnerLook(llvm::Loop &L, Chunk &C);
   bool describe(llvm::Loop &L, Chunk &C) const;
   void chooseCounter(llvm::Loop &L, const llvm::Value *Test, Chunk &C) const;
   bool exitsEarly(const llvm::Loop &L) const;

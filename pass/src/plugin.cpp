@@ -123,9 +123,6 @@ private:
       return;
     }
     giveLoopsPreheaders(F, FAM);
-    auto Peeled = Placer(F, analysesOf(F, FAM), Known, Cycle, options()).peelableLoops();
-    if (!Peeled.empty() && peelLoops(F, Peeled, FAM))
-      giveLoopsPreheaders(F, FAM);
     auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, options()).tightLoops();
     if (!Tight.empty() && unrollLoops(F, Tight, FAM))
       giveLoopsPreheaders(F, FAM);

@@ -5,7 +5,6 @@
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Dominators.h"
-#include "llvm/Transforms/Utils/LoopPeel.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/UnrollLoop.h"
@@ -13,24 +12,6 @@
 using namespace llvm;
 
 namespace curtail {
-
-bool peelLoops(Function &F, ArrayRef<Loop *> Loops, FunctionAnalysisManager &FAM) {
-  auto &LI = FAM.getResult<LoopAnalysis>(F);
-  auto &SE = FAM.getResult<ScalarEvolutionAnalysis>(F);
-  auto &DT = FAM.getResult<DominatorTreeAnalysis>(F);
-  auto &AC = FAM.getResult<AssumptionAnalysis>(F);
-  bool Changed = false;
-  for (Loop *L : Loops) {
-    Changed |= simplifyLoop(L, &DT, &LI, &SE, &AC, nullptr, /*PreserveLCSSA=*/false);
-    Changed |= formLCSSARecursively(*L->getOutermostLoop(), DT, &LI, &SE);
-    ValueToValueMapTy Map;
-    if (L->isLoopSimplifyForm() && canPeel(L))
-      Changed |= peelLoop(L, 1, /*PeelLast=*/false, &LI, &SE, DT, &AC, /*PreserveLCSSA=*/true, Map);
-  }
-  if (Changed)
-    FAM.invalidate(F, PreservedAnalyses::none());
-  return Changed;
-}
 
 bool unrollLoops(Function &F, ArrayRef<TightLoop> Loops, FunctionAnalysisManager &FAM) {
   if (F.hasOptNone() || F.hasOptSize())

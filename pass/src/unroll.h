@@ -16,10 +16,6 @@ struct TightLoop {
   unsigned Count;
 };
 
-// Takes the first iteration out of these loops. Returns as unrollLoops does.
-bool peelLoops(llvm::Function &F, llvm::ArrayRef<llvm::Loop *> Loops,
-               llvm::FunctionAnalysisManager &FAM);
-
 // Returns whether `F` has changed; its analyses are invalid then.
 bool unrollLoops(llvm::Function &F, llvm::ArrayRef<TightLoop> Loops,
                  llvm::FunctionAnalysisManager &FAM);
