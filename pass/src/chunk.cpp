@@ -11,6 +11,11 @@
 //            as long as the others and is charged as one of them: that makes up for the last, which
 //            is not charged.
 //
+// Small loops that may leave early are not cut but gated, counted or not, as long as they count: on
+// their back edge the lower bits of the counter are tested, and once in so many iterations (`Stride`,
+// a power of two) they are 0, and the safepoint is behind that. Nothing is computed on entry, and no
+// register is taken: comparisons of strings, searches and the like mostly end soon, and run often.
+//
 // A whole loop whose iterations are the same in each iteration of a whole loop around it leaves the
 // charge to that one (`Parent`), as long as it is short, which is found out at run time, outside of
 // both: so short rows of a matrix cost nothing each.
@@ -29,6 +34,8 @@ namespace curtail {
 static const unsigned ExpansionBudget = 6;
 // A step of fewer iterations saves nothing over a safepoint in each.
 static const unsigned LeastStride = 4;
+// Work of an iteration to which the test of a gate would add little less than a safepoint.
+static const unsigned MostGated = 64;
 
 int Placer::chunkOf(const Loop *L) const {
   auto It = ChunkIndex.find(L);
@@ -192,7 +199,8 @@ bool Placer::tryChunk(Loop &L) {
     return false;
   bool Pure = true;
   C.Iteration = std::max(longestBody(L, Pure), 1u);
-  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !exitsEarly(L);
+  bool Early = exitsEarly(L);
+  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !Early;
   C.First = Quarter * 3 / 4 / C.Iteration;
   C.Stride = Bound / 2 / C.Iteration;
   if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride))
@@ -206,13 +214,66 @@ bool Placer::tryChunk(Loop &L) {
   return true;
 }
 
+// Gates are at the value that the counter has in the next iteration: where it starts from 0, which it
+// mostly does, short runs never come to one. A counter that moves by any constant takes each value of
+// so many bits above the step's lowest once in a period, wherever it starts.
+bool Placer::chooseGate(Loop &L, Chunk &C) const {
+  unsigned Best = 0;
+  for (PHINode &Phi : C.Header->phis()) {
+    auto *Next = dyn_cast<Instruction>(Phi.getIncomingValueForBlock(C.Latch));
+    if (!Next || !L.contains(Next) || !A.SE.isSCEVable(Phi.getType()))
+      continue;
+    auto *R = dyn_cast<SCEVAddRecExpr>(A.SE.getSCEV(Next));
+    if (!R || R->getLoop() != &L || !R->isAffine())
+      continue;
+    auto *Step = dyn_cast<SCEVConstant>(R->getStepRecurrence(A.SE));
+    unsigned Uses = 1 + usesOf(Phi, Next, nullptr);
+    if (!Step || Step->isZero() || Uses <= Best)
+      continue;
+    // The mask is to be part of the instruction.
+    unsigned Bits = Step->getAPInt().countr_zero() + Log2_32(C.Stride);
+    if (Bits > 31 || Bits > A.SE.getTypeSizeInBits(R->getType()))
+      continue;
+    Best = Uses;
+    C.Gate = Next;
+    C.Step = Step;
+  }
+  return Best > 0;
+}
+
+bool Placer::tryGate(Loop &L) {
+  Chunk C;
+  C.L = &L;
+  C.Header = L.getHeader();
+  C.Latch = L.getLoopLatch();
+  C.Preheader = L.getLoopPreheader();
+  if (!L.isInnermost() || !C.Latch || !C.Preheader || C.Header->isEHPad() ||
+      Cold.contains(C.Header) || !isa<BranchInst>(C.Latch->getTerminator()) ||
+      !isa<BranchInst>(C.Preheader->getTerminator()) || !legal(*C.Latch->getTerminator()))
+    return false;
+  bool Possible = true;
+  C.Iteration = std::max(longestIteration(L, Possible), 1u);
+  if (!Possible || C.Iteration > MostGated)
+    return false;
+  // What a function that nobody sees into runs before its first safepoint is less.
+  unsigned Most = (L.getParentLoop() ? Bound / 2 : Quarter * 3 / 4) / C.Iteration;
+  if (Most < LeastStride)
+    return false;
+  C.First = C.Stride = bit_floor(Most);
+  if (!chooseGate(L, C))
+    return false;
+  ChunkIndex[&L] = P.Chunks.size();
+  P.Chunks.push_back(C);
+  return true;
+}
+
 void Placer::findChunks() {
   if (Opts.Safepoints == Kind::Reads || F.callsFunctionThatReturnsTwice())
     return;
   SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
   for (Loop *L : reverse(Loops)) // innermost first
-    if (!Free.count(L))
-      tryChunk(*L);
+    if (!Free.count(L) && !(exitsEarly(*L) && tryGate(*L)) && !tryChunk(*L))
+      tryGate(*L);
 }
 
 // Every iteration of `L` enters a loop that looks at the budget on entry.

@@ -13,6 +13,7 @@
 #include "notes.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/MDBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
@@ -57,6 +58,8 @@ void Emitter::prepare(unsigned At) {
   const Chunk &C = P.Chunks[At];
   Prepared &R = Ready[At];
   R.Latch = cast<BranchInst>(C.Latch->getTerminator());
+  if (C.Gate)
+    return;
   SCEVExpander Expander(SE, "curtail", /*PreserveLCSSA=*/false);
   Instruction *Here = C.Preheader->getTerminator();
   if (!C.Whole)
@@ -191,8 +194,30 @@ void Emitter::nextChunk(Cut &X) {
   End->eraseFromParent();
 }
 
+// On the back edge: the counter modulo the stride is 0 -> safepoint.
+void Emitter::gateLoop(const Chunk &C, const Prepared &R) {
+  BasicBlock *Latch = R.Latch->getParent(), *Before = nullptr;
+  for (BasicBlock *BB : predecessors(C.Header))
+    if (BB != Latch)
+      Before = BB;
+  BasicBlock *Edge = SplitEdge(Latch, C.Header);
+  Builder B(Edge->getTerminator(), Latch->getTerminator());
+  const APInt &Step = cast<SCEVConstant>(C.Step)->getAPInt();
+  Value *Counter = C.Gate;
+  if (Counter->getType()->isPointerTy())
+    Counter = B.CreatePtrToInt(Counter, B.getIntNTy(Step.getBitWidth()));
+  uint64_t Mask = uint64_t(C.Stride - 1) << Step.countr_zero();
+  Value *Low = B.CreateAnd(Counter, ConstantInt::get(Counter->getType(), Mask));
+  Value *Zero = B.CreateICmpEQ(Low, ConstantInt::get(Counter->getType(), 0));
+  Instruction *Rarely = coldBranch(Zero, Edge->getTerminator());
+  emitPoint({Rarely, C.Stride * C.Mean, C.Nest});
+  noteChunk(Before->getTerminator(), C.Stride, C.Iteration, P.depthOf(*C.L));
+}
+
 void Emitter::cutLoop(unsigned At) {
   const Chunk &C = P.Chunks[At];
+  if (C.Gate)
+    return gateLoop(C, Ready[At]);
   const Prepared &R = Ready[At];
   BasicBlock *Latch = R.Latch->getParent();
   BasicBlock *Header = C.Header, *Before = nullptr;

@@ -47,6 +47,7 @@ private:
   void prepareChunks();
   void prepare(unsigned At);
   void cutLoop(unsigned At);
+  void gateLoop(const Chunk &C, const Prepared &R);
   struct Cut;
   void enterLoop(Cut &X);
   void nextChunk(Cut &X);

@@ -17,6 +17,9 @@ static const unsigned UnseenCharge = 10;
 // returns can therefore be this much times its depth long.
 static const unsigned ReturnTolerance = 16;
 
+// In a larger nest of loops the register is missed: what is spilled for it costs more than it saves.
+static const unsigned MostInRegister = 256;
+
 // A tight loop is unrolled to about so much work.
 static const unsigned UnrolledBody = 48, MostCopies = 4;
 
@@ -289,9 +292,19 @@ bool Placer::nestPossible(Loop &L) const {
   });
 }
 
+static unsigned sizeOf(const Loop &L, const TargetLibraryInfo &TLI) {
+  unsigned Size = 0;
+  for (const BasicBlock *BB : L.blocks())
+    for (const Instruction &I : *BB)
+      Size += costOf(I, TLI);
+  return Size;
+}
+
 // A loop in which a read-modify-write of memory in each iteration would show: one whose iterations
 // are short, or that runs loops which are charged each time.
 bool Placer::worthRegister(Loop &L) const {
+  if (sizeOf(L, A.TLI) > MostInRegister)
+    return false;
   for (Loop *Inner : L.getLoopsInPreorder()) {
     if (Free.count(Inner))
       continue;
@@ -340,7 +353,8 @@ SmallVector<TightLoop, 4> Placer::tightLoops() {
   findFreeLoops();
   findChunks();
   for (Loop *L : A.LI.getLoopsInPreorder()) {
-    bool Possible = L->isInnermost() && !Free.count(L) && chunkOf(L) < 0;
+    int At = chunkOf(L);
+    bool Possible = L->isInnermost() && !Free.count(L) && (At < 0 || P.Chunks[At].Gate);
     unsigned Iteration = Possible ? longestIteration(*L, Possible) : 0;
     if (Possible && Iteration <= UnrolledBody / 2)
       Tight.push_back({L, std::min(MostCopies, UnrolledBody / std::max(Iteration, 1u))});

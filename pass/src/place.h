@@ -52,14 +52,17 @@ struct ShortLoop {
   unsigned Trips, Iteration; // at most
 };
 
-// A counted loop that is cut into chunks, so that nothing is added to its body; see chunk.cpp.
+// A loop that is cut into chunks, so that nothing is added to its body, or gated; see chunk.cpp.
 struct Chunk {
   llvm::Loop *L;
   llvm::BasicBlock *Preheader, *Header, *Latch;
-  llvm::Instruction *Counter;            // what the latch compares, an affine recurrence of the loop
-  const llvm::SCEV *Start, *Last, *Step; // of the counter: at the first latch, at the last, between
-  const llvm::SCEV *Taken;               // how often the back edge is taken: iterations less one
-  bool Whole;                            // charged as a whole on entry; else by steps of Stride
+  // What the latch compares, an affine recurrence of the loop.
+  llvm::Instruction *Counter = nullptr;
+  // Of the counter: at the first latch, at the last, between.
+  const llvm::SCEV *Start = nullptr, *Last = nullptr, *Step = nullptr;
+  const llvm::SCEV *Taken = nullptr;     // how often the back edge is taken: iterations less one
+  bool Whole = false;                    // charged as a whole on entry; else by steps of Stride
+  llvm::Instruction *Gate = nullptr;     // not cut: what says, modulo a power of two, when to look
   unsigned First = 0, Stride = 0;        // iterations of the first step, and of the others
   unsigned Iteration = 0;                // longest path through the body
   double Mean = 1;                       // work of an iteration that nothing else charges
@@ -80,7 +83,7 @@ struct Plan {
   unsigned Longest = 0;
   // How deep in loops it will be: each that is cut becomes two.
   unsigned depthOf(const llvm::Loop &L) const {
-    return L.getLoopDepth() + count_if(Chunks, [&](const Chunk &C) { return C.L->contains(&L); });
+    return L.getLoopDepth() + count_if(Chunks, [&](const Chunk &C) { return !C.Gate && C.L->contains(&L); });
   }
   unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
 };
@@ -140,6 +143,8 @@ private:
   unsigned longestIteration(llvm::Loop &L, bool &Possible) const;
   void findChunks();
   bool tryChunk(llvm::Loop &L);
+  bool tryGate(llvm::Loop &L);
+  bool chooseGate(llvm::Loop &L, Chunk &C) const;
   bool describe(llvm::Loop &L, Chunk &C) const;
   void chooseCounter(llvm::Loop &L, const llvm::Value *Test, Chunk &C) const;
   bool exitsEarly(const llvm::Loop &L) const;
