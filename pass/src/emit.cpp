@@ -25,7 +25,7 @@ GlobalVariable &declareBlock(Module &M, const Options &O) {
   if (!Block) {
     Type *T = ArrayType::get(Type::getInt8Ty(M.getContext()), BlockSize);
     Block = new GlobalVariable(M, T, false, GlobalValue::ExternalLinkage, nullptr, BlockName);
-    Block->setAlignment(Align(8));
+    Block->setAlignment(Align(64));
   }
   bool Initial = initialExec(M, O);
   Block->setThreadLocalMode(Initial ? GlobalValue::InitialExecTLSModel

@@ -11,7 +11,7 @@ enum : uint64_t {
   DepthOffset = 12,
   ModeOffset = 20,
   DeadlineOffset = 24,
-  BlockSize = 104,
+  BlockSize = 128,
 };
 
 // Declares the thread-local block in `M`, with the TLS model that the options ask for.

@@ -60,7 +60,6 @@ struct curtail_safepoint_block {
   uint64_t sample_start;    /* 88: TSC, 0: none; the rate is measured since then, */
   uint64_t sample_readings; /* 96: when there had been so many readings */
   uint64_t doubt;           /* 104: how far off the rate was lately, in 1,024ths */
-  uint64_t unused[2];
 } __attribute__((aligned(64)));
 
 #ifdef __cplusplus

@@ -57,12 +57,6 @@ struct pace {
   uint64_t took;
 };
 
-static inline uint64_t tsc(void) {
-  uint32_t lo, hi;
-  __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-  return (uint64_t)hi << 32 | lo;
-}
-
 /* Somebody waits for safepoints. */
 static inline int armed(void) {
   uint32_t mode = curtail_safepoint.mode;

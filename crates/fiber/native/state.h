@@ -19,6 +19,12 @@
 #include <stdint.h>
 #define CURTAIL_HIDDEN __attribute__((visibility("hidden")))
 
+static inline uint64_t tsc(void) {
+  uint32_t lo, hi;
+  __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+  return (uint64_t)hi << 32 | lo;
+}
+
 CURTAIL_HIDDEN extern uint32_t curtail_state_width;
 /* Ask the processor whether more than xmm0-15 is in use, and leave the rest clean if not. On Intel
  * processors, writing the upper halves of unused registers would slow down all SSE code after it. */

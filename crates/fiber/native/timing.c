@@ -51,12 +51,6 @@ static pid_t owner;
 static char out_path[4096];
 static uint64_t start_tsc, start_ns, first_hz;
 
-static inline uint64_t tsc(void) {
-  uint32_t lo, hi;
-  __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-  return (uint64_t)hi << 32 | lo;
-}
-
 static uint64_t monotonic_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

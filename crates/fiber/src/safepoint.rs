@@ -50,7 +50,6 @@ pub struct Block {
     sample_start: u64,
     sample_readings: u64,
     doubt: u64,
-    unused: [u64; 2],
 }
 
 const _: () = {
