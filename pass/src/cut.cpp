@@ -211,7 +211,7 @@ void Emitter::gateLoop(const Chunk &C, const Prepared &R) {
   Value *Zero = B.CreateICmpEQ(Low, ConstantInt::get(Counter->getType(), 0));
   Instruction *Rarely = coldBranch(Zero, Edge->getTerminator());
   emitPoint({Rarely, C.Stride * C.Mean, C.Nest});
-  noteChunk(Before->getTerminator(), C.Stride, C.Iteration, P.depthOf(*C.L));
+  noteGate(Before->getTerminator(), C.Stride, C.Iteration, P.depthOf(*C.L));
 }
 
 void Emitter::cutLoop(unsigned At) {

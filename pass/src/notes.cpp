@@ -91,4 +91,8 @@ void noteChunk(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, un
   noteLoop(Entry, MaxTrips, IterationCost, Depth, 1);
 }
 
+void noteGate(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth) {
+  noteLoop(Entry, MaxTrips, IterationCost, Depth, 2);
+}
+
 } // namespace curtail

@@ -23,4 +23,8 @@ void noteBoundedLoop(llvm::Loop &L, uint64_t MaxTrips, unsigned IterationCost, u
 // was charged to the budget before it was entered, and is as short as the budget says.
 void noteChunk(llvm::Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth);
 
+// The same for a gated loop, which ends or has a safepoint as often. Where its header begins with a
+// test, code generation may repeat that in the latch: then two edges lead back.
+void noteGate(llvm::Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth);
+
 } // namespace curtail

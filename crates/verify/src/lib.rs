@@ -13,6 +13,7 @@ pub mod finding;
 pub mod flow;
 pub mod forbid;
 pub mod frames;
+mod gates;
 pub mod handlers;
 pub mod held;
 pub mod image;

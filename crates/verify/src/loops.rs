@@ -3,6 +3,7 @@
 
 use crate::code::Code;
 use crate::flow::{Prover, Rounds};
+use crate::gates;
 use crate::nests::{Noted, NotedLoops};
 use crate::ranges::{self, Ranges, State};
 use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
@@ -75,6 +76,9 @@ impl<'a> Loops<'a> {
             let Some(&stay) = next.iter().find(|&&to| inside(to)) else { continue };
             if next.len() != 2 || next.iter().all(|&to| inside(to)) {
                 continue;
+            }
+            if let Some(rounds) = gates::rounds(code, cycle, block, stay) {
+                return Some(rounds);
             }
             let Some(test) = Test::of(code, block, stay) else { continue };
             let Some(update) = update_of(code, cycle, test.register) else { continue };
@@ -167,9 +171,9 @@ impl Test {
 
 /// The one instruction of a cycle that changes a counter: adds a constant.
 #[derive(Debug)]
-struct Update {
-    block: usize,
-    step: i64,
+pub(crate) struct Update {
+    pub(crate) block: usize,
+    pub(crate) step: i64,
     width: usize,
 }
 
@@ -198,7 +202,7 @@ fn step_of(i: &Instruction) -> Option<i64> {
     }
 }
 
-fn update_of(code: &Code, cycle: &[usize], register: Register) -> Option<Update> {
+pub(crate) fn update_of(code: &Code, cycle: &[usize], register: Register) -> Option<Update> {
     let mut factory = InstructionInfoFactory::new();
     let mut found = None;
     for &block in cycle {
@@ -256,7 +260,7 @@ fn is_written(code: &Code, cycle: &[usize], register: Register) -> bool {
 
 /// Is the test passed between any two updates? What the cycle's other blocks do among themselves is
 /// an inner loop, and looked at as such.
-fn tested_each_time(code: &Code, cycle: &[usize], test: usize, update: usize) -> bool {
+pub(crate) fn tested_each_time(code: &Code, cycle: &[usize], test: usize, update: usize) -> bool {
     if test == update {
         return true;
     }

@@ -130,8 +130,9 @@ impl Nests {
         cycle: &[usize],
     ) -> Vec<usize> {
         let inside = |block: &usize| cycle.binary_search(block).is_ok();
-        let is_entry =
-            |block: &usize| before[*block].is_empty() || !before[*block].iter().all(inside);
+        let is_entry = |block: &usize| {
+            *block == 0 || before[*block].is_empty() || !before[*block].iter().all(inside)
+        };
         let mut entries: Vec<usize> = cycle.iter().copied().filter(is_entry).collect();
         // Behind a safepoint of the loop's own, no loop begins.
         if entries.len() > 1 {

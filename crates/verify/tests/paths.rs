@@ -86,6 +86,35 @@ fn counters_prove_loops_short() {
 }
 
 #[test]
+fn gates_prove_loops_short() {
+    // Each loop ends where memory says; on its way back there is a test, and behind that a safepoint.
+    for (round, gate, clean) in [
+        ("inc %rcx", "test $15, %cl", true),
+        ("add $24, %rcx", "test $0x38, %cl", true),
+        ("sub $3, %ecx", "test $7, %cl", true),
+        // Bits that the counter may not have, or pass by.
+        ("add $24, %rcx", "test $0x70, %cl", false),
+        ("add $24, %rcx", "test $7, %cl", false),
+        ("inc %rcx", "test $10, %cl", false),
+        ("inc %rcx", "test $15, %ch", false),
+        // Too rarely.
+        ("inc %rcx", "test $0xffff, %ecx", false),
+        // A copy of the counter, and what is none.
+        ("inc %rcx", "lea -1(%rcx), %rdx\n test $15, %dl", true),
+        ("mov %rcx, %rdx\n inc %rcx\n cmp $0, (%rsi)\n je 3f", "test $15, %dl", true),
+        ("inc %rcx", "mov %rcx, %rdx\n imul %rcx, %rdx\n test $15, %dl", false),
+        // A counter that is set anew, and one that does not move each time.
+        ("inc %rcx\n mov (%rsi), %ecx", "test $15, %cl", false),
+        ("cmp $0, 8(%rsi)\n je 4f\n inc %rcx\n4:", "test $15, %cl", false),
+    ] {
+        let report = check(&format!(
+            "function f\n instrumented f\n1: add $8, %rsi\n {round}\n cmpq $0, (%rsi)\n je 3f\n {gate}\n jne 1b\n check 5\n jmp 1b\n3: ret\nend f"
+        ));
+        assert_eq!(report.is_clean(), clean, "{round}; {gate}\n{}", report.to_text("p", 9));
+    }
+}
+
+#[test]
 fn a_note_bounds_the_loop_behind_it_and_no_other() {
     let noted = |count: u32| {
         format!(
