@@ -1,0 +1,120 @@
+// A part of Placer: the safepoints of cycles. Every loop that is neither short nor chunked has one, and
+// so has every recursion.
+#include "place.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace curtail {
+
+// A loop's safepoint goes to the top of its header: the body stays in one piece, with its back edge,
+// and so keeps the registers that the compiler finds for it.
+bool Placer::forceHeader(Loop &L) {
+  BasicBlock *Header = L.getHeader();
+  if (Header->isEHPad() || Cold.contains(Header))
+    return false;
+  Instruction *Top = &*Header->getFirstInsertionPt();
+  if (!legal(*Top))
+    return false;
+  Forced.insert(Top);
+  return true;
+}
+
+// Where the top is not allowed: at the latch's end, or anywhere that every iteration through the
+// latch passes.
+bool Placer::forceLatch(Loop &L, BasicBlock &Latch) {
+  for (BasicBlock *BB = &Latch; BB && L.contains(BB);) {
+    // A block of an inner loop would run more often than the latch.
+    if (A.LI.getLoopFor(BB) == &L && !BB->isEHPad())
+      for (Instruction *I = BB == &Latch ? endOf(*BB) : BB->getTerminator(); I; I = I->getPrevNode())
+        if (legal(*I)) {
+          Forced.insert(I);
+          return true;
+        }
+    DomTreeNode *Above = A.DT.getNode(BB)->getIDom();
+    BB = Above ? Above->getBlock() : nullptr;
+  }
+  return false;
+}
+
+// An interpreter's computed goto: code generation copies the dispatch into each handler, as long as it
+// is one small block. With a safepoint at its top it would be none.
+static bool dispatches(const Loop &L) {
+  return isa<IndirectBrInst>(L.getHeader()->getTerminator());
+}
+
+// The ends of its handlers, where a block that only joins them is none.
+static SmallVector<BasicBlock *, 4> handlersOf(const Loop &L) {
+  SmallVector<BasicBlock *, 4> Latches, Ends;
+  L.getLoopLatches(Latches);
+  for (BasicBlock *Latch : Latches) {
+    if (&*Latch->getFirstNonPHIIt() == Latch->getTerminator() && Latch->getSingleSuccessor())
+      append_range(Ends, predecessors(Latch));
+    else
+      Ends.push_back(Latch);
+  }
+  return Ends;
+}
+
+void Placer::forceLoopPoints() {
+  for (Loop *L : A.LI.getLoopsInPreorder()) {
+    if (Free.count(L) || chunkOf(L) >= 0 || coveredByChunk(*L) ||
+        (!dispatches(*L) && forceHeader(*L)))
+      continue;
+    SmallVector<BasicBlock *, 4> Latches;
+    if (dispatches(*L))
+      Latches = handlersOf(*L);
+    else
+      L->getLoopLatches(Latches);
+    bool All = true;
+    for (BasicBlock *Latch : Latches)
+      All &= Cold.contains(Latch) || forceLatch(*L, *Latch);
+    P.LoopsWithout += !All;
+  }
+}
+
+// Cycles that are no natural loops: a safepoint where a retreating edge arrives.
+void Placer::forceIrreducible() {
+  for (BasicBlock *BB : Order)
+    for (BasicBlock *Next : successors(BB)) {
+      if (Index.lookup(Next) > Index.lookup(BB))
+        continue;
+      Loop *L = A.LI.getLoopFor(Next);
+      if (L && L->getHeader() == Next && L->contains(BB))
+        continue;
+      Instruction *First = &*Next->getFirstInsertionPt();
+      if (!Next->isEHPad() && !Cold.contains(Next) && legal(*First))
+        Forced.insert(First);
+    }
+}
+
+// A recursive function needs one on the way to each call of its cycle; a loop's may do. It goes to
+// where these ways part, behind the test that ends the recursion: half of all activations end there.
+void Placer::forceRecursion() {
+  BasicBlock *Common = nullptr;
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call || !Call->getCalledFunction() || !Cycle.contains(Call->getCalledFunction()) ||
+        !Index.count(I.getParent()) ||
+        any_of(Forced, [&](Instruction *Point) { return A.DT.dominates(Point, Call); }))
+      continue;
+    Common = Common ? A.DT.findNearestCommonDominator(Common, I.getParent()) : I.getParent();
+  }
+  // Outside of loops, or it would run too often.
+  while (Common && (A.LI.getLoopFor(Common) || Common->isEHPad() || !mayPlaceIn(*Common)))
+    Common = A.DT.getNode(Common)->getIDom() ? A.DT.getNode(Common)->getIDom()->getBlock() : nullptr;
+  if (!Common)
+    return;
+  for (auto I = Common->getFirstInsertionPt(); I != Common->end(); ++I) {
+    auto *Alloca = dyn_cast<AllocaInst>(&*I);
+    if (Alloca && Alloca->isStaticAlloca())
+      continue;
+    if (legal(*I))
+      Forced.insert(&*I);
+    return;
+  }
+}
+
+} // namespace curtail

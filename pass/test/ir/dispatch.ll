@@ -1,0 +1,41 @@
+; The dispatch of an interpreter with computed gotos stays a small block of its own, which code
+; generation copies into each handler: the safepoints are in the handlers.
+; RUN: CURTAIL_PASS=bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
+
+; CHECK-LABEL: define i64 @run(
+; CHECK: dispatch:
+; CHECK-NOT: threadlocal
+; CHECK: indirectbr
+; CHECK: add:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: sub:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: ret i64
+@table = internal constant [3 x ptr] [ptr blockaddress(@run, %add), ptr blockaddress(@run, %sub), ptr blockaddress(@run, %halt)]
+
+define i64 @run(ptr %code) {
+entry:
+  br label %dispatch
+dispatch:
+  %pc = phi ptr [ %code, %entry ], [ %pc.next, %join ]
+  %acc = phi i64 [ 0, %entry ], [ %acc.next, %join ]
+  %op = load i64, ptr %pc
+  %slot = getelementptr [3 x ptr], ptr @table, i64 0, i64 %op
+  %to = load ptr, ptr %slot
+  indirectbr ptr %to, [label %add, label %sub, label %halt]
+add:
+  %pc.add = getelementptr i64, ptr %pc, i64 1
+  %more = add i64 %acc, 3
+  br label %join
+sub:
+  %offset = load i64, ptr %pc
+  %pc.sub = getelementptr i64, ptr %pc, i64 %offset
+  %less = sub i64 %acc, 1
+  br label %join
+join:
+  %pc.next = phi ptr [ %pc.add, %add ], [ %pc.sub, %sub ]
+  %acc.next = phi i64 [ %more, %add ], [ %less, %sub ]
+  br label %dispatch
+halt:
+  ret i64 %acc
+}
