@@ -1,5 +1,6 @@
 // A part of Placer: the safepoints of cycles. Every loop that is neither short nor chunked has one, and
 // so has every recursion.
+#include "cost.h"
 #include "place.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/InstIterator.h"
@@ -58,10 +59,26 @@ static SmallVector<BasicBlock *, 4> handlersOf(const Loop &L) {
   return Ends;
 }
 
+// A loop with calls, and a way back that is nothing else: there the safepoint is out of the way of
+// those that never go back, which are many: loops that try again, or go on with the next of one.
+bool Placer::forceWayBack(Loop &L) {
+  BasicBlock *Latch = L.getLoopLatch();
+  return Latch && Latch->getSingleSuccessor() && A.LI.getLoopFor(Latch) == &L &&
+         !Cold.contains(Latch) && callsOut(L) && forceLatch(L, *Latch);
+}
+
+bool Placer::callsOut(const Loop &L) const {
+  return any_of(L.blocks(), [&](const BasicBlock *BB) {
+    return any_of(*BB, [&](const Instruction &I) {
+      return isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield;
+    });
+  });
+}
+
 void Placer::forceLoopPoints() {
   for (Loop *L : A.LI.getLoopsInPreorder()) {
     if (Free.count(L) || chunkOf(L) >= 0 || coveredByChunk(*L) ||
-        (!dispatches(*L) && forceHeader(*L)))
+        (!dispatches(*L) && (forceWayBack(*L) || forceHeader(*L))))
       continue;
     SmallVector<BasicBlock *, 4> Latches;
     if (dispatches(*L))

@@ -157,6 +157,8 @@ private:
   bool coveredByChunk(llvm::Loop &L) const;
   void forceLoopPoints();
   bool forceHeader(llvm::Loop &L);
+  bool forceWayBack(llvm::Loop &L);
+  bool callsOut(const llvm::Loop &L) const;
   bool forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
   void forceIrreducible();
   void forceRecursion();
