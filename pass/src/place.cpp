@@ -100,7 +100,7 @@ Instruction *Placer::endOf(BasicBlock &BB) const {
   return Condition;
 }
 
-unsigned Placer::longestIteration(Loop &L, bool &Possible) const {
+unsigned Placer::longestIteration(Loop &L, bool &Possible, bool PastGates) const {
   DenseMap<const BasicBlock *, unsigned> Distance;
   unsigned Longest = 0;
   for (BasicBlock *BB : Order) {
@@ -113,10 +113,11 @@ unsigned Placer::longestIteration(Loop &L, bool &Possible) const {
     Loop *Inner = A.LI.getLoopFor(BB);
     if (Inner != &L && Inner->getHeader() == BB) {
       auto It = Free.find(Inner);
-      if (It == Free.end())
-        Possible = false;
-      else
+      const Chunk *C = headOfChunk(BB);
+      if (It != Free.end())
         D += (It->second.Trips - 1) * It->second.Iteration;
+      else
+        Possible &= PastGates && C && C->Gate;
     }
     for (Instruction &I : *BB) {
       D += costOf(I, A.TLI);
@@ -226,7 +227,7 @@ bool Placer::worthRegister(Loop &L) const {
     int At = chunkOf(Inner);
     bool Possible = true; // stays so only if all loops inside are free
     if (At >= 0 ? Inner != &L && isSelf(P.Chunks[At])
-                : longestIteration(*Inner, Possible) <= 64 && Possible)
+                : longestIteration(*Inner, Possible, /*PastGates=*/true) <= 64 && Possible)
       return true;
   }
   return false;

@@ -140,7 +140,7 @@ private:
   void findStalls();
   void findFreeLoops();
   bool tryFree(llvm::Loop &L);
-  unsigned longestIteration(llvm::Loop &L, bool &Possible) const;
+  unsigned longestIteration(llvm::Loop &L, bool &Possible, bool PastGates = false) const;
   void findChunks();
   bool tryChunk(llvm::Loop &L);
   bool tryGate(llvm::Loop &L);
