@@ -1,5 +1,5 @@
 ; Small loops that may leave early are gated: on the back edge the lower bits of a counter say when to
-; look. Nothing is computed before the loop, and nothing is carried through it.
+; look. Nothing is computed before the loop.
 ; RUN: CURTAIL_PASS=bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
 ; RUN: CURTAIL_PASS=kind=flag,bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=FLAG
 
@@ -10,15 +10,15 @@
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: br label %letter
 ; CHECK: letter:
-; CHECK-NEXT: %i = phi i64 [ 0, %{{.*}} ], [ %next.3, %{{.*}} ]
-; CHECK-NOT: threadlocal
+; CHECK: %i = phi i64 [ 0, %{{.*}} ], [ %next.3, %{{.*}} ]
+; CHECK-NOT: sub
 ; CHECK: more.3:
 ; CHECK: br i1 %{{.*}}, label %done, label %[[EDGE:.*]]
 ; CHECK: [[EDGE]]:
 ; CHECK-NEXT: [[LOW:%.*]] = and i64 %next.3, 12
 ; CHECK-NEXT: icmp eq i64 [[LOW]], 0
 ; CHECK-NEXT: br i1 %{{.*}}, label %{{.*}}, label %{{.*}}, !prof
-; CHECK: sub i64
+; CHECK: sub nsw i64
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; FLAG-LABEL: define void @compare(
 ; FLAG: and i64 %next.3, 12
