@@ -24,6 +24,7 @@
 #include "tls.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
 using namespace llvm;
@@ -34,8 +35,6 @@ namespace curtail {
 static const unsigned ExpansionBudget = 6;
 // A step of fewer iterations saves nothing over a safepoint in each.
 static const unsigned LeastStride = 4;
-// Work of an iteration to which the test of a gate would add little less than a safepoint.
-static const unsigned MostGated = 64;
 
 int Placer::chunkOf(const Loop *L) const {
   auto It = ChunkIndex.find(L);
@@ -253,11 +252,14 @@ bool Placer::tryGate(Loop &L) {
     return false;
   bool Possible = true;
   C.Iteration = std::max(longestIteration(L, Possible), 1u);
-  if (!Possible || C.Iteration > MostGated)
+  // What is larger, and not by unrolling, has branches of its own, which make the gate's hard to
+  // predict, or work that hides a safepoint.
+  bool Unrolled = hasUnrollTransformation(&L) & TM_Disable;
+  if (!Possible || (C.Iteration > MostTight && !Unrolled))
     return false;
   // What a function that nobody sees into runs before its first safepoint is less.
   unsigned Most = (L.getParentLoop() ? Bound / 2 : Quarter * 3 / 4) / C.Iteration;
-  if (Most < LeastStride)
+  if (Most < LeastPeriod)
     return false;
   C.First = C.Stride = bit_floor(Most);
   if (!chooseGate(L, C))

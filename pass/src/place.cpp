@@ -21,7 +21,7 @@ static const unsigned ReturnTolerance = 16;
 static const unsigned MostInRegister = 256;
 
 // A tight loop is unrolled to about so much work.
-static const unsigned UnrolledBody = 48, MostCopies = 4;
+static const unsigned UnrolledBody = 2 * MostTight, MostCopies = 4;
 
 Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
                const SmallPtrSetImpl<const Function *> &Cycle, const Options &O)
@@ -272,8 +272,11 @@ SmallVector<TightLoop, 4> Placer::tightLoops() {
     int At = chunkOf(L);
     bool Possible = L->isInnermost() && !Free.count(L) && (At < 0 || P.Chunks[At].Gate);
     unsigned Iteration = Possible ? longestIteration(*L, Possible) : 0;
-    if (Possible && Iteration <= UnrolledBody / 2)
-      Tight.push_back({L, std::min(MostCopies, UnrolledBody / std::max(Iteration, 1u))});
+    // Gated, it is to stay so.
+    unsigned Body = At >= 0 ? Bound / 2 / LeastPeriod : UnrolledBody;
+    unsigned Copies = std::min(MostCopies, Body / std::max(Iteration, 1u));
+    if (Possible && Iteration <= MostTight && Copies > 1)
+      Tight.push_back({L, Copies});
   }
   return Tight;
 }

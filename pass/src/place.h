@@ -98,6 +98,13 @@ struct Analyses {
   llvm::TargetTransformInfo &TTI;
 };
 
+// Work of a loop's iteration up to which it is unrolled, or gated, or both.
+const unsigned MostTight = 24;
+
+// A gate that is passed more often saves nothing over a safepoint: each time may be a surprise to the
+// branch predictor.
+const unsigned LeastPeriod = 8;
+
 // Work that a chunked loop may leave to the loop around it, as part of the bound.
 inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
 

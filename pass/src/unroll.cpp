@@ -36,8 +36,11 @@ bool unrollLoops(Function &F, ArrayRef<TightLoop> Loops, FunctionAnalysisManager
     How.Count = Tight.Count;
     How.Force = true;
     How.ForgetAllSCEV = true;
-    Changed |= UnrollLoop(L, How, &LI, &SE, &DT, &AC, &TTI, &ORE, /*PreserveLCSSA=*/true) !=
-               LoopUnrollResult::Unmodified;
+    LoopUnrollResult Result =
+        UnrollLoop(L, How, &LI, &SE, &DT, &AC, &TTI, &ORE, /*PreserveLCSSA=*/true);
+    Changed |= Result != LoopUnrollResult::Unmodified;
+    if (Result == LoopUnrollResult::PartiallyUnrolled)
+      L->setLoopAlreadyUnrolled();
   }
   if (Changed)
     FAM.invalidate(F, PreservedAnalyses::none());

@@ -1,10 +1,10 @@
 ; Small loops that may leave early are gated: on the back edge the lower bits of a counter say when to
 ; look. Nothing is computed before the loop.
-; RUN: CURTAIL_PASS=bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
-; RUN: CURTAIL_PASS=kind=flag,bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=FLAG
+; RUN: CURTAIL_PASS=bound=600 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
+; RUN: CURTAIL_PASS=kind=flag,bound=600 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=FLAG
 
 ; Comparisons of strings, each from its beginning, in a loop that nobody can count. Four iterations in
-; one, with the exits of each; 200 units are four of these and a bit.
+; one, with the exits of each; 300 units are eight of these.
 ; CHECK-LABEL: define void @compare(
 ; CHECK: word:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
@@ -15,13 +15,13 @@
 ; CHECK: more.3:
 ; CHECK: br i1 %{{.*}}, label %done, label %[[EDGE:.*]]
 ; CHECK: [[EDGE]]:
-; CHECK-NEXT: [[LOW:%.*]] = and i64 %next.3, 12
+; CHECK-NEXT: [[LOW:%.*]] = and i64 %next.3, 28
 ; CHECK-NEXT: icmp eq i64 [[LOW]], 0
 ; CHECK-NEXT: br i1 %{{.*}}, label %{{.*}}, label %{{.*}}, !prof
 ; CHECK: sub nsw i64
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; FLAG-LABEL: define void @compare(
-; FLAG: and i64 %next.3, 12
+; FLAG: and i64 %next.3, 28
 ; FLAG-NEXT: icmp eq
 ; FLAG-NEXT: br
 ; FLAG: load volatile i32
@@ -52,10 +52,10 @@ exit:
   ret void
 }
 
-; Any step will do: the bits from the step's lowest on take all their values in a period. Three
-; iterations in one, of 24 bytes each, are 9 << 3; four of these are less than 200 units.
+; Any step will do: the bits from the step's lowest on take all their values in a period. Two
+; iterations in one, of 24 bytes each, are 3 << 4; eight of these are 300 units.
 ; CHECK-LABEL: define void @find(
-; CHECK: and i64 %{{.*}}, 24
+; CHECK: and i64 %{{.*}}, 112
 ; CHECK-NEXT: icmp eq i64 %{{.*}}, 0
 define void @find(ptr %lists, i64 %key) {
 entry:
