@@ -13,8 +13,8 @@
 ; CHECK: %i = phi i64 [ 0, %{{.*}} ], [ %next.3, %{{.*}} ]
 ; CHECK-NOT: sub
 ; CHECK: more.3:
-; CHECK: br i1 %{{.*}}, label %done, label %[[EDGE:.*]]
-; CHECK: [[EDGE]]:
+; CHECK: br i1 %{{.*}}, label %done, label %[[EDGE:[[:alnum:]_.]+]]
+; CHECK: {{^}}[[EDGE]]:
 ; CHECK-NEXT: [[LOW:%.*]] = and i64 %next.3, 28
 ; CHECK-NEXT: icmp eq i64 [[LOW]], 0
 ; CHECK-NEXT: br i1 %{{.*}}, label %{{.*}}, label %{{.*}}, !prof
