@@ -24,6 +24,7 @@ struct kv_store {
 
 struct kv_iter {
   std::unique_ptr<leveldb::Iterator> it;
+  kv_entry entry = {};
   // An exception that `next` met; the iterator is not touched again after one.
   kv_code failed = KV_OK;
 };
@@ -58,6 +59,16 @@ kv_status status_of(const leveldb::Status &s) {
   if (code == KV_OK || code == KV_NOT_FOUND) return {code, nullptr};
   const std::string text = s.ToString();
   return {code, copy_text(text.data(), text.size())};
+}
+
+void show(kv_iter *iter) {
+  if (!iter->it->Valid()) {
+    iter->entry = {};
+    return;
+  }
+  const leveldb::Slice key = iter->it->key(), value = iter->it->value();
+  iter->entry = {reinterpret_cast<const uint8_t *>(key.data()), key.size(),
+                 reinterpret_cast<const uint8_t *>(value.data()), value.size()};
 }
 
 // Runs `body` and turns whatever it throws into a status.
@@ -142,32 +153,26 @@ kv_status kv_iter_open(kv_store *store, const uint8_t *start, size_t start_lengt
     } else {
       made->it->Seek(slice(start, start_length));
     }
+    show(made.get());
     *iter = made.release();
     return {KV_OK, nullptr};
   });
 }
 
-int32_t kv_iter_entry(const kv_iter *iter, const uint8_t **key, size_t *key_length,
-                      const uint8_t **value, size_t *value_length) noexcept {
-  if (iter->failed != KV_OK || !iter->it->Valid()) return 0;
-  const leveldb::Slice k = iter->it->key();
-  const leveldb::Slice v = iter->it->value();
-  *key = reinterpret_cast<const uint8_t *>(k.data());
-  *key_length = k.size();
-  *value = reinterpret_cast<const uint8_t *>(v.data());
-  *value_length = v.size();
-  return 1;
-}
+const kv_entry *kv_iter_entry(const kv_iter *iter) noexcept { return &iter->entry; }
 
 void kv_iter_next(kv_iter *iter) noexcept {
-  if (iter->failed != KV_OK || !iter->it->Valid()) return;
+  if (iter->entry.key == nullptr) return;
   try {
     iter->it->Next();
+    show(iter);
+    return;
   } catch (const std::bad_alloc &) {
     iter->failed = KV_NO_MEMORY;
   } catch (...) {
     iter->failed = KV_EXCEPTION;
   }
+  iter->entry = {};
 }
 
 kv_status kv_iter_status(const kv_iter *iter) noexcept {

@@ -61,14 +61,21 @@ struct kv_status kv_put(struct kv_store *store, const uint8_t *key, size_t key_l
 struct kv_status kv_delete(struct kv_store *store, const uint8_t *key,
                            size_t key_length) KV_NOEXCEPT;
 
+/* Bytes that stay as they are until the iterator moves or is closed. A key of NULL: there is no entry;
+ * then kv_iter_status says whether that is the end or a failure. */
+struct kv_entry {
+  const uint8_t *key;
+  size_t key_length;
+  const uint8_t *value;
+  size_t value_length;
+};
+
 /* A consistent snapshot of the whole store, positioned at the first key that is not less than
  * `start`. */
 struct kv_status kv_iter_open(struct kv_store *store, const uint8_t *start, size_t start_length,
                               struct kv_iter **iter) KV_NOEXCEPT;
-/* 1: the current entry is in *key, *value (valid until the next call on this iterator);
- * 0: there is none; then kv_iter_status says whether that is the end or a failure. */
-int32_t kv_iter_entry(const struct kv_iter *iter, const uint8_t **key, size_t *key_length,
-                      const uint8_t **value, size_t *value_length) KV_NOEXCEPT;
+/* Where the current entry always is, as long as the iterator is open: to look at it takes no call. */
+const struct kv_entry *kv_iter_entry(const struct kv_iter *iter) KV_NOEXCEPT;
 /* To the next entry; at the end it stays there. A failure shows in kv_iter_status. */
 void kv_iter_next(struct kv_iter *iter) KV_NOEXCEPT;
 struct kv_status kv_iter_status(const struct kv_iter *iter) KV_NOEXCEPT;

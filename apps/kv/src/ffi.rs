@@ -24,6 +24,15 @@ struct CIter {
     _not_movable: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// `struct kv_entry`.
+#[repr(C)]
+struct CEntry {
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+}
+
 #[repr(C)]
 struct COptions {
     write_buffer_bytes: u64,
@@ -73,13 +82,7 @@ unsafe extern "C" {
         start_length: usize,
         iter: *mut *mut CIter,
     ) -> CStatus;
-    fn kv_iter_entry(
-        iter: *const CIter,
-        key: *mut *const u8,
-        key_length: *mut usize,
-        value: *mut *const u8,
-        value_length: *mut usize,
-    ) -> i32;
+    fn kv_iter_entry(iter: *const CIter) -> *const CEntry;
     fn kv_iter_next(iter: *mut CIter);
     fn kv_iter_status(iter: *const CIter) -> CStatus;
     fn kv_iter_close(iter: *mut CIter);
@@ -206,7 +209,9 @@ impl RawStore {
         // a live local.
         unsafe { kv_iter_open(self.0.as_ptr(), start.as_ptr(), start.len(), &mut iter) }.check()?;
         let iter = NonNull::new(iter).ok_or_else(|| StoreError::Exception("no iterator".into()))?;
-        Ok(RawIter { iter, store: PhantomData })
+        // SAFETY: the iterator is open.
+        let entry = unsafe { kv_iter_entry(iter.as_ptr()) };
+        Ok(RawIter { iter, entry, store: PhantomData })
     }
 
     pub(crate) fn property(&self, name: &str) -> Result<Option<String>, StoreError> {
@@ -238,27 +243,29 @@ impl Drop for RawStore {
 /// A snapshot being walked through.
 pub(crate) struct RawIter<'s> {
     iter: NonNull<CIter>,
+    /// Part of the iterator; each move writes it.
+    entry: *const CEntry,
     store: PhantomData<&'s RawStore>,
 }
 
 impl RawIter<'_> {
     /// The current entry, `None` at the end.
     pub(crate) fn entry(&self) -> Result<Option<Entry<'_>>, StoreError> {
-        let (mut key, mut key_length) = (ptr::null(), 0);
-        let (mut value, mut value_length) = (ptr::null(), 0);
-        let iter = self.iter.as_ptr();
-        // SAFETY: the iterator is open, and the four places are live locals.
-        if unsafe { kv_iter_entry(iter, &mut key, &mut key_length, &mut value, &mut value_length) }
-            == 0
-        {
+        // SAFETY: a place in the iterator, which is open; `advance` alone writes there, and needs
+        // `&mut self`.
+        let entry = unsafe { &*self.entry };
+        if entry.key.is_null() {
             // SAFETY: the iterator is open.
-            return unsafe { kv_iter_status(iter) }.check().map(|()| None);
+            return unsafe { kv_iter_status(self.iter.as_ptr()) }.check().map(|()| None);
         }
-        // SAFETY: the shim answered 1, so both pairs describe bytes that stay as they are until the
+        // SAFETY: there is an entry, so both pairs describe bytes that stay as they are until the
         // iterator moves or is closed: both need `&mut self` or ownership, which outlasts neither
         // slice, since they borrow `self`. LevelDB's slices are never null.
         Ok(Some(unsafe {
-            (slice::from_raw_parts(key, key_length), slice::from_raw_parts(value, value_length))
+            (
+                slice::from_raw_parts(entry.key, entry.key_length),
+                slice::from_raw_parts(entry.value, entry.value_length),
+            )
         }))
     }
 
