@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::flow::Rounds;
-use crate::loops::{tested_each_time, update_of};
+use crate::loops::{changes, tested_each_time, update_of};
 use iced_x86::{ConditionCode, InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 /// How often a cycle goes round at most before it is left at the end of `block`, from where it goes on
@@ -59,9 +59,7 @@ fn copied_in(code: &Code, blocks: &[usize], register: Register) -> Option<(Regis
     let mut found = None;
     for &block in blocks {
         for i in code.of(block) {
-            let mut writes = false;
-            crate::probes::written(&mut factory, i, |r| writes |= r == register);
-            if !writes {
+            if !changes(&mut factory, i, register) {
                 continue;
             }
             let source = match i.mnemonic() {

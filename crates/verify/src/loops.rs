@@ -6,7 +6,9 @@ use crate::flow::{Prover, Rounds};
 use crate::gates;
 use crate::nests::{Noted, NotedLoops};
 use crate::ranges::{self, Ranges, State};
-use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use iced_x86::{
+    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The prover of one function.
@@ -207,16 +209,7 @@ pub(crate) fn update_of(code: &Code, cycle: &[usize], register: Register) -> Opt
     let mut found = None;
     for &block in cycle {
         for i in code.of(block) {
-            let mut writes = false;
-            crate::probes::written(&mut factory, i, |r| writes |= r == register.full_register());
-            let call = matches!(
-                i.flow_control(),
-                iced_x86::FlowControl::Call | iced_x86::FlowControl::IndirectCall
-            );
-            if call && !is_preserved(register) {
-                return None;
-            }
-            if !writes {
+            if !changes(&mut factory, i, register) {
                 continue;
             }
             let step = (i.op0_kind() == OpKind::Register
@@ -247,15 +240,20 @@ fn is_preserved(register: Register) -> bool {
 
 fn is_written(code: &Code, cycle: &[usize], register: Register) -> bool {
     let mut factory = InstructionInfoFactory::new();
-    cycle.iter().flat_map(|&block| code.of(block)).any(|i| {
-        let mut writes = false;
-        crate::probes::written(&mut factory, i, |r| writes |= r == register.full_register());
-        let call = matches!(
-            i.flow_control(),
-            iced_x86::FlowControl::Call | iced_x86::FlowControl::IndirectCall
-        );
-        writes || call && !is_preserved(register)
-    })
+    let mut all = cycle.iter().flat_map(|&block| code.of(block));
+    all.any(|i| changes(&mut factory, i, register))
+}
+
+/// Whether an instruction writes to a register, or is a call that may.
+pub(crate) fn changes(
+    factory: &mut InstructionInfoFactory,
+    i: &Instruction,
+    register: Register,
+) -> bool {
+    let mut writes = false;
+    crate::probes::written(factory, i, |r| writes |= r == register.full_register());
+    let call = matches!(i.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+    writes || call && !is_preserved(register)
 }
 
 /// Is the test passed between any two updates? What the cycle's other blocks do among themselves is

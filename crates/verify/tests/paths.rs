@@ -103,12 +103,15 @@ fn gates_prove_loops_short() {
         ("inc %rcx", "lea -1(%rcx), %rdx\n test $15, %dl", true),
         ("mov %rcx, %rdx\n inc %rcx\n cmp $0, (%rsi)\n je 3f", "test $15, %dl", true),
         ("inc %rcx", "mov %rcx, %rdx\n imul %rcx, %rdx\n test $15, %dl", false),
+        // What a call left there, and a copy that no call can have changed.
+        ("inc %rbx\n mov %rbx, %rdx\n call g", "test $15, %dl", false),
+        ("inc %rbx\n call g\n mov %rbx, %r12", "test $15, %r12b", true),
         // A counter that is set anew, and one that does not move each time.
         ("inc %rcx\n mov (%rsi), %ecx", "test $15, %cl", false),
         ("cmp $0, 8(%rsi)\n je 4f\n inc %rcx\n4:", "test $15, %cl", false),
     ] {
         let report = check(&format!(
-            "function f\n instrumented f\n1: add $8, %rsi\n {round}\n cmpq $0, (%rsi)\n je 3f\n {gate}\n jne 1b\n check 5\n jmp 1b\n3: ret\nend f"
+            "function f\n instrumented f\n1: add $8, %rsi\n {round}\n cmpq $0, (%rsi)\n je 3f\n {gate}\n jne 1b\n check 5\n jmp 1b\n3: ret\nend f\nfunction g\n ret\nend g"
         ));
         assert_eq!(report.is_clean(), clean, "{round}; {gate}\n{}", report.to_text("p", 9));
     }
