@@ -79,17 +79,22 @@ void Placer::chooseCounter(Loop &L, const Value *Test, Chunk &C) const {
   }
 }
 
-// The shape, and the recurrence that the latch tests.
-bool Placer::describe(Loop &L, Chunk &C) const {
+// The shape: one way in and one way back, both by branches.
+bool Placer::shapeOf(Loop &L, Chunk &C) const {
   C.L = &L;
   C.Header = L.getHeader();
   C.Latch = L.getLoopLatch();
   C.Preheader = L.getLoopPreheader();
-  if (!C.Latch || !C.Preheader || C.Header->isEHPad() || Cold.contains(C.Header) ||
-      !isa<BranchInst>(C.Preheader->getTerminator()))
+  return C.Latch && C.Preheader && !C.Header->isEHPad() && !Cold.contains(C.Header) &&
+         isa<BranchInst>(C.Preheader->getTerminator()) && isa<BranchInst>(C.Latch->getTerminator());
+}
+
+// The recurrence that the latch tests.
+bool Placer::describe(Loop &L, Chunk &C) const {
+  if (!shapeOf(L, C))
     return false;
-  auto *Branch = dyn_cast<BranchInst>(C.Latch->getTerminator());
-  auto *Test = Branch && Branch->isConditional() ? dyn_cast<ICmpInst>(Branch->getCondition()) : nullptr;
+  auto *Branch = cast<BranchInst>(C.Latch->getTerminator());
+  auto *Test = Branch->isConditional() ? dyn_cast<ICmpInst>(Branch->getCondition()) : nullptr;
   if (!Test || L.contains(Branch->getSuccessor(0)) == L.contains(Branch->getSuccessor(1)))
     return false;
   const SCEVAddRecExpr *Recurrence = nullptr;
@@ -198,8 +203,7 @@ bool Placer::tryChunk(Loop &L) {
     return false;
   bool Pure = true;
   C.Iteration = std::max(longestBody(L, Pure), 1u);
-  bool Early = exitsEarly(L);
-  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !Early;
+  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !exitsEarly(L);
   C.First = Quarter * 3 / 4 / C.Iteration;
   C.Stride = Bound / 2 / C.Iteration;
   if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride))
@@ -242,13 +246,7 @@ bool Placer::chooseGate(Loop &L, Chunk &C) const {
 
 bool Placer::tryGate(Loop &L) {
   Chunk C;
-  C.L = &L;
-  C.Header = L.getHeader();
-  C.Latch = L.getLoopLatch();
-  C.Preheader = L.getLoopPreheader();
-  if (!L.isInnermost() || !C.Latch || !C.Preheader || C.Header->isEHPad() ||
-      Cold.contains(C.Header) || !isa<BranchInst>(C.Latch->getTerminator()) ||
-      !isa<BranchInst>(C.Preheader->getTerminator()) || !legal(*C.Latch->getTerminator()))
+  if (!L.isInnermost() || !shapeOf(L, C) || !legal(*C.Latch->getTerminator()))
     return false;
   bool Possible = true;
   C.Iteration = std::max(longestIteration(L, Possible), 1u);

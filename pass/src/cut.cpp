@@ -194,12 +194,17 @@ void Emitter::nextChunk(Cut &X) {
   End->eraseFromParent();
 }
 
+// Where a loop is entered from, as it is by now.
+static BasicBlock *blockBefore(const BasicBlock *Header, const BasicBlock *Latch) {
+  for (const BasicBlock *BB : predecessors(Header))
+    if (BB != Latch)
+      return const_cast<BasicBlock *>(BB);
+  llvm_unreachable("a loop that nobody enters");
+}
+
 // On the back edge: the counter modulo the stride is 0 -> safepoint.
 void Emitter::gateLoop(const Chunk &C, const Prepared &R) {
-  BasicBlock *Latch = R.Latch->getParent(), *Before = nullptr;
-  for (BasicBlock *BB : predecessors(C.Header))
-    if (BB != Latch)
-      Before = BB;
+  BasicBlock *Latch = R.Latch->getParent(), *Before = blockBefore(C.Header, Latch);
   BasicBlock *Edge = SplitEdge(Latch, C.Header);
   Builder B(Edge->getTerminator(), Latch->getTerminator());
   const APInt &Step = cast<SCEVConstant>(C.Step)->getAPInt();
@@ -220,10 +225,7 @@ void Emitter::cutLoop(unsigned At) {
     return gateLoop(C, Ready[At]);
   const Prepared &R = Ready[At];
   BasicBlock *Latch = R.Latch->getParent();
-  BasicBlock *Header = C.Header, *Before = nullptr;
-  for (BasicBlock *BB : predecessors(Header))
-    if (BB != Latch)
-      Before = BB;
+  BasicBlock *Header = C.Header, *Before = blockBefore(Header, Latch);
   bool OnTrue = R.Latch->getSuccessor(0) == Header;
   Cut X{C, R, cast<BranchInst>(Before->getTerminator()), Header, R.Latch->getSuccessor(OnTrue)};
   LLVMContext &Context = F.getContext();

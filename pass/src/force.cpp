@@ -46,10 +46,13 @@ static bool dispatches(const Loop &L) {
   return isa<IndirectBrInst>(L.getHeader()->getTerminator());
 }
 
-// The ends of its handlers, where a block that only joins them is none.
-static SmallVector<BasicBlock *, 4> handlersOf(const Loop &L) {
+// Where the ways back begin: in the latches; of an interpreter, at the ends of its handlers, where a
+// block that only joins them is none.
+static SmallVector<BasicBlock *, 4> waysBack(const Loop &L) {
   SmallVector<BasicBlock *, 4> Latches, Ends;
   L.getLoopLatches(Latches);
+  if (!dispatches(L))
+    return Latches;
   for (BasicBlock *Latch : Latches) {
     if (&*Latch->getFirstNonPHIIt() == Latch->getTerminator() && Latch->getSingleSuccessor())
       append_range(Ends, predecessors(Latch));
@@ -80,15 +83,10 @@ void Placer::forceLoopPoints() {
     if (Free.count(L) || chunkOf(L) >= 0 || coveredByChunk(*L) ||
         (!dispatches(*L) && (forceWayBack(*L) || forceHeader(*L))))
       continue;
-    SmallVector<BasicBlock *, 4> Latches;
-    if (dispatches(*L))
-      Latches = handlersOf(*L);
-    else
-      L->getLoopLatches(Latches);
     bool All = true;
-    for (BasicBlock *Latch : Latches)
+    for (BasicBlock *Latch : waysBack(*L))
       All &= Cold.contains(Latch) || forceLatch(*L, *Latch);
-    P.LoopsWithout += !All;
+    P.LoopsWithout += !All && !forceHeader(*L);
   }
 }
 

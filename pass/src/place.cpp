@@ -225,7 +225,7 @@ bool Placer::worthRegister(Loop &L) const {
     if (Free.count(Inner))
       continue;
     int At = chunkOf(Inner);
-    bool Possible = true; // stays so only if all loops inside are free
+    bool Possible = true; // stays so only if all loops inside are free, or gated
     if (At >= 0 ? Inner != &L && isSelf(P.Chunks[At])
                 : longestIteration(*Inner, Possible, /*PastGates=*/true) <= 64 && Possible)
       return true;

@@ -83,7 +83,8 @@ struct Plan {
   unsigned Longest = 0;
   // How deep in loops it will be: each that is cut becomes two.
   unsigned depthOf(const llvm::Loop &L) const {
-    return L.getLoopDepth() + count_if(Chunks, [&](const Chunk &C) { return !C.Gate && C.L->contains(&L); });
+    auto Cut = [&](const Chunk &C) { return !C.Gate && C.L->contains(&L); };
+    return L.getLoopDepth() + count_if(Chunks, Cut);
   }
   unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
 };
@@ -152,6 +153,7 @@ private:
   bool tryChunk(llvm::Loop &L);
   bool tryGate(llvm::Loop &L);
   bool chooseGate(llvm::Loop &L, Chunk &C) const;
+  bool shapeOf(llvm::Loop &L, Chunk &C) const;
   bool describe(llvm::Loop &L, Chunk &C) const;
   void chooseCounter(llvm::Loop &L, const llvm::Value *Test, Chunk &C) const;
   bool exitsEarly(const llvm::Loop &L) const;
