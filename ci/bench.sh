@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The benchmarks, on instrumented programs: bench.sh [NAME…] [OPTIONS] (see bench/run.sh), or
-# bench.sh safepoint [OPTIONS], the suite of programs with and without safepoints, or
+# bench.sh safepoint [OPTIONS], programs with and without safepoints (with --set outside, libraries
+# that others wrote, from the package registry), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

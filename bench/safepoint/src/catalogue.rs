@@ -39,8 +39,20 @@ pub struct Program {
     pub language: Language,
     /// Its source files.
     pub sources: Vec<PathBuf>,
+    /// Where its headers are, beside the sources.
+    pub includes: Vec<PathBuf>,
     /// The compiler's flags (C and C++).
     pub flags: Vec<String>,
+    /// The crate and its version, if others wrote what it runs.
+    pub origin: Option<String>,
+}
+
+impl Program {
+    /// One of no name and no sources.
+    pub(crate) fn empty(language: Language) -> Self {
+        let (name, origin) = (String::new(), None);
+        Self { name, language, sources: vec![], includes: vec![], flags: vec![], origin }
+    }
 }
 
 /// The suite's sources, as they were when this was built.
@@ -69,7 +81,8 @@ pub fn programs(home: &Path) -> Result<Vec<Program>, String> {
             let name = path.file_stem().and_then(|stem| stem.to_str());
             if let Some(name) = name.filter(|_| !sources.is_empty()) {
                 let flags = flags(&sources)?;
-                all.push(Program { name: name.to_owned(), language, sources, flags });
+                let name = name.to_owned();
+                all.push(Program { name, sources, flags, ..Program::empty(language) });
             }
         }
     }
@@ -80,7 +93,8 @@ pub fn programs(home: &Path) -> Result<Vec<Program>, String> {
     }
 }
 
-fn entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
+/// What lies in a directory, by name.
+pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let wrong = |error| format!("{}: {error}", directory.display());
     let entries = fs::read_dir(directory).map_err(wrong)?;
     let mut paths = entries

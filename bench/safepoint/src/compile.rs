@@ -78,7 +78,9 @@ impl Shop {
         };
         let mut command = self.driver(driver);
         command.args([format!("--safepoint={}", kind.name()), standard.to_owned()]);
-        command.arg("--report").arg(report).args(&program.flags).args(&program.sources);
+        command.arg("--report").arg(report).args(&program.flags);
+        command.args(program.includes.iter().flat_map(|path| [Path::new("-I"), path]));
+        command.args(&program.sources);
         run(command.arg("-o").arg(&path).arg("-lm"))?;
         Ok((path, fs::read_to_string(report).unwrap_or_default()))
     }
@@ -146,8 +148,8 @@ pub fn build_all(
     Ok(built.chunks(kinds.len()).map(<[Built]>::to_vec).collect())
 }
 
-/// Runs a compiler and returns its standard output.
-fn run(command: &mut Command) -> Result<String, String> {
+/// Runs a compiler, or cargo, and returns its standard output.
+pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let out = command.output().map_err(|error| format!("{name}: {error}"))?;
     let said = String::from_utf8_lossy(&out.stderr);

@@ -5,6 +5,7 @@
 //! costs when nothing disturbs it), and the median over rounds (what noise cannot move one way).
 
 use crate::measure::{Run, Timing};
+use crate::options::Set;
 use curtail_report::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,9 @@ pub struct Figures {
     pub language: String,
     /// The compiler's flags.
     pub flags: Vec<String>,
+    /// The crate and its version, if others wrote what it runs.
+    #[serde(default)]
+    pub origin: Option<String>,
     /// What every variant of it printed, in every round.
     pub output: String,
     /// Its variants; the first is the build without safepoints.
@@ -87,6 +91,9 @@ pub struct Report {
     pub schema: u32,
     /// `safepoint`.
     pub benchmark: String,
+    /// Whose programs: `own` or `outside`.
+    #[serde(default = "own")]
+    pub set: String,
     /// How much the programs did.
     pub scale: f64,
     /// How often each ran.
@@ -105,6 +112,11 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Where.
     pub machine: Machine,
+}
+
+/// Reports were of nothing else once.
+fn own() -> String {
+    Set::Own.name().to_owned()
 }
 
 /// Firing less often than that, per quantum of CPU time, is worth a note.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// How to call it.
-pub const USAGE: &str = "usage: safepoint-suite [--only NAME,…] [--variants flag,clock,armed,rdtsc] \
+pub const USAGE: &str = "usage: safepoint-suite [--set own|outside] [--only NAME,…] [--variants flag,clock,armed,rdtsc] \
 [--quanta 2us,…] [--rounds N] [--scale F] [--instructions [SCALE]] [--core N] [--seed N] \
 [--tools DIR] [--out DIR]";
 
@@ -33,6 +33,33 @@ impl Kind {
     }
 }
 
+/// Whose programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// Written for this.
+    Own,
+    /// Libraries that others wrote.
+    Outside,
+}
+
+impl Set {
+    /// As `--set` wants it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Outside => "outside",
+        }
+    }
+
+    fn parse(name: &str) -> Result<Self, String> {
+        let all = [Self::Own, Self::Outside];
+        all.into_iter()
+            .find(|set| set.name() == name)
+            .ok_or_else(|| format!("--set: there is no `{name}`"))
+    }
+}
+
 /// A build, and how it is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
@@ -47,6 +74,8 @@ pub struct Variant {
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
+    /// The programs to choose from.
+    pub set: Set,
     /// These programs only; all if empty.
     pub only: Vec<String>,
     /// What to compare; the first is the build without safepoints.
@@ -77,6 +106,7 @@ impl Options {
     /// What is wrong with it.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut options = Self {
+            set: Set::Own,
             only: Vec::new(),
             variants: Vec::new(),
             rounds: 9,
@@ -98,6 +128,7 @@ impl Options {
             }
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
             match argument.as_str() {
+                "--set" => options.set = Set::parse(&value()?)?,
                 "--only" => options.only = list(&value()?),
                 "--variants" => names = value()?,
                 "--quanta" => quanta = value()?,
@@ -191,6 +222,12 @@ mod tests {
     }
 
     #[test]
+    fn the_set_is_ours_unless_said() {
+        assert_eq!(parse("").unwrap().set, Set::Own);
+        assert_eq!(parse("--set outside").unwrap().set, Set::Outside);
+    }
+
+    #[test]
     fn instructions_may_have_a_scale() {
         assert_eq!(parse("--instructions --rounds 1").unwrap().instructions, Some(0.05));
         assert_eq!(parse("--instructions 0.5").unwrap().instructions, Some(0.5));
@@ -206,6 +243,7 @@ mod tests {
             ("--quanta 0us", "`0us`"),
             ("--variants clocks", "`clocks`"),
             ("--only", "--only wants"),
+            ("--set theirs", "`theirs`"),
             ("lu", "`lu`"),
         ] {
             let error = parse(line).unwrap_err();

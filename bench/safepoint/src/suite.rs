@@ -8,7 +8,8 @@ use crate::catalogue::{self, Program};
 use crate::compile::{Built, Shop, build_all};
 use crate::figures::{Entry, Figures, Report};
 use crate::measure::{self, Run};
-use crate::options::{Kind, Options, Variant};
+use crate::options::{Kind, Options, Set, Variant};
+use crate::outside;
 use curtail_report::Machine;
 use std::path::{Path, PathBuf};
 
@@ -43,12 +44,24 @@ pub struct Contestant {
     pub variant: Variant,
 }
 
+/// The programs that `options` ask for, with their sources.
+fn programs(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<Program>, String> {
+    if options.set == Set::Own {
+        return chosen(catalogue::programs(&catalogue::home())?, &options.only);
+    }
+    let home = outside::home();
+    let mut programs = chosen(outside::programs(&home)?, &options.only)?;
+    say("looking for the sources, in the package registry if need be");
+    outside::fetch(&home, &mut programs)?;
+    Ok(programs)
+}
+
 /// Builds and measures what `options` ask for; `say` is told how it goes.
 ///
 /// # Errors
 /// A program that does not build, fails, or prints something else with safepoints than without.
 pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, String> {
-    let programs = chosen(catalogue::programs(&catalogue::home())?, &options.only)?;
+    let programs = programs(options, say)?;
     let tools = options.tools.clone().map_or_else(beside_self, Ok)?;
     let tools = std::path::absolute(&tools).map_err(|e| format!("{}: {e}", tools.display()))?;
     let out = std::path::absolute(&options.out).map_err(|e| e.to_string())?.join("safepoint");
@@ -80,6 +93,7 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, Strin
     let mut report = Report {
         schema: 1,
         benchmark: "safepoint".to_owned(),
+        set: options.set.name().to_owned(),
         scale: options.scale,
         rounds: options.rounds,
         seed: options.seed,
@@ -97,6 +111,7 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, Strin
             program: program.name.clone(),
             language: program.language.name().to_owned(),
             flags: program.flags.clone(),
+            origin: program.origin.clone(),
             output: runs[0][0].output.clone(),
             variants: entries.collect(),
         });

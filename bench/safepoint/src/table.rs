@@ -129,8 +129,9 @@ fn instructions(report: &Report) -> String {
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut parts = vec![format!(
-        "{} rounds at scale {} on core {}. Overheads of CPU time: quickest round | median of paired \
+        "The set `{}`: {} rounds at scale {} on core {}. Overheads of CPU time: quickest round | median of paired \
          rounds.\n\n{}",
+        report.set,
         report.rounds,
         report.scale,
         report.core,
@@ -142,6 +143,8 @@ pub fn text(report: &Report) -> String {
              quanta\n"));
     }
     parts.extend(Some(instructions(report)).filter(|text| !text.is_empty()));
+    let origins: Vec<&str> = report.programs.iter().filter_map(|p| p.origin.as_deref()).collect();
+    parts.extend((!origins.is_empty()).then(|| format!("From {}.\n", origins.join(", "))));
     parts.extend(report.notes.iter().map(|note| format!("note: {note}\n")));
     parts.join("\n")
 }
