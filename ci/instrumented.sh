@@ -17,7 +17,15 @@ say "handlers in C and C++"
 CURTAIL_HOME=$release cargo test --quiet --release -p curtail-capi -- --ignored
 
 say "the safepoint suite, small: all variants print the same"
-CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored
+CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored \
+  --skip outside
+say "the same with a library that others wrote"
+if cargo metadata --manifest-path bench/safepoint/outside/Cargo.toml --format-version 1 --quiet --locked \
+  --filter-platform x86_64-unknown-linux-gnu --features lz4 >/dev/null; then
+  CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored outside
+else
+  say "not done: its source is not to be had from the package registry"
+fi
 
 say "curtail bench pre-empts"
 result=$("$release/curtail" bench --policy tq --workload high-bimodal --load 0.5 --duration 500ms \

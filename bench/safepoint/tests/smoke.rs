@@ -1,7 +1,8 @@
 //! The suite, small: it builds, runs and compares a program of each language, and its JSON reads
-//! back. What the figures say is of no interest here.
+//! back; and so with a library that others wrote. What the figures say is of no interest here.
 //!
-//! Needs the drivers and the pass, where `CURTAIL_HOME` says: `ci/instrumented.sh` sets it.
+//! Needs the drivers and the pass, where `CURTAIL_HOME` says: `ci/instrumented.sh` sets it. The
+//! library comes from the package registry, unless cargo has it already.
 
 use safepoint_suite::figures::{Entry, Report};
 use std::process::{Command, Output};
@@ -44,6 +45,7 @@ fn a_program_of_each_language() {
     let text = std::fs::read_to_string(scratch.path().join("safepoint.json")).unwrap();
     let report: Report = serde_json::from_str(&text).unwrap();
     assert_eq!((report.schema, report.rounds, report.scale), (1, 1, 0.01));
+    assert_eq!(report.set, "own");
     let names: Vec<_> = report.programs.iter().map(|p| (&*p.program, &*p.language)).collect();
     assert_eq!(names, [("json", "C++"), ("lu", "C"), ("tokens", "Rust")]);
     for program in &report.programs {
@@ -61,12 +63,37 @@ fn a_program_of_each_language() {
 }
 
 #[test]
+#[ignore = "needs the drivers, the pass and a crate: ci/instrumented.sh runs it"]
+fn a_program_from_outside() {
+    let scratch = tempfile::tempdir().unwrap();
+    let out =
+        suite(scratch.path(), &["--set", "outside", "--only", "lz4", "--variants", "clock,armed"]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{said}");
+
+    let text = std::fs::read_to_string(scratch.path().join("safepoint.json")).unwrap();
+    let report: Report = serde_json::from_str(&text).unwrap();
+    assert_eq!((report.schema, &*report.set, report.programs.len()), (1, "outside", 1));
+    let lz4 = &report.programs[0];
+    assert_eq!((&*lz4.program, &*lz4.language, lz4.output.len()), ("lz4", "C", 16));
+    let origin = lz4.origin.as_deref().unwrap();
+    assert!(origin.starts_with("lz4-sys "), "{origin}");
+    let variants: Vec<&str> = lz4.variants.iter().map(|entry| &*entry.variant).collect();
+    assert_eq!(variants, ["none", "clock", "armed 2us"]);
+    lz4.variants.iter().for_each(check);
+    assert!(String::from_utf8_lossy(&out.stdout).contains(origin));
+}
+
+#[test]
 #[ignore = "needs the drivers and the pass: ci/instrumented.sh runs it"]
 fn bad_usage_and_unknown_programs_are_told_apart() {
     let scratch = tempfile::tempdir().unwrap();
     let out = suite(scratch.path(), &["--only", "nothing"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains("`nothing`"));
+    let out = suite(scratch.path(), &["--set", "outside", "--only", "lu"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("sqlite"));
     let out = suite(scratch.path(), &["--quanta", "soon"]);
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("usage:"));
