@@ -77,12 +77,6 @@ static inline void begin_sample(struct curtail_safepoint_block *b, uint64_t now)
   b->sample_readings = b->readings;
 }
 
-/* The work that fits before the deadline, or before the next look at the clock: as the stub has it. */
-static inline int64_t grant_for(const struct curtail_safepoint_block *b, uint64_t cycles) {
-  cycles -= cycles > CURTAIL_CHECK_CYCLES ? CURTAIL_CHECK_CYCLES : cycles;
-  return (int64_t)(cycles * b->pace >> 10) + b->edge;
-}
-
 /* Learns from the stretch that ends now: a whole quantum, mostly. */
 static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
   uint64_t done = (uint64_t)b->granted - (uint64_t)b->budget, elapsed = now - b->sample_start;
@@ -183,7 +177,7 @@ void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uin
   b->refilled_at = now;
   begin_sample(b, now);
   if (mode == CURTAIL_CLOCK)
-    grant(b, deadline > now ? grant_for(b, deadline - now) : 0);
+    grant(b, deadline > now ? curtail_grant_for(b, deadline - now) : 0);
   else
     grant(b, mode == CURTAIL_FLAG ? SHORT_GRANT : INT64_MAX);
 }

@@ -16,6 +16,7 @@
 #define CURTAIL_CHECK_CYCLES 70
 
 #ifndef __ASSEMBLER__
+#include "curtail_safepoint.h"
 #include <stdint.h>
 #define CURTAIL_HIDDEN __attribute__((visibility("hidden")))
 
@@ -31,8 +32,15 @@ CURTAIL_HIDDEN extern uint32_t curtail_state_width;
 CURTAIL_HIDDEN extern uint32_t curtail_state_ask;
 
 CURTAIL_HIDDEN void curtail_state_init(void);
+/* Whether processor and system have AVX2. From any thread. */
+CURTAIL_HIDDEN int curtail_state_avx2(void);
 
-struct curtail_safepoint_block;
+/* The work that fits before the deadline, or before the next look at the clock: as the stub has it. */
+static inline int64_t curtail_grant_for(const struct curtail_safepoint_block *b, uint64_t cycles) {
+  cycles -= cycles > CURTAIL_CHECK_CYCLES ? CURTAIL_CHECK_CYCLES : cycles;
+  return (int64_t)(cycles * b->pace >> 10) + b->edge;
+}
+
 /* See safepoint.c. */
 CURTAIL_HIDDEN extern void (*curtail_quiet_hook)(struct curtail_safepoint_block *);
 #endif

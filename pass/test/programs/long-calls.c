@@ -160,6 +160,81 @@ static void needles(void) {
   }
 }
 
+/* The library's own: what is called by a pointer goes nowhere else. */
+static char *(*volatile library_strstr)(const char *, const char *) = strstr;
+static char *(*volatile library_strchr)(const char *, int) = strchr;
+static size_t (*volatile library_strlen)(const char *) = strlen;
+static void *(*volatile library_memchr)(const void *, int, size_t) = memchr;
+static int (*volatile library_memcmp)(const void *, const void *, size_t) = memcmp;
+
+static void same(int same, const char *what, const char *text, const char *needle) {
+  if (same)
+    return;
+  printf("%s: not the library's: text of %zu bytes at %p, needle of %zu\n", what,
+         library_strlen(text), (const void *)text, library_strlen(needle));
+  exit(1);
+}
+
+/* Text of few letters, which is full of beginnings of the needle, and so is the needle itself. */
+static void write_text(char *p, size_t n, unsigned letters) {
+  for (size_t i = 0; i < n; i++)
+    p[i] = (char)('a' + (next() >> 40) % letters);
+  p[n] = 0;
+}
+
+/* A piece of the text, or one that was, or anything. */
+static size_t write_needle(char *p, const char *text, size_t n, unsigned letters) {
+  size_t most = next() % 8 == 0 ? 600 : next() % 2 == 0 ? 40 : 6, m = (next() >> 20) % (most + 1);
+  write_text(p, m, letters);
+  if (m <= n && next() % 4 != 0)
+    memcpy(p, text + (next() >> 20) % (n - m + 1), m);
+  if (m != 0 && next() % 2 == 0)
+    p[(next() >> 20) % m] = (char)('a' + next() % (letters + 1));
+  return m;
+}
+
+/* Where there are safepoints. */
+__attribute__((weak)) void curtail_enter_critical(void);
+__attribute__((weak)) void curtail_leave_critical(void);
+
+/* In a critical section, no call is cut. */
+static char *strstr_within(const char *text, const char *needle) {
+  if (curtail_enter_critical != NULL)
+    curtail_enter_critical();
+  char *found = strstr(text, needle);
+  if (curtail_leave_critical != NULL)
+    curtail_leave_critical();
+  return found;
+}
+
+/* Random texts and needles, both up to where memory ends, or not. */
+static void beside_the_library(void) {
+  enum { LONGEST = 60000, ROOM = 65536 };
+  char *text_end = (char *)at_the_edge(ROOM) + ROOM, *needle_end = (char *)at_the_edge(4096) + 4096;
+  char *other = (char *)to;
+  for (int round = 0; round < 6000; round++) {
+    size_t n = (next() >> 20) % (round % 50 == 0 ? LONGEST : round % 2 == 0 ? 3000 : 200);
+    unsigned letters = 1 + (unsigned)(next() % 4) * (unsigned)(next() % 8);
+    char needle[601], *text = text_end - n - 1 - (round % 3 == 0 ? next() % 5000 : 0);
+    write_text(text, n, letters);
+    size_t m = write_needle(needle, text, n, letters);
+    char *at = needle_end - m - 1 - (round % 5 == 0 ? next() % 3000 : 0);
+    memcpy(at, needle, m + 1);
+    same(strstr(text, at) == library_strstr(text, at), "strstr", text, at);
+    same(strstr_within(text, at) == library_strstr(text, at), "strstr within", text, at);
+    int byte = at[0];
+    same(strchr(text, byte) == library_strchr(text, byte), "strchr", text, at);
+    same(memchr(text, byte, n + 1) == library_memchr(text, byte, n + 1), "memchr", text, at);
+    same(strlen(text) == library_strlen(text), "strlen", text, at);
+    memcpy(other, text, n + 1);
+    if (next() % 2 == 0)
+      other[(next() >> 20) % (n + 1)] ^= (char)(next() % 2);
+    same((memcmp(other, text, n + 1) == 0) == (library_memcmp(other, text, n + 1) == 0), "memcmp",
+         text, at);
+    mix(place(strstr(text, at), text));
+  }
+}
+
 /* Nothing is faulted in later: the kernel's time is not a copy's. */
 static unsigned char *allocate(size_t n) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
@@ -194,5 +269,7 @@ int main(int argc, char **argv) {
   printf("searches %016llx\n", (unsigned long long)sum);
   needles();
   printf("needles %016llx\n", (unsigned long long)sum);
+  beside_the_library();
+  printf("beside %016llx\n", (unsigned long long)sum);
   return 0;
 }
