@@ -238,7 +238,7 @@ fn is_preserved(register: Register) -> bool {
     )
 }
 
-fn is_written(code: &Code, cycle: &[usize], register: Register) -> bool {
+pub(crate) fn is_written(code: &Code, cycle: &[usize], register: Register) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let mut all = cycle.iter().flat_map(|&block| code.of(block));
     all.any(|i| changes(&mut factory, i, register))

@@ -106,6 +106,34 @@ fn gates_prove_loops_short() {
         // What a call left there, and a copy that no call can have changed.
         ("inc %rbx\n mov %rbx, %rdx\n call g", "test $15, %dl", false),
         ("inc %rbx\n call g\n mov %rbx, %r12", "test $15, %r12b", true),
+        // The counter and what stays the same: on the stack, in a register.
+        ("add $96, %rcx", "mov 24(%rsp), %rdx\n add %ecx, %edx\n test $0xe0, %dl", true),
+        ("add $96, %rcx", "mov %ecx, %edx\n add 24(%rsp), %edx\n test $0xe0, %dl", true),
+        ("add $96, %rcx", "mov %rdi, %rdx\n add %rcx, %rdx\n test $0xe0, %dl", true),
+        ("inc %rcx", "lea (%rdi,%rcx,8), %rdx\n test $0x38, %dl", true),
+        ("inc %rcx", "mov %ecx, %edx\n shl $5, %edx\n add %edi, %edx\n test $0xe0, %dl", true),
+        // What only seems to: memory that others may write, or the loop; a register that it moves.
+        ("add $96, %rcx", "mov 24(%rdi), %rdx\n add %ecx, %edx\n test $0xe0, %dl", false),
+        (
+            "add $96, %rcx\n mov %eax, (%rdi)",
+            "mov 24(%rsp), %rdx\n add %ecx, %edx\n test $0xe0, %dl",
+            false,
+        ),
+        (
+            "add $96, %rcx\n mov %eax, 28(%rsp)",
+            "mov 24(%rsp), %rdx\n add %ecx, %edx\n test $0xe0, %dl",
+            false,
+        ),
+        (
+            "add $96, %rcx\n mov %eax, 32(%rsp)",
+            "mov 24(%rsp), %rdx\n add %ecx, %edx\n test $0xe0, %dl",
+            true,
+        ),
+        ("inc %rcx", "lea (%rsi,%rcx,8), %rdx\n test $0x38, %dl", false),
+        ("inc %rcx", "lea (%rdi,%rcx,8), %rdx\n test $7, %dl", false),
+        ("add $96, %rcx", "add %rcx, %rdx\n test $0xe0, %dl", false),
+        // Fewer bits than the test looks at.
+        ("add $256, %rcx", "mov %cl, %dl\n test $0xf00, %edx", false),
         // A counter that is set anew, and one that does not move each time.
         ("inc %rcx\n mov (%rsi), %ecx", "test $15, %cl", false),
         ("cmp $0, 8(%rsi)\n je 4f\n inc %rcx\n4:", "test $15, %cl", false),
