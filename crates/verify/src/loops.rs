@@ -108,7 +108,7 @@ impl Prover for Loops<'_> {
             }
             return Some(Rounds { through, most: most.max(1) });
         }
-        let found = self.count(cycle, entries);
+        let found = atomic(self.code, cycle).or_else(|| self.count(cycle, entries));
         if found.is_some() {
             self.counted.insert(cycle[0]);
         }
@@ -126,6 +126,32 @@ impl Prover for Loops<'_> {
         }
         long
     }
+}
+
+/// How often an atomic operation that is a loop goes round, as its cost.
+const RETRIES: u64 = 4;
+
+/// The longest loop that is taken for one atomic operation.
+const ATOMIC: usize = 8;
+
+/// An atomic operation that the processor lacks: code generation computes the new value and tries to
+/// exchange it for the old one until nobody has come in between, which is soon or somebody else's
+/// progress. All else happens in registers.
+fn atomic(code: &Code, cycle: &[usize]) -> Option<Rounds> {
+    let &[block] = cycle else { return None };
+    let [above @ .., exchange, branch] = code.of(block) else { return None };
+    let mut factory = InstructionInfoFactory::new();
+    let is_exchange = exchange.has_lock_prefix()
+        && matches!(
+            exchange.mnemonic(),
+            Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b
+        );
+    (is_exchange
+        && branch.condition_code() == ConditionCode::ne
+        && branch.near_branch_target() == code.address(block)
+        && above.len() < ATOMIC
+        && above.iter().all(|i| factory.info(i).used_memory().is_empty()))
+    .then_some(Rounds { through: block, most: RETRIES })
 }
 
 /// The comparison that ends a loop: it stays while `register` is so against the limit.
@@ -179,7 +205,7 @@ pub(crate) struct Update {
     width: usize,
 }
 
-fn step_of(i: &Instruction) -> Option<i64> {
+pub(crate) fn step_of(i: &Instruction) -> Option<i64> {
     let immediate = |n: u32| {
         i.try_immediate(n)
             .ok()

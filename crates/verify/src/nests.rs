@@ -2,7 +2,9 @@
 
 use crate::code::Code;
 use crate::flow::components;
+use crate::loops::{changes, step_of};
 use crate::notes::Loop;
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the pass noted of one loop.
@@ -65,7 +67,7 @@ impl NotedLoops {
     /// of its ways left of, and how often that block runs at most each time the loop is entered.
     ///
     /// Loops that share a first block count together. A cycle with more edges back than were noted is
-    /// not believed: it may be two loops, one of them without a note.
+    /// not believed: it may be two loops, one of them without a note. Copies of one latch count once.
     #[must_use]
     pub fn rounds(&self, code: &Code, cycle: &[usize], entries: &[usize]) -> Option<(usize, u64)> {
         let (&header, notes) = self.notes.iter().find(|(header, _)| entries.contains(header))?;
@@ -74,12 +76,56 @@ impl NotedLoops {
         if entries.iter().any(|&entry| entry != header && before[entry]) {
             return None;
         }
-        let inside = |block: &&usize| cycle.binary_search(block).is_ok();
-        let back = code.blocks[header].before.iter().filter(inside).count();
+        let inside = |block: &usize| cycle.binary_search(block).is_ok();
+        let latches: Vec<usize> =
+            code.blocks[header].before.iter().copied().filter(inside).collect();
+        let back = if are_copies(code, cycle, &latches) { 1 } else { latches.len() };
         let noted: usize = notes.values().map(|note| usize::from(note.edges)).sum();
         let most = notes.values().fold(1, |most: u64, note| most.saturating_mul(note.most));
         (noted >= back).then_some((header, most))
     }
+}
+
+/// Did code generation copy one latch into several blocks? Then all end alike, with a step of the same
+/// counter and its comparison with the same limit, and nothing else in the cycle writes to these.
+fn are_copies(code: &Code, cycle: &[usize], latches: &[usize]) -> bool {
+    let Some((counter, end)) = latches.first().and_then(|&first| counts(code, first)) else {
+        return false;
+    };
+    let like = |block: usize| {
+        let branch = &end[end.len() - 1];
+        code.of(block).split_last().is_some_and(|(last, above)| {
+            last.condition_code() == branch.condition_code()
+                && last.near_branch_target() == branch.near_branch_target()
+                && above.ends_with(&end[..end.len() - 1])
+        })
+    };
+    let written = |register: Register| {
+        let mut factory = InstructionInfoFactory::new();
+        let all = cycle.iter().flat_map(|&block| code.of(block));
+        all.filter(|i| changes(&mut factory, i, register)).count()
+    };
+    let test = &end[end.len() - 2];
+    latches.iter().all(|&block| like(block))
+        && (0..2).all(|n| match test.op_kind(n) {
+            OpKind::Register if test.op_register(n) == counter => written(counter) == latches.len(),
+            OpKind::Register => written(test.op_register(n)) == 0,
+            kind => kind != OpKind::Memory,
+        })
+}
+
+/// A register, and the end of a block that steps it, compares it and branches on that: from the step on.
+fn counts(code: &Code, block: usize) -> Option<(Register, &[Instruction])> {
+    let all = code.of(block);
+    let (_, [.., test]) = all.split_last()? else { return None };
+    let mut factory = InstructionInfoFactory::new();
+    (0..2)
+        .filter(|&n| test.mnemonic() == Mnemonic::Cmp && test.op_kind(n) == OpKind::Register)
+        .find_map(|n| {
+            let counter = test.op_register(n);
+            let step = all.iter().rposition(|i| changes(&mut factory, i, counter))?;
+            step_of(&all[step]).map(|_| (counter, &all[step..]))
+        })
 }
 
 /// The blocks that can be reached without going through certain ones, and of those, which.

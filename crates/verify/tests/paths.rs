@@ -175,6 +175,39 @@ fn a_note_bounds_the_loop_behind_it_and_no_other() {
 }
 
 #[test]
+fn copies_of_a_latch_are_one() {
+    for (second, clean) in [
+        ("nop\n inc %rdi\n cmp %rdi, %rsi", true),
+        // Another limit, another step, a counter that is set anew: that may be a loop of its own.
+        ("nop\n inc %rdi\n cmp %rdi, %r8", false),
+        ("nop\n add $2, %rdi\n cmp %rdi, %rsi", false),
+        ("xor %edi, %edi\n inc %rdi\n cmp %rdi, %rsi", false),
+        ("mov %rdx, %rsi\n inc %rdi\n cmp %rdi, %rsi", false),
+    ] {
+        let report = check(&format!(
+            "function f\n instrumented f\n noted 30\n1: cmpl $0, (%rdx,%rdi,4)\n je 2f\n inc %rdi\n cmp %rdi, %rsi\n jne 1b\n ret\n2: {second}\n jne 1b\n ret\nend f"
+        ));
+        assert_eq!(report.is_clean(), clean, "{second}\n{}", report.to_text("p", 9));
+    }
+}
+
+#[test]
+fn an_atomic_operation_may_be_a_loop() {
+    for (round, clean) in [
+        ("mov %rax, %rdx\n or %rcx, %rdx\n lock cmpxchg %rdx, (%rdi)", true),
+        // Whoever does more than that in between is a loop, and so is one that nobody may disturb.
+        ("mov (%rsi), %rdx\n or %rcx, %rdx\n lock cmpxchg %rdx, (%rdi)", false),
+        ("mov %rax, %rdx\n or %rcx, %rdx\n cmpxchg %rdx, (%rdi)", false),
+        ("mov %rax, %rdx\n lock cmpxchg %rdx, (%rdi)\n dec %rcx", false),
+    ] {
+        let report = check(&format!(
+            "function f\n instrumented f\n mov (%rdi), %rax\n1: {round}\n jne 1b\n ret\nend f"
+        ));
+        assert_eq!(report.is_clean(), clean, "{round}\n{}", report.to_text("p", 9));
+    }
+}
+
+#[test]
 fn straight_code_is_measured_with_what_it_calls() {
     assert!(
         check("function f\n instrumented f\n work 590\n check 1\n work 590\n ret\nend f")
