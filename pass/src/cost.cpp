@@ -5,6 +5,7 @@
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
@@ -21,6 +22,7 @@ enum Costs : unsigned {
   FloatDivision = 5,
   Atomic = 15,
   Assembly = 4,
+  Wait = 25,
 };
 
 // Wide vectors are several operations; 512 bits count as one.
@@ -69,6 +71,10 @@ static unsigned costOfIntrinsic(const IntrinsicInst &I) {
   case Intrinsic::log10:
   case Intrinsic::pow:
     return Mathematics * widthOf(I);
+  case Intrinsic::x86_sse2_pause:
+  case Intrinsic::x86_rdtsc:
+  case Intrinsic::x86_rdtscp:
+    return Wait;
   default:
     return I.isAssumeLikeIntrinsic() ? 0 : widthOf(I);
   }

@@ -24,7 +24,8 @@ bool Placer::forceHeader(Loop &L) {
 }
 
 // Where the top is not allowed: at the latch's end, or anywhere that every iteration through the
-// latch passes.
+// latch passes, the header included: an interpreter's handler without a place for it leaves it to the
+// dispatch.
 bool Placer::forceLatch(Loop &L, BasicBlock &Latch) {
   for (BasicBlock *BB = &Latch; BB && L.contains(BB);) {
     // A block of an inner loop would run more often than the latch.
@@ -86,7 +87,7 @@ void Placer::forceLoopPoints() {
     bool All = true;
     for (BasicBlock *Latch : waysBack(*L))
       All &= Cold.contains(Latch) || forceLatch(*L, *Latch);
-    P.LoopsWithout += !All && !forceHeader(*L);
+    P.LoopsWithout += !All;
   }
 }
 
