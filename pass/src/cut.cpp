@@ -7,8 +7,12 @@
 //   latch:      counter == end of the chunk -> through, else -> header
 //   through:    nothing left -> the loop's exit, else -> next
 //
+// Of a small loop it is a copy that is cut: what fits goes through the loop as it was, of which neither
+// the registers nor what comes behind it know anything of chunks.
+//
 // The iterations of a loop are counted here by how often its back edge is taken, one less than they
 // are, which fits into 64 bits for every loop.
+#include "copy.h"
 #include "emitter.h"
 #include "notes.h"
 #include "llvm/IR/CFG.h"
@@ -25,13 +29,32 @@ struct Emitter::Cut {
   const Chunk &C;
   const Prepared &R;
   BranchInst *Entry;             // the preheader's terminator
+  BranchInst *Latch;             // of what is cut, the loop or its copy; so are these:
   BasicBlock *Header, *Exit;
+  Instruction *Test;             // what the latch compares
   BasicBlock *Next = nullptr, *NextEnd = nullptr, *Run = nullptr, *Through = nullptr, *More = nullptr;
+  BasicBlock *Fits = nullptr;    // where a run begins that need not be cut
   // Phis of Next: iterations to come after the first of the chunk, the counter at its first latch.
   PHINode *Left = nullptr, *Counter = nullptr;
   // Phis of Run: the counter's last value in the chunk, iterations left behind it.
   PHINode *End = nullptr, *Rest = nullptr;
 };
+
+// The work of all iterations but one. Where an iteration does several steps of what is counted, that is
+// not divided first: the charge is a little more then.
+Value *Emitter::workOf(Builder &B, const Chunk &C, const Prepared &R) {
+  auto *Quotient = dyn_cast<SCEVUDivExpr>(C.Taken);
+  auto *Steps = Quotient ? dyn_cast<SCEVConstant>(Quotient->getRHS()) : nullptr;
+  auto *Work = dyn_cast<ConstantInt>(R.Work);
+  if (!Steps || !Work || Work->getZExtValue() / 4 < Steps->getAPInt().getLimitedValue())
+    return B.CreateMul(R.Taken, R.Work);
+  SCEVExpander Expander(SE, "curtail", /*PreserveLCSSA=*/false);
+  const SCEV *Counted = Quotient->getLHS();
+  Value *Times = Expander.expandCodeFor(Counted, Counted->getType(), B.GetInsertPoint());
+  uint64_t Each = divideCeil(Work->getZExtValue(), Steps->getAPInt().getZExtValue());
+  Times = isa<Constant>(Times) ? Times : B.CreateFreeze(Times);
+  return B.CreateMul(B.CreateZExt(Times, B.getInt64Ty()), B.getInt64(Each));
+}
 
 void Emitter::prepareChunks() {
   Ready.resize(P.Chunks.size());
@@ -54,6 +77,15 @@ Instruction *Emitter::outermost(ArrayRef<const SCEV *> Values, const Loop *L) {
   return Place;
 }
 
+// A value that another loop has left behind: that one may have a copy by the time it is used.
+Value *Emitter::keptFor(Value *V, Instruction *Here) const {
+  auto *I = dyn_cast<Instruction>(V);
+  bool Left = I && any_of(P.Chunks, [&](const Chunk &C) {
+    return C.Copied && C.L->contains(I) && !C.L->contains(Here);
+  });
+  return Left ? IRBuilder<>(Here).CreateFreeze(V) : V;
+}
+
 void Emitter::prepare(unsigned At) {
   const Chunk &C = P.Chunks[At];
   Prepared &R = Ready[At];
@@ -64,7 +96,10 @@ void Emitter::prepare(unsigned At) {
   Instruction *Here = C.Preheader->getTerminator();
   if (!C.Whole)
     Here = outermost({C.Start, C.Taken}, C.L);
-  R.Start = Expander.expandCodeFor(C.Start, C.Counter->getType(), Here->getIterator());
+  auto Expanded = [&](const SCEV *S) {
+    return keptFor(Expander.expandCodeFor(S, C.Counter->getType(), Here->getIterator()), Here);
+  };
+  R.Start = Expanded(C.Start);
   // What the loop around it wants to know is computed before that one.
   const Chunk *Outer = &C;
   while (Outer->Parent >= 0)
@@ -83,7 +118,8 @@ void Emitter::prepare(unsigned At) {
     R.Last = advance(AtStart, R.Start, Times, C);
     return;
   }
-  R.Last = Expander.expandCodeFor(C.Last, C.Counter->getType(), Here->getIterator());
+  if (!C.Copied)
+    R.Last = Expanded(C.Last);
   R.Work = B.getInt64(inUnits(C.Mean));
   for (auto [I, Inner] : enumerate(P.Chunks)) {
     if (Inner.Parent != int(At))
@@ -91,7 +127,7 @@ void Emitter::prepare(unsigned At) {
     Value *Its = B.CreateSelect(Ready[I].Long, B.getInt64(0), Ready[I].Total);
     R.Work = B.CreateAdd(R.Work, Its);
   }
-  R.Total = B.CreateAdd(B.CreateMul(R.Taken, R.Work), R.Work);
+  R.Total = B.CreateAdd(workOf(B, C, R), R.Work);
   if (C.Parent >= 0 || C.Unchecked)
     R.Long = B.CreateICmpUGT(R.Total, B.getInt64(absorbed(Opts)));
 }
@@ -113,6 +149,8 @@ void Emitter::enterLoop(Cut &X) {
   MDNode *Seldom = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 6);
   Builder B(X.Entry, X.Entry);
   auto Begin = [&](BasicBlock *From, Value *End, Value *Rest) {
+    if (X.C.Copied)
+      return;
     X.End->addIncoming(End, From);
     X.Rest->addIncoming(Rest, From);
   };
@@ -129,10 +167,10 @@ void Emitter::enterLoop(Cut &X) {
   if (X.R.Long) {
     auto *Checking = BasicBlock::Create(F.getContext(), "curtail.long", &F, X.Run);
     Begin(X.Entry->getParent(), X.R.Last, B.getInt64(0));
-    B.CreateCondBr(X.R.Long, Checking, X.Run, Seldom);
+    B.CreateCondBr(X.R.Long, Checking, X.Fits, Seldom);
     X.Entry->eraseFromParent();
     B.SetInsertPoint(Checking);
-    X.Entry = B.CreateBr(X.Run);
+    X.Entry = B.CreateBr(X.Fits);
     B.SetInsertPoint(X.Entry);
   }
   // A loop that does not fit is not charged yet, what came before it is. Unsigned: between
@@ -150,7 +188,7 @@ void Emitter::enterLoop(Cut &X) {
   }
   auto *Undo = BasicBlock::Create(F.getContext(), "curtail.cut", &F, X.Next);
   Begin(X.Entry->getParent(), X.R.Last, B.getInt64(0));
-  B.CreateCondBr(Short, Undo, X.Run, Rare);
+  B.CreateCondBr(Short, Undo, X.Fits, Rare);
   X.Entry->eraseFromParent();
   B.SetInsertPoint(Undo);
   storeBudget(B, B.CreateAdd(loadBudget(B, Nest), X.R.Total), Nest);
@@ -162,7 +200,7 @@ void Emitter::enterLoop(Cut &X) {
 // Between two chunks: the slow path if it is due, and how far the next one goes.
 void Emitter::nextChunk(Cut &X) {
   Instruction *End = new UnreachableInst(F.getContext(), X.Next);
-  Builder B(End, X.R.Latch);
+  Builder B(End, X.Latch);
   Value *Due;
   if (Opts.Safepoints == Kind::Flag)
     Due = polled(B);
@@ -219,21 +257,42 @@ void Emitter::gateLoop(const Chunk &C, const Prepared &R) {
   noteGate(Before->getTerminator(), C.Stride, C.Iteration, P.depthOf(*C.L));
 }
 
+// A block in front of the loop as it was.
+BasicBlock *Emitter::entryOf(const Chunk &C, BasicBlock *Before) {
+  auto *Fits = BasicBlock::Create(F.getContext(), "curtail.fits", &F, C.Header);
+  Instruction *End = BranchInst::Create(C.Header, Fits);
+  End->setDebugLoc(Before->getTerminator()->getDebugLoc());
+  C.Header->replacePhiUsesWith(Before, Fits);
+  noteChunk(End, 0, C.Iteration, P.depthOf(*C.L) - 1);
+  return Fits;
+}
+
 void Emitter::cutLoop(unsigned At) {
   const Chunk &C = P.Chunks[At];
   if (C.Gate)
     return gateLoop(C, Ready[At]);
   const Prepared &R = Ready[At];
-  BasicBlock *Latch = R.Latch->getParent();
-  BasicBlock *Header = C.Header, *Before = blockBefore(Header, Latch);
-  bool OnTrue = R.Latch->getSuccessor(0) == Header;
-  Cut X{C, R, cast<BranchInst>(Before->getTerminator()), Header, R.Latch->getSuccessor(OnTrue)};
+  BasicBlock *Before = blockBefore(C.Header, R.Latch->getParent());
+  ValueToValueMapTy Copies;
+  if (C.Copied)
+    copyLoop(*C.L, Copies);
+  auto Cutting = [&](auto *V) {
+    Value *Copy = Copies.lookup(V);
+    return Copy ? cast<std::remove_pointer_t<decltype(V)>>(Copy) : V;
+  };
+  BranchInst *LatchEnd = Cutting(R.Latch);
+  BasicBlock *Latch = LatchEnd->getParent(), *Header = Cutting(C.Header);
+  bool OnTrue = LatchEnd->getSuccessor(0) == Header;
+  Cut X{C,      R,      cast<BranchInst>(Before->getTerminator()),
+        LatchEnd, Header, LatchEnd->getSuccessor(OnTrue),
+        Cutting(C.Counter)};
   LLVMContext &Context = F.getContext();
   Type *Count = Type::getInt64Ty(Context), *Counter = C.Counter->getType();
   X.Next = BasicBlock::Create(Context, "curtail.next", &F, Header);
   X.Run = BasicBlock::Create(Context, "curtail.run", &F, Header);
   X.Through = BasicBlock::Create(Context, "curtail.through", &F, X.Exit);
   X.More = BasicBlock::Create(Context, "curtail.more", &F, X.Next);
+  X.Fits = C.Copied ? entryOf(C, Before) : X.Run;
   // The phis of the header, handed on through Chunk and Run.
   SmallVector<std::pair<PHINode *, PHINode *>, 8> Carried;
   for (PHINode &Phi : Header->phis()) {
@@ -244,15 +303,15 @@ void Emitter::cutLoop(unsigned At) {
   X.Counter = PHINode::Create(Counter, 2, "", X.Next);
   X.End = PHINode::Create(Counter, 3, "", X.Run);
   X.Rest = PHINode::Create(Count, 3, "", X.Run);
-  BranchInst::Create(Header, X.Run)->setDebugLoc(R.Latch->getDebugLoc());
+  BranchInst::Create(Header, X.Run)->setDebugLoc(X.Latch->getDebugLoc());
   enterLoop(X);
   nextChunk(X);
 
   // The latch.
-  Builder B(R.Latch, R.Latch);
-  Value *Old = R.Latch->getCondition();
-  R.Latch->setCondition(OnTrue ? B.CreateICmpNE(C.Counter, X.End) : B.CreateICmpEQ(C.Counter, X.End));
-  R.Latch->setSuccessor(OnTrue, X.Through);
+  Builder B(X.Latch, X.Latch);
+  Value *Old = X.Latch->getCondition();
+  X.Latch->setCondition(OnTrue ? B.CreateICmpNE(X.Test, X.End) : B.CreateICmpEQ(X.Test, X.End));
+  X.Latch->setSuccessor(OnTrue, X.Through);
   RecursivelyDeleteTriviallyDeadInstructions(Old);
   // Mostly that was all.
   MDNode *Mostly = MDBuilder(Context).createBranchWeights(1 << 20, 1);
@@ -260,7 +319,7 @@ void Emitter::cutLoop(unsigned At) {
   B.CreateCondBr(B.CreateICmpEQ(X.Rest, B.getInt64(0)), X.Exit, X.More, Mostly);
   B.SetInsertPoint(X.More);
   X.Left->addIncoming(B.CreateSub(X.Rest, B.getInt64(1)), X.More);
-  X.Counter->addIncoming(advance(B, C.Counter, B.getInt64(1), C), X.More);
+  X.Counter->addIncoming(advance(B, X.Test, B.getInt64(1), C), X.More);
   B.CreateBr(X.Next);
   X.Exit->replacePhiUsesWith(Latch, X.Through);
 

@@ -46,11 +46,14 @@ private:
 
   void prepareChunks();
   void prepare(unsigned At);
+  llvm::Value *workOf(Builder &B, const Chunk &C, const Prepared &R);
   void cutLoop(unsigned At);
   void gateLoop(const Chunk &C, const Prepared &R);
   struct Cut;
+  llvm::BasicBlock *entryOf(const Chunk &C, llvm::BasicBlock *Before);
   void enterLoop(Cut &X);
   void nextChunk(Cut &X);
+  llvm::Value *keptFor(llvm::Value *V, llvm::Instruction *Here) const;
   llvm::Instruction *outermost(llvm::ArrayRef<const llvm::SCEV *> Values, const llvm::Loop *L);
   llvm::Value *advance(llvm::IRBuilder<> &B, llvm::Value *Counter, llvm::Value *Times,
                        const Chunk &C);

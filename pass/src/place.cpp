@@ -20,6 +20,9 @@ static const unsigned ReturnTolerance = 16;
 // In a larger nest of loops the register is missed: what is spilled for it costs more than it saves.
 static const unsigned MostInRegister = 256;
 
+// What cutting changes in a loop's registers, and behind it, shows in small ones alone.
+static const unsigned MostCopied = 96;
+
 // A tight loop is unrolled to about so much work.
 static const unsigned UnrolledBody = 2 * MostTight, MostCopies = 4;
 
@@ -256,6 +259,22 @@ void Placer::chooseNests() {
   }
 }
 
+static bool mayCopy(const Loop &L) {
+  return none_of(L.blocks(), [](const BasicBlock *BB) {
+    return BB->hasAddressTaken() || any_of(*BB, [](const Instruction &I) {
+             auto *Call = dyn_cast<CallBase>(&I);
+             return I.getType()->isTokenTy() || (Call && (Call->cannotDuplicate() || Call->isConvergent()));
+           });
+  });
+}
+
+// Small loops that are charged as a whole: mostly they fit, and then nothing about them has changed.
+void Placer::chooseCopies() {
+  for (Chunk &C : P.Chunks)
+    C.Copied = C.Whole && C.L->isInnermost() && sizeOf(*C.L, A.TLI) <= MostCopied && mayCopy(*C.L) &&
+               none_of(P.LongCalls, [&](const LongCall &Long) { return C.L->contains(Long.Call); });
+}
+
 void Placer::findBracketed() {
   if (!Locals->any())
     return;
@@ -316,6 +335,7 @@ Plan Placer::plan() {
   findBracketed();
   Result.MayYield |= !P.Points.empty() || !P.Chunks.empty();
   findLongCalls();
+  chooseCopies();
   return std::move(P);
 }
 

@@ -70,6 +70,7 @@ struct Chunk {
   int Parent = -1;                       // the chunked loop around it that charges for it if it is short
   bool Unchecked = false;                // if it is short, a safepoint of the loop around it looks
   int Nest = -1;                         // index into Plan::Nests
+  bool Copied = false;                   // cut is a copy: what fits runs through the loop as it was
 };
 
 struct Plan {
@@ -172,6 +173,7 @@ private:
   void forceIrreducible();
   void forceRecursion();
   void chooseNests();
+  void chooseCopies();
   bool nestPossible(llvm::Loop &L) const;
   bool worthRegister(llvm::Loop &L) const;
   int nestOf(const llvm::BasicBlock *BB) const;
