@@ -3,27 +3,34 @@
 ; RUN: CURTAIL_PASS=kind=flag opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=FLAG
 ; RUN: CURTAIL_PASS=bound=20 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=EQUAL
 
-; The whole loop is charged on entry; only where that does not fit, it is cut. The body compares its
-; counter with the end of the chunk, and has no other new instruction.
+; The whole loop is charged on entry; what fits runs as it was. Only where it does not, a copy of it is
+; cut, whose body compares its counter with the end of the chunk, and has no other new instruction.
 ; CHECK-LABEL: define void @counted(
 ; CHECK: entry:
 ; CHECK: mul i64
 ; CHECK: [[HAD:%.*]] = load i64, ptr
 ; CHECK: [[FITS:%.*]] = icmp ult i64 [[HAD]], [[TOTAL:%.*]]
-; CHECK: br i1 [[FITS]], label %curtail.cut, label %curtail.run
+; CHECK: br i1 [[FITS]], label %curtail.cut, label %curtail.fits
+; CHECK: loop:
+; CHECK-NEXT: phi i64 [ 0, %curtail.fits ]
+; CHECK-NEXT: getelementptr
+; CHECK-NEXT: store
+; CHECK-NEXT: add
+; CHECK-NEXT: icmp eq i64 %{{.*}}, %n
+; CHECK-NEXT: br i1 %{{.*}}, label %exit, label %loop
 ; CHECK: curtail.next:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: udiv i64
 ; CHECK: curtail.run:
-; CHECK: [[END:%.*]] = phi i64 [ %n, %entry ]
-; CHECK: loop:
+; CHECK-NEXT: phi i64
+; CHECK-NEXT: [[END:%.*]] = phi i64
+; CHECK: loop.curtail:
 ; CHECK-NEXT: phi i64
 ; CHECK-NEXT: getelementptr
 ; CHECK-NEXT: store
 ; CHECK-NEXT: add
 ; CHECK-NEXT: icmp eq i64 %{{.*}}, [[END]]
-; CHECK-NEXT: br
-; CHECK: curtail.through:
+; CHECK-NEXT: br i1 %{{.*}}, label %curtail.through, label %loop.curtail
 ; FLAG-LABEL: define void @counted(
 ; FLAG-NOT: load volatile
 ; FLAG: curtail.next:
@@ -130,7 +137,7 @@ exit:
 ; CHECK: sub nsw i64 %{{.*}}, [[#]]
 ; CHECK: icmp ugt i64 [[WORK:%.*]], 200
 ; CHECK: sub nsw i64 %{{.*}}, %{{.*}}
-; CHECK: br i1 %{{.*}}, label %curtail.long, label %curtail.run
+; CHECK: br i1 %{{.*}}, label %curtail.long, label %curtail.fits
 ; CHECK: ret void
 define void @triangle(ptr %p, ptr %lengths) {
 entry:
@@ -155,6 +162,213 @@ exit:
   ret void
 }
 
+; What is used behind a loop with a copy is of whichever was run, in exits and further on. A loop that is
+; large, or holds what must stay one, has none.
+; CHECK-LABEL: define i64 @used_behind(
+; CHECK: loop:
+; CHECK: exit:
+; CHECK-NEXT: [[SUM:%.*]] = phi i64 {{.*}}[ %sum.next{{[.a-z0-9]*}}, %{{.*}} ], [ %sum.next{{[.a-z0-9]*}}, %{{.*}} ]
+; CHECK: behind:
+; CHECK-NEXT: add i64 [[SUM]], %n
+; CHECK: loop.curtail:
+define i64 @used_behind(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi i64 [ 0, %entry ], [ %sum.next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  %it = load i64, ptr %at
+  %sum.next = xor i64 %sum, %it
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  %odd = trunc i64 %n to i1
+  br i1 %odd, label %behind, label %out
+behind:
+  %more = add i64 %sum.next, %n
+  ret i64 %more
+out:
+  ret i64 0
+}
+
+; The second loop begins where the first has stopped.
+; CHECK-LABEL: define void @one_after_another(
+; CHECK: second.preheader:
+; CHECK-NEXT: [[FROM:%.*]] = phi i64 [ %i.next.curtail, %{{.*}} ], [ %i.next, %first ]
+; CHECK: second:
+; CHECK-NEXT: phi i64 {{.*}}[ [[FROM]], %curtail.fits
+; CHECK: second.curtail:
+; CHECK: first.curtail:
+define void @one_after_another(ptr %p, ptr %q, i64 %n, i64 %m) {
+entry:
+  br label %first
+first:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %first ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  %i.next = add i64 %i, 1
+  %i.done = icmp eq i64 %i.next, %n
+  br i1 %i.done, label %second, label %first
+second:
+  %j = phi i64 [ %i.next, %first ], [ %j.next, %second ]
+  %there = getelementptr i64, ptr %q, i64 %j
+  store i64 %j, ptr %there
+  %j.next = add i64 %j, 1
+  %j.done = icmp eq i64 %j, %m
+  br i1 %j.done, label %exit, label %second
+exit:
+  ret void
+}
+
+; A larger loop goes as far as the one before it: what that has left is kept where both of its bodies
+; lead to.
+; CHECK-LABEL: define void @as_far(
+; CHECK: second.preheader:
+; CHECK-NEXT: [[LEFT:%.*]] = phi i64 [ %it.curtail, %{{.*}} ], [ %it, %first ]
+; CHECK: [[LAST:%.*]] = freeze i64 [[LEFT]]
+; CHECK: phi i64 {{.*}}[ [[LAST]], %
+; CHECK: second:
+; CHECK: first.curtail:
+; CHECK-NOT: second.curtail:
+define void @as_far(ptr %p, ptr %q, i64 %n) {
+entry:
+  br label %first
+first:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %first ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  %it = load volatile i64, ptr %at
+  %i.next = add i64 %i, 1
+  %i.done = icmp eq i64 %i.next, %n
+  br i1 %i.done, label %second, label %first
+second:
+  %j = phi i64 [ 0, %first ], [ %j.next, %second ]
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  store volatile i64 %j, ptr %q
+  %j.next = add i64 %j, 1
+  %j.done = icmp eq i64 %j.next, %it
+  br i1 %j.done, label %exit, label %second
+exit:
+  ret void
+}
+
+; CHECK-LABEL: define void @not_twice(
+; CHECK-NOT: loop.curtail
+; CHECK: ret void
+define void @not_twice(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  call void asm sideeffect "nop", ""() noduplicate
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
 ; A loop that goes on while its counter is equal ends where it is not: the value that it is compared
 ; with is not its last.
 ; EQUAL-LABEL: define void @while_equal(
@@ -168,10 +382,7 @@ entry:
 loop:
   %i = phi i64 [ 7, %entry ], [ %next, %loop ]
   %at = getelementptr i64, ptr %p, i64 %i
-  store volatile i64 %i, ptr %at
-  store volatile i64 %i, ptr %at
-  store volatile i64 %i, ptr %at
-  store volatile i64 %i, ptr %at
+  call void asm sideeffect "nop", ""() noduplicate
   %next = add i64 %i, 1
   %on = icmp eq i64 %next, 8
   br i1 %on, label %loop, label %exit

@@ -49,8 +49,8 @@ exit:
 }
 
 ; CHECK-LABEL: define void @constant_but_long(
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 ; CHECK: ret void
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 define void @constant_but_long(ptr %p) {
 entry:
   br label %loop

@@ -31,10 +31,13 @@ exit:
 
 ; Taken anew in each iteration, it is dead at the top of the loop: there the safepoint goes.
 ; CHECK-LABEL: define void @dead_at_top(
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
+; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret void
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
+; CHECK: %p.curtail = call ptr @llvm.threadlocal.address.p0(ptr @mine)
+; CHECK-NOT: curtail_safepoint_slow
 define void @dead_at_top(i64 %n) {
 entry:
   br label %loop

@@ -29,8 +29,8 @@ define void @row() {
 
 ; Few rounds, but each waits.
 ; CHECK-LABEL: define void @backoff(
-; CHECK: curtail_safepoint_slow
 ; CHECK: ret void
+; CHECK: curtail_safepoint_slow
 define void @backoff() {
 entry:
   br label %loop
