@@ -43,10 +43,17 @@ pub fn find(image: &Image<'_>, code: &Code, checks: &[Probe]) -> Vec<Probe> {
     found
 }
 
+/// What sets the flags that a block's branch depends on: the how manieth of its instructions.
+fn setter_of(code: &Code, block: usize) -> Option<usize> {
+    let (branch, above) = code.of(block).split_last()?;
+    above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)
+}
+
 /// The register whose subtraction or comparison a block's branch depends on, and whether it was
 /// loaded from the budget.
 fn decides(image: &Image<'_>, code: &Code, block: usize) -> Option<(Register, bool)> {
     let (branch, above) = code.of(block).split_last()?;
+    let at = setter_of(code, block)?;
     let ordered = matches!(
         branch.condition_code(),
         ConditionCode::b
@@ -58,7 +65,6 @@ fn decides(image: &Image<'_>, code: &Code, block: usize) -> Option<(Register, bo
             | ConditionCode::l
             | ConditionCode::ge
     );
-    let at = above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
     let setter = &above[at];
     let counts =
         matches!(setter.mnemonic(), Mnemonic::Sub | Mnemonic::Add | Mnemonic::Cmp | Mnemonic::Test);
@@ -98,12 +104,13 @@ fn straight_to(
     let mut block = from;
     for _ in 0..REACH {
         let check = is_check(block);
-        if !check {
-            for i in code.of(block) {
-                let mut writes = false;
-                crate::probes::written(&mut factory, i, |r| writes |= r == counter);
-                undone |= stores(image, i) || writes;
-            }
+        // The charge may be taken back in the check's own block, before what it looks at.
+        let all = code.of(block);
+        let before = if check { setter_of(code, block).unwrap_or(0) } else { all.len() };
+        for i in &all[..before] {
+            let mut writes = false;
+            crate::probes::written(&mut factory, i, |r| writes |= r == counter);
+            undone |= stores(image, i) || writes;
         }
         if check {
             return Some((block, undone));

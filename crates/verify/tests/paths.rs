@@ -302,3 +302,24 @@ fn other_forms_of_safepoints_are_recognised() {
     assert_eq!(kinds(&report), [What::Loop]);
     assert!(report.to_json().contains("\"by hand\": 1"));
 }
+
+#[test]
+fn whoever_charges_a_whole_loop_has_looked_at_the_budget() {
+    let budget = "%fs:curtail_safepoint@tpoff";
+    for (cut, clean) in [
+        // Taken back in a block before the check, or in the check's own.
+        (format!("add %rdx, {budget}\n jmp 5f\n 5: cmpq $9, {budget}\n jle 6f\n jmp 8b"), true),
+        (format!("add %rdx, {budget}\n cmpq $9, {budget}\n jle 6f\n jmp 8b"), true),
+        // What is not taken back, or only behind the check, is some other subtraction.
+        (format!("cmpq $9, {budget}\n jle 6f\n jmp 8b"), false),
+        (format!("cmpq $9, {budget}\n jle 6f\n add %rdx, {budget}\n jmp 8b"), false),
+        (format!("add %rdx, {budget}\n jmp 8b"), false),
+    ] {
+        let report = check(&format!(
+            "function f\n instrumented f\n1: sub %rdx, {budget}\n jb 4f\n nop\n noted 0\n
+             8: lea 1(%rsi), %rsi\n cmp %rsi, %rcx\n jne 8b\n dec %rdi\n jne 1b\n ret
+             4: {cut}\n 6: call curtail_safepoint_slow\n jmp 8b\nend f"
+        ));
+        assert_eq!(report.is_clean(), clean, "{cut}\n{}", report.to_text("p", 9));
+    }
+}
