@@ -20,8 +20,9 @@ static const unsigned ReturnTolerance = 16;
 // In a larger nest of loops the register is missed: what is spilled for it costs more than it saves.
 static const unsigned MostInRegister = 256;
 
-// What cutting changes in a loop's registers, and behind it, shows in small ones alone.
-static const unsigned MostCopied = 96;
+// What cutting changes in a loop's registers, and behind it, shows in small ones alone. In a large loop
+// around them, an interpreter's say, more code makes everybody's registers worse.
+static const unsigned MostCopied = 96, MostAround = 4096;
 
 // A tight loop is unrolled to about so much work.
 static const unsigned UnrolledBody = 2 * MostTight, MostCopies = 4;
@@ -270,8 +271,13 @@ static bool mayCopy(const Loop &L) {
 
 // Small loops that are charged as a whole: mostly they fit, and then nothing about them has changed.
 void Placer::chooseCopies() {
+  SmallPtrSet<const Loop *, 8> Large;
+  for (const Loop *L : A.LI)
+    if (sizeOf(*L, A.TLI) > MostAround)
+      Large.insert(L);
   for (Chunk &C : P.Chunks)
-    C.Copied = C.Whole && C.L->isInnermost() && sizeOf(*C.L, A.TLI) <= MostCopied && mayCopy(*C.L) &&
+    C.Copied = C.Whole && C.L->isInnermost() && !Large.contains(C.L->getOutermostLoop()) &&
+               sizeOf(*C.L, A.TLI) <= MostCopied && mayCopy(*C.L) &&
                none_of(P.LongCalls, [&](const LongCall &Long) { return C.L->contains(Long.Call); });
 }
 

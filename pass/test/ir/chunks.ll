@@ -162,8 +162,8 @@ exit:
   ret void
 }
 
-; What is used behind a loop with a copy is of whichever was run, in exits and further on. A loop that is
-; large, or holds what must stay one, has none.
+; What is used behind a loop with a copy is of whichever was run, in exits and further on. A loop that
+; is large, or holds what must stay one, has none.
 ; CHECK-LABEL: define i64 @used_behind(
 ; CHECK: loop:
 ; CHECK: exit:
@@ -365,6 +365,134 @@ loop:
   %next = add i64 %i, 1
   %done = icmp eq i64 %next, %n
   br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; In a large loop nothing is copied.
+; CHECK-LABEL: define void @within_much(
+; CHECK-NOT: loop.curtail
+; CHECK: ret void
+declare ptr @malloc(i64)
+define void @within_much(ptr %p, i64 %n) {
+entry:
+  br label %outer
+outer:
+  %m0 = call ptr @malloc(i64 8)
+  %m1 = call ptr @malloc(i64 8)
+  %m2 = call ptr @malloc(i64 8)
+  %m3 = call ptr @malloc(i64 8)
+  %m4 = call ptr @malloc(i64 8)
+  %m5 = call ptr @malloc(i64 8)
+  %m6 = call ptr @malloc(i64 8)
+  %m7 = call ptr @malloc(i64 8)
+  %m8 = call ptr @malloc(i64 8)
+  %m9 = call ptr @malloc(i64 8)
+  %m10 = call ptr @malloc(i64 8)
+  %m11 = call ptr @malloc(i64 8)
+  %m12 = call ptr @malloc(i64 8)
+  %m13 = call ptr @malloc(i64 8)
+  %m14 = call ptr @malloc(i64 8)
+  %m15 = call ptr @malloc(i64 8)
+  %m16 = call ptr @malloc(i64 8)
+  %m17 = call ptr @malloc(i64 8)
+  %m18 = call ptr @malloc(i64 8)
+  %m19 = call ptr @malloc(i64 8)
+  %m20 = call ptr @malloc(i64 8)
+  %m21 = call ptr @malloc(i64 8)
+  %m22 = call ptr @malloc(i64 8)
+  %m23 = call ptr @malloc(i64 8)
+  %m24 = call ptr @malloc(i64 8)
+  %m25 = call ptr @malloc(i64 8)
+  %m26 = call ptr @malloc(i64 8)
+  %m27 = call ptr @malloc(i64 8)
+  %m28 = call ptr @malloc(i64 8)
+  %m29 = call ptr @malloc(i64 8)
+  %m30 = call ptr @malloc(i64 8)
+  %m31 = call ptr @malloc(i64 8)
+  %m32 = call ptr @malloc(i64 8)
+  %m33 = call ptr @malloc(i64 8)
+  %m34 = call ptr @malloc(i64 8)
+  %m35 = call ptr @malloc(i64 8)
+  %m36 = call ptr @malloc(i64 8)
+  %m37 = call ptr @malloc(i64 8)
+  %m38 = call ptr @malloc(i64 8)
+  %m39 = call ptr @malloc(i64 8)
+  %m40 = call ptr @malloc(i64 8)
+  %m41 = call ptr @malloc(i64 8)
+  %m42 = call ptr @malloc(i64 8)
+  %m43 = call ptr @malloc(i64 8)
+  %m44 = call ptr @malloc(i64 8)
+  %m45 = call ptr @malloc(i64 8)
+  %m46 = call ptr @malloc(i64 8)
+  %m47 = call ptr @malloc(i64 8)
+  %m48 = call ptr @malloc(i64 8)
+  %m49 = call ptr @malloc(i64 8)
+  %m50 = call ptr @malloc(i64 8)
+  %m51 = call ptr @malloc(i64 8)
+  %m52 = call ptr @malloc(i64 8)
+  %m53 = call ptr @malloc(i64 8)
+  %m54 = call ptr @malloc(i64 8)
+  %m55 = call ptr @malloc(i64 8)
+  %m56 = call ptr @malloc(i64 8)
+  %m57 = call ptr @malloc(i64 8)
+  %m58 = call ptr @malloc(i64 8)
+  %m59 = call ptr @malloc(i64 8)
+  %m60 = call ptr @malloc(i64 8)
+  %m61 = call ptr @malloc(i64 8)
+  %m62 = call ptr @malloc(i64 8)
+  %m63 = call ptr @malloc(i64 8)
+  %m64 = call ptr @malloc(i64 8)
+  %m65 = call ptr @malloc(i64 8)
+  %m66 = call ptr @malloc(i64 8)
+  %m67 = call ptr @malloc(i64 8)
+  %m68 = call ptr @malloc(i64 8)
+  %m69 = call ptr @malloc(i64 8)
+  %m70 = call ptr @malloc(i64 8)
+  %m71 = call ptr @malloc(i64 8)
+  %m72 = call ptr @malloc(i64 8)
+  %m73 = call ptr @malloc(i64 8)
+  %m74 = call ptr @malloc(i64 8)
+  %m75 = call ptr @malloc(i64 8)
+  %m76 = call ptr @malloc(i64 8)
+  %m77 = call ptr @malloc(i64 8)
+  %m78 = call ptr @malloc(i64 8)
+  %m79 = call ptr @malloc(i64 8)
+  %m80 = call ptr @malloc(i64 8)
+  %m81 = call ptr @malloc(i64 8)
+  %m82 = call ptr @malloc(i64 8)
+  %m83 = call ptr @malloc(i64 8)
+  %m84 = call ptr @malloc(i64 8)
+  %m85 = call ptr @malloc(i64 8)
+  %m86 = call ptr @malloc(i64 8)
+  %m87 = call ptr @malloc(i64 8)
+  %m88 = call ptr @malloc(i64 8)
+  %m89 = call ptr @malloc(i64 8)
+  %m90 = call ptr @malloc(i64 8)
+  %m91 = call ptr @malloc(i64 8)
+  %m92 = call ptr @malloc(i64 8)
+  %m93 = call ptr @malloc(i64 8)
+  %m94 = call ptr @malloc(i64 8)
+  %m95 = call ptr @malloc(i64 8)
+  %m96 = call ptr @malloc(i64 8)
+  %m97 = call ptr @malloc(i64 8)
+  %m98 = call ptr @malloc(i64 8)
+  %m99 = call ptr @malloc(i64 8)
+  %m100 = call ptr @malloc(i64 8)
+  %m101 = call ptr @malloc(i64 8)
+  %m102 = call ptr @malloc(i64 8)
+  %m103 = call ptr @malloc(i64 8)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %outer ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %again, label %loop
+again:
+  %more = load volatile i1, ptr %p
+  br i1 %more, label %outer, label %exit
 exit:
   ret void
 }
