@@ -40,17 +40,20 @@ impl Shop {
         run(self.driver("curtail-cc").args([&option, "--version"])).map(|_| ())
     }
 
-    /// Builds `program` with that kind of safepoints.
+    /// Builds `program` with that kind of safepoints, in that layout (0: the usual one).
     ///
     /// # Errors
     /// What the compiler says.
-    pub fn build(&self, program: &Program, kind: Kind) -> Result<Built, String> {
-        let directory = self.out.join(kind.name());
+    pub fn build(&self, program: &Program, kind: Kind, layout: u32) -> Result<Built, String> {
+        let mut directory = self.out.join(kind.name());
+        if layout > 0 {
+            directory = self.out.join(format!("{}-{layout}", kind.name()));
+        }
         fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         let report = directory.join(format!("{}.report", program.name));
         let built = match program.language {
-            Language::Rust => self.cargo(program, kind, &directory, &report),
-            Language::C | Language::Cpp => self.compile(program, kind, &directory, &report),
+            Language::Rust => self.cargo(program, kind, layout, &directory, &report),
+            Language::C | Language::Cpp => self.compile(program, kind, layout, &directory, &report),
         };
         let (path, text) = built.map_err(|e| format!("{} ({}): {e}", program.name, kind.name()))?;
         Ok(Built { path, safepoints: safepoints(&text)? })
@@ -66,6 +69,7 @@ impl Shop {
         &self,
         program: &Program,
         kind: Kind,
+        layout: u32,
         directory: &Path,
         report: &Path,
     ) -> Result<(PathBuf, String), String> {
@@ -80,7 +84,7 @@ impl Shop {
         command.args([format!("--safepoint={}", kind.name()), standard.to_owned()]);
         command.arg("--report").arg(report).args(&program.flags);
         command.args(program.includes.iter().flat_map(|path| [Path::new("-I"), path]));
-        command.args(&program.sources);
+        command.args(&program.sources).args(aligned(layout));
         run(command.arg("-o").arg(&path).arg("-lm"))?;
         Ok((path, fs::read_to_string(report).unwrap_or_default()))
     }
@@ -90,12 +94,16 @@ impl Shop {
         &self,
         program: &Program,
         kind: Kind,
+        layout: u32,
         directory: &Path,
         report: &Path,
     ) -> Result<(PathBuf, String), String> {
         let fresh = report.with_extension("new");
         let manifest = program.sources[0].parent().map(|bin| bin.join("../../Cargo.toml"));
         let mut command = self.driver("cargo-curtail");
+        if let Some(option) = aligned(layout) {
+            command.env("RUSTFLAGS", format!("-Clink-arg={option}"));
+        }
         command.args(["curtail", "build", "--quiet", "--release"]);
         command.arg(format!("--safepoint={}", kind.name()));
         command.arg("--report").arg(&fresh).arg("--target-dir").arg(directory.join("cargo"));
@@ -113,7 +121,12 @@ impl Shop {
     }
 }
 
-/// Builds everything: for each program, its builds in the order of `kinds`.
+/// What makes the link lay code out otherwise.
+fn aligned(layout: u32) -> Option<String> {
+    (layout > 0).then(|| format!("-Wl,-mllvm,-align-loops={}", 16 << layout))
+}
+
+/// Builds everything: for each program its kinds in order, and of each its layouts.
 ///
 /// # Errors
 /// The first compiler that failed.
@@ -121,9 +134,10 @@ pub fn build_all(
     shop: &Shop,
     programs: &[Program],
     kinds: &[Kind],
-) -> Result<Vec<Vec<Built>>, String> {
-    let jobs: Vec<(&Program, Kind)> =
-        programs.iter().flat_map(|p| kinds.iter().map(move |kind| (p, *kind))).collect();
+    layouts: u32,
+) -> Result<Vec<Vec<Vec<Built>>>, String> {
+    let of = |p| kinds.iter().flat_map(move |kind| (0..layouts).map(move |at| (p, *kind, at)));
+    let jobs: Vec<(&Program, Kind, u32)> = programs.iter().flat_map(of).collect();
     let next = Mutex::new(0usize);
     let results = Mutex::new(vec![None; jobs.len()]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -136,8 +150,8 @@ pub fn build_all(
                         *next += 1;
                         *next - 1
                     };
-                    let Some((program, kind)) = jobs.get(at) else { return };
-                    let built = shop.build(program, *kind);
+                    let Some((program, kind, layout)) = jobs.get(at) else { return };
+                    let built = shop.build(program, *kind, *layout);
                     results.lock().unwrap_or_else(|e| e.into_inner())[at] = Some(built);
                 }
             });
@@ -145,7 +159,8 @@ pub fn build_all(
     });
     let results = results.into_inner().unwrap_or_else(|e| e.into_inner());
     let built = results.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
-    Ok(built.chunks(kinds.len()).map(<[Built]>::to_vec).collect())
+    let each: Vec<Vec<Built>> = built.chunks(layouts as usize).map(<[Built]>::to_vec).collect();
+    Ok(each.chunks(kinds.len()).map(<[Vec<Built>]>::to_vec).collect())
 }
 
 /// Runs a compiler, or cargo, and returns its standard output.

@@ -22,9 +22,11 @@ pub struct Entry {
     pub user_s: Vec<f64>,
     /// Wall-clock time of each round.
     pub wall_s: Vec<f64>,
-    /// The quickest round over the quickest without safepoints, less one.
+    /// The quickest round over the quickest without safepoints, less one; of several layouts, the sum
+    /// of the quickest of each.
     pub overhead_minima: f64,
-    /// The median over rounds of each over its like without safepoints, less one.
+    /// The median over rounds of each over its like without safepoints, less one; of several layouts,
+    /// the mean of their medians.
     pub overhead_paired: f64,
     /// Medians over rounds of what the safepoints recorded.
     pub timing: Option<Timing>,
@@ -98,6 +100,9 @@ pub struct Report {
     pub scale: f64,
     /// How often each ran.
     pub rounds: u32,
+    /// In how many layouts, in turn.
+    #[serde(default = "one")]
+    pub layouts: u32,
     /// The order's seed.
     pub seed: u64,
     /// The core they ran on.
@@ -117,6 +122,10 @@ pub struct Report {
 /// Reports were of nothing else once.
 fn own() -> String {
     Set::Own.name().to_owned()
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Firing less often than that, per quantum of CPU time, is worth a note.
@@ -159,11 +168,19 @@ fn typical(records: &[&Timing]) -> Option<Timing> {
 }
 
 impl Entry {
-    /// The figures of `runs`, one a round, beside those without safepoints.
+    /// The figures of `runs`, one a round and in so many layouts in turn, beside those without
+    /// safepoints.
     #[must_use]
-    pub fn of(variant: &str, safepoints: u64, runs: &[Run], plain: &[Run]) -> Self {
-        let least = |runs: &[Run]| runs.iter().map(|run| run.cpu_s).fold(f64::NAN, f64::min);
+    pub fn of(variant: &str, safepoints: u64, runs: &[Run], plain: &[Run], layouts: u32) -> Self {
+        let layouts = layouts as usize;
+        let least = |runs: &[Run]| -> f64 {
+            let of = |at| runs.iter().skip(at).step_by(layouts).map(|run| run.cpu_s);
+            (0..layouts).map(|at| of(at).fold(f64::NAN, f64::min)).sum()
+        };
         let ratios: Vec<f64> = runs.iter().zip(plain).map(|(a, b)| a.cpu_s / b.cpu_s).collect();
+        let paired = |at| {
+            median(&ratios.iter().copied().skip(at).step_by(layouts).collect::<Vec<_>>()) - 1.0
+        };
         let records: Vec<&Timing> = runs.iter().filter_map(|run| run.timing.as_ref()).collect();
         let fired = |run: &Run| {
             let timing = run.timing.as_ref()?;
@@ -178,7 +195,7 @@ impl Entry {
             user_s: all(|run| run.user_s),
             wall_s: all(|run| run.wall_s),
             overhead_minima: least(runs) / least(plain) - 1.0,
-            overhead_paired: median(&ratios) - 1.0,
+            overhead_paired: mean((0..layouts).map(paired)).unwrap_or(f64::NAN),
             timing: typical(&records),
             fired: (!fired.is_empty()).then(|| median(&fired)),
             ..Self::default()
@@ -236,11 +253,20 @@ mod tests {
 
     #[test]
     fn overheads_are_of_minima_and_of_pairs() {
-        let entry = Entry::of("x", 3, &runs(&[1.1, 3.0, 2.2]), &runs(&[1.0, 2.0, 2.0]));
+        let entry = Entry::of("x", 3, &runs(&[1.1, 3.0, 2.2]), &runs(&[1.0, 2.0, 2.0]), 1);
         assert!((entry.overhead_minima - 0.1).abs() < 1e-9, "{entry:?}");
         assert!((entry.overhead_paired - 0.1).abs() < 1e-9, "{entry:?}");
-        let entry = Entry::of("x", 3, &runs(&[1.0, 3.0, 3.0]), &runs(&[1.0, 2.0, 2.0]));
+        let entry = Entry::of("x", 3, &runs(&[1.0, 3.0, 3.0]), &runs(&[1.0, 2.0, 2.0]), 1);
         assert!(entry.overhead_minima.abs() < 1e-9 && (entry.overhead_paired - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn layouts_count_alike() {
+        // The first layout loses nothing, the second half.
+        let (own, plain) = (runs(&[1.0, 3.0, 1.0, 3.0]), runs(&[1.0, 2.0, 1.0, 2.0]));
+        let entry = Entry::of("x", 1, &own, &plain, 2);
+        assert!((entry.overhead_minima - 1.0 / 3.0).abs() < 1e-9, "{entry:?}");
+        assert!((entry.overhead_paired - 0.25).abs() < 1e-9, "{entry:?}");
     }
 
     #[test]
@@ -250,9 +276,9 @@ mod tests {
             ..Run::default()
         };
         let rounds = [with(10.0), with(500.0), with(20.0)];
-        let timing = Entry::of("x", 1, &rounds, &rounds).timing.unwrap();
+        let timing = Entry::of("x", 1, &rounds, &rounds, 1).timing.unwrap();
         assert_eq!(timing.interval_mae, 20.0);
-        assert_eq!(Entry::of("x", 1, &runs(&[1.0]), &runs(&[1.0])).timing, None);
+        assert_eq!(Entry::of("x", 1, &runs(&[1.0]), &runs(&[1.0]), 1).timing, None);
     }
 
     #[test]
@@ -262,7 +288,8 @@ mod tests {
             [Run { cpu_s: 1.0, timing: Some(timing), ..Run::default() }]
         };
         let (good, bad) = (run(490_000.0), run(7.0));
-        let variants = vec![Entry::of("armed", 1, &good, &good), Entry::of("late", 1, &bad, &bad)];
+        let variants =
+            vec![Entry::of("armed", 1, &good, &good, 1), Entry::of("late", 1, &bad, &bad, 1)];
         assert!((variants[0].fired.unwrap() - 0.98).abs() < 1e-9);
         let program = Figures { program: "p".to_owned(), variants, ..Figures::default() };
         let mut report = Report { programs: vec![program], ..Report::default() };

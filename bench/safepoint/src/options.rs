@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// How to call it.
 pub const USAGE: &str = "usage: safepoint-suite [--set own|outside] [--only NAME,…] [--variants flag,clock,armed,rdtsc] \
-[--quanta 2us,…] [--rounds N] [--scale F] [--instructions [SCALE]] [--core N] [--seed N] \
+[--quanta 2us,…] [--rounds N] [--layouts N] [--scale F] [--instructions [SCALE]] [--core N] [--seed N] \
 [--tools DIR] [--out DIR]";
 
 /// A kind of build, as `--safepoint` names it.
@@ -82,6 +82,8 @@ pub struct Options {
     pub variants: Vec<Variant>,
     /// How often each variant of each program runs.
     pub rounds: u32,
+    /// In how many layouts everything is built; rounds take them in turn.
+    pub layouts: u32,
     /// How much the programs do: 1 is about a second.
     pub scale: f64,
     /// Count instructions, at this scale.
@@ -95,6 +97,9 @@ pub struct Options {
     /// Where the JSON goes, and the builds.
     pub out: PathBuf,
 }
+
+/// Loops begin at multiples of 16 bytes, as they do anyway, of 32, and of 64.
+pub const LAYOUTS: u32 = 3;
 
 /// Counting makes a program some ten to fifty times as slow.
 const INSTRUCTION_SCALE: f64 = 0.05;
@@ -110,6 +115,7 @@ impl Options {
             only: Vec::new(),
             variants: Vec::new(),
             rounds: 9,
+            layouts: 1,
             scale: 1.0,
             instructions: None,
             core: None,
@@ -133,6 +139,7 @@ impl Options {
                 "--variants" => names = value()?,
                 "--quanta" => quanta = value()?,
                 "--rounds" => options.rounds = number(&value()?)?,
+                "--layouts" => options.layouts = number(&value()?)?,
                 "--scale" => options.scale = positive(&value()?)?,
                 "--core" => options.core = Some(number(&value()?)?),
                 "--seed" => options.seed = number(&value()?)?,
@@ -143,6 +150,14 @@ impl Options {
         }
         if options.rounds == 0 {
             return Err("--rounds 0 measures nothing".to_owned());
+        }
+        if !(1..=LAYOUTS).contains(&options.layouts) {
+            return Err(format!("--layouts: from 1 to {LAYOUTS}"));
+        }
+        // Each as often as the others.
+        if !options.rounds.is_multiple_of(options.layouts) {
+            let (rounds, layouts) = (options.rounds, options.layouts);
+            return Err(format!("--rounds {rounds}: no multiple of the {layouts} layouts"));
         }
         options.variants = variants(&list(&names), &list(&quanta))?;
         Ok(options)
@@ -209,6 +224,7 @@ mod tests {
     fn defaults_are_the_whole_suite() {
         let options = parse("").unwrap();
         assert_eq!((options.rounds, options.scale, options.instructions), (9, 1.0, None));
+        assert_eq!(options.layouts, 1);
         assert_eq!(names(&options), ["none", "flag", "clock", "armed 2us", "rdtsc"]);
         assert_eq!(options.variants[2].quantum, None);
         assert_eq!(options.variants[4].quantum.as_deref(), Some("2us"));
@@ -244,6 +260,9 @@ mod tests {
             ("--variants clocks", "`clocks`"),
             ("--only", "--only wants"),
             ("--set theirs", "`theirs`"),
+            ("--layouts 0", "--layouts"),
+            ("--layouts 4", "--layouts"),
+            ("--layouts 3 --rounds 4", "--rounds 4"),
             ("lu", "`lu`"),
         ] {
             let error = parse(line).unwrap_err();

@@ -38,8 +38,8 @@ impl Order {
 /// A variant of a program, ready to run.
 #[derive(Clone, Debug)]
 pub struct Contestant {
-    /// The executable.
-    pub path: PathBuf,
+    /// The executables, one a layout.
+    pub paths: Vec<PathBuf>,
     /// How it is run.
     pub variant: Variant,
 }
@@ -71,11 +71,11 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, Strin
     let (variants, kinds) = possible(&shop, &options.variants, &mut notes);
     notes.iter().for_each(|note| say(note));
     say(&format!("building {} programs, {} kinds each", programs.len(), kinds.len()));
-    let built = build_all(&shop, &programs, &kinds)?;
+    let built = build_all(&shop, &programs, &kinds, options.layouts)?;
 
     let machine = Machine::gather();
     let core = measure::settle(options.core)?;
-    let find = |builds: &[Built], variant: &Variant| {
+    let find = |builds: &[Vec<Built>], variant: &Variant| {
         kinds.iter().position(|kind| *kind == variant.kind).map(|at| builds[at].clone())
     };
     let field: Vec<Vec<Contestant>> = built
@@ -83,7 +83,8 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, Strin
         .map(|builds| {
             let contestant = |variant: &Variant| {
                 find(builds, variant)
-                    .map(|built| Contestant { path: built.path, variant: variant.clone() })
+                    .map(|built| built.into_iter().map(|one| one.path).collect())
+                    .map(|paths| Contestant { paths, variant: variant.clone() })
             };
             variants.iter().filter_map(contestant).collect()
         })
@@ -96,6 +97,7 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, Strin
         set: options.set.name().to_owned(),
         scale: options.scale,
         rounds: options.rounds,
+        layouts: options.layouts,
         seed: options.seed,
         core,
         notes,
@@ -104,8 +106,8 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, Strin
     };
     for ((program, builds), runs) in programs.iter().zip(&built).zip(&runs) {
         let entries = variants.iter().zip(runs).map(|(variant, own)| {
-            let points = find(builds, variant).map_or(0, |built| built.safepoints);
-            Entry::of(&variant.name, points, own, &runs[0])
+            let points = find(builds, variant).map_or(0, |built| built[0].safepoints);
+            Entry::of(&variant.name, points, own, &runs[0], options.layouts)
         });
         report.programs.push(Figures {
             program: program.name.clone(),
@@ -177,7 +179,8 @@ pub fn rounds(
         say(&format!("round {round} of {}", options.rounds));
         for at in order.of(field.len()) {
             for which in order.of(field[at].len()) {
-                let Contestant { path, variant } = &field[at][which];
+                let Contestant { paths, variant } = &field[at][which];
+                let path = &paths[(round - 1) as usize % paths.len()];
                 let quantum = variant.quantum.as_deref();
                 let run = measure::run(path, options.scale, quantum, scratch)?;
                 let wanted = expected[at].get_or_insert_with(|| run.output.clone());
@@ -211,7 +214,7 @@ fn count(
             if contestant.variant.quantum.is_some() {
                 continue;
             }
-            let instructions = measure::instructions(&contestant.path, scale)?;
+            let instructions = measure::instructions(&contestant.paths[0], scale)?;
             if contestant.variant.kind == Kind::None {
                 plain = instructions as f64;
             }
@@ -228,7 +231,7 @@ mod tests {
 
     fn contestant(path: &str) -> Contestant {
         let variant = Variant { name: path.to_owned(), kind: Kind::None, quantum: None };
-        Contestant { path: path.into(), variant }
+        Contestant { paths: vec![path.into()], variant }
     }
 
     fn options() -> Options {

@@ -128,9 +128,13 @@ fn instructions(report: &Report) -> String {
 /// All tables, and how to read them.
 #[must_use]
 pub fn text(report: &Report) -> String {
+    let layouts = match report.layouts {
+        1 => String::new(),
+        n => format!(" in {n} layouts"),
+    };
     let mut parts = vec![format!(
-        "The set `{}`: {} rounds at scale {} on core {}. Overheads of CPU time: quickest round | median of paired \
-         rounds.\n\n{}",
+        "The set `{}`: {} rounds{layouts} at scale {} on core {}. Overheads of CPU time: quickest round | median of \
+         paired rounds.\n\n{}",
         report.set,
         report.rounds,
         report.scale,
