@@ -283,9 +283,9 @@ void Emitter::cutLoop(unsigned At) {
   BranchInst *LatchEnd = Cutting(R.Latch);
   BasicBlock *Latch = LatchEnd->getParent(), *Header = Cutting(C.Header);
   bool OnTrue = LatchEnd->getSuccessor(0) == Header;
-  Cut X{C,      R,      cast<BranchInst>(Before->getTerminator()),
-        LatchEnd, Header, LatchEnd->getSuccessor(OnTrue),
-        Cutting(C.Counter)};
+  BasicBlock *Exit = LatchEnd->getSuccessor(OnTrue);
+  auto *Entry = cast<BranchInst>(Before->getTerminator());
+  Cut X{C, R, Entry, LatchEnd, Header, Exit, Cutting(C.Counter)};
   LLVMContext &Context = F.getContext();
   Type *Count = Type::getInt64Ty(Context), *Counter = C.Counter->getType();
   X.Next = BasicBlock::Create(Context, "curtail.next", &F, Header);
