@@ -218,9 +218,31 @@ impl<'a> Body<'a> {
         // Counters are called by their level, so that all in sight have names without gaps.
         let name = format!("n{}", place.counters);
         inner.counters += 1;
-        let body = if self.dice.one_in(3) { self.simple(&inner) } else { self.some(&inner, 4) };
+        let body = match self.dice.below(9) {
+            0..=2 => self.simple(&inner),
+            3 | 4 => self.leaving(&name),
+            _ => self.some(&inner, 4),
+        };
         let pragma = if self.dice.one_in(4) { self.dice.pick(PRAGMAS) } else { "" };
         counted.wrap(self.dice, &name, &body, pragma)
+    }
+
+    /// A body of arithmetic alone that leaves the loop now and then, by one way or two.
+    fn leaving(&mut self, counter: &str) -> String {
+        let id = self.names;
+        self.names += 1;
+        let seldom = [7, 63, 255, 4095, 65535];
+        let mut way = || {
+            let (mask, hit) = (self.dice.pick(&seldom), self.dice.below(8));
+            let last = self.dice.pick(&["", "b += 7; ", "b += (u32)counter; ", "c ^= x{id}; "]);
+            let last = last.replace("{id}", &id.to_string()).replace("counter", counter);
+            format!("if ((x{id} & {mask}) == {hit}) {{ {last}break; }}\n")
+        };
+        let (first, second) = (way(), way());
+        let second = if self.dice.one_in(2) { second } else { String::new() };
+        format!(
+            "u32 x{id} = a ^ (u32){counter};\nx{id} = x{id} * 31 + (b ^ x{id} >> 7); x{id} ^= x{id} << 3; x{id} += c >> 2; x{id} ^= x{id} >> 5;\n{first}x{id} *= 3; x{id} ^= (x{id} << 9) + b * 7; x{id} -= c << 4; x{id} ^= x{id} >> 11; a += x{id}; b ^= x{id};\n{second}"
+        )
     }
 
     /// Loops that a vectoriser likes, over part of the arrays.

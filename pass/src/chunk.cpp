@@ -5,9 +5,10 @@
 // is a loop around it (strip-mining, after vectorisation). Two ways to charge:
 //
 //   whole    one subtraction on entry, of iterations × work. If that fits into the budget, which it
-//            mostly does, the loop runs to its end. If not, it is cut where the budget ends.
-//   stepped  for loops that may leave early, and for those whose body charges for itself: a fixed
-//            number of iterations a chunk, charged when the chunk is through. The first chunk is half
+//            mostly does, the loop runs to its end. If not, it is cut where the budget ends. Where it
+//            leaves before its end, what was charged for the rest is given back.
+//   stepped  for loops that may leave early and mostly do soon, as far as one can tell, and for those
+//            whose body charges for itself: a fixed number of iterations a chunk, charged when the chunk is through. The first chunk is half
 //            as long as the others and is charged as one of them: that makes up for the last, which
 //            is not charged.
 //
@@ -24,6 +25,7 @@
 #include "tls.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
@@ -131,12 +133,45 @@ bool Placer::describe(Loop &L, Chunk &C) const {
          }) && !Expander.isHighCostExpansion({C.Taken}, &L, ExpansionBudget, &A.TTI, At);
 }
 
+void Placer::findIndex(Chunk &C) const {
+  for (PHINode &Phi : C.Header->phis()) {
+    if (Phi.getType() != C.Counter->getType())
+      continue;
+    auto *R = dyn_cast<SCEVAddRecExpr>(A.SE.getSCEV(&Phi));
+    if (!R || R->getLoop() != C.L || !R->isAffine() || R->getStepRecurrence(A.SE) != C.Step)
+      continue;
+    auto *Ahead = dyn_cast<SCEVConstant>(A.SE.getMinusSCEV(C.Start, R->getStart()));
+    if (!Ahead)
+      continue;
+    C.Index = &Phi;
+    C.Ahead = Ahead->getAPInt();
+    return;
+  }
+}
+
 bool Placer::exitsEarly(const Loop &L) const {
   for (BasicBlock *BB : L.blocks())
     for (BasicBlock *Next : successors(BB))
       if (BB != L.getLoopLatch() && !L.contains(Next) && !Cold.contains(Next) && !Next->isEHPad())
         return true;
   return false;
+}
+
+// Long, as far as one can tell; and nothing in it changes the budget, as pieces of long calls do.
+bool Placer::worthGivingBack(const Chunk &C) const {
+  SmallVector<BasicBlock *, 4> Exiting;
+  C.L->getExitingBlocks(Exiting);
+  return C.Index && C.L->isInnermost() && C.Iteration >= LeastWork &&
+         A.BFI.getBlockFreq(C.Header).getFrequency() / LeastTrips >=
+             A.BFI.getBlockFreq(C.Preheader).getFrequency() &&
+         all_of(Exiting, [](const BasicBlock *BB) {
+           return isa<BranchInst, SwitchInst>(BB->getTerminator());
+         }) &&
+         none_of(C.L->blocks(), [](const BasicBlock *BB) {
+           return any_of(*BB, [](const Instruction &I) {
+             return isa<CallBase>(I) && (!isa<IntrinsicInst>(I) || isa<AnyMemIntrinsic>(I));
+           });
+         });
 }
 
 // Whether most iterations of `Around` come to the loop: only then that one can charge for it.
@@ -165,7 +200,8 @@ unsigned Placer::longestBody(Loop &L, bool &Pure) const {
         D += (It->second.Trips - 1) * It->second.Iteration;
       else if (C && !C->Whole)
         D += C->First * C->Iteration;
-      Pure &= It != Free.end() || (C && C->Whole && mostlyRuns(*C, L) && invariantIn(chunkOf(Inner), L));
+      Pure &= It != Free.end() || (C && C->Whole && !C->Early && mostlyRuns(*C, L) &&
+                                   invariantIn(chunkOf(Inner), L));
     }
     for (Instruction &I : *BB) {
       if (isRealCall(I)) {
@@ -197,16 +233,19 @@ bool Placer::invariantIn(int At, const Loop &Around) const {
   return true;
 }
 
-bool Placer::tryChunk(Loop &L) {
+bool Placer::tryChunk(Loop &L, bool OnlyWhole) {
   Chunk C;
   if (!describe(L, C) || !legal(*C.Preheader->getTerminator()) || !legal(*C.Latch->getTerminator()))
     return false;
+  findIndex(C);
   bool Pure = true;
   C.Iteration = std::max(longestBody(L, Pure), 1u);
-  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !exitsEarly(L);
+  C.Early = exitsEarly(L);
+  C.Whole = Opts.Safepoints == Kind::Clock && Pure && (!C.Early || worthGivingBack(C));
+  C.Early &= C.Whole;
   C.First = Quarter * 3 / 4 / C.Iteration;
   C.Stride = Bound / 2 / C.Iteration;
-  if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride))
+  if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride) || (OnlyWhole && !C.Whole))
     return false;
   int At = P.Chunks.size();
   ChunkIndex[&L] = At;
@@ -272,7 +311,8 @@ void Placer::findChunks() {
     return;
   SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
   for (Loop *L : reverse(Loops)) // innermost first
-    if (!Free.count(L) && !(exitsEarly(*L) && tryGate(*L)) && !tryChunk(*L))
+    if (!Free.count(L) && !tryChunk(*L, /*OnlyWhole=*/true) && !(exitsEarly(*L) && tryGate(*L)) &&
+        !tryChunk(*L, /*OnlyWhole=*/false))
       tryGate(*L);
 }
 
@@ -296,7 +336,7 @@ void Placer::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S
     return;
   const Chunk &C = *Outermost;
   double Work = S.Mean;
-  if (C.Whole && Before == C.Latch)
+  if (C.Whole)
     Work = 0;
   if (!C.Whole) {
     double Entered = std::max<double>(A.BFI.getBlockFreq(C.Preheader).getFrequency(), 1);

@@ -16,6 +16,7 @@
 #include "emitter.h"
 #include "notes.h"
 #include "llvm/IR/CFG.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
@@ -24,6 +25,8 @@
 using namespace llvm;
 
 namespace curtail {
+
+static const uint64_t MostTaken = uint64_t(1) << 32;
 
 struct Emitter::Cut {
   const Chunk &C;
@@ -34,8 +37,14 @@ struct Emitter::Cut {
   Instruction *Test;             // what the latch compares
   BasicBlock *Next = nullptr, *NextEnd = nullptr, *Run = nullptr, *Through = nullptr, *More = nullptr;
   BasicBlock *Fits = nullptr;    // where a run begins that need not be cut
-  // Phis of Next: iterations to come after the first of the chunk, the counter at its first latch.
+  // Phis of Next: iterations to come after the first of the chunk, and, where no phi of the loop says
+  // it, the counter at its first latch.
   PHINode *Left = nullptr, *Counter = nullptr;
+  PHINode *Index = nullptr;      // the loop's, in Next
+  // What a copy alone needs registers for, the function saves on entry: it is to need few. Its counter
+  // is hidden from code generation, which would have several more count along, and so is what it
+  // divides by. Not within loops: there, addresses are best computed for loop and copy alike.
+  bool Frugal = false;
   // Phis of Run: the counter's last value in the chunk, iterations left behind it.
   PHINode *End = nullptr, *Rest = nullptr;
 };
@@ -118,7 +127,7 @@ void Emitter::prepare(unsigned At) {
     R.Last = advance(AtStart, R.Start, Times, C);
     return;
   }
-  if (!C.Copied)
+  if (!C.Copied || C.Early)
     R.Last = Expanded(C.Last);
   R.Work = B.getInt64(inUnits(C.Mean));
   for (auto [I, Inner] : enumerate(P.Chunks)) {
@@ -128,8 +137,27 @@ void Emitter::prepare(unsigned At) {
     R.Work = B.CreateAdd(R.Work, Its);
   }
   R.Total = B.CreateAdd(workOf(B, C, R), R.Work);
+  // So many iterations nobody means. Their work may not be a number of 64 bits; it fits into no budget.
+  if ((C.Early || isa<Constant>(R.Taken)) && SE.getUnsignedRangeMax(C.Taken).ugt(MostTaken))
+    R.Total = B.CreateSelect(B.CreateICmpUGT(R.Taken, B.getInt64(MostTaken)),
+                             B.getInt64(uint64_t(1) << 62), R.Total);
   if (C.Parent >= 0 || C.Unchecked)
     R.Long = B.CreateICmpUGT(R.Total, B.getInt64(absorbed(Opts)));
+}
+
+static Value *plus(IRBuilder<> &B, Value *Counter, const APInt &Distance) {
+  Value *By = B.getInt(Distance);
+  return Counter->getType()->isPointerTy() ? B.CreateGEP(B.getInt8Ty(), Counter, By)
+                                           : B.CreateAdd(Counter, By);
+}
+
+// A value that code generation takes for any: it computes nothing from it in advance.
+static Value *opaque(IRBuilder<> &B, Value *V) {
+  auto *Type = FunctionType::get(V->getType(), {V->getType()}, false);
+  auto *Nothing = InlineAsm::get(Type, "", "=r,0", /*hasSideEffects=*/true);
+  CallInst *Call = B.CreateCall(Type, Nothing, {V});
+  Call->addFnAttr(Attribute::NoUnwind);
+  return Call;
 }
 
 // The counter after so many steps.
@@ -194,7 +222,8 @@ void Emitter::enterLoop(Cut &X) {
   storeBudget(B, B.CreateAdd(loadBudget(B, Nest), X.R.Total), Nest);
   B.CreateBr(X.Next);
   X.Left->addIncoming(X.R.Taken, Undo);
-  X.Counter->addIncoming(X.R.Start, Undo);
+  if (X.Counter)
+    X.Counter->addIncoming(X.R.Start, Undo);
 }
 
 // Between two chunks: the slow path if it is due, and how far the next one goes.
@@ -213,9 +242,9 @@ void Emitter::nextChunk(Cut &X) {
   B.SetInsertPoint(End);
   Value *Most = B.getInt64(X.C.Stride - 1);
   if (X.C.Whole) {
-    Value *Budget =
-        B.CreateBinaryIntrinsic(Intrinsic::smax, loadBudget(B, X.C.Nest), B.getInt64(0));
-    Value *Fit = B.CreateUDiv(Budget, X.R.Work);
+    // Not negative: it is enough for an iteration, or has been granted.
+    Value *Work = X.Frugal ? opaque(B, X.R.Work) : X.R.Work;
+    Value *Fit = B.CreateUDiv(loadBudget(B, X.C.Nest), Work);
     Most = B.CreateBinaryIntrinsic(Intrinsic::usub_sat, Fit, B.getInt64(1));
   }
   Value *Times = B.CreateBinaryIntrinsic(Intrinsic::umin, X.Left, Most);
@@ -226,7 +255,8 @@ void Emitter::nextChunk(Cut &X) {
     storeBudget(B, B.CreateBinaryIntrinsic(Intrinsic::usub_sat, Had, Work), X.C.Nest);
   }
   X.NextEnd = End->getParent();
-  X.End->addIncoming(advance(B, X.Counter, Times, X.C), X.NextEnd);
+  Value *Counter = X.Counter ? X.Counter : plus(B, X.Index, X.C.Ahead);
+  X.End->addIncoming(advance(B, Counter, Times, X.C), X.NextEnd);
   X.Rest->addIncoming(B.CreateSub(X.Left, Times), X.NextEnd);
   B.CreateBr(X.Run);
   End->eraseFromParent();
@@ -286,6 +316,9 @@ void Emitter::cutLoop(unsigned At) {
   BasicBlock *Exit = LatchEnd->getSuccessor(OnTrue);
   auto *Entry = cast<BranchInst>(Before->getTerminator());
   Cut X{C, R, Entry, LatchEnd, Header, Exit, Cutting(C.Counter)};
+  bool Register = C.Counter->getType()->isPointerTy() ||
+                  F.getDataLayout().isLegalInteger(C.Counter->getType()->getIntegerBitWidth());
+  X.Frugal = C.Copied && C.Index && C.L->isOutermost() && Register;
   LLVMContext &Context = F.getContext();
   Type *Count = Type::getInt64Ty(Context), *Counter = C.Counter->getType();
   X.Next = BasicBlock::Create(Context, "curtail.next", &F, Header);
@@ -293,14 +326,18 @@ void Emitter::cutLoop(unsigned At) {
   X.Through = BasicBlock::Create(Context, "curtail.through", &F, X.Exit);
   X.More = BasicBlock::Create(Context, "curtail.more", &F, X.Next);
   X.Fits = C.Copied ? entryOf(C, Before) : X.Run;
+  PHINode *Index = X.Frugal ? Cutting(C.Index) : nullptr;
   // The phis of the header, handed on through Chunk and Run.
   SmallVector<std::pair<PHINode *, PHINode *>, 8> Carried;
   for (PHINode &Phi : Header->phis()) {
     auto *InRun = PHINode::Create(Phi.getType(), 3, "", X.Run);
     Carried.push_back({InRun, PHINode::Create(Phi.getType(), 2, "", X.Next)});
+    if (Index == &Phi)
+      X.Index = Carried.back().second;
   }
   X.Left = PHINode::Create(Count, 2, "", X.Next);
-  X.Counter = PHINode::Create(Counter, 2, "", X.Next);
+  if (!Index)
+    X.Counter = PHINode::Create(Counter, 2, "", X.Next);
   X.End = PHINode::Create(Counter, 3, "", X.Run);
   X.Rest = PHINode::Create(Count, 3, "", X.Run);
   BranchInst::Create(Header, X.Run)->setDebugLoc(X.Latch->getDebugLoc());
@@ -310,7 +347,13 @@ void Emitter::cutLoop(unsigned At) {
   // The latch.
   Builder B(X.Latch, X.Latch);
   Value *Old = X.Latch->getCondition();
-  X.Latch->setCondition(OnTrue ? B.CreateICmpNE(X.Test, X.End) : B.CreateICmpEQ(X.Test, X.End));
+  Value *Test = X.Test;
+  if (X.Frugal) {
+    Value *Following = Index->getIncomingValueForBlock(Latch), *Any = opaque(B, Following);
+    Index->setIncomingValueForBlock(Latch, Any);
+    Test = Test == Following ? Any : Test;
+  }
+  X.Latch->setCondition(OnTrue ? B.CreateICmpNE(Test, X.End) : B.CreateICmpEQ(Test, X.End));
   X.Latch->setSuccessor(OnTrue, X.Through);
   RecursivelyDeleteTriviallyDeadInstructions(Old);
   // Mostly that was all.
@@ -319,7 +362,8 @@ void Emitter::cutLoop(unsigned At) {
   B.CreateCondBr(B.CreateICmpEQ(X.Rest, B.getInt64(0)), X.Exit, X.More, Mostly);
   B.SetInsertPoint(X.More);
   X.Left->addIncoming(B.CreateSub(X.Rest, B.getInt64(1)), X.More);
-  X.Counter->addIncoming(advance(B, X.Test, B.getInt64(1), C), X.More);
+  if (X.Counter)
+    X.Counter->addIncoming(advance(B, X.Test, B.getInt64(1), C), X.More);
   B.CreateBr(X.Next);
   X.Exit->replacePhiUsesWith(Latch, X.Through);
 
@@ -333,6 +377,14 @@ void Emitter::cutLoop(unsigned At) {
     Phi.setIncomingValue(Phi.getBasicBlockIndex(Before), InRun);
   }
   Header->replacePhiUsesWith(Before, X.Run);
+  if (C.Early) {
+    SmallVector<BasicBlock *, 8> Blocks(C.L->blocks()), Cut;
+    for (BasicBlock *BB : Blocks)
+      Cut.push_back(Cutting(BB));
+    giveBack(C, Cut, Latch, Cutting(C.Index), X.End);
+    if (C.Copied)
+      giveBack(C, Blocks, R.Latch->getParent(), C.Index, R.Last);
+  }
   noteChunk(X.Run->getTerminator(), C.Whole ? 0 : C.Stride, C.Iteration, P.depthOf(*C.L));
 }
 

@@ -130,8 +130,7 @@ void Emitter::emitPoint(const Point &Safepoint) {
   slowIf(Due, Safepoint.Before, Safepoint.Nest);
 }
 
-// A block whose paths all end in `unreachable`: what the budget is there does not matter.
-static bool leadsNowhere(const BasicBlock *BB) {
+bool leadsNowhere(const BasicBlock *BB) {
   for (unsigned Steps = 0; Steps < 8 && BB; Steps++) {
     if (isa<UnreachableInst>(BB->getTerminator()))
       return true;

@@ -1,5 +1,5 @@
-// Puts a Plan into a function: safepoints and register budgets in emit.cpp, chunked loops in
-// cut.cpp, long library calls in longcalls.cpp.
+// Puts a Plan into a function: safepoints and register budgets in emit.cpp, chunked loops in cut.cpp
+// and giveback.cpp, long library calls in longcalls.cpp.
 #pragma once
 #include "critical.h"
 #include "emit.h"
@@ -7,6 +7,9 @@
 #include "llvm/IR/Instructions.h"
 
 namespace curtail {
+
+// A block whose paths all end in `unreachable`: what the budget is there does not matter.
+bool leadsNowhere(const llvm::BasicBlock *BB);
 
 class Emitter {
 public:
@@ -50,6 +53,8 @@ private:
   void cutLoop(unsigned At);
   void gateLoop(const Chunk &C, const Prepared &R);
   struct Cut;
+  void giveBack(const Chunk &C, llvm::ArrayRef<llvm::BasicBlock *> Blocks,
+                const llvm::BasicBlock *Latch, llvm::Value *Index, llvm::Value *End);
   llvm::BasicBlock *entryOf(const Chunk &C, llvm::BasicBlock *Before);
   void enterLoop(Cut &X);
   void nextChunk(Cut &X);

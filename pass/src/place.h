@@ -70,6 +70,10 @@ struct Chunk {
   int Parent = -1;                       // the chunked loop around it that charges for it if it is short
   bool Unchecked = false;                // if it is short, a safepoint of the loop around it looks
   int Nest = -1;                         // index into Plan::Nests
+  // A phi of the header that counts along, and how far the latch's counter is ahead of it.
+  llvm::PHINode *Index = nullptr;
+  llvm::APInt Ahead;
+  bool Early = false;                    // whole, and may leave before its end
   bool Copied = false;                   // cut is a copy: what fits runs through the loop as it was
 };
 
@@ -102,6 +106,10 @@ struct Analyses {
 
 // Work of a loop's iteration up to which it is unrolled, or gated, or both.
 const unsigned MostTight = 24;
+
+// A loop that may leave early is charged as a whole if its iterations are as long as this, and as many
+// are expected: then it pays to compute, on leaving, what was charged too much.
+const unsigned LeastWork = 20, LeastTrips = 10;
 
 // A gate that is passed more often saves nothing over a safepoint: each time may be a surprise to the
 // branch predictor.
@@ -151,13 +159,15 @@ private:
   bool tryFree(llvm::Loop &L);
   unsigned longestIteration(llvm::Loop &L, bool &Possible, bool PastGates = false) const;
   void findChunks();
-  bool tryChunk(llvm::Loop &L);
+  bool tryChunk(llvm::Loop &L, bool OnlyWhole);
   bool tryGate(llvm::Loop &L);
   bool chooseGate(llvm::Loop &L, Chunk &C) const;
   bool shapeOf(llvm::Loop &L, Chunk &C) const;
   bool describe(llvm::Loop &L, Chunk &C) const;
   void chooseCounter(llvm::Loop &L, const llvm::Value *Test, Chunk &C) const;
+  void findIndex(Chunk &C) const;
   bool exitsEarly(const llvm::Loop &L) const;
+  bool worthGivingBack(const Chunk &C) const;
   unsigned longestBody(llvm::Loop &L, bool &Pure) const;
   bool mostlyRuns(const Chunk &C, const llvm::Loop &Around) const;
   bool invariantIn(int Index, const llvm::Loop &Around) const;

@@ -84,7 +84,7 @@ impl Shop {
         command.args([format!("--safepoint={}", kind.name()), standard.to_owned()]);
         command.arg("--report").arg(report).args(&program.flags);
         command.args(program.includes.iter().flat_map(|path| [Path::new("-I"), path]));
-        command.args(&program.sources).args(aligned(layout));
+        command.args(&program.sources).args(arranged(layout));
         run(command.arg("-o").arg(&path).arg("-lm"))?;
         Ok((path, fs::read_to_string(report).unwrap_or_default()))
     }
@@ -101,8 +101,12 @@ impl Shop {
         let fresh = report.with_extension("new");
         let manifest = program.sources[0].parent().map(|bin| bin.join("../../Cargo.toml"));
         let mut command = self.driver("cargo-curtail");
-        if let Some(option) = aligned(layout) {
-            command.env("RUSTFLAGS", format!("-Clink-arg={option}"));
+        let flags = arranged(layout)
+            .iter()
+            .map(|option| format!("-Clink-arg={option}"))
+            .collect::<Vec<_>>();
+        if !flags.is_empty() {
+            command.env("RUSTFLAGS", flags.join(" "));
         }
         command.args(["curtail", "build", "--quiet", "--release"]);
         command.arg(format!("--safepoint={}", kind.name()));
@@ -121,9 +125,15 @@ impl Shop {
     }
 }
 
-/// What makes the link lay code out otherwise.
-fn aligned(layout: u32) -> Option<String> {
-    (layout > 0).then(|| format!("-Wl,-mllvm,-align-loops={}", 16 << layout))
+/// What makes the link lay code out otherwise: functions in another order, loops that begin elsewhere.
+fn arranged(layout: u32) -> Vec<String> {
+    if layout == 0 {
+        return Vec::new();
+    }
+    vec![
+        format!("-Wl,--shuffle-sections=.text*={layout}"),
+        format!("-Wl,-mllvm,-align-loops={}", 16 << (layout % 3)),
+    ]
 }
 
 /// Builds everything: for each program its kinds in order, and of each its layouts.

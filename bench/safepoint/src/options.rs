@@ -98,8 +98,8 @@ pub struct Options {
     pub out: PathBuf,
 }
 
-/// Loops begin at multiples of 16 bytes, as they do anyway, of 32, and of 64.
-pub const LAYOUTS: u32 = 3;
+/// More say no more.
+pub const LAYOUTS: u32 = 9;
 
 /// Counting makes a program some ten to fifty times as slow.
 const INSTRUCTION_SCALE: f64 = 0.05;
@@ -261,7 +261,7 @@ mod tests {
             ("--only", "--only wants"),
             ("--set theirs", "`theirs`"),
             ("--layouts 0", "--layouts"),
-            ("--layouts 4", "--layouts"),
+            ("--layouts 10", "--layouts"),
             ("--layouts 3 --rounds 4", "--rounds 4"),
             ("lu", "`lu`"),
         ] {
