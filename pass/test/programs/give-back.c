@@ -33,7 +33,7 @@ LOOP(pointers, const unsigned *, from, i != n, i += 3, (i - from) / 3)
 static int64_t budget(void) { return curtail_safepoint_self()->budget; }
 
 #define MOST 300
-// The call, told to leave in each iteration; `BACK`: whether it is charged exactly.
+// The call, told to leave in one iteration after the other.
 #define CHECK(NAME, CALL)                                                                              \
   do {                                                                                                 \
     int64_t fell[MOST];                                                                                \
