@@ -8,9 +8,9 @@
 //            mostly does, the loop runs to its end. If not, it is cut where the budget ends. Where it
 //            leaves before its end, what was charged for the rest is given back.
 //   stepped  for loops that may leave early and mostly do soon, as far as one can tell, and for those
-//            whose body charges for itself: a fixed number of iterations a chunk, charged when the chunk is through. The first chunk is half
-//            as long as the others and is charged as one of them: that makes up for the last, which
-//            is not charged.
+//            whose body charges for itself: a fixed number of iterations a chunk, charged when the
+//            chunk is through. The first chunk is half as long as the others and is charged as one of
+//            them: that makes up for the last, which is not charged.
 //
 // Small loops that may leave early are not cut but gated, counted or not, as long as they count: on
 // their back edge the lower bits of the counter are tested, and once in so many iterations (`Stride`,
@@ -133,6 +133,7 @@ bool Placer::describe(Loop &L, Chunk &C) const {
          }) && !Expander.isHighCostExpansion({C.Taken}, &L, ExpansionBudget, &A.TTI, At);
 }
 
+// A phi that moves with the counter tells at the header what that will be at the latch.
 void Placer::findIndex(Chunk &C) const {
   for (PHINode &Phi : C.Header->phis()) {
     if (Phi.getType() != C.Counter->getType())
