@@ -27,6 +27,10 @@ static const unsigned MostCopied = 96, MostAround = 4096;
 // A tight loop is unrolled to about so much work.
 static const unsigned UnrolledBody = 2 * MostTight, MostCopies = 4;
 
+// Of a function with very many such loops the most frequent are: each costs time in proportion to the
+// whole function.
+static const unsigned MostUnrolled = 100;
+
 Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
                const SmallPtrSetImpl<const Function *> &Cycle, const Options &O)
     : F(F), A(A), Known(Known), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
@@ -310,6 +314,10 @@ SmallVector<TightLoop, 4> Placer::tightLoops() {
     if (Possible && Iteration <= MostTight && Copies > 1)
       Tight.push_back({L, Copies});
   }
+  stable_sort(Tight, [&](const TightLoop &L, const TightLoop &R) {
+    return A.BFI.getBlockFreq(L.L->getHeader()) > A.BFI.getBlockFreq(R.L->getHeader());
+  });
+  Tight.truncate(std::min<size_t>(Tight.size(), MostUnrolled));
   return Tight;
 }
 
