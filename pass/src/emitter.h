@@ -43,6 +43,7 @@ private:
   llvm::Value *loadBudget(llvm::IRBuilder<> &B, int Nest);
   void storeBudget(llvm::IRBuilder<> &B, llvm::Value *Budget, int Nest);
   llvm::Value *charge(llvm::IRBuilder<> &B, llvm::Value *Work, int Nest);
+  llvm::Value *spend(llvm::IRBuilder<> &B, uint64_t Units);
   llvm::Value *polled(llvm::IRBuilder<> &B);
   llvm::Value *clockDue(llvm::IRBuilder<> &B);
   static uint64_t inUnits(double Work);

@@ -64,14 +64,17 @@ pub fn field(image: &Image<'_>, i: &Instruction) -> Option<i64> {
     {
         return None;
     }
-    let displacement = i.memory_displacement64() as i64;
-    if i.memory_base() == Register::None && i.memory_index() == Register::None {
-        // Displacements are sign-extended from 32 bits.
-        let displacement = i64::from(displacement as i32);
-        return image.block.map(|block| displacement - block).filter(|at| (0..64).contains(at));
+    // Displacements are sign-extended from 32 bits.
+    let displacement = i64::from(i.memory_displacement64() as i32);
+    let fields = 0..64;
+    // Local-exec: beside the block's offset there may be a register that is zero.
+    let local = image.block.map(|block| displacement - block).filter(|at| fields.contains(at));
+    if local.is_some() && i.memory_index() == Register::None {
+        return local;
     }
     // Initial-exec: the block's offset is in a register.
-    (0..64).contains(&displacement).then_some(displacement)
+    let based = i.memory_base() != Register::None || i.memory_index() != Register::None;
+    (based && fields.contains(&displacement)).then_some(displacement)
 }
 
 /// Does an instruction access a field of the block, or (unoptimised code) compute its address?
@@ -178,8 +181,18 @@ fn check_of(image: &Image<'_>, code: &Code, block: usize, stored: bool) -> Optio
     let setter = above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
     let nearby = &above[above.len().saturating_sub(WINDOW)..];
     let touches = |offset: i64| nearby.iter().any(|i| touches(image, i, offset));
-    let signed = branch.rflags_read() & RflagsBits::SF != 0;
-    let sets = &above[setter];
+    let mut signed = branch.rflags_read() & RflagsBits::SF != 0;
+    let mut sets = &above[setter];
+    // Unoptimised code keeps the sign in a register, and tests that.
+    let kept = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Sets | Mnemonic::Setns);
+    if sets.mnemonic() == Mnemonic::Test
+        && let Some(at) = above[..setter].iter().rposition(kept)
+        && above[at].op0_register() == sets.op0_register()
+        && let Some(before) =
+            above[..at].iter().rposition(|i| i.rflags_modified() & RflagsBits::SF != 0)
+    {
+        (sets, signed) = (&above[before], true);
+    }
     match field(image, sets) {
         Some(BUDGET) if signed => return Some(Kind::Clock),
         Some(POLL) => return Some(Kind::Flag),

@@ -34,6 +34,22 @@ fn a_loop_with_a_safepoint_is_fine() {
 }
 
 #[test]
+fn a_check_may_have_a_base_register_and_keep_the_sign() {
+    let charge = "subq $5, %fs:curtail_safepoint@tpoff(%rax)";
+    for (check, clean) in [
+        ("js 2f\n3:", true),
+        ("sets %cl\n test $1, %cl\n jne 2f\n3:", true),
+        ("sets %cl\n test $1, %dl\n jne 2f\n3:", false),
+        ("sets %cl\n test %rdi, %rdi\n sets %cl\n test $1, %cl\n jne 2f\n3:", false),
+    ] {
+        let report = self::check(&format!(
+            "function f\n instrumented f\n xor %eax, %eax\n1: {charge}\n {check} dec %rdi\n jne 1b\n ret\n2: call curtail_safepoint_slow\n jmp 3b\nend f"
+        ));
+        assert_eq!(report.is_clean(), clean, "{check}: {}", report.to_text("p", 9));
+    }
+}
+
+#[test]
 fn a_loop_without_one_is_found() {
     let report = check("function f\n instrumented f\n check 5\n1: dec %rdi\n jne 1b\n ret\nend f");
     assert_eq!(kinds(&report), [What::Loop]);

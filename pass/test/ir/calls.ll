@@ -11,8 +11,7 @@ declare i32 @_setjmp(ptr) returns_twice
 ; CHECK: base:
 ; CHECK-NOT: curtail_safepoint
 ; CHECK: more:
-; CHECK: threadlocal.address
-; CHECK: sub i64
+; CHECK: call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF($1)"
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 ; CHECK: call i64 @fib(
 ; CHECK: ret i64
@@ -146,8 +145,7 @@ pad:
 ; CHECK-LABEL: define void @jumps(
 ; CHECK: loop:
 ; CHECK-NOT: phi i64 {{.*}}curtail
-; CHECK: threadlocal.address
-; CHECK: sub i64
+; CHECK: call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF($1)"
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 define void @jumps(ptr %p, i64 %n) {
 entry:

@@ -62,13 +62,13 @@ exit:
 ; CHECK: entry:
 ; CHECK-NOT: br
 ; CHECK: call i64 @llvm.umin.i64(
-; CHECK-NOT: threadlocal
+; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: br label %curtail.run
 ; CHECK: curtail.next:
 ; CHECK: sub i64
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: loop:
-; CHECK-NOT: threadlocal
+; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: curtail.through:
 define void @charges(ptr %p) {
 entry:
@@ -103,7 +103,7 @@ exit:
 ; CHECK: select i1 [[LONG]], i64 0, i64 [[ROW]]
 ; CHECK: br i1 %{{.*}}, label %curtail.cut
 ; CHECK: row:
-; CHECK-NOT: threadlocal
+; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: br i1 [[LONG]], label %curtail.long, label
 ; CHECK: ret void
 define void @matrix(ptr %p, i64 %rows, i64 %columns) {

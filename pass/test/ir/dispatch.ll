@@ -4,7 +4,7 @@
 
 ; CHECK-LABEL: define i64 @run(
 ; CHECK: dispatch:
-; CHECK-NOT: threadlocal
+; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: indirectbr
 ; CHECK: add:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow

@@ -13,7 +13,7 @@
 ; CHECK: [[SET:%.*]] = load volatile i32, ptr [[WORD]], align 4
 ; CHECK: icmp ne i32 [[SET]], 0
 ; CHECK: call void asm sideeffect "call *curtail_safepoint_slow{{[_se]*}}@GOTPCREL(%rip)", "~{memory},~{dirflag},~{fpsr},~{flags}"()
-; CHECK-NOT: sub i64
+; CHECK-NOT: {{sub i64|subq}}
 define void @poll(ptr %p) {
   br label %loop
 loop:

@@ -8,7 +8,7 @@
 ; CHECK: [[GONE:@.*]] = private constant [8 x i8] c"\02\02\02\02\02\02\02\02", align 8
 
 ; CHECK-LABEL: define ptr @channel_id(
-; CHECK-NOT: threadlocal
+; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: [[ID:%.*]] = call ptr @llvm.frameaddress.p0(i32 0)
 ; CHECK: ret ptr [[ID]]
 define ptr @channel_id() {
@@ -17,7 +17,7 @@ define ptr @channel_id() {
 }
 
 ; CHECK-LABEL: define ptr @queue_entry(
-; CHECK-NOT: threadlocal
+; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: ret ptr [[GONE]]
 define ptr @queue_entry() {
   %entry = call ptr @llvm.threadlocal.address.p0(ptr @"_ZN16parking_lot_core11parking_lot16with_thread_data11THREAD_DATA29_$u7b$$u7b$constant$u7d$$u7d$28_$u7b$$u7b$closure$u7d$$u7d$23__RUST_STD_INTERNAL_VAL17h0123456789abcdefE")

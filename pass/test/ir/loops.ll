@@ -10,7 +10,7 @@ declare void @unseen()
 ; CHECK: load i64, ptr %{{.*}}, align 8
 ; CHECK: loop:
 ; CHECK: [[BUDGET:%.*]] = phi i64
-; CHECK-NOT: threadlocal
+; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: [[LEFT:%.*]] = sub nsw i64 [[BUDGET]], [[#]]
 ; CHECK-NEXT: [[DUE:%.*]] = icmp slt i64 [[LEFT]], 0
 ; CHECK-NEXT: br i1 [[DUE]]
@@ -68,9 +68,7 @@ exit:
 ; A loop with a call in it charges memory: no register would survive the call.
 ; CHECK-LABEL: define void @calls(
 ; CHECK: loop:
-; CHECK: threadlocal.address
-; CHECK: sub i64
-; CHECK: store i64
+; CHECK: call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF($1)"
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
 ; CHECK: call void @unseen()
 ; CHECK-NOT: curtail_safepoint_slow

@@ -1,5 +1,6 @@
 ; Straight-line code: short functions carry no safepoint, long ones as many as the bound asks for.
 ; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
+; RUN: CURTAIL_PASS=bound=200,tls=initial opt -passes=curtail-safepoints -S < %s | FileCheck --check-prefix=SHARED %s
 
 @cell = external global i64
 declare void @unseen()
@@ -13,14 +14,20 @@ define i64 @leaf(i64 %x) {
   ret i64 %z
 }
 
-; Divisions cost more than they look: eight of them are past a quarter of the bound.
+; Divisions cost more than they look: eight of them are past a quarter of the bound. In a shared object
+; no constant says where the budget is.
+; SHARED-LABEL: define i64 @dear(
 ; CHECK-LABEL: define i64 @dear(
-; CHECK: [[BLOCK:%.*]] = call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@curtail_safepoint)
-; CHECK: [[OLD:%.*]] = load i64, ptr [[BLOCK]], align 8
-; CHECK: [[NEW:%.*]] = sub i64 [[OLD]], [[#]]
-; CHECK: store i64 [[NEW]], ptr %{{.*}}, align 8
-; CHECK: [[DUE:%.*]] = icmp slt i64 [[NEW]], 0
+; CHECK: [[SIGN:%.*]] = call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF($1)", "={@ccs},r,~{memory},~{dirflag},~{fpsr},~{flags}"(i64 0)
+; CHECK: [[DUE:%.*]] = trunc i8 [[SIGN]] to i1
 ; CHECK: br i1 [[DUE]], label %{{.*}}, label %{{.*}}, !prof [[RARE:![0-9]+]]
+; SHARED: [[BLOCK:%.*]] = call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@curtail_safepoint)
+; SHARED: [[OLD:%.*]] = load i64, ptr [[BLOCK]], align 8
+; SHARED: [[NEW:%.*]] = sub i64 [[OLD]], [[#]]
+; SHARED: store i64 [[NEW]], ptr %{{.*}}, align 8
+; SHARED: [[DUE:%.*]] = icmp slt i64 [[NEW]], 0
+; SHARED: br i1 [[DUE]], label
+; SHARED: call void asm sideeffect "call *curtail_safepoint_slow{{[_se]*}}@GOTPCREL(%rip)"
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}", "~{memory},~{dirflag},~{fpsr},~{flags}"()
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret i64
