@@ -126,7 +126,8 @@ impl<'a> Body<'a> {
             9..=11 => format!("A[{f} & 63] = {e};\n"),
             12 => format!("T[{f} & 127] ^= (u8)({e});\n"),
             13 => format!("B[{f} & 63] += A[{e} & 63];\n"),
-            14 => format!("sink = {e};\na += sink;\n"),
+            // Not read back from `sink`: another thread may have written it since.
+            14 => format!("{{ volatile u32 mine = {e};\nsink = mine;\na += mine; }}\n"),
             15 => format!("local_counter += {e};\n"),
             16 => format!("b += {}({e}, {f});\n", self.dice.pick(CALLEES)),
             17 => format!("c ^= table[{f} & 3]({e}, a);\n"),
