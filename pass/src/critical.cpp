@@ -61,16 +61,28 @@ SlowPath slowPathFrom(const Function &F, const TargetTransformInfo &TTI) {
   return {usesX87(F), !usesWideRegisters(TTI, F)};
 }
 
+const char Clobbers[] = "~{memory},~{dirflag},~{fpsr},~{flags}";
+
+CallInst *assembly(IRBuilder<> &B, Type *Result, StringRef Code, const Twine &Constraints,
+                   ArrayRef<Value *> Operands) {
+  SmallVector<Type *, 1> Types;
+  for (Value *V : Operands)
+    Types.push_back(V->getType());
+  auto *Type = FunctionType::get(Result, Types, false);
+  auto *Text = InlineAsm::get(Type, Code, Constraints.str(), /*hasSideEffects=*/true);
+  CallInst *Call = B.CreateCall(Type, Text, Operands);
+  Call->addFnAttr(Attribute::NoUnwind);
+  return Call;
+}
+
 void callSlow(IRBuilder<> &B, GlobalVariable &Block, SlowPath How) {
   bool Local = Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel;
   std::string Name = How.Narrow ? "curtail_safepoint_slow_sse" : "curtail_safepoint_slow";
   std::string Call = Local ? "call " + Name : "call *" + Name + "@GOTPCREL(%rip)";
-  std::string Clobbers = "~{memory},~{dirflag},~{fpsr},~{flags}";
+  std::string Constraints = Clobbers;
   if (How.X87)
-    Clobbers += ",~{st},~{st(1)},~{st(2)},~{st(3)},~{st(4)},~{st(5)},~{st(6)},~{st(7)}";
-  auto *Type = FunctionType::get(B.getVoidTy(), false);
-  CallInst *Slow = B.CreateCall(Type, InlineAsm::get(Type, Call, Clobbers, true));
-  Slow->addFnAttr(Attribute::NoUnwind);
+    Constraints += ",~{st},~{st(1)},~{st(2)},~{st(3)},~{st(4)},~{st(5)},~{st(6)},~{st(7)}";
+  CallInst *Slow = assembly(B, B.getVoidTy(), Call, Constraints);
   Slow->addFnAttr(Attribute::Cold);
   // The stub's frame lies right below the caller's.
   B.GetInsertBlock()->getParent()->addFnAttr(Attribute::NoRedZone);

@@ -15,6 +15,11 @@ struct SlowPath {
 };
 SlowPath slowPathFrom(const llvm::Function &F, const llvm::TargetTransformInfo &TTI);
 
+// Inline assembly that has effects and does not unwind. `Clobbers`: what is lost where it computes or calls.
+extern const char Clobbers[];
+llvm::CallInst *assembly(llvm::IRBuilder<> &B, llvm::Type *Result, llvm::StringRef Code,
+                         const llvm::Twine &Constraints, llvm::ArrayRef<llvm::Value *> Operands = {});
+
 // An inline call: to the compiler it clobbers nothing (the stub saves all), so that the code around
 // it keeps its registers, and a leaf function stays one.
 void callSlow(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, SlowPath How);

@@ -16,7 +16,6 @@
 #include "emitter.h"
 #include "notes.h"
 #include "llvm/IR/CFG.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
@@ -153,11 +152,7 @@ static Value *plus(IRBuilder<> &B, Value *Counter, const APInt &Distance) {
 
 // A value that code generation takes for any: it computes nothing from it in advance.
 static Value *opaque(IRBuilder<> &B, Value *V) {
-  auto *Type = FunctionType::get(V->getType(), {V->getType()}, false);
-  auto *Nothing = InlineAsm::get(Type, "", "=r,0", /*hasSideEffects=*/true);
-  CallInst *Call = B.CreateCall(Type, Nothing, {V});
-  Call->addFnAttr(Attribute::NoUnwind);
-  return Call;
+  return assembly(B, V->getType(), "", "=r,0", {V});
 }
 
 // The counter after so many steps.

@@ -2,7 +2,6 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
@@ -107,12 +106,8 @@ Value *Emitter::charge(IRBuilder<> &B, Value *Work, int Nest) {
 // next within a cycle; without, in 6.5, which is more than the shortest iterations of an interpreter take.
 Value *Emitter::spend(IRBuilder<> &B, uint64_t Units) {
   std::string Code = "subq $$" + std::to_string(Units) + ", %fs:" + BlockName + "@TPOFF($1)";
-  auto *Type = FunctionType::get(B.getInt8Ty(), {B.getInt64Ty()}, false);
-  const char *Constraints = "={@ccs},r,~{memory},~{dirflag},~{fpsr},~{flags}";
-  auto *Subtract = InlineAsm::get(Type, Code, Constraints, /*hasSideEffects=*/true);
-  CallInst *Call = B.CreateCall(Type, Subtract, {B.getInt64(0)});
-  Call->addFnAttr(Attribute::NoUnwind);
-  return B.CreateTrunc(Call, B.getInt1Ty());
+  Value *Sign = assembly(B, B.getInt8Ty(), Code, Twine("={@ccs},r,") + Clobbers, {B.getInt64(0)});
+  return B.CreateTrunc(Sign, B.getInt1Ty());
 }
 
 Value *Emitter::polled(IRBuilder<> &B) {

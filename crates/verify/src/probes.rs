@@ -6,6 +6,7 @@
 
 use crate::code::{Code, End};
 use crate::image::Image;
+use crate::tables::writes;
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
 };
@@ -185,9 +186,11 @@ fn check_of(image: &Image<'_>, code: &Code, block: usize, stored: bool) -> Optio
     let mut sets = &above[setter];
     // Unoptimised code keeps the sign in a register, and tests that.
     let kept = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Sets | Mnemonic::Setns);
+    let mut factory = InstructionInfoFactory::new();
     if sets.mnemonic() == Mnemonic::Test
         && let Some(at) = above[..setter].iter().rposition(kept)
         && above[at].op0_register() == sets.op0_register()
+        && !above[at + 1..setter].iter().any(|i| writes(&mut factory, i, sets.op0_register()))
         && let Some(before) =
             above[..at].iter().rposition(|i| i.rflags_modified() & RflagsBits::SF != 0)
     {

@@ -164,7 +164,11 @@ impl Search<'_> {
     }
 }
 
-fn writes(factory: &mut InstructionInfoFactory, i: &Instruction, register: Register) -> bool {
+pub(crate) fn writes(
+    factory: &mut InstructionInfoFactory,
+    i: &Instruction,
+    register: Register,
+) -> bool {
     factory.info(i).used_registers().iter().any(|used| {
         used.register().full_register() == register.full_register()
             && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)

@@ -40,6 +40,7 @@ fn a_check_may_have_a_base_register_and_keep_the_sign() {
         ("js 2f\n3:", true),
         ("sets %cl\n test $1, %cl\n jne 2f\n3:", true),
         ("sets %cl\n test $1, %dl\n jne 2f\n3:", false),
+        ("sets %cl\n mov %dl, %cl\n test $1, %cl\n jne 2f\n3:", false),
         ("sets %cl\n test %rdi, %rdi\n sets %cl\n test $1, %cl\n jne 2f\n3:", false),
     ] {
         let report = self::check(&format!(
