@@ -48,20 +48,23 @@ struct Emitter::Cut {
   PHINode *End = nullptr, *Rest = nullptr;
 };
 
-// The work of all iterations but one. Where an iteration does several steps of what is counted, that is
-// not divided first: the charge is a little more then.
-Value *Emitter::workOf(Builder &B, const Chunk &C, const Prepared &R) {
+// The work of all iterations. Where an iteration does several steps of what is counted, that is not
+// divided first: the charge is a little more then. The last iteration's steps are added before the product,
+// and mostly what was subtracted for it cancels them.
+Value *Emitter::totalOf(Builder &B, const Chunk &C, const Prepared &R) {
   auto *Quotient = dyn_cast<SCEVUDivExpr>(C.Taken);
   auto *Steps = Quotient ? dyn_cast<SCEVConstant>(Quotient->getRHS()) : nullptr;
   auto *Work = dyn_cast<ConstantInt>(R.Work);
   if (!Steps || !Work || Work->getZExtValue() / 4 < Steps->getAPInt().getLimitedValue())
-    return B.CreateMul(R.Taken, R.Work);
+    return B.CreateAdd(B.CreateMul(R.Taken, R.Work), R.Work);
+  Type *T = B.getInt64Ty();
+  uint64_t Step = Steps->getAPInt().getZExtValue();
+  const SCEV *Counted = SE.getNoopOrZeroExtend(Quotient->getLHS(), T);
+  const SCEV *All = SE.getAddExpr(Counted, SE.getConstant(T, Step));
   SCEVExpander Expander(SE, "curtail", /*PreserveLCSSA=*/false);
-  const SCEV *Counted = Quotient->getLHS();
-  Value *Times = Expander.expandCodeFor(Counted, Counted->getType(), B.GetInsertPoint());
-  uint64_t Each = divideCeil(Work->getZExtValue(), Steps->getAPInt().getZExtValue());
-  Times = isa<Constant>(Times) ? Times : B.CreateFreeze(Times);
-  return B.CreateMul(B.CreateZExt(Times, B.getInt64Ty()), B.getInt64(Each));
+  Value *Times = Expander.expandCodeFor(All, T, B.GetInsertPoint());
+  return B.CreateMul(isa<Constant>(Times) ? Times : B.CreateFreeze(Times),
+                     B.getInt64(divideCeil(Work->getZExtValue(), Step)));
 }
 
 void Emitter::prepareChunks() {
@@ -135,7 +138,7 @@ void Emitter::prepare(unsigned At) {
     Value *Its = B.CreateSelect(Ready[I].Long, B.getInt64(0), Ready[I].Total);
     R.Work = B.CreateAdd(R.Work, Its);
   }
-  R.Total = B.CreateAdd(workOf(B, C, R), R.Work);
+  R.Total = totalOf(B, C, R);
   // So many iterations nobody means. Their work may not be a number of 64 bits; it fits into no budget.
   if ((C.Early || isa<Constant>(R.Taken)) && SE.getUnsignedRangeMax(C.Taken).ugt(MostTaken))
     R.Total = B.CreateSelect(B.CreateICmpUGT(R.Taken, B.getInt64(MostTaken)),

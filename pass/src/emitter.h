@@ -50,7 +50,7 @@ private:
 
   void prepareChunks();
   void prepare(unsigned At);
-  llvm::Value *workOf(Builder &B, const Chunk &C, const Prepared &R);
+  llvm::Value *totalOf(Builder &B, const Chunk &C, const Prepared &R);
   void cutLoop(unsigned At);
   void gateLoop(const Chunk &C, const Prepared &R);
   struct Cut;
