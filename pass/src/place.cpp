@@ -344,6 +344,11 @@ Plan Placer::plan() {
   if (Placing) {
     walk();
     closeLoops();
+    if (!lateDo() && raiseLate()) {
+      P.Longest = 0;
+      walk();
+      closeLoops();
+    }
     chargeRemainder();
   }
   findBracketed();

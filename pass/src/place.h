@@ -177,6 +177,8 @@ private:
   bool coveredByChunk(llvm::Loop &L) const;
   void forceLoopPoints();
   bool forceHeader(llvm::Loop &L);
+  bool lateDo() const;
+  bool raiseLate();
   bool forceWayBack(llvm::Loop &L);
   bool callsOut(const llvm::Loop &L) const;
   bool forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
@@ -221,6 +223,7 @@ private:
   llvm::SmallPtrSet<const llvm::BasicBlock *, 8> Cold;
   llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
   llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
+  llvm::SmallVector<llvm::Instruction *, 2> Late; // of these, before the switch at a loop header's end
   llvm::DenseMap<const llvm::Loop *, int> ChunkIndex;
   llvm::DenseMap<const llvm::BasicBlock *, double> Stalls; // by loop header
   llvm::DenseMap<const llvm::BasicBlock *, State> Out;

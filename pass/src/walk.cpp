@@ -209,8 +209,8 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
   Out[&BB] = S;
 }
 
-// Safepoints at the top of a loop charge what comes in over the back edge, which was not known yet
-// when the walk came by.
+// Safepoints in a loop's header charge what comes in over the back edge, which was not known yet when the
+// walk came by.
 void Placer::closeLoops() {
   for (Chunk &C : P.Chunks) {
     C.Mean = std::max(Out.lookup(C.Latch).Mean, 1.0);
@@ -218,11 +218,15 @@ void Placer::closeLoops() {
   }
   for (Point &Safepoint : P.Points) {
     BasicBlock *BB = Safepoint.Before->getParent();
-    if (!A.LI.isLoopHeader(BB) || &*BB->getFirstInsertionPt() != Safepoint.Before)
+    bool Top = &*BB->getFirstInsertionPt() == Safepoint.Before;
+    if (!A.LI.isLoopHeader(BB) || !(Top || is_contained(Late, Safepoint.Before)))
       continue;
+    unsigned Way = 0;
+    for (const Instruction &I : make_range(BB->begin(), Safepoint.Before->getIterator()))
+      Way += costOf(I, A.TLI);
     State S = stateAt(*BB, /*WithBackEdges=*/true);
-    Safepoint.Mean = S.Mean;
-    P.Longest = std::max(P.Longest, S.Real);
+    Safepoint.Mean = S.Mean + Stalls.lookup(BB) + Way;
+    P.Longest = std::max(P.Longest, S.Real + Way);
   }
 }
 

@@ -140,3 +140,38 @@ loop:
   store volatile i64 1, ptr %p
   br label %loop
 }
+
+; Each iteration waits for the one before: a chain of a multiplication and an addition, longer than its
+; instructions. The safepoint charges that, too.
+; CHECK-LABEL: define double @waits(
+; CHECK: loop:
+; CHECK: sub nsw i64 {{%.*}}, {{[6-9][0-9]$}}
+; CHECK-LABEL: define double @runs(
+; CHECK: loop:
+; CHECK: sub nsw i64 {{%.*}}, {{1[0-9]$}}
+; CHECK: ret double
+define double @waits(double %a, double %b) {
+entry:
+  br label %loop
+loop:
+  %x = phi double [ 1.0, %entry ], [ %sum, %loop ]
+  %product = fmul double %x, %a
+  %sum = fadd double %product, %b
+  %done = fcmp ogt double %sum, 1.0e9
+  br i1 %done, label %exit, label %loop
+exit:
+  ret double %sum
+}
+
+define double @runs(ptr %p, double %b) {
+entry:
+  br label %loop
+loop:
+  %a = load volatile double, ptr %p
+  %product = fmul double %b, %a
+  %sum = fadd double %product, %b
+  %done = fcmp ogt double %sum, 1.0e9
+  br i1 %done, label %exit, label %loop
+exit:
+  ret double %sum
+}
