@@ -126,18 +126,21 @@ impl Checker<'_> {
         // Traps need no library of the compiler's.
         build.args(["-g", "-fsanitize=undefined,local-bounds", "-fno-sanitize=vptr"]);
         build.arg("-fsanitize-trap=all");
-        let wrong = |outcome: &Outcome| !outcome.ok() && outcome.end != End::Timeout;
+        let blame = |commands: &[&Command], outcome: &Outcome| {
+            let wrong = !outcome.ok() && outcome.end != End::Timeout;
+            wrong.then(|| Finding::new(What::Generator, None, commands, outcome))
+        };
         let built = self.run(&mut build, BUILD_LIMIT)?;
+        // Where the compiler itself fails at so many checks, or takes minutes, the program is not to blame.
+        if built.errors.contains("PLEASE submit a bug report") {
+            return Ok(None);
+        }
         if !built.ok() {
-            // Some the compiler takes minutes for, with so many checks, or fails at: not the program's fault.
-            let fails = built.errors.contains("PLEASE submit a bug report");
-            let finding = || Finding::new(What::Generator, None, &[&build], &built);
-            return Ok((wrong(&built) && !fails).then(finding));
+            return Ok(blame(&[&build], &built));
         }
         let mut checked = Command::new(self.file("checked"));
         let outcome = self.run(&mut checked, Duration::from_secs(60))?;
-        let finding = || Finding::new(What::Generator, None, &[&build, &checked], &outcome);
-        Ok(wrong(&outcome).then(finding))
+        Ok(blame(&[&build, &checked], &outcome))
     }
 
     /// The plain build of a variant, run, or why it is no use.
