@@ -126,6 +126,14 @@ uint64_t Emitter::inUnits(double Work) {
   return uint64_t(std::clamp(Work + 0.5, 1.0, 1e9));
 }
 
+// Whether what follows is an indirect jump, or a block that only joins the ways to one.
+static bool leadsToDispatch(const BasicBlock &BB) {
+  const BasicBlock *Next = BB.getSingleSuccessor();
+  if (Next && &*Next->getFirstNonPHIIt() == Next->getTerminator())
+    Next = Next->getSingleSuccessor();
+  return Next && isa<IndirectBrInst>(Next->getTerminator());
+}
+
 void Emitter::emitPoint(const Point &Safepoint) {
   Builder B(Safepoint.Before, Safepoint.Before);
   uint64_t Units = inUnits(Safepoint.Mean);
@@ -139,6 +147,10 @@ void Emitter::emitPoint(const Point &Safepoint) {
   else
     Due = B.CreateICmpSLT(charge(B, B.getInt64(Units), Safepoint.Nest), B.getInt64(0));
   slowIf(Due, Safepoint.Before, Safepoint.Nest);
+  // Between the safepoint and an interpreter's dispatch there must be something: an empty block goes, and
+  // from one that ends in a condition code generation does not copy the dispatch.
+  if (leadsToDispatch(*Safepoint.Before->getParent()))
+    assembly(B, B.getVoidTy(), "", "");
 }
 
 bool leadsNowhere(const BasicBlock *BB) {
@@ -172,8 +184,10 @@ void Emitter::enterNest(unsigned Nest) {
     for (BasicBlock *BB : predecessors(Exit))
       if (L->contains(BB) && !is_contained(Inside, BB))
         Inside.push_back(BB);
-    BasicBlock *Landing = SplitBlockPredecessors(Exit, Inside, ".curtail.out");
-    Builder B(Landing->getTerminator(), &Exit->front());
+    Instruction *Landing = &*Exit->getFirstInsertionPt();
+    if (none_of(Inside, [](BasicBlock *BB) { return isa<IndirectBrInst>(BB->getTerminator()); }))
+      Landing = SplitBlockPredecessors(Exit, Inside, ".curtail.out")->getTerminator();
+    Builder B(Landing, &Exit->front());
     B.CreateAlignedStore(B.CreateLoad(B.getInt64Ty(), Budget), field(B, BudgetOffset), Align(8));
   }
 }

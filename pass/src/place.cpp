@@ -18,7 +18,8 @@ static const unsigned UnseenCharge = 10;
 static const unsigned ReturnTolerance = 16;
 
 // In a larger nest of loops the register is missed: what is spilled for it costs more than it saves.
-static const unsigned MostInRegister = 256;
+// An interpreter's handlers are alternatives: their number needs no register.
+static const unsigned MostInRegister = 256, MostInHandler = 32;
 
 // What cutting changes in a loop's registers, and behind it, shows in small ones alone. In a large loop
 // around them, an interpreter's say, more code makes everybody's registers worse.
@@ -202,9 +203,16 @@ int Placer::nestOf(const BasicBlock *BB) const {
   return -1;
 }
 
+// Whether the budget can go into a register before the loop, and back to memory behind it: there must be
+// a place on the edges in and out. Of a computed goto there is none, but where all ways to its target
+// come from the loop, the target is one.
 bool Placer::nestPossible(Loop &L) const {
+  auto Fixed = [](const BasicBlock *BB) {
+    return isa<IndirectBrInst, CallBrInst, InvokeInst>(BB->getTerminator());
+  };
+  auto Inside = [&](const BasicBlock *BB) { return L.contains(BB); };
   for (BasicBlock *BB : L.blocks()) {
-    if (isa<IndirectBrInst, CallBrInst, InvokeInst>(BB->getTerminator()))
+    if (isa<CallBrInst, InvokeInst>(BB->getTerminator()))
       return false;
     for (Instruction &I : *BB)
       if (isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield)
@@ -214,13 +222,12 @@ bool Placer::nestPossible(Loop &L) const {
       if (L.contains(Next) && Index.lookup(Next) <= Index.lookup(BB) &&
           !(Target->getHeader() == Next && Target->contains(BB)))
         return false;
-      if (!L.contains(Next) && Next->isEHPad())
+      if (!L.contains(Next) && (Next->isEHPad() || (Fixed(BB) && !all_of(predecessors(Next), Inside))))
         return false;
     }
   }
-  return none_of(predecessors(L.getHeader()), [](BasicBlock *BB) {
-    return isa<IndirectBrInst, CallBrInst, InvokeInst>(BB->getTerminator());
-  });
+  return none_of(predecessors(L.getHeader()),
+                 [&](BasicBlock *BB) { return Fixed(BB) && !L.contains(BB); });
 }
 
 static unsigned sizeOf(const Loop &L, const TargetLibraryInfo &TLI) {
@@ -231,10 +238,19 @@ static unsigned sizeOf(const Loop &L, const TargetLibraryInfo &TLI) {
   return Size;
 }
 
+// Where a loop's header is the dispatch of an interpreter: how many handlers it has.
+static unsigned handlersOf(const Loop &L) {
+  const Instruction *Dispatch = L.getHeader()->getTerminator();
+  if (!isa<SwitchInst, IndirectBrInst>(Dispatch))
+    return 0;
+  SmallPtrSet<const BasicBlock *, 32> Handlers(succ_begin(Dispatch), succ_end(Dispatch));
+  return Handlers.size();
+}
+
 // A loop in which a read-modify-write of memory in each iteration would show: one whose iterations
 // are short, or that runs loops which are charged each time.
 bool Placer::worthRegister(Loop &L) const {
-  if (sizeOf(L, A.TLI) > MostInRegister)
+  if (sizeOf(L, A.TLI) > std::max(MostInRegister, MostInHandler * handlersOf(L)))
     return false;
   for (Loop *Inner : L.getLoopsInPreorder()) {
     if (Free.count(Inner))
