@@ -86,6 +86,42 @@ out:
 #undef NEXT
   return FOLD;
 }
+//// computed-goto-ways
+static @ATTR u64 unit_@N(u64 h) {
+  static const void *const to[] = {&&add, &&mix, &&turn, &&last, &&stop};
+  u32 a = (u32)h, fuel = @R(5,400);
+  LOCALS;
+#define NEXT goto *to[fuel-- ? a % 3 : 3 + (b & 1)]
+  if ((h & 7) == 3)
+    goto stop;
+  NEXT;
+add:
+  a += @E;
+  a += a >> 5;
+  if ((a & 255) == 9)
+    goto out;
+  NEXT;
+mix:
+  { @SMALL }
+  a = a * 2654435761u + b;
+  a ^= a >> 15;
+  NEXT;
+turn:
+  c += a;
+  if ((c & 127) == 77)
+    goto stop;
+  a = a * 1664525u + c;
+  a ^= a >> 13;
+  NEXT;
+last:
+  b ^= c * @E;
+  goto out;
+stop:
+  c += a;
+out:
+#undef NEXT
+  return FOLD;
+}
 //// asm-goto
 static @ATTR u64 unit_@N(u64 h) {
   u32 a = (u32)h;

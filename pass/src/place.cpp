@@ -19,7 +19,7 @@ static const unsigned ReturnTolerance = 16;
 
 // In a larger nest of loops the register is missed: what is spilled for it costs more than it saves.
 // An interpreter's handlers are alternatives: their number needs no register.
-static const unsigned MostInRegister = 256, MostInHandler = 32;
+static const unsigned MostInRegister = 1024, MostInHandler = 32;
 
 // What cutting changes in a loop's registers, and behind it, shows in small ones alone. In a large loop
 // around them, an interpreter's say, more code makes everybody's registers worse.
