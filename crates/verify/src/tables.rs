@@ -15,7 +15,7 @@ pub fn targets(image: &Image<'_>, code: &[Instruction], valid: &dyn Fn(u64) -> b
     let found = by_table(image, code, valid);
     match (code.first(), code.last()) {
         // Labels whose addresses lie in data, as of a computed goto: one of them it must be.
-        (Some(first), Some(jump)) if found.is_empty() && jump.op0_kind() == OpKind::Register => {
+        (Some(first), Some(jump)) if found.is_empty() && may_be_goto(jump) => {
             let end = image
                 .function_at(first.ip())
                 .map_or(first.ip(), |at| first.ip().saturating_add(image.functions[at].size));
@@ -24,6 +24,11 @@ pub fn targets(image: &Image<'_>, code: &[Instruction], valid: &dyn Fn(u64) -> b
         }
         _ => found,
     }
+}
+
+/// Through a register, or by an index: not as a virtual function is called in tail position.
+fn may_be_goto(jump: &Instruction) -> bool {
+    jump.op0_kind() == OpKind::Register || jump.memory_index() != Register::None
 }
 
 fn by_table(image: &Image<'_>, code: &[Instruction], valid: &dyn Fn(u64) -> bool) -> Vec<u64> {

@@ -286,6 +286,31 @@ fn jump_tables_are_followed() {
 }
 
 #[test]
+fn computed_gotos_lead_to_labels_that_data_point_to() {
+    // The handlers have the dispatch copied; where the table's address comes from memory, no register
+    // tells of it.
+    let body = |arm: &str| {
+        format!(
+            "function f\n instrumented f\n lea table(%rip), %rbx\n mov %rbx, (%rsi)
+        jmp *(%rbx,%rdi,8)
+2:      check 3\n mov 8(%rsi), %rdi\n jmp *(%rbx,%rdi,8)
+3:      {arm}\n mov (%rsi), %rbx\n mov 16(%rsi), %rdi\n jmp *(%rbx,%rdi,8)
+4:      ret\nend f
+        .section .data.rel.ro,\"aw\"\n .p2align 3\ntable: .quad 2b, 3b, 4b, 0"
+        )
+    };
+    let check = |arm: &str| {
+        let program = program(&body(arm), &["-pie"]);
+        verify(&program, &Options::default()).expect("a program")
+    };
+    let report = check("check 3");
+    assert!(report.is_clean(), "{}", report.to_text("p", 9));
+    assert!(report.to_json().contains("\"unresolved_jumps\": 0"), "{}", report.to_json());
+    let report = check("nop");
+    assert_eq!(kinds(&report), [What::Loop], "{}", report.to_text("p", 9));
+}
+
+#[test]
 fn functions_called_through_pointers_keep_to_their_share() {
     let body = |work: u32| {
         format!(
