@@ -13,9 +13,6 @@ namespace curtail {
 
 // What a call to something unseen costs its caller: mostly the callee charges for itself.
 static const unsigned UnseenCharge = 10;
-// Work between a call and a return that is let pass without a safepoint of its own. A chain of
-// returns can therefore be this much times its depth long.
-static const unsigned ReturnTolerance = 16;
 
 // In a larger nest of loops the register is missed: what is spilled for it costs more than it saves.
 // An interpreter's handlers are alternatives: their number needs no register.
@@ -60,7 +57,7 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   // is less than three times the bound, as curtail-verify allows, even if none of them has one. What is
   // called through a pointer is mostly shorter still; in a cycle, only the activations that end the
   // recursion have none.
-  unsigned After = Quarter > ReturnTolerance ? Quarter - ReturnTolerance : 0;
+  unsigned After = Quarter > Tolerance ? Quarter - Tolerance : 0;
   unsigned Through = std::min(Quarter, 20u);
   if (Callee && !Cycle.contains(Callee))
     Through = std::max(Through, Quarter / 4);
@@ -351,20 +348,13 @@ Plan Placer::plan() {
   if (Forced.empty() && P.Chunks.empty()) {
     Placing = false;
     walk();
-    bool Short = P.Longest <= (Visible ? Quarter : Bound / 2);
-    if (!Short) {
-      Placing = true;
-      P.Longest = 0;
-    }
+    Placing = P.Longest > (Visible ? Quarter : Bound / 2);
   }
   if (Placing) {
-    walk();
-    closeLoops();
-    if (!lateDo() && raiseLate()) {
-      P.Longest = 0;
+    do {
       walk();
       closeLoops();
-    }
+    } while (!sparedDo() || (!lateDo() && raiseLate()));
     chargeRemainder();
   }
   findBracketed();

@@ -115,6 +115,10 @@ const unsigned LeastWork = 20, LeastTrips = 10;
 // branch predictor.
 const unsigned LeastPeriod = 8;
 
+// Work between a call and a return, or an entry and a call, that is let pass without a safepoint of its
+// own. A chain of either can therefore be this much times its depth long.
+const unsigned Tolerance = 16;
+
 // Work that a chunked loop may leave to the loop around it, as part of the bound.
 inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
 
@@ -196,6 +200,9 @@ private:
   void walkBlock(llvm::BasicBlock &BB, State S);
   void passCall(const llvm::CallBase &Call, State &S);
   void passReturn(llvm::Instruction &Return, State &S);
+  bool maySpare(const llvm::CallBase &Call, const State &S) const;
+  bool coveredBehind(const llvm::CallBase &Call) const;
+  bool sparedDo();
   void beforeLoops(llvm::BasicBlock &BB, State &S);
   bool tryPlace(llvm::Instruction *Before, State &S);
   void place(llvm::Instruction *Before, State &S);
@@ -224,6 +231,8 @@ private:
   llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
   llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
   llvm::SmallVector<llvm::Instruction *, 2> Late; // of these, before the switch at a loop header's end
+  // Calls soon after the entry that go without a safepoint before them, and those that may not.
+  llvm::SmallSetVector<const llvm::CallBase *, 4> Spared, Unspared;
   llvm::DenseMap<const llvm::Loop *, int> ChunkIndex;
   llvm::DenseMap<const llvm::BasicBlock *, double> Stalls; // by loop header
   llvm::DenseMap<const llvm::BasicBlock *, State> Out;
