@@ -34,7 +34,7 @@ pub(crate) const FLAGS: &[&[&str]] = &[
     &["-fno-omit-frame-pointer", "-fstack-protector-all"],
     &["-mno-red-zone", "-fcf-protection"],
     &["-fno-lto"],
-    &["-flto=full"],
+    &["-flto=thin"],
     &["-fno-jump-tables"],
 ];
 

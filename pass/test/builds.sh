@@ -3,7 +3,7 @@
 # Archives made by plain ar, ld -r, strip: everything that knows no bitcode.
 mkdir "$scratch/parts"
 cat >"$scratch/parts/a.c" <<'CODE'
-unsigned step(unsigned x) { unsigned n = 0; while (x != 1) { x = x & 1 ? 3 * x + 1 : x / 2; n++; } return n; }
+__attribute__((noinline)) unsigned step(unsigned x) { unsigned n = 0; while (x != 1) { x = x & 1 ? 3 * x + 1 : x / 2; n++; } return n; }
 CODE
 cat >"$scratch/parts/b.c" <<'CODE'
 unsigned step(unsigned);

@@ -112,9 +112,16 @@ impl Job {
     }
 }
 
+/// Which LTO. Callers that see into a callee account for it; of one in another module they must assume
+/// the worst, and so all C and C++ of a link is one module. Crates come as ThinLTO's, and what is
+/// compiled for them does too.
+fn lto(with_crates: bool) -> String {
+    format!("-flto={}", if with_crates { "thin" } else { "full" })
+}
+
 /// The arguments to add for compiling. `fat`: machine code beside the bitcode.
-fn compile_arguments(toolkit: &Toolkit, fat: bool) -> Vec<String> {
-    let mut arguments = vec!["-flto=thin".to_owned()];
+fn compile_arguments(toolkit: &Toolkit, with_crates: bool, fat: bool) -> Vec<String> {
+    let mut arguments = vec![lto(with_crates)];
     if fat {
         arguments.push("-ffat-lto-objects".to_owned());
     }
@@ -128,8 +135,9 @@ fn link_arguments(
     lld: &str,
     options: &Options,
     job: &Job,
+    with_crates: bool,
 ) -> (Vec<String>, Vec<String>) {
-    let front = vec!["-flto=thin".into(), "-fuse-ld=lld".into(), format!("--ld-path={lld}")];
+    let front = vec![lto(with_crates), "-fuse-ld=lld".into(), format!("--ld-path={lld}")];
     let mut back: Vec<String> = vec!["-Wl,--fat-lto-objects".into()];
     if job.unoptimised {
         // At -O0 the link's pipeline is empty, and the pass would not run.
@@ -198,15 +206,16 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Option<Par
     let toolkit = Toolkit::find()?;
     let clang = toolkit.clang()?;
     let job = Job::of(&rest);
+    let with_crates = std::env::var_os("CURTAIL_OBJECTS") == Some(OsString::from("thin"));
     let (mut front, mut back) = (Vec::new(), Vec::new());
     if job.links {
         let lld = toolkit.lld(&clang)?;
-        (front, back) = link_arguments(&toolkit, &lld.to_string_lossy(), &options, &job);
+        (front, back) =
+            link_arguments(&toolkit, &lld.to_string_lossy(), &options, &job, with_crates);
     }
     if job.compiles && options.kind != Kind::None {
         // Objects that only this command sees need no machine code.
-        let thin = std::env::var_os("CURTAIL_OBJECTS") == Some(OsString::from("thin"));
-        let mut compile = compile_arguments(&toolkit, !thin && !job.links);
+        let mut compile = compile_arguments(&toolkit, with_crates, !with_crates && !job.links);
         // What -MD writes for make and ninja: the list is read, too.
         let list = options.keep_out.as_ref();
         let entry = list.map(|list| format!("-fdepfile-entry={}", list.display()));
