@@ -30,9 +30,10 @@ static const unsigned UnrolledBody = 2 * MostTight, MostCopies = 4;
 static const unsigned MostUnrolled = 100;
 
 Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
-               const SmallPtrSetImpl<const Function *> &Cycle, const Options &O)
+               const Functions &Cycle, const Functions &Far, const Options &O)
     : F(F), A(A), Known(Known), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
       Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || !Cycle.empty()),
+      Far(Visible || Far.contains(&F)),
       Locals(std::make_unique<ThreadLocalLiveness>(F)) {
   ReversePostOrderTraversal<Function *> Traversal(&F);
   for (BasicBlock *BB : Traversal) {
@@ -92,15 +93,39 @@ bool Placer::legal(const Instruction &I) const {
   return !(Call && Call->isMustTailCall());
 }
 
+// The call that takes the place of a return.
+static CallInst *tailCallOf(const ReturnInst &Return) {
+  const Instruction *Previous = Return.getPrevNode();
+  while (Previous && isa<BitCastInst>(Previous))
+    Previous = Previous->getPrevNode();
+  auto *Call = const_cast<CallInst *>(dyn_cast_or_null<CallInst>(Previous));
+  return Call && Call->isTailCall() && !isa<IntrinsicInst>(Call) ? Call : nullptr;
+}
+
+Functions returningFar(Module &M) {
+  Functions Far;
+  SmallVector<Function *, 16> Work;
+  auto Add = [&](Function &F) {
+    if (!F.isDeclaration() && Far.insert(&F).second)
+      Work.push_back(&F);
+  };
+  for (Function &F : M)
+    if (!F.hasLocalLinkage() || F.hasAddressTaken())
+      Add(F);
+  while (!Work.empty())
+    for (BasicBlock &BB : *Work.pop_back_val())
+      if (auto *Return = dyn_cast<ReturnInst>(BB.getTerminator()))
+        if (CallInst *Call = tailCallOf(*Return); Call && Call->getCalledFunction())
+          Add(*Call->getCalledFunction());
+  return Far;
+}
+
 // The last place in a block: before the terminator, the comparison it depends on, and a tail call.
 Instruction *Placer::endOf(BasicBlock &BB) const {
   Instruction *End = BB.getTerminator();
-  if (isa<ReturnInst>(End)) {
-    Instruction *Previous = End->getPrevNode();
-    while (Previous && isa<BitCastInst>(Previous))
-      Previous = Previous->getPrevNode();
-    auto *Call = dyn_cast_or_null<CallInst>(Previous);
-    return Call && Call->isTailCall() && !isa<IntrinsicInst>(Call) ? Call : End;
+  if (auto *Return = dyn_cast<ReturnInst>(End)) {
+    Instruction *Call = tailCallOf(*Return);
+    return Call ? Call : End;
   }
   auto *Branch = dyn_cast<BranchInst>(End);
   if (!Branch || !Branch->isConditional())
@@ -348,7 +373,7 @@ Plan Placer::plan() {
   if (Forced.empty() && P.Chunks.empty()) {
     Placing = false;
     walk();
-    Placing = P.Longest > (Visible ? Quarter : Bound / 2);
+    Placing = P.Longest > (Far ? Quarter : Bound / 2);
   }
   if (Placing) {
     do {

@@ -122,11 +122,18 @@ const unsigned Tolerance = 16;
 // Work that a chunked loop may leave to the loop around it, as part of the bound.
 inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
 
-// Plans one function. `Cycle`: the functions of its call-graph cycle, empty if it is in none.
+using Functions = llvm::SmallPtrSet<const llvm::Function *, 8>;
+
+// The functions that return to callers who do not see them: those that may be called from elsewhere, and
+// what is called in the place of their return.
+Functions returningFar(llvm::Module &M);
+
+// Plans one function. `Cycle`: the functions of its call-graph cycle, empty if it is in none. `Far`: see
+// returningFar.
 class Placer {
 public:
   Placer(llvm::Function &F, const Analyses &A, const Summaries &Known,
-         const llvm::SmallPtrSetImpl<const llvm::Function *> &Cycle, const Options &O);
+         const Functions &Cycle, const Functions &Far, const Options &O);
   Plan plan();
   // Innermost loops in which a safepoint would show although it keeps its budget in a register.
   llvm::SmallVector<TightLoop, 4> tightLoops();
@@ -218,10 +225,11 @@ private:
   llvm::Function &F;
   Analyses A;
   const Summaries &Known;
-  const llvm::SmallPtrSetImpl<const llvm::Function *> &Cycle;
+  const Functions &Cycle;
   const Options &Opts;
   const unsigned Bound, Quarter;
   bool Visible;        // may be called from where nobody sees its summary
+  bool Far;            // may return to there
   bool Placing = true; // false: only measure
   std::unique_ptr<ThreadLocalLiveness> Locals;
 

@@ -87,23 +87,24 @@ public:
       if (!F.isDeclaration() && !F.hasAvailableExternallyLinkage() && !F.hasFnAttribute(Done) &&
           Excluded.reason(F).empty())
         unrollRecursion(F, FAM);
+    Functions Far = returningFar(M);
     CallGraph Graph(M);
     for (auto It = scc_begin(&Graph); !It.isAtEnd(); ++It) {
-      SmallPtrSet<const Function *, 8> Cycle;
+      Functions Cycle;
       if (It.hasCycle())
         for (CallGraphNode *Node : *It)
           if (Node->getFunction())
             Cycle.insert(Node->getFunction());
       for (CallGraphNode *Node : *It)
         if (Function *F = Node->getFunction())
-          runOn(*F, Cycle, Excluded, Block, FAM, Known, R);
+          runOn(*F, Cycle, Far, Excluded, Block, FAM, Known, R);
     }
     R.write();
     return PreservedAnalyses::none();
   }
 
 private:
-  static void runOn(Function &F, const SmallPtrSetImpl<const Function *> &Cycle,
+  static void runOn(Function &F, const Functions &Cycle, const Functions &Far,
                     const Exclusions &Excluded, GlobalVariable &Block,
                     FunctionAnalysisManager &FAM, Summaries &Known, Report &R) {
     if (F.isDeclaration() || F.hasAvailableExternallyLinkage() || F.hasFnAttribute(Done))
@@ -123,11 +124,11 @@ private:
       return;
     }
     giveLoopsPreheaders(F, FAM);
-    auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, options()).tightLoops();
+    auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, Far, options()).tightLoops();
     if (!Tight.empty() && unrollLoops(F, Tight, FAM))
       giveLoopsPreheaders(F, FAM);
     Analyses A = analysesOf(F, FAM);
-    Placer Place(F, A, Known, Cycle, options());
+    Placer Place(F, A, Known, Cycle, Far, options());
     Plan P = Place.plan();
     if (!F.isInterposable())
       Known[&F] = Place.summary();

@@ -224,7 +224,7 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
         Need = 0;
       }
     }
-    if (&I == Last && Visible && Placing && S.Real > Quarter)
+    if (&I == Last && Far && Placing && S.Real > Quarter)
       Need = Bound + 1;
     if (Need > Bound && !Recent && tryPlace(&I, S))
       Recent = true;
