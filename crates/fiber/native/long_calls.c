@@ -16,6 +16,36 @@
 #pragma weak strchr
 #pragma weak strlen
 
+/* Most searches end soon, and to look oneself is quicker than to call the library. */
+enum { BLOCK = 32, PAGE = 4096 };
+typedef char vector __attribute__((vector_size(16), aligned(1), may_alias));
+#define VECTORS __attribute__((target("sse2")))
+
+/* A bit for each byte that is one of two. */
+VECTORS static inline uint64_t either(const char *block, char a, char b) {
+  const vector *v = (const vector *)block;
+  uint64_t bits = 0;
+  for (int i = 0; i < BLOCK / 16; i++)
+    bits |= (uint64_t)__builtin_ia32_pmovmskb128((v[i] == a) | (v[i] == b)) << 16 * i;
+  return bits;
+}
+
+/* The first of these bytes, or null; then `at` is where to go on, within the first piece. What is searched
+ * may end before the next page, and so does each block: the first, unless it is there, those after it by
+ * being aligned. */
+VECTORS static inline const char *soon(const char **at, char a, char b) {
+  const char *in = *at, *block = in - (uintptr_t)in % BLOCK;
+  uint64_t found = ((uintptr_t)in & (PAGE - 1)) > PAGE - BLOCK
+                       ? either(block, a, b) >> (uintptr_t)in % BLOCK
+                       : either(in, a, b);
+  if (found != 0)
+    return in + __builtin_ctzll(found);
+  while (found == 0 && block + 2 * BLOCK <= in + CURTAIL_FIRST_PIECE)
+    found = either(block += BLOCK, a, b);
+  *at = block + BLOCK;
+  return found != 0 ? block + __builtin_ctzll(found) : NULL;
+}
+
 APART void *paced_memcpy(char *to, const char *from, size_t n) {
   struct curtail_pace p;
   if (n <= CURTAIL_HEAD || !curtail_pace_begin(&p, CURTAIL_COPY, 0)) {
@@ -88,12 +118,11 @@ APART int paced_memcmp(const char *a, const char *b, size_t n) {
 }
 
 int curtail_memcmp(const void *a, const void *b, size_t n) {
-  if (!curtail_armed())
+  if (n <= CURTAIL_FIRST_PIECE || !curtail_armed())
     return memcmp(a, b, n);
-  size_t at = n < CURTAIL_FIRST_PIECE ? n : CURTAIL_FIRST_PIECE;
+  const size_t at = CURTAIL_FIRST_PIECE;
   int differ = memcmp(a, b, at);
-  return differ != 0 || n == at ? differ
-                                : paced_memcmp((const char *)a + at, (const char *)b + at, n - at);
+  return differ != 0 ? differ : paced_memcmp((const char *)a + at, (const char *)b + at, n - at);
 }
 
 /* It reads no further than it has to, so `n` may be more than there is. */
@@ -111,19 +140,21 @@ APART const char *paced_memchr(const char *in, int byte, size_t n) {
   return NULL;
 }
 
-void *curtail_memchr(const void *in, int byte, size_t n) {
-  if (!curtail_armed())
+VECTORS void *curtail_memchr(const void *in, int byte, size_t n) {
+  if (n <= CURTAIL_FIRST_PIECE || !curtail_armed())
     return memchr(in, byte, n);
-  size_t at = n < CURTAIL_FIRST_PIECE ? n : CURTAIL_FIRST_PIECE;
-  void *found = memchr(in, byte, at);
-  return found != NULL || n == at ? found
-                                  : (void *)paced_memchr((const char *)in + at, byte, n - at);
+  const char *at = in, *found = soon(&at, (char)byte, (char)byte);
+  if (found == NULL)
+    found = paced_memchr(at, byte, n - (size_t)(at - (const char *)in));
+  return (char *)found;
 }
 
-size_t curtail_strlen(const char *s) {
+VECTORS size_t curtail_strlen(const char *s) {
   if (!curtail_armed() || memchr == NULL)
     return strlen(s);
-  const char *end = curtail_memchr(s, 0, SIZE_MAX);
+  const char *at = s, *end = soon(&at, 0, 0);
+  if (end == NULL)
+    end = paced_memchr(at, 0, SIZE_MAX);
   return (size_t)(end - s);
 }
 
@@ -143,6 +174,13 @@ APART const char *paced_strchr(const char *s, int byte) {
   }
 }
 
-char *curtail_strchr(const char *s, int byte) {
-  return curtail_armed() && memchr != NULL ? (char *)paced_strchr(s, byte) : strchr(s, byte);
+VECTORS char *curtail_strchr(const char *s, int byte) {
+  if (!curtail_armed() || memchr == NULL)
+    return strchr(s, byte);
+  const char *end = soon(&s, (char)byte, 0);
+  if (end == NULL)
+    end = paced_strchr(s, byte);
+  else if (*end != (char)byte)
+    end = NULL;
+  return (char *)end;
 }
