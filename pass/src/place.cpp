@@ -376,10 +376,8 @@ Plan Placer::plan() {
     Placing = P.Longest > (Far ? Quarter : Bound / 2);
   }
   if (Placing) {
-    do {
-      walk();
-      closeLoops();
-    } while (!sparedDo() || (!lateDo() && raiseLate()));
+    settle();
+    preferRareWays();
     chargeRemainder();
   }
   findBracketed();

@@ -102,12 +102,16 @@ void Placer::restart(State &S) {
   S.SinceEntry = false;
 }
 
-bool Placer::tryPlace(Instruction *Before, State &S) {
-  Loop *L = A.LI.getLoopFor(Before->getParent());
-  for (; L; L = L->getParentLoop())
+bool Placer::mayPlaceBefore(const Instruction &I) const {
+  const BasicBlock *BB = I.getParent();
+  for (Loop *L = A.LI.getLoopFor(BB); L; L = L->getParentLoop())
     if (Free.count(L) || chunkOf(L) >= 0)
       return false;
-  if (!mayPlaceIn(*Before->getParent()) || !legal(*Before))
+  return mayPlaceIn(*BB) && legal(I);
+}
+
+bool Placer::tryPlace(Instruction *Before, State &S) {
+  if (!mayPlaceBefore(*Before))
     return false;
   place(Before, S);
   return true;
