@@ -182,5 +182,58 @@ end:
   ret i64 %j1
 }
 
+; Moved, it would have to be made up for by another one behind it, and how often that runs is guessed.
+; CHECK-LABEL: define i64 @behind(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: rare:
+; CHECK-NOT: curtail_safepoint
+; CHECK: end:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: long:
+; CHECK-NOT: curtail_safepoint
+; CHECK: ret i64
+define i64 @behind(i64 %x, i64 %y) {
+  %e0 = sdiv i64 %x, %y
+  %e1 = sdiv i64 %e0, %y
+  %e2 = sdiv i64 %e1, %y
+  %e3 = sdiv i64 %e2, %y
+  %e4 = sdiv i64 %e3, %y
+  %e5 = sdiv i64 %e4, %y
+  %e6 = sdiv i64 %e5, %y
+  %hit = icmp ne i64 %e6, 7
+  br i1 %hit, label %end, label %rare, !prof !0
+rare:
+  %w0 = sdiv i64 %e6, %y
+  %w1 = sdiv i64 %w0, %y
+  %w2 = sdiv i64 %w1, %y
+  %w3 = sdiv i64 %w2, %y
+  %w4 = sdiv i64 %w3, %y
+  %w5 = sdiv i64 %w4, %y
+  %w6 = sdiv i64 %w5, %y
+  %w7 = sdiv i64 %w6, %y
+  %w8 = sdiv i64 %w7, %y
+  %w9 = sdiv i64 %w8, %y
+  %w10 = sdiv i64 %w9, %y
+  %w11 = sdiv i64 %w10, %y
+  %w12 = sdiv i64 %w11, %y
+  %w13 = sdiv i64 %w12, %y
+  %w14 = sdiv i64 %w13, %y
+  %w15 = sdiv i64 %w14, %y
+  br label %end
+end:
+  %sum = phi i64 [ %e6, %0 ], [ %w15, %rare ]
+  %k0 = sdiv i64 %sum, %y
+  %k1 = sdiv i64 %k0, %y
+  %either = icmp ne i64 %k1, 7
+  br i1 %either, label %short, label %long, !prof !1
+short:
+  ret i64 %k1
+long:
+  %b0 = sdiv i64 %k1, %y
+  %b1 = sdiv i64 %b0, %y
+  %b2 = sdiv i64 %b1, %y
+  ret i64 %b2
+}
+
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1}
