@@ -340,8 +340,8 @@ void Placer::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S
   if (C.Whole)
     Work = 0;
   if (!C.Whole) {
-    double Entered = std::max<double>(A.BFI.getBlockFreq(C.Preheader).getFrequency(), 1);
-    double Trips = A.BFI.getBlockFreq(C.Header).getFrequency() / Entered;
+    double Entered = std::max(frequencyOf(*C.Preheader), 1.0);
+    double Trips = frequencyOf(*C.Header) / Entered;
     Work += Out.lookup(C.Latch).Mean * (Trips < C.First ? Trips : 0);
     S.Longest = std::max(S.Longest, C.Stride * C.Iteration);
     S.Real = std::max(S.Real, C.Stride * C.Iteration);

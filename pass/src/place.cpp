@@ -196,12 +196,12 @@ void Placer::findStalls() {
       continue;
     SmallVector<BasicBlock *, 8> Body;
     double Work = 0;
-    double Header = std::max<double>(A.BFI.getBlockFreq(L->getHeader()).getFrequency(), 1);
+    double Header = std::max(frequencyOf(*L->getHeader()), 1.0);
     for (BasicBlock *BB : Order) {
       if (!L->contains(BB))
         continue;
       Body.push_back(BB);
-      double Often = double(A.BFI.getBlockFreq(BB).getFrequency()) / Header;
+      double Often = frequencyOf(*BB) / Header;
       for (Instruction &I : *BB)
         Work += Often * costOf(I, A.TLI);
     }

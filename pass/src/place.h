@@ -203,6 +203,7 @@ private:
   bool isSelf(const Chunk &C) const { return C.Whole && C.Parent < 0 && !C.Unchecked; }
 
   void walk();
+  double frequencyOf(const llvm::BasicBlock &BB) const;
   State stateAt(llvm::BasicBlock &BB, bool WithBackEdges = false) const;
   void walkBlock(llvm::BasicBlock &BB, State S);
   void passCall(const llvm::CallBase &Call, State &S);
@@ -217,7 +218,6 @@ private:
   void restart(State &S);
   void closeLoops();
   void settle();
-  double frequencyOf(const llvm::BasicBlock &BB) const;
   double frequencyOfPoints() const;
   bool isPoint(const llvm::Instruction *I) const;
   llvm::BasicBlock *longestWayInto(const llvm::BasicBlock &BB, bool Real) const;

@@ -20,17 +20,6 @@ static const double MostUsual = 0.6;
 // Each try walks the whole function. The most frequent safepoints come first.
 static const unsigned MostTries = 128;
 
-void Placer::settle() {
-  do {
-    walk();
-    closeLoops();
-  } while (!sparedDo() || (!lateDo() && raiseLate()));
-}
-
-double Placer::frequencyOf(const BasicBlock &BB) const {
-  return double(A.BFI.getBlockFreq(&BB).getFrequency());
-}
-
 double Placer::frequencyOfPoints() const {
   double Sum = 0;
   for (const Point &Safepoint : P.Points)
@@ -125,7 +114,8 @@ void Placer::preferRareWays() {
   });
   unsigned Tries = MostTries;
   for (Instruction *Safepoint : Demanded)
-    Tries = tryRareWays(*Safepoint, Tries);
+    if (Tries != 0 && isPoint(Safepoint))
+      Tries = tryRareWays(*Safepoint, Tries);
 }
 
 } // namespace curtail

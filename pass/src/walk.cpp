@@ -25,6 +25,10 @@ void Placer::walk() {
     Result.Uncharged = ReturnMean / ReturnFrequency;
 }
 
+double Placer::frequencyOf(const BasicBlock &BB) const {
+  return double(A.BFI.getBlockFreq(&BB).getFrequency());
+}
+
 // What comes in from the predecessors: their longest distance, and their mean weighted by how often
 // each edge is taken. On the walk itself a back edge brings nothing but its weight: either it comes
 // from a safepoint, or it leads to one, which closeLoops corrects.
@@ -47,7 +51,7 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
     bool Back = Index.lookup(Before) >= Index.lookup(&BB);
     if (!Index.count(Before) || (Back && FreeHeader))
       continue;
-    double Weight = double(A.BFI.getBlockFreq(Before).getFrequency()) *
+    double Weight = frequencyOf(*Before) *
                     A.BPI.getEdgeProbability(Before, &BB).getNumerator();
     Weight = std::max(Weight, 1.0);
     Weights += Weight;
@@ -136,7 +140,7 @@ void Placer::passCall(const CallBase &Call, State &S) {
 }
 
 void Placer::passReturn(Instruction &Return, State &S) {
-  double Frequency = std::max(double(A.BFI.getBlockFreq(Return.getParent()).getFrequency()), 1.0);
+  double Frequency = std::max(frequencyOf(*Return.getParent()), 1.0);
   ReturnFrequency += Frequency;
   ReturnMean += Frequency * S.Mean;
   P.Longest = std::max(P.Longest, S.Real);
@@ -270,6 +274,14 @@ void Placer::closeLoops() {
     Safepoint.Mean = S.Mean + Stalls.lookup(BB) + Way;
     P.Longest = std::max(P.Longest, S.Real + Way);
   }
+}
+
+// Walks until what was assumed on the way holds.
+void Placer::settle() {
+  do {
+    walk();
+    closeLoops();
+  } while (!sparedDo() || (!lateDo() && raiseLate()));
 }
 
 // Work between the last safepoint and the return belongs to somebody: to a safepoint that runs once
