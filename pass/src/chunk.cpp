@@ -210,7 +210,7 @@ unsigned Placer::longestBody(Loop &L, bool &Pure) const {
         Pure &= !E.MayYield && E.Through;
         D += E.ThroughMax;
       } else {
-        D += costOf(I, A.TLI);
+        D += costOf(I, A.TLI, A.TTI);
       }
     }
     Distance[BB] = D;

@@ -25,16 +25,23 @@ enum Costs : unsigned {
   Wait = 25,
 };
 
-// Wide vectors are several operations; 512 bits count as one.
-static unsigned widthOf(const Instruction &I) {
-  Type *T = I.getType();
-  if (auto *S = dyn_cast<StoreInst>(&I))
-    T = S->getValueOperand()->getType();
-  auto *V = dyn_cast<FixedVectorType>(T);
-  if (!V)
-    return 1;
-  uint64_t Bits = V->getPrimitiveSizeInBits().getFixedValue();
-  return Bits <= 512 ? 1 : unsigned((Bits + 511) / 512);
+// How many registers of the target the widest of its vectors takes.
+static unsigned registersOf(const Instruction &I, const TargetTransformInfo &TTI) {
+  unsigned Most = 1;
+  auto Count = [&](const Value *V) {
+    if (isa<FixedVectorType>(V->getType()))
+      Most = std::max(Most, TTI.getNumberOfParts(V->getType()));
+  };
+  Count(&I);
+  for (const Use &Operand : I.operands())
+    Count(Operand);
+  return Most;
+}
+
+// What no processor does with vectors is done as often.
+static unsigned lanesOf(const Instruction &I) {
+  auto *Vector = dyn_cast<FixedVectorType>(I.getType());
+  return Vector ? Vector->getNumElements() : 1;
 }
 
 // What is longer, or of unknown length, charges for the rest itself; see longcalls.h.
@@ -43,7 +50,7 @@ static unsigned costOfLength(const Value *Length) {
   return C && C->getValue().ule(LongestInline) ? 4 + unsigned(C->getZExtValue() / 32) : UnknownLength;
 }
 
-static unsigned costOfIntrinsic(const IntrinsicInst &I) {
+static unsigned costOfIntrinsic(const IntrinsicInst &I, const TargetTransformInfo &TTI) {
   if (auto *Memory = dyn_cast<MemIntrinsic>(&I))
     return costOfLength(Memory->getLength());
   switch (I.getIntrinsicID()) {
@@ -58,7 +65,7 @@ static unsigned costOfIntrinsic(const IntrinsicInst &I) {
   case Intrinsic::var_annotation:
     return 0;
   case Intrinsic::sqrt:
-    return FloatDivision;
+    return FloatDivision * registersOf(I, TTI);
   case Intrinsic::sin:
   case Intrinsic::cos:
   case Intrinsic::sincos:
@@ -70,13 +77,13 @@ static unsigned costOfIntrinsic(const IntrinsicInst &I) {
   case Intrinsic::log2:
   case Intrinsic::log10:
   case Intrinsic::pow:
-    return Mathematics * widthOf(I);
+    return Mathematics * lanesOf(I);
   case Intrinsic::x86_sse2_pause:
   case Intrinsic::x86_rdtsc:
   case Intrinsic::x86_rdtscp:
     return Wait;
   default:
-    return I.isAssumeLikeIntrinsic() ? 0 : widthOf(I);
+    return I.isAssumeLikeIntrinsic() ? 0 : registersOf(I, TTI);
   }
 }
 
@@ -175,9 +182,9 @@ bool isPlainLibraryCall(const CallBase &Call, const TargetLibraryInfo &TLI) {
          TLI.has(Function) && Function != LibFunc_qsort;
 }
 
-unsigned costOf(const Instruction &I, const TargetLibraryInfo &TLI) {
+unsigned costOf(const Instruction &I, const TargetLibraryInfo &TLI, const TargetTransformInfo &TTI) {
   if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
-    return costOfIntrinsic(*Intrinsic);
+    return costOfIntrinsic(*Intrinsic, TTI);
   if (auto *Call = dyn_cast<CallBase>(&I)) {
     if (Call->isInlineAsm())
       return Assembly;
@@ -205,16 +212,17 @@ unsigned costOf(const Instruction &I, const TargetLibraryInfo &TLI) {
   case Instruction::SDiv:
   case Instruction::URem:
   case Instruction::SRem:
-    return isa<Constant>(I.getOperand(1)) ? 4 : IntegerDivision * widthOf(I);
+    return isa<Constant>(I.getOperand(1)) ? 4 * registersOf(I, TTI) : IntegerDivision * lanesOf(I);
   case Instruction::FDiv:
-  case Instruction::FRem:
-    return FloatDivision * widthOf(I);
+    return FloatDivision * registersOf(I, TTI);
+  case Instruction::FRem: // a call of fmod
+    return Mathematics * lanesOf(I);
   case Instruction::AtomicRMW:
   case Instruction::AtomicCmpXchg:
   case Instruction::Fence:
     return Atomic;
   default:
-    return widthOf(I);
+    return registersOf(I, TTI);
   }
 }
 

@@ -44,7 +44,7 @@ Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
 
 Placer::Effect Placer::effectOf(const CallBase &Call) const {
   if (isPlainLibraryCall(Call, A.TLI)) {
-    unsigned Cost = costOf(Call, A.TLI);
+    unsigned Cost = costOf(Call, A.TLI, A.TTI);
     return {Cost, true, Cost, false, 0, double(Cost)};
   }
   const Function *Callee = Call.getCalledFunction();
@@ -158,7 +158,7 @@ unsigned Placer::longestIteration(Loop &L, bool &Possible, bool PastGates) const
         Possible &= PastGates && C && C->Gate;
     }
     for (Instruction &I : *BB) {
-      D += costOf(I, A.TLI);
+      D += costOf(I, A.TLI, A.TTI);
       if (isRealCall(I)) {
         Effect E = effectOf(cast<CallBase>(I));
         Possible &= !E.MayYield && E.Through;
@@ -203,7 +203,7 @@ void Placer::findStalls() {
       Body.push_back(BB);
       double Often = frequencyOf(*BB) / Header;
       for (Instruction &I : *BB)
-        Work += Often * costOf(I, A.TLI);
+        Work += Often * costOf(I, A.TLI, A.TTI);
     }
     double Waits = 3.0 * recurrenceOf(*L, Body) - Work;
     if (Waits > 0)
@@ -252,11 +252,11 @@ bool Placer::nestPossible(Loop &L) const {
                  [&](BasicBlock *BB) { return Fixed(BB) && !L.contains(BB); });
 }
 
-static unsigned sizeOf(const Loop &L, const TargetLibraryInfo &TLI) {
+static unsigned sizeOf(const Loop &L, const Analyses &A) {
   unsigned Size = 0;
   for (const BasicBlock *BB : L.blocks())
     for (const Instruction &I : *BB)
-      Size += costOf(I, TLI);
+      Size += costOf(I, A.TLI, A.TTI);
   return Size;
 }
 
@@ -272,7 +272,7 @@ static unsigned handlersOf(const Loop &L) {
 // A loop in which a read-modify-write of memory in each iteration would show: one whose iterations
 // are short, or that runs loops which are charged each time.
 bool Placer::worthRegister(Loop &L) const {
-  if (sizeOf(L, A.TLI) > std::max(MostInRegister, MostInHandler * handlersOf(L)))
+  if (sizeOf(L, A) > std::max(MostInRegister, MostInHandler * handlersOf(L)))
     return false;
   for (Loop *Inner : L.getLoopsInPreorder()) {
     if (Free.count(Inner))
@@ -315,11 +315,11 @@ static bool mayCopy(const Loop &L) {
 void Placer::chooseCopies() {
   SmallPtrSet<const Loop *, 8> Large;
   for (const Loop *L : A.LI)
-    if (sizeOf(*L, A.TLI) > MostAround)
+    if (sizeOf(*L, A) > MostAround)
       Large.insert(L);
   for (Chunk &C : P.Chunks)
     C.Copied = C.Whole && C.L->isInnermost() && !Large.contains(C.L->getOutermostLoop()) &&
-               sizeOf(*C.L, A.TLI) <= MostCopied && mayCopy(*C.L) &&
+               sizeOf(*C.L, A) <= MostCopied && mayCopy(*C.L) &&
                none_of(P.LongCalls, [&](const LongCall &Long) { return C.L->contains(Long.Call); });
 }
 

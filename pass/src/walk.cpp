@@ -223,7 +223,7 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
       place(&I, S);
       Recent = true;
     }
-    unsigned Cost = isRealCall(I) ? 0 : costOf(I, A.TLI);
+    unsigned Cost = isRealCall(I) ? 0 : costOf(I, A.TLI, A.TTI);
     unsigned Need = S.Longest + Cost;
     if (isRealCall(I)) {
       Need = S.Longest + effectOf(cast<CallBase>(I)).ToFirst;
@@ -269,7 +269,7 @@ void Placer::closeLoops() {
       continue;
     unsigned Way = 0;
     for (const Instruction &I : make_range(BB->begin(), Safepoint.Before->getIterator()))
-      Way += costOf(I, A.TLI);
+      Way += costOf(I, A.TLI, A.TTI);
     State S = stateAt(*BB, /*WithBackEdges=*/true);
     Safepoint.Mean = S.Mean + Stalls.lookup(BB) + Way;
     P.Longest = std::max(P.Longest, S.Real + Way);
