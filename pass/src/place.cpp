@@ -377,7 +377,7 @@ Plan Placer::plan() {
   }
   if (Placing) {
     settle();
-    preferRareWays();
+    preferSeldom();
     chargeRemainder();
   }
   findBracketed();
