@@ -138,25 +138,18 @@ void Placer::forceIrreducible() {
     }
 }
 
-// The calls of a recursion that no safepoint of a cycle lies before.
-SmallVector<CallBase *, 4> Placer::uncoveredCalls() const {
-  SmallVector<CallBase *, 4> Uncovered;
-  for (Instruction &I : instructions(F)) {
-    auto *Call = dyn_cast<CallBase>(&I);
-    if (Call && Call->getCalledFunction() && Cycle.contains(Call->getCalledFunction()) &&
-        Index.count(I.getParent()) &&
-        none_of(Forced, [&](Instruction *Point) { return Point == Call || A.DT.dominates(Point, Call); }))
-      Uncovered.push_back(Call);
-  }
-  return Uncovered;
-}
-
 // A recursive function needs one on the way to each call of its cycle; a loop's may do. It goes to
 // where these ways part, behind the test that ends the recursion: half of all activations end there.
 void Placer::forceRecursion() {
   BasicBlock *Common = nullptr;
-  for (CallBase *Call : uncoveredCalls())
-    Common = Common ? A.DT.findNearestCommonDominator(Common, Call->getParent()) : Call->getParent();
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call || !Call->getCalledFunction() || !Cycle.contains(Call->getCalledFunction()) ||
+        !Index.count(I.getParent()) ||
+        any_of(Forced, [&](Instruction *Point) { return A.DT.dominates(Point, Call); }))
+      continue;
+    Common = Common ? A.DT.findNearestCommonDominator(Common, I.getParent()) : I.getParent();
+  }
   // Outside of loops, or it would run too often.
   while (Common && (A.LI.getLoopFor(Common) || Common->isEHPad() || !mayPlaceIn(*Common)))
     Common = A.DT.getNode(Common)->getIDom() ? A.DT.getNode(Common)->getIDom()->getBlock() : nullptr;

@@ -377,7 +377,7 @@ Plan Placer::plan() {
   }
   if (Placing) {
     settle();
-    preferSeldom();
+    preferRareWays();
     chargeRemainder();
   }
   findBracketed();

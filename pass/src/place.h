@@ -162,15 +162,6 @@ private:
     unsigned Iteration; // longest path
     bool Exact;
   };
-  // The safepoints that were asked for, and what came of it.
-  struct Choice {
-    llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
-    llvm::SmallVector<llvm::Instruction *, 2> Late;
-    llvm::SmallSetVector<const llvm::CallBase *, 4> Unspared;
-    double Frequency;
-    size_t Points;
-    unsigned Longest;
-  };
 
   Effect effectOf(const llvm::CallBase &Call) const;
   void findCold();
@@ -203,7 +194,6 @@ private:
   bool callsOut(const llvm::Loop &L) const;
   bool forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
   void forceIrreducible();
-  llvm::SmallVector<llvm::CallBase *, 4> uncoveredCalls() const;
   void forceRecursion();
   void chooseNests();
   void chooseCopies();
@@ -229,16 +219,11 @@ private:
   void closeLoops();
   void settle();
   double frequencyOfPoints() const;
-  Choice choice() const;
-  bool isBetterThan(const Choice &Other) const;
-  void takeBack(const Choice &To);
   bool isPoint(const llvm::Instruction *I) const;
   llvm::BasicBlock *longestWayInto(const llvm::BasicBlock &BB, bool Real) const;
   llvm::Instruction *rarestOnTheWay(llvm::Instruction &Safepoint, double Most);
   unsigned tryRareWays(llvm::Instruction &Safepoint, unsigned Tries);
-  llvm::Instruction *placeBehindTests(const llvm::Loop &L) const;
-  unsigned preferBehindTests(unsigned Tries);
-  void preferSeldom();
+  void preferRareWays();
   void chargeRemainder();
   bool legal(const llvm::Instruction &I) const;
   bool mayPlaceIn(const llvm::BasicBlock &BB) const;

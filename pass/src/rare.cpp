@@ -5,9 +5,6 @@
 // well. Which ends are cheapest is a minimum cut through all ways that are too long, by LLVM's block
 // frequencies. Here they are cut one after the other, the longest first, each at its rarest block, and that
 // stays if all safepoints together run less often, by the same frequencies.
-//
-// Before that, a loop's safepoint goes from the top of the header, which is passed by those, too, who never
-// go round, behind the tests that end the loop.
 #include "cost.h"
 #include "place.h"
 #include "llvm/IR/CFG.h"
@@ -28,21 +25,6 @@ double Placer::frequencyOfPoints() const {
   for (const Point &Safepoint : P.Points)
     Sum += frequencyOf(*Safepoint.Before->getParent());
   return Sum;
-}
-
-Placer::Choice Placer::choice() const {
-  return {Forced, Late, Unspared, frequencyOfPoints(), P.Points.size(), std::max(P.Longest, Bound)};
-}
-
-bool Placer::isBetterThan(const Choice &Other) const {
-  return frequencyOfPoints() < Other.Frequency && P.Longest <= Other.Longest;
-}
-
-void Placer::takeBack(const Choice &To) {
-  Forced = To.Forced;
-  Late = To.Late;
-  Unspared = To.Unspared;
-  settle();
 }
 
 bool Placer::isPoint(const Instruction *I) const {
@@ -98,8 +80,11 @@ Instruction *Placer::rarestOnTheWay(Instruction &Safepoint, double Most) {
 // Moves a safepoint to the ways that need it, if that is better: no other than those that were moved there
 // may be needed for it. At most so many tries; how many are left.
 unsigned Placer::tryRareWays(Instruction &Safepoint, unsigned Tries) {
-  const Choice Before = choice();
+  auto Before = std::make_tuple(Forced, Late, Unspared);
+  const double All = frequencyOfPoints();
+  const unsigned Longest = std::max(P.Longest, Bound);
   double Left = frequencyOf(*Safepoint.getParent());
+  const size_t Points = P.Points.size();
   size_t Added = 0;
   while (isPoint(&Safepoint) && Added < Tries) {
     Instruction *Rarest = rarestOnTheWay(Safepoint, MostUsual * Left);
@@ -110,56 +95,16 @@ unsigned Placer::tryRareWays(Instruction &Safepoint, unsigned Tries) {
     Added++;
     settle();
   }
-  bool Better = !isPoint(&Safepoint) && P.Points.size() < Before.Points + Added && isBetterThan(Before);
-  if (Added != 0 && !Better)
-    takeBack(Before);
+  bool Better = !isPoint(&Safepoint) && P.Points.size() < Points + Added && frequencyOfPoints() < All &&
+                P.Longest <= Longest;
+  if (Added != 0 && !Better) {
+    std::tie(Forced, Late, Unspared) = Before;
+    settle();
+  }
   return Tries - Added;
 }
 
-// The last place of each turn of a loop before its first call or inner loop: behind the tests that end it
-// before it does much. Null if that is the header, or there is none.
-Instruction *Placer::placeBehindTests(const Loop &L) const {
-  BasicBlock *Latch = L.getLoopLatch();
-  auto Calls = [&](const Instruction &I) {
-    return isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield;
-  };
-  BasicBlock *First = nullptr;
-  for (BasicBlock *BB : L.blocks())
-    if ((A.LI.getLoopFor(BB) != &L || any_of(*BB, Calls)) && (!First || Index.lookup(BB) < Index.lookup(First)))
-      First = BB;
-  if (!First)
-    return nullptr;
-  for (BasicBlock *BB = Latch; BB && BB != L.getHeader(); BB = A.DT.getNode(BB)->getIDom()->getBlock()) {
-    if (Index.lookup(BB) > Index.lookup(First) || A.LI.getLoopFor(BB) != &L)
-      continue;
-    Instruction *Place = BB == First ? &*find_if(*BB, Calls) : endOf(*BB);
-    return mayPlaceBefore(*Place) ? Place : nullptr;
-  }
-  return nullptr;
-}
-
-// Where calls are, the safepoint of a loop goes behind the tests that end it, if the function then has no
-// more of them, and they run less often.
-unsigned Placer::preferBehindTests(unsigned Tries) {
-  for (Loop *L : A.LI.getLoopsInPreorder()) {
-    Instruction *Top = &*L->getHeader()->getFirstInsertionPt();
-    Instruction *Behind = Tries != 0 && Forced.contains(Top) && callsOut(*L) ? placeBehindTests(*L) : nullptr;
-    if (!Behind)
-      continue;
-    const Choice Before = choice();
-    const size_t Uncovered = uncoveredCalls().size();
-    Tries--;
-    Forced.remove(Top);
-    Forced.insert(Behind);
-    settle();
-    if (P.Points.size() > Before.Points || uncoveredCalls().size() > Uncovered || !isBetterThan(Before))
-      takeBack(Before);
-  }
-  return Tries;
-}
-
-void Placer::preferSeldom() {
-  unsigned Tries = preferBehindTests(MostTries);
+void Placer::preferRareWays() {
   SmallVector<Instruction *, 16> Demanded;
   for (const Point &Safepoint : P.Points)
     if (!Forced.contains(Safepoint.Before))
@@ -167,6 +112,7 @@ void Placer::preferSeldom() {
   stable_sort(Demanded, [&](const Instruction *L, const Instruction *R) {
     return frequencyOf(*L->getParent()) > frequencyOf(*R->getParent());
   });
+  unsigned Tries = MostTries;
   for (Instruction *Safepoint : Demanded)
     if (Tries != 0 && isPoint(Safepoint))
       Tries = tryRareWays(*Safepoint, Tries);
