@@ -57,7 +57,7 @@ bool Placer::raiseLate() {
 
 // Where the top is not allowed: at the latch's end, or anywhere that every iteration through the
 // latch passes, the header included: an interpreter's handler without a place for it leaves it to the
-// dispatch.
+// dispatch. From a block in between, the walk does not count the way on to the latch.
 bool Placer::forceLatch(Loop &L, BasicBlock &Latch) {
   for (BasicBlock *BB = &Latch; BB && L.contains(BB);) {
     // A block of an inner loop would run more often than the latch.

@@ -51,8 +51,7 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
     bool Back = Index.lookup(Before) >= Index.lookup(&BB);
     if (!Index.count(Before) || (Back && FreeHeader))
       continue;
-    double Weight = frequencyOf(*Before) *
-                    A.BPI.getEdgeProbability(Before, &BB).getNumerator();
+    double Weight = frequencyOf(*Before) * A.BPI.getEdgeProbability(Before, &BB).getNumerator();
     Weight = std::max(Weight, 1.0);
     Weights += Weight;
     if (Back && !WithBackEdges)
