@@ -57,7 +57,7 @@ bool Placer::raiseLate() {
 
 // Where the top is not allowed: at the latch's end, or anywhere that every iteration through the
 // latch passes, the header included: an interpreter's handler without a place for it leaves it to the
-// dispatch. From a block in between, the walk does not count the way on to the latch.
+// dispatch.
 bool Placer::forceLatch(Loop &L, BasicBlock &Latch) {
   for (BasicBlock *BB = &Latch; BB && L.contains(BB);) {
     // A block of an inner loop would run more often than the latch.
@@ -65,6 +65,8 @@ bool Placer::forceLatch(Loop &L, BasicBlock &Latch) {
       for (Instruction *I = BB == &Latch ? endOf(*BB) : BB->getTerminator(); I; I = I->getPrevNode())
         if (legal(*I)) {
           Forced.insert(I);
+          if (BB != &Latch)
+            Open.insert(L.getHeader());
           return true;
         }
     DomTreeNode *Above = A.DT.getNode(BB)->getIDom();
@@ -138,18 +140,25 @@ void Placer::forceIrreducible() {
     }
 }
 
+// The calls of a recursion that no safepoint of a cycle lies before.
+SmallVector<CallBase *, 4> Placer::uncoveredCalls() const {
+  SmallVector<CallBase *, 4> Uncovered;
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (Call && Call->getCalledFunction() && Cycle.contains(Call->getCalledFunction()) &&
+        Index.count(I.getParent()) &&
+        none_of(Forced, [&](Instruction *Point) { return Point == Call || A.DT.dominates(Point, Call); }))
+      Uncovered.push_back(Call);
+  }
+  return Uncovered;
+}
+
 // A recursive function needs one on the way to each call of its cycle; a loop's may do. It goes to
 // where these ways part, behind the test that ends the recursion: half of all activations end there.
 void Placer::forceRecursion() {
   BasicBlock *Common = nullptr;
-  for (Instruction &I : instructions(F)) {
-    auto *Call = dyn_cast<CallBase>(&I);
-    if (!Call || !Call->getCalledFunction() || !Cycle.contains(Call->getCalledFunction()) ||
-        !Index.count(I.getParent()) ||
-        any_of(Forced, [&](Instruction *Point) { return A.DT.dominates(Point, Call); }))
-      continue;
-    Common = Common ? A.DT.findNearestCommonDominator(Common, I.getParent()) : I.getParent();
-  }
+  for (CallBase *Call : uncoveredCalls())
+    Common = Common ? A.DT.findNearestCommonDominator(Common, Call->getParent()) : Call->getParent();
   // Outside of loops, or it would run too often.
   while (Common && (A.LI.getLoopFor(Common) || Common->isEHPad() || !mayPlaceIn(*Common)))
     Common = A.DT.getNode(Common)->getIDom() ? A.DT.getNode(Common)->getIDom()->getBlock() : nullptr;

@@ -1,5 +1,6 @@
 #include "place.h"
 #include "cost.h"
+#include "recursion.h"
 #include "tls.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/IR/CFG.h"
@@ -57,8 +58,9 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   // shorter than the quarter that they may be. At a fourth of that, no more than ten come in a row, which
   // is less than three times the bound, as curtail-verify allows, even if none of them has one. What is
   // called through a pointer is mostly shorter still; in a cycle, only the activations that end the
-  // recursion have none.
-  unsigned After = Quarter > Tolerance ? Quarter - Tolerance : 0;
+  // recursion have none. Where one stands for several, each has its tolerance.
+  unsigned Levels = Callee && Cycle.contains(Callee) ? activationsOf(*Callee) : 1;
+  unsigned After = Quarter - std::min(Quarter, Levels * Tolerance);
   unsigned Through = std::min(Quarter, 20u);
   if (Callee && !Cycle.contains(Callee))
     Through = std::max(Through, Quarter / 4);
@@ -138,56 +140,6 @@ Instruction *Placer::endOf(BasicBlock &BB) const {
   return Condition;
 }
 
-unsigned Placer::longestIteration(Loop &L, bool &Possible, bool PastGates) const {
-  DenseMap<const BasicBlock *, unsigned> Distance;
-  unsigned Longest = 0;
-  for (BasicBlock *BB : Order) {
-    if (!L.contains(BB))
-      continue;
-    unsigned D = 0;
-    for (BasicBlock *Before : predecessors(BB))
-      if (L.contains(Before) && Index.lookup(Before) < Index.lookup(BB))
-        D = std::max(D, Distance.lookup(Before));
-    Loop *Inner = A.LI.getLoopFor(BB);
-    if (Inner != &L && Inner->getHeader() == BB) {
-      auto It = Free.find(Inner);
-      const Chunk *C = headOfChunk(BB);
-      if (It != Free.end())
-        D += (It->second.Trips - 1) * It->second.Iteration;
-      else
-        Possible &= PastGates && C && C->Gate;
-    }
-    for (Instruction &I : *BB) {
-      D += costOf(I, A.TLI, A.TTI);
-      if (isRealCall(I)) {
-        Effect E = effectOf(cast<CallBase>(I));
-        Possible &= !E.MayYield && E.Through;
-        D += E.ThroughMax;
-      }
-    }
-    Distance[BB] = D;
-    Longest = std::max(Longest, D);
-    if (Longest > Bound)
-      Possible = false;
-    if (!Possible)
-      return Longest;
-  }
-  return Longest;
-}
-
-// Small, and provably short: its whole run is part of the path that it lies on.
-bool Placer::tryFree(Loop &L) {
-  unsigned Trips = A.SE.getSmallConstantMaxTripCount(&L);
-  if (Trips == 0 || Trips > Bound)
-    return false;
-  bool Possible = true;
-  unsigned Iteration = longestIteration(L, Possible);
-  if (!Possible || uint64_t(Trips) * Iteration > Bound / 2)
-    return false;
-  Free[&L] = {Trips, Iteration, A.SE.getSmallConstantTripCount(&L) == Trips};
-  return true;
-}
-
 // What an innermost loop waits for beyond its instructions, as work: at full speed, a cycle has about
 // three units.
 void Placer::findStalls() {
@@ -209,13 +161,6 @@ void Placer::findStalls() {
     if (Waits > 0)
       Stalls[L->getHeader()] = Waits;
   }
-}
-
-void Placer::findFreeLoops() {
-  SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
-  for (Loop *L : reverse(Loops)) // innermost first
-    if (tryFree(*L))
-      P.Short.push_back({L, Free[L].Trips, Free[L].Iteration});
 }
 
 int Placer::nestOf(const BasicBlock *BB) const {
@@ -359,7 +304,8 @@ SmallVector<TightLoop, 4> Placer::tightLoops() {
   return Tight;
 }
 
-Plan Placer::plan() {
+// Finds out where safepoints are needed, if anywhere.
+bool Placer::demand() {
   findCold();
   findStalls();
   findFreeLoops();
@@ -372,12 +318,17 @@ Plan Placer::plan() {
   // Short, and without safepoints of its own: the callers account for it.
   if (Forced.empty() && P.Chunks.empty()) {
     Placing = false;
-    walk();
+    settle();
     Placing = P.Longest > (Far ? Quarter : Bound / 2);
   }
-  if (Placing) {
+  if (Placing)
     settle();
-    preferRareWays();
+  return Placing;
+}
+
+Plan Placer::plan() {
+  if (demand()) {
+    preferSeldom();
     chargeRemainder();
   }
   findBracketed();

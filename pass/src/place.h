@@ -94,6 +94,11 @@ struct Plan {
   unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
 };
 
+struct Join {
+  llvm::BasicBlock *BB;
+  llvm::SmallVector<llvm::BasicBlock *, 4> Long; // those before it from which a long way comes
+};
+
 struct Analyses {
   llvm::LoopInfo &LI;
   llvm::DominatorTree &DT;
@@ -114,6 +119,9 @@ const unsigned LeastWork = 20, LeastTrips = 10;
 // A gate that is passed more often saves nothing over a safepoint: each time may be a surprise to the
 // branch predictor.
 const unsigned LeastPeriod = 8;
+
+// Frequencies are estimates: a place is taken for rarer than another one if it is less usual by so much.
+const double MostUsual = 0.6;
 
 // Work between a call and a return, or an entry and a call, that is let pass without a safepoint of its
 // own. A chain of either can therefore be this much times its depth long.
@@ -137,6 +145,8 @@ public:
   Plan plan();
   // Innermost loops in which a safepoint would show although it keeps its budget in a register.
   llvm::SmallVector<TightLoop, 4> tightLoops();
+  // Where some of the ways that join need a safepoint which the others, more usual, do not.
+  llvm::SmallVector<Join, 2> joinsToPart();
   // Valid after plan().
   Summary summary() const { return Result; }
 
@@ -157,10 +167,24 @@ private:
     bool SinceEntry = true; // some path from the entry comes here without a safepoint
     unsigned FromEntry = 0; // the longest of these
   };
+  // Which safepoints are asked for, and what comes of it.
+  struct Choice {
+    llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
+    llvm::SmallVector<llvm::Instruction *, 2> Late;
+    llvm::SmallSetVector<const llvm::CallBase *, 4> Unspared;
+    llvm::SmallPtrSet<const llvm::BasicBlock *, 4> Open;
+    double Frequency;
+    size_t Points;
+    unsigned Longest;
+  };
   struct FreeLoop {
     unsigned Trips;
     unsigned Iteration; // longest path
     bool Exact;
+    unsigned Length;    // of all iterations
+    // With calls that may yield, all this is between them, and:
+    bool Calls = false;
+    unsigned After = 0; // the longest path since such a call at the end of its iteration
   };
 
   Effect effectOf(const llvm::CallBase &Call) const;
@@ -168,6 +192,8 @@ private:
   void findStalls();
   void findFreeLoops();
   bool tryFree(llvm::Loop &L);
+  bool tryFreeBetweenCalls(llvm::Loop &L);
+  bool freeBetweenCalls(llvm::Loop &L, bool Before);
   unsigned longestIteration(llvm::Loop &L, bool &Possible, bool PastGates = false) const;
   void findChunks();
   bool tryChunk(llvm::Loop &L, bool OnlyWhole);
@@ -194,6 +220,7 @@ private:
   bool callsOut(const llvm::Loop &L) const;
   bool forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
   void forceIrreducible();
+  llvm::SmallVector<llvm::CallBase *, 4> uncoveredCalls() const;
   void forceRecursion();
   void chooseNests();
   void chooseCopies();
@@ -202,9 +229,11 @@ private:
   int nestOf(const llvm::BasicBlock *BB) const;
   bool isSelf(const Chunk &C) const { return C.Whole && C.Parent < 0 && !C.Unchecked; }
 
+  bool demand();
   void walk();
   double frequencyOf(const llvm::BasicBlock &BB) const;
   State stateAt(llvm::BasicBlock &BB, bool WithBackEdges = false) const;
+  bool waysBackHold() const;
   void walkBlock(llvm::BasicBlock &BB, State S);
   void passCall(const llvm::CallBase &Call, State &S);
   void passReturn(llvm::Instruction &Return, State &S);
@@ -219,11 +248,19 @@ private:
   void closeLoops();
   void settle();
   double frequencyOfPoints() const;
+  Choice choice() const;
+  bool isBetterThan(const Choice &Other) const;
+  void takeBack(const Choice &To);
   bool isPoint(const llvm::Instruction *I) const;
   llvm::BasicBlock *longestWayInto(const llvm::BasicBlock &BB, bool Real) const;
-  llvm::Instruction *rarestOnTheWay(llvm::Instruction &Safepoint, double Most);
-  unsigned tryRareWays(llvm::Instruction &Safepoint, unsigned Tries);
-  void preferRareWays();
+  llvm::Instruction *rareOnTheWay(llvm::Instruction &Safepoint, double Most, bool Rarest);
+  bool tryWays(llvm::Instruction &Safepoint, bool ToRarest, unsigned &Tries);
+  void tryRareWays(llvm::Instruction &Safepoint, unsigned &Tries);
+  llvm::Instruction *placeBehindTests(const llvm::Loop &L) const;
+  unsigned preferBehindTests(unsigned Tries);
+  void preferRareWays(unsigned Tries);
+  void preferSeldom();
+  llvm::SmallVector<llvm::BasicBlock *, 4> longWaysTo(llvm::Instruction &Safepoint) const;
   void chargeRemainder();
   bool legal(const llvm::Instruction &I) const;
   bool mayPlaceIn(const llvm::BasicBlock &BB) const;
@@ -248,11 +285,13 @@ private:
   llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
   llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
   llvm::SmallVector<llvm::Instruction *, 2> Late; // of these, before the switch at a loop header's end
+  // Headers of loops whose safepoint is neither there nor at the ends of the ways back.
+  llvm::SmallPtrSet<const llvm::BasicBlock *, 4> Open;
   // Calls soon after the entry that go without a safepoint before them, and those that may not.
   llvm::SmallSetVector<const llvm::CallBase *, 4> Spared, Unspared;
   llvm::DenseMap<const llvm::Loop *, int> ChunkIndex;
   llvm::DenseMap<const llvm::BasicBlock *, double> Stalls; // by loop header
-  llvm::DenseMap<const llvm::BasicBlock *, State> Out;
+  llvm::DenseMap<const llvm::BasicBlock *, State> Out, Previous; // of this walk, and the one before
   double ReturnFrequency = 0, ReturnMean = 0;
   Plan P;
   Summary Result;

@@ -18,6 +18,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Plugins/PassPlugin.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 
 using namespace llvm;
@@ -54,6 +55,12 @@ static void giveLoopsPreheaders(Function &F, FunctionAnalysisManager &FAM) {
   Kept.preserve<LoopAnalysis>();
   Kept.preserve<DominatorTreeAnalysis>();
   FAM.invalidate(F, Kept);
+}
+
+// So that a safepoint can lie on some of the ways into a block alone.
+static void partJoins(ArrayRef<Join> Joins) {
+  for (const Join &Parted : Joins)
+    SplitBlockPredecessors(Parted.BB, Parted.Long, ".long");
 }
 
 static Analyses analysesOf(Function &F, FunctionAnalysisManager &FAM) {
@@ -127,6 +134,11 @@ private:
     auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, Far, options()).tightLoops();
     if (!Tight.empty() && unrollLoops(F, Tight, FAM))
       giveLoopsPreheaders(F, FAM);
+    auto Joins = Placer(F, analysesOf(F, FAM), Known, Cycle, Far, options()).joinsToPart();
+    if (!Joins.empty()) {
+      partJoins(Joins);
+      FAM.invalidate(F, PreservedAnalyses::none());
+    }
     Analyses A = analysesOf(F, FAM);
     Placer Place(F, A, Known, Cycle, Far, options());
     Plan P = Place.plan();

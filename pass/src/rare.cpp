@@ -5,6 +5,12 @@
 // well. Which ends are cheapest is a minimum cut through all ways that are too long, by LLVM's block
 // frequencies. Here they are cut one after the other, the longest first, each at its rarest block, and that
 // stays if all safepoints together run less often, by the same frequencies.
+//
+// Where many ways join, and some of them need the safepoint, these get a block of their own before that
+// (joinsToPart).
+//
+// And a loop's safepoint goes from the top of the header, which is passed by those, too, who never go round,
+// behind the tests that end the loop.
 #include "cost.h"
 #include "place.h"
 #include "llvm/IR/CFG.h"
@@ -14,9 +20,6 @@ using namespace llvm;
 
 namespace curtail {
 
-// Frequencies are estimates: what is cut is less usual by so much than the place that it leads to.
-static const double MostUsual = 0.6;
-
 // Each try walks the whole function. The most frequent safepoints come first.
 static const unsigned MostTries = 128;
 
@@ -25,6 +28,22 @@ double Placer::frequencyOfPoints() const {
   for (const Point &Safepoint : P.Points)
     Sum += frequencyOf(*Safepoint.Before->getParent());
   return Sum;
+}
+
+Placer::Choice Placer::choice() const {
+  return {Forced, Late, Unspared, Open, frequencyOfPoints(), P.Points.size(), std::max(P.Longest, Bound)};
+}
+
+bool Placer::isBetterThan(const Choice &Other) const {
+  return frequencyOfPoints() < Other.Frequency && P.Longest <= Other.Longest;
+}
+
+void Placer::takeBack(const Choice &To) {
+  Forced = To.Forced;
+  Late = To.Late;
+  Unspared = To.Unspared;
+  Open = To.Open;
+  settle();
 }
 
 bool Placer::isPoint(const Instruction *I) const {
@@ -49,13 +68,13 @@ BasicBlock *Placer::longestWayInto(const BasicBlock &BB, bool Real) const {
   return Longest;
 }
 
-// The place for a safepoint on the longest way to one, since the one before, that is the rarest, and rarer
-// than `Most`.
-Instruction *Placer::rarestOnTheWay(Instruction &Safepoint, double Most) {
+// A place for a safepoint on the longest way to one, since the one before, that is rarer than `Most`: the
+// rarest, or the last.
+Instruction *Placer::rareOnTheWay(Instruction &Safepoint, double Most, bool Rarest) {
   BasicBlock *BB = Safepoint.getParent();
   auto *Return = dyn_cast<ReturnInst>(BB->getTerminator());
   bool Real = Far && Return && endOf(*BB) == &Safepoint;
-  Instruction *Rarest = nullptr;
+  Instruction *Rare = nullptr;
   auto Begins = [&](Instruction &I) {
     return isPoint(&I) || (isRealCall(I) && !effectOf(cast<CallBase>(I)).Through);
   };
@@ -70,41 +89,95 @@ Instruction *Placer::rarestOnTheWay(Instruction &Safepoint, double Most) {
       continue;
     Instruction *End = endOf(*BB);
     if (mayPlaceBefore(*End) && !isPoint(End) && !Forced.contains(End)) {
-      Rarest = End;
+      Rare = End;
       Most = Frequency;
+      if (!Rarest)
+        break;
     }
   } while (none_of(*BB, Begins));
-  return Rarest;
+  return Rare;
 }
 
-// Moves a safepoint to the ways that need it, if that is better: no other than those that were moved there
-// may be needed for it. At most so many tries; how many are left.
-unsigned Placer::tryRareWays(Instruction &Safepoint, unsigned Tries) {
-  auto Before = std::make_tuple(Forced, Late, Unspared);
-  const double All = frequencyOfPoints();
-  const unsigned Longest = std::max(P.Longest, Bound);
+// Moves a safepoint to the ways that need it, to the rarest or the last place on each: whether that is
+// better. No other than those that were moved there may be needed for it. `Tries` counts down.
+bool Placer::tryWays(Instruction &Safepoint, bool ToRarest, unsigned &Tries) {
+  const Choice Before = choice();
   double Left = frequencyOf(*Safepoint.getParent());
-  const size_t Points = P.Points.size();
   size_t Added = 0;
-  while (isPoint(&Safepoint) && Added < Tries) {
-    Instruction *Rarest = rarestOnTheWay(Safepoint, MostUsual * Left);
-    if (!Rarest)
+  while (isPoint(&Safepoint) && Tries != 0) {
+    Instruction *Rare = rareOnTheWay(Safepoint, MostUsual * Left, ToRarest);
+    if (!Rare)
       break;
-    Left -= frequencyOf(*Rarest->getParent());
-    Forced.insert(Rarest);
+    Left -= frequencyOf(*Rare->getParent());
+    Forced.insert(Rare);
     Added++;
+    Tries--;
     settle();
   }
-  bool Better = !isPoint(&Safepoint) && P.Points.size() < Points + Added && frequencyOfPoints() < All &&
-                P.Longest <= Longest;
-  if (Added != 0 && !Better) {
-    std::tie(Forced, Late, Unspared) = Before;
-    settle();
-  }
-  return Tries - Added;
+  bool Better = !isPoint(&Safepoint) && P.Points.size() < Before.Points + Added && isBetterThan(Before);
+  if (Added != 0 && !Better)
+    takeBack(Before);
+  return Better;
 }
 
-void Placer::preferRareWays() {
+// Of both, the better.
+void Placer::tryRareWays(Instruction &Safepoint, unsigned &Tries) {
+  const Choice Before = choice();
+  if (!tryWays(Safepoint, /*ToRarest=*/false, Tries)) {
+    tryWays(Safepoint, /*ToRarest=*/true, Tries);
+    return;
+  }
+  const Choice Last = choice();
+  takeBack(Before);
+  if (!tryWays(Safepoint, /*ToRarest=*/true, Tries) || !isBetterThan(Last))
+    takeBack(Last);
+}
+
+// The last place of each turn of a loop before its first call or inner loop: behind the tests that end it
+// before it does much. Null if that is the header, or there is none.
+Instruction *Placer::placeBehindTests(const Loop &L) const {
+  BasicBlock *Latch = L.getLoopLatch();
+  auto Calls = [&](const Instruction &I) {
+    return isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield;
+  };
+  BasicBlock *First = nullptr;
+  for (BasicBlock *BB : L.blocks())
+    if ((A.LI.getLoopFor(BB) != &L || any_of(*BB, Calls)) &&
+        (!First || Index.lookup(BB) < Index.lookup(First)))
+      First = BB;
+  if (!First)
+    return nullptr;
+  for (BasicBlock *BB = Latch; BB && BB != L.getHeader(); BB = A.DT.getNode(BB)->getIDom()->getBlock()) {
+    if (Index.lookup(BB) > Index.lookup(First) || A.LI.getLoopFor(BB) != &L)
+      continue;
+    Instruction *Place = BB == First ? &*find_if(*BB, Calls) : endOf(*BB);
+    return mayPlaceBefore(*Place) ? Place : nullptr;
+  }
+  return nullptr;
+}
+
+// Where calls are, the safepoint of a loop goes behind the tests that end it, if the function then has no
+// more of them, and they run less often.
+unsigned Placer::preferBehindTests(unsigned Tries) {
+  for (Loop *L : A.LI.getLoopsInPreorder()) {
+    Instruction *Top = &*L->getHeader()->getFirstInsertionPt();
+    Instruction *Behind = Tries != 0 && Forced.contains(Top) && callsOut(*L) ? placeBehindTests(*L) : nullptr;
+    if (!Behind)
+      continue;
+    const Choice Before = choice();
+    const size_t Uncovered = uncoveredCalls().size();
+    Tries--;
+    Forced.remove(Top);
+    Forced.insert(Behind);
+    Open.insert(L->getHeader());
+    settle();
+    if (P.Points.size() > Before.Points || uncoveredCalls().size() > Uncovered || !isBetterThan(Before))
+      takeBack(Before);
+  }
+  return Tries;
+}
+
+void Placer::preferRareWays(unsigned Tries) {
   SmallVector<Instruction *, 16> Demanded;
   for (const Point &Safepoint : P.Points)
     if (!Forced.contains(Safepoint.Before))
@@ -112,10 +185,56 @@ void Placer::preferRareWays() {
   stable_sort(Demanded, [&](const Instruction *L, const Instruction *R) {
     return frequencyOf(*L->getParent()) > frequencyOf(*R->getParent());
   });
-  unsigned Tries = MostTries;
   for (Instruction *Safepoint : Demanded)
     if (Tries != 0 && isPoint(Safepoint))
-      Tries = tryRareWays(*Safepoint, Tries);
+      tryRareWays(*Safepoint, Tries);
 }
+
+// The ways into a safepoint's block that need it, at its beginning or before its return, if others do not.
+SmallVector<BasicBlock *, 4> Placer::longWaysTo(Instruction &Safepoint) const {
+  BasicBlock *BB = Safepoint.getParent();
+  bool Returns = Far && isa<ReturnInst>(BB->getTerminator()) && endOf(*BB) == &Safepoint;
+  unsigned Way = Returns ? 0 : costOf(Safepoint, A.TLI, A.TTI);
+  for (const Instruction &I : make_range(BB->begin(), Safepoint.getIterator())) {
+    if (isRealCall(I) || isPoint(&I))
+      return {};
+    Way += costOf(I, A.TLI, A.TTI);
+  }
+  SmallSetVector<BasicBlock *, 4> Long;
+  bool All = true;
+  for (BasicBlock *Before : predecessors(BB)) {
+    State S = Out.lookup(Before);
+    if (!isa<BranchInst, SwitchInst>(Before->getTerminator()))
+      return {};
+    leaveChunk(Before, BB, S);
+    bool Needs = S.Reached && (Returns ? S.Real + Way > Quarter : S.Longest + Way > Bound);
+    if (Needs)
+      Long.insert(Before);
+    All &= Needs;
+  }
+  return All ? SmallVector<BasicBlock *, 4>() : Long.takeVector();
+}
+
+SmallVector<Join, 2> Placer::joinsToPart() {
+  SmallVector<Join, 2> Joins;
+  if (!demand())
+    return Joins;
+  for (const Point &Safepoint : P.Points) {
+    BasicBlock *BB = Safepoint.Before->getParent();
+    if (Forced.contains(Safepoint.Before) || isRealCall(*Safepoint.Before) || BB->isEHPad() ||
+        A.LI.isLoopHeader(BB))
+      continue;
+    Join Parted = {BB, longWaysTo(*Safepoint.Before)};
+    double Frequency = 0;
+    for (BasicBlock *Before : Parted.Long)
+      Frequency += frequencyOf(*Before) * A.BPI.getEdgeProbability(Before, BB).toDouble();
+    bool Apart = Parted.Long.size() == 1 && Parted.Long[0]->getSingleSuccessor();
+    if (!Parted.Long.empty() && !Apart && Frequency <= MostUsual * frequencyOf(*BB))
+      Joins.push_back(std::move(Parted));
+  }
+  return Joins;
+}
+
+void Placer::preferSeldom() { preferRareWays(preferBehindTests(MostTries)); }
 
 } // namespace curtail

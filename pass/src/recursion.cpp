@@ -1,4 +1,6 @@
 #include "recursion.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
@@ -13,8 +15,16 @@ namespace curtail {
 
 // Instructions. What is larger has work enough for a safepoint of its own.
 static const unsigned MostBefore = 64, MostAfter = 256;
+// A loop of so many iterations is short.
+static const unsigned MostTrips = 64;
 // Where a function calls itself once, each round adds one activation.
 static const unsigned Rounds = 3;
+
+static constexpr StringLiteral Activations = "curtail-activations";
+
+unsigned activationsOf(const Function &F) {
+  return unsigned(F.getFnAttributeAsParsedInteger(Activations, 1));
+}
 
 static SmallVector<CallInst *, 4> callsOf(Function &F) {
   SmallVector<CallInst *, 4> Calls;
@@ -40,12 +50,26 @@ static bool possible(const Function &F) {
   });
 }
 
+// A loop with calls that is known to be short needs no safepoint but before these. Four of them in one
+// another would be too long, and have not got registers enough.
+static bool isShort(const Loop &L, ScalarEvolution &SE) {
+  unsigned Trips = SE.getSmallConstantMaxTripCount(&L);
+  return Trips != 0 && Trips <= MostTrips;
+}
+
 bool unrollRecursion(Function &F, FunctionAnalysisManager &FAM) {
-  if (!possible(F))
+  const unsigned Calls = callsOf(F).size();
+  if (Calls == 0 || !possible(F) || F.getInstructionCount() * (1 + Calls) > MostAfter)
     return false;
-  unsigned Calls = callsOf(F).size();
-  if (Calls == 0 || F.getInstructionCount() * (1 + Calls) > MostAfter)
-    return false;
+  auto &LI = FAM.getResult<LoopAnalysis>(F);
+  auto &SE = FAM.getResult<ScalarEvolutionAnalysis>(F);
+  bool InLoop = false;
+  for (const CallInst *Call : callsOf(F)) {
+    const Loop *L = LI.getLoopFor(Call->getParent());
+    if (L && isShort(*L, SE))
+      return false;
+    InLoop |= L != nullptr;
+  }
   ValueToValueMapTy Map;
   Function *Original = CloneFunction(&F, Map);
   Original->setLinkage(GlobalValue::InternalLinkage);
@@ -54,18 +78,22 @@ bool unrollRecursion(Function &F, FunctionAnalysisManager &FAM) {
     if (auto *Call = dyn_cast<CallBase>(&I); Call && Call->getCalledFunction() == Original)
       Call->setCalledFunction(&F);
   bool Changed = false;
-  for (unsigned Round = 0; Round < (Calls == 1 ? Rounds : 1); Round++)
+  const unsigned Inlined = Calls == 1 ? Rounds : 1;
+  for (unsigned Round = 0; Round < Inlined; Round++)
     for (CallInst *Call : callsOf(F)) {
       InlineFunctionInfo Info;
       Call->setCalledFunction(Original);
-      bool Inlined = InlineFunction(*Call, Info).isSuccess();
-      Changed |= Inlined;
-      if (!Inlined)
+      bool Done = InlineFunction(*Call, Info).isSuccess();
+      Changed |= Done;
+      if (!Done)
         Call->setCalledFunction(&F);
     }
   Original->eraseFromParent();
   if (!Changed)
     return false;
+  // Without loops, all that is open may return in a row.
+  if (InLoop)
+    F.addFnAttr(Activations, std::to_string(1 + Inlined));
   FAM.invalidate(F, PreservedAnalyses::none());
   FunctionPassManager Clean;
   Clean.addPass(EarlyCSEPass());

@@ -9,4 +9,7 @@ namespace curtail {
 // budget that the one before it has just stored. Returns whether `F` has changed.
 bool unrollRecursion(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
 
+// How many activations one of `F` stands for since, if it calls itself in a loop; else 1.
+unsigned activationsOf(const llvm::Function &F);
+
 } // namespace curtail

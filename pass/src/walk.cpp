@@ -11,7 +11,12 @@ using namespace llvm;
 
 namespace curtail {
 
+// Where ways back are counted, each level of a nest needs a walk more until lengths hold, and the mean comes
+// nearer with each.
+static const unsigned MostWalks = 32;
+
 void Placer::walk() {
+  Previous = std::move(Out);
   Out.clear();
   Spared.clear();
   P.Points.clear();
@@ -29,9 +34,19 @@ double Placer::frequencyOf(const BasicBlock &BB) const {
   return double(A.BFI.getBlockFreq(&BB).getFrequency());
 }
 
+// Of ways that are taken more or less often.
+struct Average {
+  double Weight = 0, Sum = 0;
+  void add(double W, double Value) {
+    Weight += W;
+    Sum += W * Value;
+  }
+};
+
 // What comes in from the predecessors: their longest distance, and their mean weighted by how often
 // each edge is taken. On the walk itself a back edge brings nothing but its weight: either it comes
-// from a safepoint, or it leads to one, which closeLoops corrects.
+// from a safepoint, or it leads to one, which closeLoops corrects. Where neither holds, it brings what
+// the walk before found.
 Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
   State S;
   if (&BB == &F.getEntryBlock()) {
@@ -42,24 +57,28 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
       S.Longest = 0;
     return S;
   }
-  double Weights = 0, Sum = 0;
+  Average Into, Around;
   S.SinceEntry = false;
   Loop *L = A.LI.getLoopFor(&BB);
   const Chunk *Head = headOfChunk(&BB);
-  bool FreeHeader = L && L->getHeader() == &BB && (Free.count(L) || Head);
+  auto It = L && L->getHeader() == &BB ? Free.find(L) : Free.end();
+  const FreeLoop *Short = It == Free.end() ? nullptr : &It->second;
+  bool WithoutBack = Head || (Short && !Short->Calls);
   for (BasicBlock *Before : predecessors(&BB)) {
     bool Back = Index.lookup(Before) >= Index.lookup(&BB);
-    if (!Index.count(Before) || (Back && FreeHeader))
+    if (!Index.count(Before) || (Back && WithoutBack))
       continue;
+    State From;
+    if (!Back || WithBackEdges)
+      From = Out.lookup(Before);
+    else if (Open.contains(&BB))
+      From = Previous.lookup(Before);
+    if (From.Reached)
+      leaveChunk(Before, &BB, From);
     double Weight = frequencyOf(*Before) * A.BPI.getEdgeProbability(Before, &BB).getNumerator();
-    Weight = std::max(Weight, 1.0);
-    Weights += Weight;
-    if (Back && !WithBackEdges)
-      continue;
-    State From = Out.lookup(Before);
-    if (!From.Reached)
-      continue;
-    leaveChunk(Before, &BB, From);
+    (Back ? Around : Into).add(std::max(Weight, 1.0), From.Mean);
+    if (!From.Reached || (Back && Short))
+      continue; // a short loop's iterations are counted below
     S.Reached = true;
     S.Longest = std::max(S.Longest, From.Longest);
     S.Real = std::max(S.Real, From.Real);
@@ -67,9 +86,10 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
       S.SinceEntry = true;
       S.FromEntry = std::max(S.FromEntry, From.FromEntry);
     }
-    Sum += Weight * From.Mean;
   }
-  S.Mean = Weights > 0 ? Sum / Weights : 0;
+  // How often a loop goes round is a guess, unless it is known to be less.
+  double Part = Short ? std::min(1.0, Into.Weight * (Short->Trips - 1) / Around.Weight) : 1;
+  S.Mean = (Into.Sum + Part * Around.Sum) / (Into.Weight + Part * Around.Weight);
   if (Head) {
     // The body's work starts from nothing: leaveChunk adds what was before.
     S.Mean = 0;
@@ -78,13 +98,13 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
     S.Longest += Rest;
     S.Real += Rest;
     S.FromEntry += Rest;
-  } else if (FreeHeader) {
-    const FreeLoop &Short = Free.find(L)->second;
-    unsigned Rest = (Short.Trips - 1) * Short.Iteration;
-    S.Longest += Rest;
-    S.Real += Rest;
+  } else if (Short) {
+    unsigned Rest = (Short->Trips - 1) * Short->Iteration;
+    S.Longest = std::max(S.Longest, Short->After) + Rest;
+    S.Real = std::max(S.Real, Short->After) + Rest;
     S.FromEntry += Rest;
-    S.Mean += Short.Exact ? Rest : Rest / 2;
+    if (!Short->Calls)
+      S.Mean += Short->Exact ? Rest : Rest / 2;
   }
   return S;
 }
@@ -191,7 +211,7 @@ void Placer::beforeLoops(BasicBlock &BB, State &S) {
     int At = chunkOf(L);
     unsigned Length = 0;
     if (auto It = Free.find(L); It != Free.end()) {
-      Length = It->second.Trips * It->second.Iteration;
+      Length = It->second.Length;
     } else if (At >= 0 && isSelf(P.Chunks[At])) {
       P.Chunks[At].Before = S.Mean;
       restart(S);
@@ -275,10 +295,24 @@ void Placer::closeLoops() {
   }
 }
 
+// Whether the ways back are as long as this walk took them for.
+bool Placer::waysBackHold() const {
+  return all_of(Open, [&](const BasicBlock *Header) {
+    return all_of(predecessors(Header), [&](const BasicBlock *Before) {
+      State Then = Previous.lookup(Before), Now = Out.lookup(Before);
+      return Index.lookup(Before) < Index.lookup(Header) ||
+             (Then.Longest == Now.Longest && Then.Real == Now.Real &&
+              std::abs(Then.Mean - Now.Mean) <= 1 + Now.Mean / 64);
+    });
+  });
+}
+
 // Walks until what was assumed on the way holds.
 void Placer::settle() {
   do {
     walk();
+    for (unsigned More = MostWalks; More != 0 && !waysBackHold(); More--)
+      walk();
     closeLoops();
   } while (!sparedDo() || (!lateDo() && raiseLate()));
 }

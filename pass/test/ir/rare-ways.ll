@@ -68,14 +68,14 @@ end:
   ret i64 %j1
 }
 
-; Two rare ways are cut each for itself.
+; Two rare ways that lead to the same place have one in common.
 ; CHECK-LABEL: define i64 @two(
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: rare:
-; CHECK: sdiv
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: other:
-; CHECK: sdiv
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: end.long:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: end:
 ; CHECK-NOT: curtail_safepoint
@@ -235,5 +235,61 @@ long:
   ret i64 %b2
 }
 
+; Of the ways to the return, those that come from calls need one, and they are rare: they get a block of
+; their own.
+; CHECK-LABEL: define i64 @part(
+; CHECK: node:
+; CHECK: br i1 %zero, label %end.long, label %right
+; CHECK: right:
+; CHECK: br label %end.long
+; CHECK: end.long:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: br label %end
+; CHECK: end:
+; CHECK-NOT: curtail_safepoint
+; CHECK: ret i64
+define i64 @part(ptr %n, i64 %y) noinline {
+  %leaf = icmp eq ptr %n, null
+  br i1 %leaf, label %end, label %node, !prof !0
+node:
+  %left = load ptr, ptr %n
+  %l = call i64 @part(ptr %left, i64 %y)
+  %l0 = sdiv i64 %l, %y
+  %l1 = sdiv i64 %l0, %y
+  %zero = icmp eq i64 %l1, 0
+  br i1 %zero, label %end, label %right
+right:
+  %place = getelementptr ptr, ptr %n, i64 1
+  %other = load ptr, ptr %place
+  %r = call i64 @part(ptr %other, i64 %y)
+  %r0 = sdiv i64 %r, %y
+  %r1 = sdiv i64 %r0, %y
+  br label %end
+end:
+  %sum = phi i64 [ 0, %0 ], [ %l1, %node ], [ %r1, %right ]
+  ret i64 %sum
+}
+
+; Where they are usual, it stays where they join.
+; CHECK-LABEL: define i64 @whole(
+; CHECK-NOT: end.long
+; CHECK: end:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: ret i64
+define i64 @whole(ptr %n, i64 %y) noinline {
+  %leaf = icmp eq ptr %n, null
+  br i1 %leaf, label %end, label %node, !prof !2
+node:
+  %left = load ptr, ptr %n
+  %l = call i64 @whole(ptr %left, i64 %y)
+  %l0 = sdiv i64 %l, %y
+  %l1 = sdiv i64 %l0, %y
+  br label %end
+end:
+  %sum = phi i64 [ 0, %0 ], [ %l1, %node ]
+  ret i64 %sum
+}
+
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1}
+!2 = !{!"branch_weights", i32 1, i32 1000}
