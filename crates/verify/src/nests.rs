@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::flow::components;
 use crate::loops::{changes, step_of};
 use crate::notes::Loop;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the pass noted of one loop.
@@ -32,6 +32,7 @@ const NEARBY: usize = 6;
 pub struct NotedLoops {
     /// By header and depth.
     notes: BTreeMap<usize, BTreeMap<usize, Loop>>,
+    places: Vec<Noted>,
 }
 
 impl NotedLoops {
@@ -40,7 +41,7 @@ impl NotedLoops {
     pub fn of(code: &Code, next: &[Vec<usize>], noted: &[Noted]) -> Self {
         let mut notes: BTreeMap<usize, BTreeMap<usize, Loop>> = BTreeMap::new();
         if noted.is_empty() {
-            return NotedLoops { notes };
+            return NotedLoops { notes, places: Vec::new() };
         }
         let nests = Nests::of(code, next);
         let mut outermost_first: Vec<&Noted> = noted.iter().collect();
@@ -60,16 +61,29 @@ impl NotedLoops {
             let here = notes.entry(header).or_default().entry(place.depth).or_insert(place.note);
             *here = here.weaker(place.note);
         }
-        NotedLoops { notes }
+        NotedLoops { notes, places: noted.to_vec() }
     }
 
-    /// The first block of the loop that a cycle without safepoints is, or is what a safepoint in one
-    /// of its ways left of, and how often that block runs at most each time the loop is entered.
-    ///
-    /// Loops that share a first block count together. A cycle with more edges back than were noted is
-    /// not believed: it may be two loops, one of them without a note. Copies of one latch count once.
+    /// A block of the loop that a cycle without safepoints is, or is what a safepoint in one of its ways
+    /// left of, and how often that block runs at most each time the loop is entered.
     #[must_use]
     pub fn rounds(&self, code: &Code, cycle: &[usize], entries: &[usize]) -> Option<(usize, u64)> {
+        let inner = |place: &Noted| cycle.binary_search(&place.block).is_ok();
+        let choice = || {
+            let mut places = self.places.iter().filter(|_| !self.places.iter().any(inner));
+            places.find_map(|place| rounds_of_choice(code, cycle, entries, place))
+        };
+        self.rounds_of_header(code, cycle, entries).or_else(choice)
+    }
+
+    /// Loops that share a first block count together. A cycle with more edges back than were noted is
+    /// not believed: it may be two loops, one of them without a note. Copies of one latch count once.
+    fn rounds_of_header(
+        &self,
+        code: &Code,
+        cycle: &[usize],
+        entries: &[usize],
+    ) -> Option<(usize, u64)> {
         let (&header, notes) = self.notes.iter().find(|(header, _)| entries.contains(header))?;
         // The cycle is entered there, or from the loop's own safepoints.
         let before = reached_around(code, &[header]);
@@ -84,6 +98,32 @@ impl NotedLoops {
         let most = notes.values().fold(1, |most: u64, note| most.saturating_mul(note.most));
         (noted >= back).then_some((header, most))
     }
+}
+
+/// A loop that begins with a choice by a table, and has no other in it: code generation copied the choice into
+/// the block before the loop, so that it begins wherever the table says, behind a call, too. It is the one that
+/// was noted in that block if nobody comes to it otherwise, and every round passes the choice.
+fn rounds_of_choice(
+    code: &Code,
+    cycle: &[usize],
+    entries: &[usize],
+    place: &Noted,
+) -> Option<(usize, u64)> {
+    let chosen = |block: usize| -> Option<Vec<usize>> {
+        let by_table = code.last_of(block).flow_control() == FlowControl::IndirectBranch;
+        let to = code.blocks[block].next.iter().copied();
+        let inside: Vec<usize> = to.filter(|to| cycle.binary_search(to).is_ok()).collect();
+        (by_table && !inside.is_empty()).then_some(inside)
+    };
+    let first = chosen(place.block)?;
+    let around = reached_around(code, &[place.block]);
+    if place.note.edges != 1 || entries.iter().any(|&entry| around[entry]) {
+        return None;
+    }
+    let again = cycle.iter().copied().find(|&block| chosen(block).as_ref() == Some(&first))?;
+    let next: Vec<Vec<usize>> = code.blocks.iter().map(|block| block.next.clone()).collect();
+    let rest: Vec<usize> = cycle.iter().copied().filter(|&block| block != again).collect();
+    cycles(&next, &rest).is_empty().then_some((again, place.note.most))
 }
 
 /// Did code generation copy one latch into several blocks? Then all end alike, with a step of the same

@@ -192,6 +192,32 @@ fn a_note_bounds_the_loop_behind_it_and_no_other() {
 }
 
 #[test]
+fn a_noted_loop_may_begin_where_a_copied_choice_leads() {
+    // The switch at the loop's top was copied in front of it; one of its arms calls behind a safepoint.
+    let body = |note: &str, arm: &str| {
+        format!(
+            "function f\n instrumented f\n {note} mov $6, %ebx\n lea table(%rip), %rdx
+        movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
+1:      and $1, %edi\n movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
+2:      check 3\n call f\n jmp 4f
+3:      {arm}
+4:      mov (%rsi), %rdi\n sub %rax, %rbx\n jne 1b\n ret\nend f
+        .section .rodata\n .p2align 2\ntable: .long 2b - table, 3b - table"
+        )
+    };
+    let fine = check(&body("and $1, %edi\n noted 6\n", "nop"));
+    assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
+    let without = check(&body("and $1, %edi\n", "nop"));
+    assert_eq!(kinds(&without), [What::Loop], "{}", without.to_text("p", 9));
+    // A loop within it, of which nobody knows how often it goes round.
+    let nest = check(&body("and $1, %edi\n noted 6\n", "5: sub %rax, %r8\n jne 5b"));
+    assert_eq!(kinds(&nest), [What::Loop], "{}", nest.to_text("p", 9));
+    // Who comes around the note may come again and again.
+    let around = check(&body("test %r8, %r8\n je 4f\n and $1, %edi\n noted 6\n", "nop"));
+    assert_eq!(kinds(&around), [What::Loop], "{}", around.to_text("p", 9));
+}
+
+#[test]
 fn copies_of_a_latch_are_one() {
     for (second, clean) in [
         ("nop\n inc %rdi\n cmp %rdi, %rsi", true),
