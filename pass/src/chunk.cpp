@@ -190,9 +190,8 @@ unsigned Placer::longestBody(Loop &L, bool &Pure) const {
     if (!L.contains(BB) || Cold.contains(BB))
       continue;
     unsigned D = 0;
-    for (BasicBlock *Before : predecessors(BB))
-      if (L.contains(Before) && Index.lookup(Before) < Index.lookup(BB))
-        D = std::max(D, Distance.lookup(Before));
+    for (BasicBlock *Before : beforeIn(L, *BB))
+      D = std::max(D, Distance.lookup(Before));
     Loop *Inner = A.LI.getLoopFor(BB);
     if (Inner != &L && Inner->getHeader() == BB) {
       auto It = Free.find(Inner);

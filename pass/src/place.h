@@ -120,9 +120,6 @@ const unsigned LeastWork = 20, LeastTrips = 10;
 // branch predictor.
 const unsigned LeastPeriod = 8;
 
-// Frequencies are estimates: a place is taken for rarer than another one if it is less usual by so much.
-const double MostUsual = 0.6;
-
 // Work between a call and a return, or an entry and a call, that is let pass without a safepoint of its
 // own. A chain of either can therefore be this much times its depth long.
 const unsigned Tolerance = 16;
@@ -191,8 +188,8 @@ private:
   void findCold();
   void findStalls();
   void findFreeLoops();
+  llvm::SmallVector<llvm::BasicBlock *, 4> beforeIn(const llvm::Loop &L, llvm::BasicBlock &BB) const;
   bool tryFree(llvm::Loop &L);
-  bool tryFreeBetweenCalls(llvm::Loop &L);
   bool freeBetweenCalls(llvm::Loop &L, bool Before);
   unsigned longestIteration(llvm::Loop &L, bool &Possible, bool PastGates = false) const;
   void findChunks();
@@ -257,8 +254,8 @@ private:
   bool tryWays(llvm::Instruction &Safepoint, bool ToRarest, unsigned &Tries);
   void tryRareWays(llvm::Instruction &Safepoint, unsigned &Tries);
   llvm::Instruction *placeBehindTests(const llvm::Loop &L) const;
-  unsigned preferBehindTests(unsigned Tries);
-  void preferRareWays(unsigned Tries);
+  void preferBehindTests(unsigned &Tries);
+  void preferRareWays(unsigned &Tries);
   void preferSeldom();
   llvm::SmallVector<llvm::BasicBlock *, 4> longWaysTo(llvm::Instruction &Safepoint) const;
   void chargeRemainder();

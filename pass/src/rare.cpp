@@ -20,6 +20,9 @@ using namespace llvm;
 
 namespace curtail {
 
+// Frequencies are estimates: a place is taken for rarer than another one if it is less usual by so much.
+static const double MostUsual = 0.6;
+
 // Each try walks the whole function. The most frequent safepoints come first.
 static const unsigned MostTries = 128;
 
@@ -158,7 +161,7 @@ Instruction *Placer::placeBehindTests(const Loop &L) const {
 
 // Where calls are, the safepoint of a loop goes behind the tests that end it, if the function then has no
 // more of them, and they run less often.
-unsigned Placer::preferBehindTests(unsigned Tries) {
+void Placer::preferBehindTests(unsigned &Tries) {
   for (Loop *L : A.LI.getLoopsInPreorder()) {
     Instruction *Top = &*L->getHeader()->getFirstInsertionPt();
     Instruction *Behind = Tries != 0 && Forced.contains(Top) && callsOut(*L) ? placeBehindTests(*L) : nullptr;
@@ -174,10 +177,9 @@ unsigned Placer::preferBehindTests(unsigned Tries) {
     if (P.Points.size() > Before.Points || uncoveredCalls().size() > Uncovered || !isBetterThan(Before))
       takeBack(Before);
   }
-  return Tries;
 }
 
-void Placer::preferRareWays(unsigned Tries) {
+void Placer::preferRareWays(unsigned &Tries) {
   SmallVector<Instruction *, 16> Demanded;
   for (const Point &Safepoint : P.Points)
     if (!Forced.contains(Safepoint.Before))
@@ -235,6 +237,10 @@ SmallVector<Join, 2> Placer::joinsToPart() {
   return Joins;
 }
 
-void Placer::preferSeldom() { preferRareWays(preferBehindTests(MostTries)); }
+void Placer::preferSeldom() {
+  unsigned Tries = MostTries;
+  preferBehindTests(Tries);
+  preferRareWays(Tries);
+}
 
 } // namespace curtail

@@ -58,13 +58,13 @@ static bool isShort(const Loop &L, ScalarEvolution &SE) {
 }
 
 bool unrollRecursion(Function &F, FunctionAnalysisManager &FAM) {
-  const unsigned Calls = callsOf(F).size();
-  if (Calls == 0 || !possible(F) || F.getInstructionCount() * (1 + Calls) > MostAfter)
+  const auto Calls = callsOf(F);
+  if (Calls.empty() || !possible(F) || F.getInstructionCount() * (1 + Calls.size()) > MostAfter)
     return false;
   auto &LI = FAM.getResult<LoopAnalysis>(F);
   auto &SE = FAM.getResult<ScalarEvolutionAnalysis>(F);
   bool InLoop = false;
-  for (const CallInst *Call : callsOf(F)) {
+  for (const CallInst *Call : Calls) {
     const Loop *L = LI.getLoopFor(Call->getParent());
     if (L && isShort(*L, SE))
       return false;
@@ -78,7 +78,7 @@ bool unrollRecursion(Function &F, FunctionAnalysisManager &FAM) {
     if (auto *Call = dyn_cast<CallBase>(&I); Call && Call->getCalledFunction() == Original)
       Call->setCalledFunction(&F);
   bool Changed = false;
-  const unsigned Inlined = Calls == 1 ? Rounds : 1;
+  const unsigned Inlined = Calls.size() == 1 ? Rounds : 1;
   for (unsigned Round = 0; Round < Inlined; Round++)
     for (CallInst *Call : callsOf(F)) {
       InlineFunctionInfo Info;

@@ -9,6 +9,15 @@ using namespace llvm;
 
 namespace curtail {
 
+// From where an iteration of a loop comes to a block.
+SmallVector<BasicBlock *, 4> Placer::beforeIn(const Loop &L, BasicBlock &BB) const {
+  SmallVector<BasicBlock *, 4> Before;
+  for (BasicBlock *From : predecessors(&BB))
+    if (L.contains(From) && Index.lookup(From) < Index.lookup(&BB))
+      Before.push_back(From);
+  return Before;
+}
+
 unsigned Placer::longestIteration(Loop &L, bool &Possible, bool PastGates) const {
   DenseMap<const BasicBlock *, unsigned> Distance;
   unsigned Longest = 0;
@@ -16,9 +25,8 @@ unsigned Placer::longestIteration(Loop &L, bool &Possible, bool PastGates) const
     if (!L.contains(BB))
       continue;
     unsigned D = 0;
-    for (BasicBlock *Before : predecessors(BB))
-      if (L.contains(Before) && Index.lookup(Before) < Index.lookup(BB))
-        D = std::max(D, Distance.lookup(Before));
+    for (BasicBlock *Before : beforeIn(L, *BB))
+      D = std::max(D, Distance.lookup(Before));
     Loop *Inner = A.LI.getLoopFor(BB);
     if (Inner != &L && Inner->getHeader() == BB) {
       auto It = Free.find(Inner);
@@ -61,6 +69,7 @@ bool Placer::tryFree(Loop &L) {
 
 // The longest paths through an iteration to a place: from its beginning, and from a call or safepoint in it;
 // below zero if there is none.
+namespace {
 struct Paths {
   int Fresh = -1, After = -1;
   void join(const Paths &Other) {
@@ -72,12 +81,15 @@ struct Paths {
     After += After < 0 ? 0 : Cost;
   }
 };
+} // namespace
 
 // Provably short but for what it calls: the loop over a node's children, most of which it has not got.
 // With `Before`, a safepoint comes before each call that may return without one, or go on for ever; that
 // is to be rarer than one in each iteration.
 bool Placer::freeBetweenCalls(Loop &L, bool Before) {
-  const int Trips = A.SE.getSmallConstantMaxTripCount(&L);
+  const unsigned Trips = A.SE.getSmallConstantMaxTripCount(&L);
+  if (Trips == 0 || Trips > Bound)
+    return false;
   SmallVector<Instruction *, 4> Points;
   DenseMap<const BasicBlock *, Paths> Ends;
   double Frequency = 0;
@@ -87,9 +99,8 @@ bool Placer::freeBetweenCalls(Loop &L, bool Before) {
       continue;
     Paths Here;
     Here.Fresh = BB == L.getHeader() ? 0 : -1;
-    for (BasicBlock *From : predecessors(BB))
-      if (L.contains(From) && Index.lookup(From) < Index.lookup(BB))
-        Here.join(Ends.lookup(From));
+    for (BasicBlock *From : beforeIn(L, *BB))
+      Here.join(Ends.lookup(From));
     Loop *Inner = A.LI.getLoopFor(BB);
     auto It = Free.find(Inner);
     if (Inner != &L && (It == Free.end() || It->second.Calls))
@@ -130,31 +141,20 @@ bool Placer::freeBetweenCalls(Loop &L, bool Before) {
   for (BasicBlock *Latch : predecessors(L.getHeader()))
     if (L.contains(Latch))
       Iteration.join(Ends.lookup(Latch));
-  FreeLoop Short;
-  Short.Trips = Trips;
-  Short.Iteration = std::max(Iteration.Fresh, 0);
-  Short.Exact = false;
-  Short.Length = Most + (Trips - 1) * Short.Iteration;
-  Short.Calls = true;
-  Short.After = std::max(Iteration.After, 0);
-  if (Short.Length > Bound / 2 || Short.After + Short.Length > Bound ||
-      Frequency >= frequencyOf(*L.getHeader()))
+  const unsigned Longest = std::max(Iteration.Fresh, 0), After = std::max(Iteration.After, 0);
+  const unsigned Length = Most + (Trips - 1) * Longest;
+  if (Length > Bound / 2 || After + Length > Bound || Frequency >= frequencyOf(*L.getHeader()))
     return false;
-  Free[&L] = Short;
+  Free[&L] = {Trips, Longest, /*Exact=*/false, Length, /*Calls=*/true, After};
   Open.insert(L.getHeader());
   Forced.insert(Points.begin(), Points.end());
   return true;
 }
 
-bool Placer::tryFreeBetweenCalls(Loop &L) {
-  unsigned Trips = A.SE.getSmallConstantMaxTripCount(&L);
-  return Trips != 0 && Trips <= Bound && (freeBetweenCalls(L, false) || freeBetweenCalls(L, true));
-}
-
 void Placer::findFreeLoops() {
   SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
   for (Loop *L : reverse(Loops)) // innermost first
-    if (tryFree(*L) || tryFreeBetweenCalls(*L))
+    if (tryFree(*L) || freeBetweenCalls(*L, /*Before=*/false) || freeBetweenCalls(*L, /*Before=*/true))
       P.Short.push_back({L, Free[L].Trips, Free[L].Iteration});
 }
 

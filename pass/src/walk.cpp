@@ -35,6 +35,7 @@ double Placer::frequencyOf(const BasicBlock &BB) const {
 }
 
 // Of ways that are taken more or less often.
+namespace {
 struct Average {
   double Weight = 0, Sum = 0;
   void add(double W, double Value) {
@@ -42,6 +43,7 @@ struct Average {
     Sum += W * Value;
   }
 };
+} // namespace
 
 // What comes in from the predecessors: their longest distance, and their mean weighted by how often
 // each edge is taken. On the walk itself a back edge brings nothing but its weight: either it comes

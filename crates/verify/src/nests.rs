@@ -32,6 +32,7 @@ const NEARBY: usize = 6;
 pub struct NotedLoops {
     /// By header and depth.
     notes: BTreeMap<usize, BTreeMap<usize, Loop>>,
+    /// All, where they were made.
     places: Vec<Noted>,
 }
 
@@ -68,12 +69,8 @@ impl NotedLoops {
     /// left of, and how often that block runs at most each time the loop is entered.
     #[must_use]
     pub fn rounds(&self, code: &Code, cycle: &[usize], entries: &[usize]) -> Option<(usize, u64)> {
-        let inner = |place: &Noted| cycle.binary_search(&place.block).is_ok();
-        let choice = || {
-            let mut places = self.places.iter().filter(|_| !self.places.iter().any(inner));
-            places.find_map(|place| rounds_of_choice(code, cycle, entries, place))
-        };
-        self.rounds_of_header(code, cycle, entries).or_else(choice)
+        self.rounds_of_header(code, cycle, entries)
+            .or_else(|| self.rounds_of_choice(code, cycle, entries))
     }
 
     /// Loops that share a first block count together. A cycle with more edges back than were noted is
@@ -98,32 +95,45 @@ impl NotedLoops {
         let most = notes.values().fold(1, |most: u64, note| most.saturating_mul(note.most));
         (noted >= back).then_some((header, most))
     }
+
+    /// A loop that begins with a choice by a table, and has no other noted one in it: code generation copied
+    /// the choice into the block before the loop, so that it begins wherever the table says, behind a call,
+    /// too. It is the one that was noted in that block if nobody comes to it otherwise, and every round passes
+    /// the choice.
+    fn rounds_of_choice(
+        &self,
+        code: &Code,
+        cycle: &[usize],
+        entries: &[usize],
+    ) -> Option<(usize, u64)> {
+        let inside = |block: &usize| cycle.binary_search(block).is_ok();
+        if self.places.iter().any(|place| inside(&place.block)) {
+            return None;
+        }
+        let chosen = |block: usize| -> Option<Vec<usize>> {
+            let by_table = code.last_of(block).flow_control() == FlowControl::IndirectBranch;
+            let to: Vec<usize> = code.blocks[block].next.iter().copied().filter(inside).collect();
+            (by_table && !to.is_empty()).then_some(to)
+        };
+        self.places.iter().filter(|place| place.note.edges == 1).find_map(|place| {
+            let first = chosen(place.block)?;
+            let again =
+                cycle.iter().copied().find(|&block| chosen(block).as_ref() == Some(&first))?;
+            let around = reached_around(code, &[place.block]);
+            let known = entries.iter().all(|&entry| !around[entry]) && passes(code, cycle, again);
+            known.then_some((again, place.note.most))
+        })
+    }
 }
 
-/// A loop that begins with a choice by a table, and has no other in it: code generation copied the choice into
-/// the block before the loop, so that it begins wherever the table says, behind a call, too. It is the one that
-/// was noted in that block if nobody comes to it otherwise, and every round passes the choice.
-fn rounds_of_choice(
-    code: &Code,
-    cycle: &[usize],
-    entries: &[usize],
-    place: &Noted,
-) -> Option<(usize, u64)> {
-    let chosen = |block: usize| -> Option<Vec<usize>> {
-        let by_table = code.last_of(block).flow_control() == FlowControl::IndirectBranch;
-        let to = code.blocks[block].next.iter().copied();
-        let inside: Vec<usize> = to.filter(|to| cycle.binary_search(to).is_ok()).collect();
-        (by_table && !inside.is_empty()).then_some(inside)
+/// Does every round of a cycle pass a block?
+fn passes(code: &Code, cycle: &[usize], block: usize) -> bool {
+    let rest: Vec<usize> = cycle.iter().copied().filter(|&other| other != block).collect();
+    let next = |from: usize| -> Vec<usize> {
+        let to = code.blocks[from].next.iter().copied();
+        to.filter(|to| rest.binary_search(to).is_ok()).collect()
     };
-    let first = chosen(place.block)?;
-    let around = reached_around(code, &[place.block]);
-    if place.note.edges != 1 || entries.iter().any(|&entry| around[entry]) {
-        return None;
-    }
-    let again = cycle.iter().copied().find(|&block| chosen(block).as_ref() == Some(&first))?;
-    let next: Vec<Vec<usize>> = code.blocks.iter().map(|block| block.next.clone()).collect();
-    let rest: Vec<usize> = cycle.iter().copied().filter(|&block| block != again).collect();
-    cycles(&next, &rest).is_empty().then_some((again, place.note.most))
+    components(&rest, &next).iter().all(|part| part.len() == 1 && !next(part[0]).contains(&part[0]))
 }
 
 /// Did code generation copy one latch into several blocks? Then all end alike, with a step of the same

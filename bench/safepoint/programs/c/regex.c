@@ -20,9 +20,7 @@ static struct state *make(int what, struct state *next, struct state *other) {
   return &states[used++];
 }
 
-/* expression: term { '|' term }; term: { item [*+?] }; item: letter, '.', '(' expression ')'. Built from
- * the end: each part is told where to go on. */
-
+/* To the end of an alternative. */
 static const char *skip(const char *p) {
   int depth = 0;
   for (; *p && !(depth == 0 && (*p == ')' || *p == '|')); p++)
@@ -30,6 +28,8 @@ static const char *skip(const char *p) {
   return p;
 }
 
+/* expression: term { '|' term }; term: { item [*+?] }; item: letter, '.', '(' expression ')'. Built from
+ * the end: each part is told where to go on. */
 static struct state *expression(const char *from, const char *to, struct state *then);
 
 static struct state *term(const char *from, const char *to, struct state *then) {

@@ -1,5 +1,5 @@
 /* Words: a text is split and counted in a trie; its words are listed below prefixes, looked for with
- * wildcards and with one letter wrong, and their lines joined and searched with the string functions.
+ * wildcards and with one or two letters wrong; the lines are split and searched by the string functions.
  * Recursion over the children of nodes, most of which have few; calls through a pointer. */
 #include "../suite.h"
 
