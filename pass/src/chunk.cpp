@@ -163,8 +163,7 @@ bool Placer::worthGivingBack(const Chunk &C) const {
   SmallVector<BasicBlock *, 4> Exiting;
   C.L->getExitingBlocks(Exiting);
   return C.Index && C.L->isInnermost() && C.Iteration >= LeastWork &&
-         A.BFI.getBlockFreq(C.Header).getFrequency() / LeastTrips >=
-             A.BFI.getBlockFreq(C.Preheader).getFrequency() &&
+         frequencyOf(*C.Header) / LeastTrips >= frequencyOf(*C.Preheader) &&
          all_of(Exiting, [](const BasicBlock *BB) {
            return isa<BranchInst, SwitchInst>(BB->getTerminator());
          }) &&
@@ -177,8 +176,7 @@ bool Placer::worthGivingBack(const Chunk &C) const {
 
 // Whether most iterations of `Around` come to the loop: only then that one can charge for it.
 bool Placer::mostlyRuns(const Chunk &C, const Loop &Around) const {
-  return A.BFI.getBlockFreq(C.Preheader).getFrequency() >
-         A.BFI.getBlockFreq(Around.getHeader()).getFrequency() / 5 * 2;
+  return frequencyOf(*C.Preheader) > frequencyOf(*Around.getHeader()) / 5 * 2;
 }
 
 // The longest path through an iteration, loops that charge for themselves left out. `Pure`: nothing
@@ -311,19 +309,9 @@ void Placer::findChunks() {
     return;
   SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
   for (Loop *L : reverse(Loops)) // innermost first
-    if (!Free.count(L) && !tryChunk(*L, /*OnlyWhole=*/true) && !(exitsEarly(*L) && tryGate(*L)) &&
-        !tryChunk(*L, /*OnlyWhole=*/false))
+    if (!Free.count(L) && !isCovered(*L) && !tryChunk(*L, /*OnlyWhole=*/true) &&
+        !(exitsEarly(*L) && tryGate(*L)) && !tryChunk(*L, /*OnlyWhole=*/false))
       tryGate(*L);
-}
-
-// Every iteration of `L` enters a loop that looks at the budget on entry.
-bool Placer::coveredByChunk(Loop &L) const {
-  SmallVector<BasicBlock *, 4> Latches;
-  L.getLoopLatches(Latches);
-  return any_of(P.Chunks, [&](const Chunk &C) {
-    return isSelf(C) && A.LI.getLoopFor(C.Preheader) == &L &&
-           all_of(Latches, [&](BasicBlock *Latch) { return A.DT.dominates(C.Preheader, Latch); });
-  });
 }
 
 // An edge out of chunked loops: their bodies' work is charged by them, what came before is not.

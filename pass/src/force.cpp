@@ -113,10 +113,56 @@ bool Placer::callsOut(const Loop &L) const {
   });
 }
 
+// Whether a block has a forced safepoint, calls what has one on each way through it, or never comes back.
+bool Placer::looks(const BasicBlock &BB) const {
+  return Cold.contains(&BB) || any_of(BB, [&](const Instruction &I) {
+           if (Forced.contains(const_cast<Instruction *>(&I)))
+             return true;
+           if (!isRealCall(I))
+             return false;
+           Effect E = effectOf(cast<CallBase>(I));
+           return E.MayYield && !E.Through;
+         });
+}
+
+// Whether each way through an iteration of a loop comes to such a block, or to one in `Others`.
+bool Placer::isCovered(const Loop &L, const Blocks &Others) const {
+  SmallSetVector<const BasicBlock *, 16> Reached;
+  Reached.insert(L.getHeader());
+  for (size_t At = 0; At < Reached.size(); At++) {
+    const BasicBlock *BB = Reached[At];
+    if (Others.contains(BB) || looks(*BB))
+      continue;
+    for (const BasicBlock *Next : successors(BB)) {
+      if (Next == L.getHeader())
+        return false;
+      if (L.contains(Next))
+        Reached.insert(Next);
+    }
+  }
+  return true;
+}
+
+// Before loops that look at the budget on entry.
+Placer::Blocks Placer::beforeChunks() const {
+  Blocks Before;
+  for (const Chunk &C : P.Chunks)
+    if (isSelf(C))
+      Before.insert(C.Preheader);
+  return Before;
+}
+
 void Placer::forceLoopPoints() {
-  for (Loop *L : A.LI.getLoopsInPreorder()) {
-    if (Free.count(L) || chunkOf(L) >= 0 || coveredByChunk(*L) ||
-        (!dispatches(*L) && (forceWayBack(*L) || forceHeader(*L))))
+  const Blocks Charging = beforeChunks();
+  SmallVector<Loop *, 8> Loops = A.LI.getLoopsInPreorder();
+  for (Loop *L : reverse(Loops)) { // innermost first: they may do for those around them
+    if (Free.count(L) || chunkOf(L) >= 0)
+      continue;
+    if (isCovered(*L, Charging)) {
+      Open.insert(L->getHeader());
+      continue;
+    }
+    if (!dispatches(*L) && (forceWayBack(*L) || forceHeader(*L)))
       continue;
     bool All = true;
     for (BasicBlock *Latch : waysBack(*L))
@@ -145,12 +191,24 @@ SmallVector<CallBase *, 4> Placer::uncoveredCalls() const {
   SmallVector<CallBase *, 4> Uncovered;
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
-    if (Call && Call->getCalledFunction() && Cycle.contains(Call->getCalledFunction()) &&
+    if (Call && Cycle.continues(Call->getCalledFunction()) &&
         Index.count(I.getParent()) &&
         none_of(Forced, [&](Instruction *Point) { return Point == Call || A.DT.dominates(Point, Call); }))
       Uncovered.push_back(Call);
   }
   return Uncovered;
+}
+
+// At the beginning of a block, behind what the function's frame is made of.
+void Placer::forceTop(BasicBlock &BB) {
+  for (auto I = BB.getFirstInsertionPt(); I != BB.end(); ++I) {
+    auto *Alloca = dyn_cast<AllocaInst>(&*I);
+    if (Alloca && Alloca->isStaticAlloca())
+      continue;
+    if (legal(*I))
+      Forced.insert(&*I);
+    return;
+  }
 }
 
 // A recursive function needs one on the way to each call of its cycle; a loop's may do. It goes to
@@ -164,14 +222,7 @@ void Placer::forceRecursion() {
     Common = A.DT.getNode(Common)->getIDom() ? A.DT.getNode(Common)->getIDom()->getBlock() : nullptr;
   if (!Common)
     return;
-  for (auto I = Common->getFirstInsertionPt(); I != Common->end(); ++I) {
-    auto *Alloca = dyn_cast<AllocaInst>(&*I);
-    if (Alloca && Alloca->isStaticAlloca())
-      continue;
-    if (legal(*I))
-      Forced.insert(&*I);
-    return;
-  }
+  forceTop(*Common);
 }
 
 } // namespace curtail

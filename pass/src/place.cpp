@@ -31,9 +31,9 @@ static const unsigned UnrolledBody = 2 * MostTight, MostCopies = 4;
 static const unsigned MostUnrolled = 100;
 
 Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
-               const Functions &Cycle, const Functions &Far, const Options &O)
+               const CallCycle &Cycle, const Functions &Far, const Options &O)
     : F(F), A(A), Known(Known), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
-      Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || !Cycle.empty()),
+      Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || Cycle.continues(&F) || Cycle.First.contains(&F)),
       Far(Visible || Far.contains(&F)),
       Locals(std::make_unique<ThreadLocalLiveness>(F)) {
   ReversePostOrderTraversal<Function *> Traversal(&F);
@@ -41,6 +41,7 @@ Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
     Index[BB] = Order.size();
     Order.push_back(BB);
   }
+  expectFewCalls();
 }
 
 Placer::Effect Placer::effectOf(const CallBase &Call) const {
@@ -49,7 +50,8 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
     return {Cost, true, Cost, false, 0, double(Cost)};
   }
   const Function *Callee = Call.getCalledFunction();
-  auto It = Callee ? Known.find(Callee) : Known.end();
+  const bool First = Callee && Cycle.First.contains(Callee);
+  auto It = Callee && !First ? Known.find(Callee) : Known.end();
   if (It != Known.end()) {
     const Summary &S = It->second;
     return {S.ToFirst + 5, S.Through, S.ThroughMax + 5, S.MayYield, S.FromLast, S.Uncharged + 5};
@@ -59,10 +61,13 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   // is less than three times the bound, as curtail-verify allows, even if none of them has one. What is
   // called through a pointer is mostly shorter still; in a cycle, only the activations that end the
   // recursion have none. Where one stands for several, each has its tolerance.
-  unsigned Levels = Callee && Cycle.contains(Callee) ? activationsOf(*Callee) : 1;
+  const bool Continues = Cycle.continues(Callee);
+  unsigned Levels = First || Continues ? activationsOf(*Callee) : 1;
   unsigned After = Quarter - std::min(Quarter, Levels * Tolerance);
+  if (First)
+    return {5, false, 0, true, After, double(UnseenCharge)};
   unsigned Through = std::min(Quarter, 20u);
-  if (Callee && !Cycle.contains(Callee))
+  if (Callee && !Continues)
     Through = std::max(Through, Quarter / 4);
   return {Quarter, true, Through, true, After, double(UnseenCharge)};
 }
@@ -313,7 +318,9 @@ bool Placer::demand() {
   chooseNests();
   forceLoopPoints();
   forceIrreducible();
-  if (!Cycle.empty())
+  if (Cycle.First.contains(&F))
+    forceTop(F.getEntryBlock());
+  if (Cycle.continues(&F))
     forceRecursion();
   // Short, and without safepoints of its own: the callers account for it.
   if (Forced.empty() && P.Chunks.empty()) {
@@ -335,6 +342,7 @@ Plan Placer::plan() {
   Result.MayYield |= !P.Points.empty() || !P.Chunks.empty();
   findLongCalls();
   chooseCopies();
+  P.Frequency = frequencyOfPoints() / double(A.BFI.getEntryFreq().getFrequency());
   return std::move(P);
 }
 

@@ -86,6 +86,7 @@ struct Plan {
   llvm::SmallVector<ShortLoop, 4> Short;
   llvm::SmallVector<LongCall, 4> LongCalls;
   unsigned Longest = 0;
+  double Frequency = 0; // of all points, in each activation
   // How deep in loops it will be: each that is cut becomes two.
   unsigned depthOf(const llvm::Loop &L) const {
     auto Cut = [&](const Chunk &C) { return !C.Gate && C.L->contains(&L); };
@@ -133,12 +134,19 @@ using Functions = llvm::SmallPtrSet<const llvm::Function *, 8>;
 // what is called in the place of their return.
 Functions returningFar(llvm::Module &M);
 
-// Plans one function. `Cycle`: the functions of its call-graph cycle, empty if it is in none. `Far`: see
-// returningFar.
+// Functions that call one another, as far as the module sees; none where there is no recursion. Some of them have
+// a safepoint at their entry. Calls of these left out, some may still call one another: each of those has one on
+// its way to such a call.
+struct CallCycle {
+  Functions Members, First, Left;
+  bool continues(const llvm::Function *Callee) const { return Callee && Left.contains(Callee); }
+};
+
+// Plans one function. `Far`: see returningFar.
 class Placer {
 public:
   Placer(llvm::Function &F, const Analyses &A, const Summaries &Known,
-         const Functions &Cycle, const Functions &Far, const Options &O);
+         const CallCycle &Cycle, const Functions &Far, const Options &O);
   Plan plan();
   // Innermost loops in which a safepoint would show although it keeps its budget in a register.
   llvm::SmallVector<TightLoop, 4> tightLoops();
@@ -146,6 +154,8 @@ public:
   llvm::SmallVector<Join, 2> joinsToPart();
   // Valid after plan().
   Summary summary() const { return Result; }
+  // How often the place runs in each activation, by estimate.
+  double timesIn(const llvm::BasicBlock &BB) const;
 
 private:
   struct Effect {
@@ -174,6 +184,7 @@ private:
     size_t Points;
     unsigned Longest;
   };
+  using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock *, 4>;
   struct FreeLoop {
     unsigned Trips;
     unsigned Iteration; // longest path
@@ -208,7 +219,10 @@ private:
   int chunkOf(const llvm::Loop *L) const;
   const Chunk *headOfChunk(const llvm::BasicBlock *BB) const;
   void leaveChunk(const llvm::BasicBlock *Before, const llvm::BasicBlock *BB, State &S) const;
-  bool coveredByChunk(llvm::Loop &L) const;
+  bool looks(const llvm::BasicBlock &BB) const;
+  bool isCovered(const llvm::Loop &L, const Blocks &Others = {}) const;
+  Blocks beforeChunks() const;
+  bool openCovered() const;
   void forceLoopPoints();
   bool forceHeader(llvm::Loop &L);
   bool lateDo() const;
@@ -219,6 +233,7 @@ private:
   void forceIrreducible();
   llvm::SmallVector<llvm::CallBase *, 4> uncoveredCalls() const;
   void forceRecursion();
+  void forceTop(llvm::BasicBlock &BB);
   void chooseNests();
   void chooseCopies();
   bool nestPossible(llvm::Loop &L) const;
@@ -229,6 +244,7 @@ private:
   bool demand();
   void walk();
   double frequencyOf(const llvm::BasicBlock &BB) const;
+  void expectFewCalls();
   State stateAt(llvm::BasicBlock &BB, bool WithBackEdges = false) const;
   bool waysBackHold() const;
   void walkBlock(llvm::BasicBlock &BB, State S);
@@ -268,7 +284,7 @@ private:
   llvm::Function &F;
   Analyses A;
   const Summaries &Known;
-  const Functions &Cycle;
+  const CallCycle &Cycle;
   const Options &Opts;
   const unsigned Bound, Quarter;
   bool Visible;        // may be called from where nobody sees its summary
@@ -288,6 +304,7 @@ private:
   llvm::SmallSetVector<const llvm::CallBase *, 4> Spared, Unspared;
   llvm::DenseMap<const llvm::Loop *, int> ChunkIndex;
   llvm::DenseMap<const llvm::BasicBlock *, double> Stalls; // by loop header
+  llvm::DenseMap<const llvm::Loop *, double> Fewer; // iterations than LLVM expects: this part of them
   llvm::DenseMap<const llvm::BasicBlock *, State> Out, Previous; // of this walk, and the one before
   double ReturnFrequency = 0, ReturnMean = 0;
   Plan P;

@@ -1,5 +1,6 @@
 // The plugin's entry: `curtail-safepoints`, a module pass that runs last in the optimiser, at
 // compile time or (for bitcode) at link time, never twice over a function.
+#include "cycle.h"
 #include "emit.h"
 #include "exclude.h"
 #include "identity.h"
@@ -97,25 +98,32 @@ public:
     Functions Far = returningFar(M);
     CallGraph Graph(M);
     for (auto It = scc_begin(&Graph); !It.isAtEnd(); ++It) {
-      Functions Cycle;
+      CallCycle Cycle;
+      SmallVector<Function *, 1> Together;
       if (It.hasCycle())
         for (CallGraphNode *Node : *It)
           if (Node->getFunction())
-            Cycle.insert(Node->getFunction());
+            Cycle.Members.insert(Node->getFunction());
+      Cycle.Left = Cycle.Members;
       for (CallGraphNode *Node : *It)
-        if (Function *F = Node->getFunction())
-          runOn(*F, Cycle, Far, Excluded, Block, FAM, Known, R);
+        if (Function *F = Node->getFunction(); F && isOurs(*F, Excluded, Block, FAM, Known, R))
+          Together.push_back(F);
+      for (Function *F : Together)
+        prepare(*F, Cycle, Far, FAM, Known);
+      auto Of = [&](Function &F) { return analysesOf(F, FAM); };
+      for (Planned &Each : planTogether(Together, Cycle.Members, Far, Of, Known))
+        instrument(*Each.F, Each.P, Block, FAM, Known, R);
     }
     R.write();
     return PreservedAnalyses::none();
   }
 
 private:
-  static void runOn(Function &F, const Functions &Cycle, const Functions &Far,
-                    const Exclusions &Excluded, GlobalVariable &Block,
-                    FunctionAnalysisManager &FAM, Summaries &Known, Report &R) {
+  // Whether a function gets safepoints. What is known of others is said here.
+  static bool isOurs(Function &F, const Exclusions &Excluded, GlobalVariable &Block,
+                     FunctionAnalysisManager &FAM, Summaries &Known, Report &R) {
     if (F.isDeclaration() || F.hasAvailableExternallyLinkage() || F.hasFnAttribute(Done))
-      return;
+      return false;
     StringRef Why = Excluded.reason(F);
     if (!Why.empty()) {
       R.skipped(F, Why);
@@ -128,8 +136,13 @@ private:
       }
       if (!F.isInterposable())
         Known[&F] = Skipped;
-      return;
     }
+    return Why.empty();
+  }
+
+  // What changes a function's shape before its safepoints are planned.
+  static void prepare(Function &F, const CallCycle &Cycle, const Functions &Far, FunctionAnalysisManager &FAM,
+                      const Summaries &Known) {
     giveLoopsPreheaders(F, FAM);
     auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, Far, options()).tightLoops();
     if (!Tight.empty() && unrollLoops(F, Tight, FAM))
@@ -139,11 +152,11 @@ private:
       partJoins(Joins);
       FAM.invalidate(F, PreservedAnalyses::none());
     }
+  }
+
+  static void instrument(Function &F, Plan &P, GlobalVariable &Block, FunctionAnalysisManager &FAM,
+                         const Summaries &Known, Report &R) {
     Analyses A = analysesOf(F, FAM);
-    Placer Place(F, A, Known, Cycle, Far, options());
-    Plan P = Place.plan();
-    if (!F.isInterposable())
-      Known[&F] = Place.summary();
     if (options().Migratable != Migration::No)
       reportThreadLocals(F, P, Known, A.TLI, R);
     for (const ShortLoop &S : P.Short)

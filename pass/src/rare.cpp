@@ -159,6 +159,15 @@ Instruction *Placer::placeBehindTests(const Loop &L) const {
   return nullptr;
 }
 
+// Whether loops that have no safepoint of their own still have one in each iteration.
+bool Placer::openCovered() const {
+  const Blocks Charging = beforeChunks();
+  return all_of(Open, [&](const BasicBlock *Header) {
+    const Loop *L = A.LI.getLoopFor(Header);
+    return Free.count(L) || isCovered(*L, Charging);
+  });
+}
+
 // Where calls are, the safepoint of a loop goes behind the tests that end it, if the function then has no
 // more of them, and they run less often.
 void Placer::preferBehindTests(unsigned &Tries) {
@@ -174,7 +183,8 @@ void Placer::preferBehindTests(unsigned &Tries) {
     Forced.insert(Behind);
     Open.insert(L->getHeader());
     settle();
-    if (P.Points.size() > Before.Points || uncoveredCalls().size() > Uncovered || !isBetterThan(Before))
+    if (P.Points.size() > Before.Points || uncoveredCalls().size() > Uncovered || !isBetterThan(Before) ||
+        !openCovered())
       takeBack(Before);
   }
 }

@@ -114,7 +114,7 @@ bool Placer::freeBetweenCalls(Loop &L, bool Before) {
       }
       auto &Call = cast<CallBase>(I);
       Effect E = effectOf(Call);
-      bool Endless = Call.getCalledFunction() && Cycle.contains(Call.getCalledFunction());
+      bool Endless = Cycle.continues(Call.getCalledFunction());
       bool Point = E.MayYield && (Endless || (E.Through && Before));
       if (Point && (!Before || Inner != &L || !mayPlaceIn(*BB) || !legal(I)))
         return false;

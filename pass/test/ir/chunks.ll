@@ -72,7 +72,8 @@ exit:
 ; CHECK: curtail.through:
 define void @charges(ptr %p) {
 entry:
-  br label %loop
+  %none = load i1, ptr %p
+  br i1 %none, label %exit, label %loop
 loop:
   %it = load volatile i64, ptr %p
   %done = icmp eq i64 %it, 0

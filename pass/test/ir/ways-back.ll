@@ -83,7 +83,7 @@ done:
   ret void
 }
 
-; A loop around another: behind the tests, before the inner one.
+; A loop around another, that most iterations come to: behind the tests, before the way to the inner one.
 ; CHECK-LABEL: define internal i64 @chain(
 ; CHECK: again:
 ; CHECK-NOT: curtail_safepoint_slow
@@ -105,7 +105,8 @@ again:
 more:
   %place = getelementptr i64, ptr %at, i64 1
   %first = load ptr, ptr %place
-  br label %inner
+  %none = icmp eq ptr %first, null
+  br i1 %none, label %back, label %inner
 inner:
   %in = phi ptr [ %first, %more ], [ %after, %inner ]
   %found = call i64 @look(ptr %in)
