@@ -323,15 +323,16 @@ void Placer::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S
   if (!Outermost)
     return;
   const Chunk &C = *Outermost;
-  double Work = S.Mean;
-  if (C.Whole)
-    Work = 0;
+  double Work = C.Whole ? 0 : S.Mean;
   if (!C.Whole) {
-    double Entered = std::max(frequencyOf(*C.Preheader), 1.0);
-    double Trips = frequencyOf(*C.Header) / Entered;
-    Work += Out.lookup(C.Latch).Mean * (Trips < C.First ? Trips : 0);
     S.Longest = std::max(S.Longest, C.Stride * C.Iteration);
     S.Real = std::max(S.Real, C.Stride * C.Iteration);
+  }
+  // What does not come to the end of its first step. Of a gated loop most runs are so short that LLVM's guess
+  // of their length would be most of what is charged for the loop around them.
+  if (!C.Whole && !C.Gate) {
+    double Trips = frequencyOf(*C.Header) / std::max(frequencyOf(*C.Preheader), 1.0);
+    Work += Out.lookup(C.Latch).Mean * (Trips < C.First ? Trips : 0);
   }
   S.Mean = Out.lookup(C.Preheader).Mean + Work;
 }
