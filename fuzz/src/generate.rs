@@ -3,6 +3,7 @@
 
 use crate::body::Body;
 use crate::dice::Dice;
+use crate::recursive;
 use std::fmt::Write;
 
 const PRELUDE: &str = include_str!("../pieces/prelude.c");
@@ -38,6 +39,10 @@ impl Program {
         let count = dice.range(2, 7);
         let mut units = Vec::new();
         for number in 0..count {
+            if dice.one_in(4) {
+                units.push(("recursive", recursive::unit(&mut dice, number)));
+                continue;
+            }
             let (name, text) = if dice.one_in(3) {
                 common[0] // plain loops: what most of the pass is about
             } else if cxx && dice.one_in(2) {

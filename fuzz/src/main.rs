@@ -13,6 +13,7 @@ mod finding;
 mod generate;
 mod ir;
 mod options;
+mod recursive;
 mod reduce;
 mod source;
 mod tools;

@@ -113,15 +113,19 @@ bool Placer::callsOut(const Loop &L) const {
   });
 }
 
-// Whether a block has a forced safepoint, calls what has one on each way through it, or never comes back.
+// Whether a call comes back behind a safepoint only. From an exception it may come back before one, and so it may
+// where something that it calls jumps back into this function.
+bool Placer::alwaysLooks(const Instruction &I) const {
+  if (!isRealCall(I) || F.callsFunctionThatReturnsTwice())
+    return false;
+  Effect E = effectOf(cast<CallBase>(I));
+  return E.MayYield && !E.Through;
+}
+
+// Whether a block has a forced safepoint, or such a call, or never comes back.
 bool Placer::looks(const BasicBlock &BB) const {
   return Cold.contains(&BB) || any_of(BB, [&](const Instruction &I) {
-           if (Forced.contains(const_cast<Instruction *>(&I)))
-             return true;
-           if (!isRealCall(I))
-             return false;
-           Effect E = effectOf(cast<CallBase>(I));
-           return E.MayYield && !E.Through;
+           return Forced.contains(const_cast<Instruction *>(&I)) || (!isa<InvokeInst>(I) && alwaysLooks(I));
          });
 }
 
@@ -133,7 +137,10 @@ bool Placer::isCovered(const Loop &L, const Blocks &Others) const {
     const BasicBlock *BB = Reached[At];
     if (Others.contains(BB) || looks(*BB))
       continue;
+    auto *Invoke = dyn_cast<InvokeInst>(BB->getTerminator());
     for (const BasicBlock *Next : successors(BB)) {
+      if (Invoke && Next == Invoke->getNormalDest() && alwaysLooks(*Invoke))
+        continue;
       if (Next == L.getHeader())
         return false;
       if (L.contains(Next))

@@ -219,6 +219,7 @@ private:
   int chunkOf(const llvm::Loop *L) const;
   const Chunk *headOfChunk(const llvm::BasicBlock *BB) const;
   void leaveChunk(const llvm::BasicBlock *Before, const llvm::BasicBlock *BB, State &S) const;
+  bool alwaysLooks(const llvm::Instruction &I) const;
   bool looks(const llvm::BasicBlock &BB) const;
   bool isCovered(const llvm::Loop &L, const Blocks &Others = {}) const;
   Blocks beforeChunks() const;
@@ -249,6 +250,7 @@ private:
   bool waysBackHold() const;
   void walkBlock(llvm::BasicBlock &BB, State S);
   void passCall(const llvm::CallBase &Call, State &S);
+  State unwound(const llvm::InvokeInst &Call, State S) const;
   void passReturn(llvm::Instruction &Return, State &S);
   bool maySpare(const llvm::CallBase &Call, const State &S) const;
   bool coveredBehind(const llvm::CallBase &Call) const;
@@ -306,6 +308,7 @@ private:
   llvm::DenseMap<const llvm::BasicBlock *, double> Stalls; // by loop header
   llvm::DenseMap<const llvm::Loop *, double> Fewer; // iterations than LLVM expects: this part of them
   llvm::DenseMap<const llvm::BasicBlock *, State> Out, Previous; // of this walk, and the one before
+  llvm::DenseMap<const llvm::BasicBlock *, State> Thrown;        // where the invoke at a block's end unwinds
   double ReturnFrequency = 0, ReturnMean = 0;
   Plan P;
   Summary Result;

@@ -26,13 +26,6 @@ static const double MostUsual = 0.6;
 // Each try walks the whole function. The most frequent safepoints come first.
 static const unsigned MostTries = 128;
 
-double Placer::frequencyOfPoints() const {
-  double Sum = 0;
-  for (const Point &Safepoint : P.Points)
-    Sum += frequencyOf(*Safepoint.Before->getParent());
-  return Sum;
-}
-
 Placer::Choice Placer::choice() const {
   return {Forced, Late, Unspared, Open, frequencyOfPoints(), P.Points.size(), std::max(P.Longest, Bound)};
 }

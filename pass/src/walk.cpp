@@ -18,6 +18,7 @@ static const unsigned MostWalks = 32;
 void Placer::walk() {
   Previous = std::move(Out);
   Out.clear();
+  Thrown.clear();
   Spared.clear();
   P.Points.clear();
   P.Longest = 0;
@@ -28,45 +29,6 @@ void Placer::walk() {
     walkBlock(*BB, stateAt(*BB));
   if (ReturnFrequency > 0)
     Result.Uncharged = ReturnMean / ReturnFrequency;
-}
-
-double Placer::frequencyOf(const BasicBlock &BB) const {
-  double Part = 1;
-  for (const Loop *L = A.LI.getLoopFor(&BB); L && !Fewer.empty(); L = L->getParentLoop())
-    if (auto It = Fewer.find(L); It != Fewer.end())
-      Part *= It->second;
-  return Part * double(A.BFI.getBlockFreq(&BB).getFrequency());
-}
-
-double Placer::timesIn(const BasicBlock &BB) const {
-  return frequencyOf(BB) / double(A.BFI.getEntryFreq().getFrequency());
-}
-
-// Of a recursion that ends, each activation makes less than one call in the mean. LLVM does not know that, and
-// takes a loop around such calls for one of 32 iterations: here it has as few as the law allows, of loops in one
-// another the outer ones first.
-void Placer::expectFewCalls() {
-  SmallVector<const BasicBlock *, 8> Calling;
-  for (const BasicBlock *BB : Order)
-    for (const Instruction &I : *BB) {
-      auto *Call = dyn_cast<CallBase>(&I);
-      if (Call && Call->getCalledFunction() && Cycle.Members.contains(Call->getCalledFunction()))
-        Calling.push_back(BB);
-    }
-  for (const Loop *L : A.LI.getLoopsInPreorder()) {
-    if (none_of(Calling, [&](const BasicBlock *BB) { return L->contains(BB); }))
-      continue;
-    double Calls = 0, Entered = 0;
-    for (const BasicBlock *BB : Calling)
-      Calls += frequencyOf(*BB);
-    for (const BasicBlock *Before : predecessors(L->getHeader()))
-      if (!L->contains(Before) && Index.count(Before))
-        Entered += frequencyOf(*Before) * A.BPI.getEdgeProbability(Before, L->getHeader()).toDouble();
-    double Most = std::max(Entered / std::max(frequencyOf(*L->getHeader()), 1.0),
-                           double(A.BFI.getEntryFreq().getFrequency()) / std::max(Calls, 1.0));
-    if (Most < 1)
-      Fewer[L] = Most;
-  }
 }
 
 // Of ways that are taken more or less often.
@@ -106,7 +68,10 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
     if (!Index.count(Before) || (Back && WithoutBack))
       continue;
     State From;
-    if (!Back || WithBackEdges)
+    auto *Invoke = dyn_cast<InvokeInst>(Before->getTerminator());
+    if (Invoke && Invoke->getUnwindDest() == &BB)
+      From = Thrown.lookup(Before);
+    else if (!Back || WithBackEdges)
       From = Out.lookup(Before);
     else if (Open.contains(&BB))
       From = Previous.lookup(Before);
@@ -193,6 +158,17 @@ void Placer::passCall(const CallBase &Call, State &S) {
     S.FromEntry += E.ThroughMax;
   else
     S.SinceEntry = false;
+}
+
+// Where an exception comes from a call: it may have been thrown before any safepoint there, or long after one.
+Placer::State Placer::unwound(const InvokeInst &Call, State S) const {
+  Effect E = effectOf(Call);
+  unsigned After = E.MayYield ? E.FromLast : 0;
+  S.Mean += E.Charge;
+  S.Longest = std::max(S.Longest + E.ToFirst, After);
+  S.Real = std::max(S.Real + E.ToFirst, After);
+  S.FromEntry += E.ToFirst;
+  return S;
 }
 
 void Placer::passReturn(Instruction &Return, State &S) {
@@ -296,6 +272,8 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
       continue;
     Recent = false;
     if (isRealCall(I)) {
+      if (auto *Invoke = dyn_cast<InvokeInst>(&I))
+        Thrown[&BB] = unwound(*Invoke, S);
       passCall(cast<CallBase>(I), S);
     } else if (isa<ReturnInst>(I)) {
       passReturn(I, S);

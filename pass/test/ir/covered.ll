@@ -146,3 +146,64 @@ exit:
   ret void
 }
 !0 = !{!"branch_weights", i32 9, i32 1}
+
+; A call that throws may not have come to its safepoint.
+; CHECK-LABEL: define void @catches(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: ret void
+declare i32 @__gxx_personality_v0(...)
+define void @catches(ptr %p) personality ptr @__gxx_personality_v0 {
+entry:
+  br label %loop
+loop:
+  invoke void @always(ptr %p) to label %latch unwind label %pad
+pad:
+  %caught = landingpad { ptr, i32 } catch ptr null
+  br label %latch
+latch:
+  %done = load volatile i1, ptr %p
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; Nor need a function have one that only calls, and catches.
+; CHECK-LABEL: define void @around_catch(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: ret void
+define internal void @caught(ptr %p) noinline personality ptr @__gxx_personality_v0 {
+entry:
+  invoke void @always(ptr %p) to label %exit unwind label %pad
+pad:
+  %caught = landingpad { ptr, i32 } catch ptr null
+  br label %exit
+exit:
+  ret void
+}
+define void @around_catch(ptr %p) {
+entry:
+  br label %loop
+loop:
+  call void @caught(ptr %p)
+  %done = load volatile i1, ptr %p
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; What is called may jump back to here.
+; CHECK-LABEL: define void @jumped_to(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: ret void
+declare i32 @setjmp(ptr) returns_twice
+define void @jumped_to(ptr %p, ptr %state) {
+entry:
+  br label %loop
+loop:
+  %again = call i32 @setjmp(ptr %state)
+  call void @always(ptr %p)
+  %done = load volatile i1, ptr %p
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
