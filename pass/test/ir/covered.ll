@@ -149,6 +149,7 @@ exit:
 
 ; A call that throws may not have come to its safepoint.
 ; CHECK-LABEL: define void @catches(
+; CHECK: loop:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: ret void
 declare i32 @__gxx_personality_v0(...)
@@ -169,6 +170,7 @@ exit:
 
 ; Nor need a function have one that only calls, and catches.
 ; CHECK-LABEL: define void @around_catch(
+; CHECK: loop:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: ret void
 define internal void @caught(ptr %p) noinline personality ptr @__gxx_personality_v0 {
@@ -193,6 +195,7 @@ exit:
 
 ; What is called may jump back to here.
 ; CHECK-LABEL: define void @jumped_to(
+; CHECK: loop:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: ret void
 declare i32 @setjmp(ptr) returns_twice
