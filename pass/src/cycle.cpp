@@ -17,6 +17,9 @@ namespace curtail {
 // Each function of a cycle is tried at each step, and for each all are planned.
 static const size_t MostMembers = 8, MostInstructions = 4096;
 
+// Each replanning finds longer ways, or ends; this often they are taken as they are found.
+static const unsigned MostRounds = 3;
+
 // Frequencies are estimates: something is better by so much, or not at all.
 static const double MuchBetter = 0.8;
 
@@ -35,6 +38,7 @@ private:
   SmallVector<CallCycle, 4> cyclesWith(const Functions &First) const;
   void reachFrom(const Function &F, const Functions &First, Functions &Reached) const;
   bool planWith(const Functions &First, Plans &All);
+  bool raise(MutableArrayRef<CallCycle> Cycles, bool ToMost) const;
   void planOne(Function &F, const CallCycle &Cycle, Plans &All);
   double costOf(ArrayRef<Planned> All) const;
 
@@ -109,6 +113,22 @@ SmallVector<CallCycle, 4> CyclePlanner::cyclesWith(const Functions &First) const
   return Cycles;
 }
 
+// Whether there were longer ways through those left in cycles than was assumed when they were planned; from now on
+// no longer, or no longer ones are possible.
+bool CyclePlanner::raise(MutableArrayRef<CallCycle> Cycles, bool ToMost) const {
+  bool Raised = false;
+  for (auto [F, Cycle] : zip(Order, Cycles)) {
+    const Summary S = Known.lookup(F);
+    const unsigned Assumed = std::max(UsualThrough, Cycle.Through.lookup(F));
+    if (!Cycle.continues(F) || !S.Through || S.ThroughMax <= Assumed || Assumed >= options().Bound / 4)
+      continue;
+    Raised = true;
+    for (CallCycle &Other : Cycles)
+      Other.Through[F] = ToMost ? options().Bound / 4 : S.ThroughMax;
+  }
+  return Raised;
+}
+
 void CyclePlanner::planOne(Function &F, const CallCycle &Cycle, Plans &All) {
   Placer Place(F, Of(F), Known, Cycle, Far, options());
   Plan P = Place.plan();
@@ -117,10 +137,10 @@ void CyclePlanner::planOne(Function &F, const CallCycle &Cycle, Plans &All) {
     Known[&F] = Place.summary();
 }
 
-// Plans all, what is called before what calls it as far as possible. Whether those that were to have a safepoint
-// at their entry could have it.
+// Plans all, what is called before what calls it as far as possible, until what was assumed of the others holds.
+// Whether those that were to have a safepoint at their entry could have it.
 bool CyclePlanner::planWith(const Functions &First, Plans &All) {
-  const auto Cycles = cyclesWith(First);
+  auto Cycles = cyclesWith(First);
   SmallVector<size_t, 4> Places(Order.size());
   SmallVector<size_t, 4> Below(Order.size());
   for (auto [At, F] : enumerate(Order)) {
@@ -128,11 +148,15 @@ bool CyclePlanner::planWith(const Functions &First, Plans &All) {
     reachFrom(*F, First, Reached);
     Places[At] = At;
     Below[At] = Reached.size();
-    Known.erase(F);
   }
   stable_sort(Places, [&](size_t L, size_t R) { return Below[L] < Below[R]; });
-  for (size_t At : Places)
-    planOne(*Order[At], Cycles[At], All);
+  for (unsigned Round = 0; Round == 0 || raise(Cycles, Round >= MostRounds); Round++) {
+    All.clear();
+    for (Function *F : Order)
+      Known.erase(F);
+    for (size_t At : Places)
+      planOne(*Order[At], Cycles[At], All);
+  }
   return none_of(First, [&](const Function *F) { return Known.lookup(F).Through; });
 }
 

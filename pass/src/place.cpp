@@ -66,7 +66,7 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   unsigned After = Quarter - std::min(Quarter, Levels * Tolerance);
   if (First)
     return {5, false, 0, true, After, double(UnseenCharge)};
-  unsigned Through = std::min(Quarter, 20u);
+  unsigned Through = std::min(Quarter, std::max(UsualThrough, Cycle.Through.lookup(Callee)));
   if (Callee && !Continues)
     Through = std::max(Through, Quarter / 4);
   return {Quarter, true, Through, true, After, double(UnseenCharge)};

@@ -128,6 +128,9 @@ const unsigned Tolerance = 16;
 // Work that a chunked loop may leave to the loop around it, as part of the bound.
 inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
 
+// Work of what is called, and not known, on its longest way through without a safepoint: most are shorter.
+const unsigned UsualThrough = 20;
+
 using Functions = llvm::SmallPtrSet<const llvm::Function *, 8>;
 
 // The functions that return to callers who do not see them: those that may be called from elsewhere, and
@@ -139,6 +142,8 @@ Functions returningFar(llvm::Module &M);
 // its way to such a call.
 struct CallCycle {
   Functions Members, First, Left;
+  // The longest ways through those that are left without a safepoint, if they are longer than most.
+  llvm::SmallDenseMap<const llvm::Function *, unsigned, 4> Through{0};
   bool continues(const llvm::Function *Callee) const { return Callee && Left.contains(Callee); }
 };
 
