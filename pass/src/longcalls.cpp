@@ -24,6 +24,15 @@ struct Shape {
 };
 } // namespace
 
+bool isCalledInLoops(const Function &F) {
+  static constexpr StringLiteral Looping[] = {"qsort", "qsort_r", "lfind", "lsearch", "twalk", "twalk_r"};
+  return any_of(F.uses(), [](const Use &U) {
+    auto *Call = dyn_cast<CallBase>(U.getUser());
+    const Function *Callee = Call && Call->isArgOperand(&U) ? Call->getCalledFunction() : nullptr;
+    return Callee && Callee->isDeclaration() && is_contained(Looping, Callee->getName());
+  });
+}
+
 static Shape shapeOfIntrinsic(const IntrinsicInst &I) {
   // What must become code in line, or may yield nowhere, is none of these.
   auto *Memory = dyn_cast<MemIntrinsic>(&I);

@@ -27,4 +27,8 @@ struct LongCall {
 bool describeLongCall(llvm::CallInst &Call, llvm::ScalarEvolution &SE,
                       const llvm::TargetLibraryInfo &TLI, LongCall &Into);
 
+// Whether a function is given to one of the C library that calls it in a loop, a comparison to qsort: nobody else
+// could yield there.
+bool isCalledInLoops(const llvm::Function &F);
+
 } // namespace curtail

@@ -318,7 +318,7 @@ bool Placer::demand() {
   chooseNests();
   forceLoopPoints();
   forceIrreducible();
-  if (Cycle.First.contains(&F))
+  if (Cycle.First.contains(&F) || isCalledInLoops(F))
     forceTop(F.getEntryBlock());
   if (Cycle.continues(&F))
     forceRecursion();
