@@ -38,7 +38,8 @@ CURTAIL_HIDDEN int curtail_state_avx2(void);
 /* The work that fits before the deadline, or before the next look at the clock: as the stub has it. */
 static inline int64_t curtail_grant_for(const struct curtail_safepoint_block *b, uint64_t cycles) {
   cycles -= cycles > CURTAIL_CHECK_CYCLES ? CURTAIL_CHECK_CYCLES : cycles;
-  return (int64_t)(cycles * b->pace >> 10) + b->edge;
+  uint64_t half = cycles >> 1, reach = b->reach >> 10;
+  return (int64_t)((half + (reach < half ? reach : half)) * b->pace >> 10) + b->edge;
 }
 
 /* See safepoint.c. */

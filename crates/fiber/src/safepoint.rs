@@ -50,6 +50,7 @@ pub struct Block {
     sample_start: u64,
     sample_readings: u64,
     doubt: u64,
+    reach: u64,
 }
 
 const _: () = {
@@ -66,6 +67,7 @@ const _: () = {
     assert!(offset_of!(Block, pace) == 64);
     assert!(offset_of!(Block, readings) == 80);
     assert!(offset_of!(Block, doubt) == 104);
+    assert!(offset_of!(Block, reach) == 112);
     assert!(size_of::<Block>() == 128);
 };
 
@@ -244,5 +246,64 @@ pub fn kind() -> Kind {
         1 => Kind::Flag,
         2 => Kind::Clock,
         _ => Kind::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUANTUM: u64 = 100_000;
+    /// `LEAST_REACH_CYCLES`.
+    const LEAST: u64 = 1024;
+
+    unsafe extern "C" fn nobody(_: *mut Block) {}
+
+    fn tsc() -> u64 {
+        // SAFETY: reads a counter.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+
+    /// Of a quantum that begins now: how many cycles ahead the first budget reaches.
+    fn ahead(safepoint: Safepoint) -> u64 {
+        let now = tsc();
+        safepoint.arm(Mode::Clock, now, now + QUANTUM);
+        // SAFETY: our own block.
+        let block = unsafe { &*safepoint.block };
+        let work = u64::try_from(block.budget - block.edge).unwrap();
+        safepoint.disarm();
+        (work << 10) / block.pace
+    }
+
+    /// Quanta that have ended at `now + end`, when a safepoint comes.
+    fn quanta(safepoint: Safepoint, count: u32, end: i64) {
+        for _ in 0..count {
+            let deadline = tsc().wrapping_add_signed(end);
+            safepoint.arm(Mode::Clock, deadline - QUANTUM, deadline);
+            here();
+        }
+        safepoint.disarm();
+    }
+
+    #[test]
+    fn who_is_late_looks_at_the_clock_earlier() {
+        let safepoint = Safepoint::this_thread();
+        safepoint.set_hook(Some(nobody));
+        assert!(ahead(safepoint) > QUANTUM * 9 / 10, "{}", ahead(safepoint));
+        quanta(safepoint, 400, -5_000);
+        let least = QUANTUM / 2 + LEAST;
+        assert!(ahead(safepoint).abs_diff(least) < 100, "{}", ahead(safepoint));
+        // In time, but for a few that the system interrupts. Each adds one part in 4,096.
+        quanta(safepoint, 8_000, 200);
+        let later = ahead(safepoint);
+        assert!(later > least + LEAST && later < least + 8 * LEAST, "{later}");
+        // In quanta of less than twice the least, nobody can be helped.
+        for _ in 0..400 {
+            let now = tsc();
+            safepoint.arm(Mode::Clock, now - 10_000, now - 8_000);
+            here();
+        }
+        assert_eq!(ahead(safepoint), later);
+        safepoint.set_hook(None);
     }
 }
