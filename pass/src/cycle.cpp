@@ -8,6 +8,7 @@
 #include "cycle.h"
 #include "tls.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/IR/InstIterator.h"
 
 using namespace llvm;
@@ -16,6 +17,9 @@ namespace curtail {
 
 // Each function of a cycle is tried at each step, and for each all are planned.
 static const size_t MostMembers = 8, MostInstructions = 4096;
+
+// Who calls members in more places than this is taken to do so more than once.
+static const size_t MostCalls = 16;
 
 // Each replanning finds longer ways, or ends; this often they are taken as they are found.
 static const unsigned MostRounds = 3;
@@ -27,9 +31,9 @@ namespace {
 class CyclePlanner {
 public:
   using Plans = SmallVector<Planned, 1>;
-  CyclePlanner(ArrayRef<Function *> Order, const Functions &Members, const Functions &Far,
+  CyclePlanner(ArrayRef<Function *> Order, const CallCycle &Whole, const Functions &Far,
                function_ref<Analyses(Function &)> Of, Summaries &Known)
-      : Order(Order), Members(Members), Far(Far), Of(Of), Known(Known) {}
+      : Order(Order), Whole(Whole), Far(Far), Of(Of), Known(Known) {}
   Plans plan();
 
 private:
@@ -43,7 +47,7 @@ private:
   double costOf(ArrayRef<Planned> All) const;
 
   ArrayRef<Function *> Order;
-  const Functions &Members;
+  const CallCycle &Whole;
   const Functions &Far;
   function_ref<Analyses(Function &)> Of;
   Summaries &Known;
@@ -61,18 +65,17 @@ bool CyclePlanner::mayChoose() const {
     if (F->isInterposable())
       return false;
   }
-  return !Members.empty() && Members.size() == Order.size() && Order.size() <= MostMembers &&
+  return !Whole.Members.empty() && Whole.Members.size() == Order.size() && Order.size() <= MostMembers &&
          Instructions <= MostInstructions;
 }
 
 // The activations are what calls in these proportions come to, after some rounds from one of each.
 void CyclePlanner::findCalls() {
-  const CallCycle Cycle = {Members, {}, Members};
   for (Function *F : Order) {
-    Placer Place(*F, Of(*F), Known, Cycle, Far, options());
+    Placer Place(*F, Of(*F), Known, Whole, Far, options());
     Activations[F] = 1;
     for (Instruction &I : instructions(*F))
-      if (auto *Call = dyn_cast<CallBase>(&I); Call && Members.contains(Call->getCalledFunction()))
+      if (auto *Call = dyn_cast<CallBase>(&I); Call && Whole.Members.contains(Call->getCalledFunction()))
         Calls[F][Call->getCalledFunction()] += Place.timesIn(*I.getParent());
   }
   for (unsigned Round = 0; Round < 32; Round++) {
@@ -104,7 +107,7 @@ SmallVector<CallCycle, 4> CyclePlanner::cyclesWith(const Functions &First) const
   for (auto [F, Into] : zip(Order, Reached))
     reachFrom(*F, First, Into);
   for (auto [F, From] : zip(Order, Reached)) {
-    CallCycle Cycle = {Members, First, {}};
+    CallCycle Cycle = {Whole.Members, First, {}, Whole.Branches};
     for (auto [Other, Back] : zip(Order, Reached))
       if (From.contains(Other) && Back.contains(F))
         Cycle.Left.insert(Other);
@@ -170,9 +173,8 @@ double CyclePlanner::costOf(ArrayRef<Planned> All) const {
 CyclePlanner::Plans CyclePlanner::plan() {
   Plans Best;
   if (!mayChoose()) {
-    const CallCycle Cycle = {Members, {}, Members};
     for (Function *F : Order)
-      planOne(*F, Cycle, Best);
+      planOne(*F, Whole, Best);
     return Best;
   }
   findCalls();
@@ -199,9 +201,29 @@ CyclePlanner::Plans CyclePlanner::plan() {
   return Best;
 }
 
-SmallVector<Planned, 1> planTogether(ArrayRef<Function *> Order, const Functions &Members, const Functions &Far,
+bool mayBranch(ArrayRef<Function *> Order, const Functions &Members, function_ref<Analyses(Function &)> Of) {
+  for (Function *F : Order) {
+    SmallVector<const Instruction *, 8> Into;
+    for (const Instruction &I : instructions(*F))
+      if (auto *Call = dyn_cast<CallBase>(&I); Call && Members.contains(Call->getCalledFunction()))
+        Into.push_back(Call);
+    if (Into.empty())
+      continue;
+    if (Into.size() > MostCalls)
+      return true;
+    const Analyses A = Of(*F);
+    for (const Instruction *First : Into)
+      for (const Instruction *Next : Into)
+        if (First == Next ? A.LI.getLoopFor(First->getParent()) != nullptr
+                          : isPotentiallyReachable(First, Next, nullptr, &A.DT, &A.LI))
+          return true;
+  }
+  return false;
+}
+
+SmallVector<Planned, 1> planTogether(ArrayRef<Function *> Order, const CallCycle &Whole, const Functions &Far,
                                      function_ref<Analyses(Function &)> Of, Summaries &Known) {
-  return CyclePlanner(Order, Members, Far, Of, Known).plan();
+  return CyclePlanner(Order, Whole, Far, Of, Known).plan();
 }
 
 } // namespace curtail

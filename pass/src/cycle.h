@@ -10,9 +10,13 @@ struct Planned {
   Summary S;
 };
 
-// Plans a function, or the members of a cycle of calls that get safepoints, and makes their summaries known. `Of` is valid for as
-// long as the functions do not change.
-llvm::SmallVector<Planned, 1> planTogether(llvm::ArrayRef<llvm::Function *> Order, const Functions &Members,
+// Whether one call of a member may come after another in the same activation of one of `Order`.
+bool mayBranch(llvm::ArrayRef<llvm::Function *> Order, const Functions &Members,
+               llvm::function_ref<Analyses(llvm::Function &)> Of);
+
+// Plans a function, or the members of a cycle of calls that get safepoints, and makes their summaries known. `Whole`:
+// the cycle, none left out. `Of` is valid for as long as the functions do not change.
+llvm::SmallVector<Planned, 1> planTogether(llvm::ArrayRef<llvm::Function *> Order, const CallCycle &Whole,
                                            const Functions &Far,
                                            llvm::function_ref<Analyses(llvm::Function &)> Of,
                                            Summaries &Known);

@@ -63,7 +63,8 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   // recursion have none. Where one stands for several, each has its tolerance.
   const bool Continues = Cycle.continues(Callee);
   unsigned Levels = First || Continues ? activationsOf(*Callee) : 1;
-  unsigned After = Quarter - std::min(Quarter, Levels * Tolerance);
+  const unsigned OnReturn = (First || Continues) && Cycle.Branches ? TreeTolerance : Tolerance;
+  unsigned After = Quarter - std::min(Quarter, Levels * OnReturn);
   if (First)
     return {5, false, 0, true, After, double(UnseenCharge)};
   unsigned Through = std::min(Quarter, std::max(UsualThrough, Cycle.Through.lookup(Callee)));

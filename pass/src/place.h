@@ -122,8 +122,9 @@ const unsigned LeastWork = 20, LeastTrips = 10;
 const unsigned LeastPeriod = 8;
 
 // Work between a call and a return, or an entry and a call, that is let pass without a safepoint of its
-// own. A chain of either can therefore be this much times its depth long.
-const unsigned Tolerance = 16;
+// own. A chain of either can therefore be this much times its depth long. A list's recursion is as deep as the list
+// is long; where activations call more than once, it is as deep as a tree, and returns may take longer.
+const unsigned Tolerance = 16, TreeTolerance = 48;
 
 // Work that a chunked loop may leave to the loop around it, as part of the bound.
 inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
@@ -142,6 +143,8 @@ Functions returningFar(llvm::Module &M);
 // its way to such a call.
 struct CallCycle {
   Functions Members, First, Left;
+  // An activation may call members several times, one after the other.
+  bool Branches = false;
   // The longest ways through those that are left without a safepoint, if they are longer than most.
   llvm::SmallDenseMap<const llvm::Function *, unsigned, 4> Through{0};
   bool continues(const llvm::Function *Callee) const { return Callee && Left.contains(Callee); }

@@ -108,10 +108,11 @@ public:
       for (CallGraphNode *Node : *It)
         if (Function *F = Node->getFunction(); F && isOurs(*F, Excluded, Block, FAM, Known, R))
           Together.push_back(F);
+      auto Of = [&](Function &F) { return analysesOf(F, FAM); };
+      Cycle.Branches = mayBranch(Together, Cycle.Members, Of);
       for (Function *F : Together)
         prepare(*F, Cycle, Far, FAM, Known);
-      auto Of = [&](Function &F) { return analysesOf(F, FAM); };
-      for (Planned &Each : planTogether(Together, Cycle.Members, Far, Of, Known))
+      for (Planned &Each : planTogether(Together, Cycle, Far, Of, Known))
         instrument(*Each.F, Each.P, Block, FAM, Known, R);
     }
     R.write();

@@ -52,6 +52,51 @@ exit:
   ret i64 1
 }
 
+; What comes behind the last call of a tree's recursion may take longer than what is behind a list's: as many
+; return in a row as the tree is deep. Divisions, 20 units here.
+; CHECK-LABEL: define i64 @tree(
+; CHECK: both:
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: call i64 @tree(
+; CHECK: call i64 @tree(
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: ret i64
+define i64 @tree(ptr %node, i64 %y) noinline {
+entry:
+  %leaf = icmp eq ptr %node, null
+  br i1 %leaf, label %exit, label %both
+both:
+  %left = load ptr, ptr %node
+  %a = call i64 @tree(ptr %left, i64 %y)
+  %place = getelementptr ptr, ptr %node, i64 1
+  %right = load ptr, ptr %place
+  %b = call i64 @tree(ptr %right, i64 %y)
+  %sum = add i64 %a, %b
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+exit:
+  ret i64 1
+}
+
+; CHECK-LABEL: define i64 @list(
+; CHECK: call i64 @list(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: ret i64
+define i64 @list(ptr %node, i64 %y) noinline {
+entry:
+  %last = icmp eq ptr %node, null
+  br i1 %last, label %exit, label %more
+more:
+  %next = load ptr, ptr %node
+  %sum = call i64 @list(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+exit:
+  ret i64 1
+}
+
 ; A parser: what stands in parentheses is a sum, so one at its entry does for factors and terms, and for what comes
 ; first in each; the loops have one on their way back.
 ; CHECK-LABEL: define internal i64 @factor(

@@ -256,7 +256,10 @@ node:
   %l = call i64 @part(ptr %left, i64 %y)
   %l0 = sdiv i64 %l, %y
   %l1 = sdiv i64 %l0, %y
-  %zero = icmp eq i64 %l1, 0
+  %l2 = sdiv i64 %l1, %y
+  %l3 = sdiv i64 %l2, %y
+  %l4 = sdiv i64 %l3, %y
+  %zero = icmp eq i64 %l4, 0
   br i1 %zero, label %end, label %right
 right:
   %place = getelementptr ptr, ptr %n, i64 1
@@ -264,9 +267,12 @@ right:
   %r = call i64 @part(ptr %other, i64 %y)
   %r0 = sdiv i64 %r, %y
   %r1 = sdiv i64 %r0, %y
+  %r2 = sdiv i64 %r1, %y
+  %r3 = sdiv i64 %r2, %y
+  %r4 = sdiv i64 %r3, %y
   br label %end
 end:
-  %sum = phi i64 [ 0, %0 ], [ %l1, %node ], [ %r1, %right ]
+  %sum = phi i64 [ 0, %0 ], [ %l4, %node ], [ %r4, %right ]
   ret i64 %sum
 }
 
