@@ -202,6 +202,8 @@ CyclePlanner::Plans CyclePlanner::plan() {
 }
 
 bool mayBranch(ArrayRef<Function *> Order, const Functions &Members, function_ref<Analyses(Function &)> Of) {
+  if (Members.size() > MostMembers)
+    return false;
   for (Function *F : Order) {
     SmallVector<const Instruction *, 8> Into;
     for (const Instruction &I : instructions(*F))

@@ -10,7 +10,8 @@ struct Planned {
   Summary S;
 };
 
-// Whether one call of a member may come after another in the same activation of one of `Order`.
+// Whether one call of a member may come after another in the same activation of one of `Order`. Not in large cycles:
+// those are no trees, but programs that call one another back.
 bool mayBranch(llvm::ArrayRef<llvm::Function *> Order, const Functions &Members,
                llvm::function_ref<Analyses(llvm::Function &)> Of);
 
