@@ -57,6 +57,14 @@ private:
 };
 } // namespace
 
+static SmallVector<const CallBase *, 8> callsInto(const Functions &Members, const Function &F) {
+  SmallVector<const CallBase *, 8> Calls;
+  for (const Instruction &I : instructions(F))
+    if (auto *Call = dyn_cast<CallBase>(&I); Call && Members.contains(Call->getCalledFunction()))
+      Calls.push_back(Call);
+  return Calls;
+}
+
 // Whether there is a choice, and it is not too much work.
 bool CyclePlanner::mayChoose() const {
   size_t Instructions = 0;
@@ -74,9 +82,8 @@ void CyclePlanner::findCalls() {
   for (Function *F : Order) {
     Placer Place(*F, Of(*F), Known, Whole, Far, options());
     Activations[F] = 1;
-    for (Instruction &I : instructions(*F))
-      if (auto *Call = dyn_cast<CallBase>(&I); Call && Whole.Members.contains(Call->getCalledFunction()))
-        Calls[F][Call->getCalledFunction()] += Place.timesIn(*I.getParent());
+    for (const CallBase *Call : callsInto(Whole.Members, *F))
+      Calls[F][Call->getCalledFunction()] += Place.timesIn(*Call->getParent());
   }
   for (unsigned Round = 0; Round < 32; Round++) {
     auto Next = Activations;
@@ -205,17 +212,14 @@ bool mayBranch(ArrayRef<Function *> Order, const Functions &Members, function_re
   if (Members.size() > MostMembers)
     return false;
   for (Function *F : Order) {
-    SmallVector<const Instruction *, 8> Into;
-    for (const Instruction &I : instructions(*F))
-      if (auto *Call = dyn_cast<CallBase>(&I); Call && Members.contains(Call->getCalledFunction()))
-        Into.push_back(Call);
+    const auto Into = callsInto(Members, *F);
     if (Into.empty())
       continue;
     if (Into.size() > MostCalls)
       return true;
     const Analyses A = Of(*F);
-    for (const Instruction *First : Into)
-      for (const Instruction *Next : Into)
+    for (const CallBase *First : Into)
+      for (const CallBase *Next : Into)
         if (First == Next ? A.LI.getLoopFor(First->getParent()) != nullptr
                           : isPotentiallyReachable(First, Next, nullptr, &A.DT, &A.LI))
           return true;

@@ -62,8 +62,9 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   // called through a pointer is mostly shorter still; in a cycle, only the activations that end the
   // recursion have none. Where one stands for several, each has its tolerance.
   const bool Continues = Cycle.continues(Callee);
-  unsigned Levels = First || Continues ? activationsOf(*Callee) : 1;
-  const unsigned OnReturn = (First || Continues) && Cycle.Branches ? TreeTolerance : Tolerance;
+  const bool Inside = First || Continues;
+  unsigned Levels = Inside ? activationsOf(*Callee) : 1;
+  const unsigned OnReturn = Inside && Cycle.Branches ? TreeTolerance : Tolerance;
   unsigned After = Quarter - std::min(Quarter, Levels * OnReturn);
   if (First)
     return {5, false, 0, true, After, double(UnseenCharge)};

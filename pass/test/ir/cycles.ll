@@ -97,6 +97,79 @@ exit:
   ret i64 1
 }
 
+; Nine functions that call one another are no tree, although the first of them calls twice: it has a safepoint behind
+; its calls.
+; CHECK-LABEL: define i64 @ring0(
+; CHECK: call i64 @ring1(
+; CHECK: call i64 @ring1(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: ret i64
+define i64 @ring0(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %again = call i64 @ring1(ptr %next, i64 %y)
+  %sum = call i64 @ring1(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+; CHECK-LABEL: define i64 @ring1(
+define i64 @ring1(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring2(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+define i64 @ring2(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring3(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+define i64 @ring3(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring4(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+define i64 @ring4(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring5(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+define i64 @ring5(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring6(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+define i64 @ring6(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring7(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+define i64 @ring7(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring8(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+define i64 @ring8(ptr %node, i64 %y) noinline {
+  %next = load ptr, ptr %node
+  %sum = call i64 @ring0(ptr %next, i64 %y)
+  %d0 = sdiv i64 %sum, %y
+  %d1 = sdiv i64 %d0, %y
+  ret i64 %d1
+}
+
 ; A parser: what stands in parentheses is a sum, so one at its entry does for factors and terms, and for what comes
 ; first in each; the loops have one on their way back.
 ; CHECK-LABEL: define internal i64 @factor(
