@@ -11,6 +11,7 @@
 #include "place.h"
 #include "recursion.h"
 #include "report.h"
+#include "retake.h"
 #include "shield.h"
 #include "tls.h"
 #include "llvm/ADT/SCCIterator.h"
@@ -90,10 +91,12 @@ public:
     if (giveFibersIdentities(M))
       for (Function &F : M)
         FAM.invalidate(F, PreservedAnalyses::none());
+    for (Function &F : M)
+      if (isToInstrument(F, Excluded) && retakeThreadLocals(F))
+        FAM.invalidate(F, PreservedAnalyses::none());
     instrumentLocks(M, Excluded, Block, FAM, R);
     for (Function &F : make_early_inc_range(M))
-      if (!F.isDeclaration() && !F.hasAvailableExternallyLinkage() && !F.hasFnAttribute(Done) &&
-          Excluded.reason(F).empty())
+      if (isToInstrument(F, Excluded))
         unrollRecursion(F, FAM);
     Functions Far = returningFar(M);
     CallGraph Graph(M);
@@ -120,6 +123,11 @@ public:
   }
 
 private:
+  static bool isToInstrument(const Function &F, const Exclusions &Excluded) {
+    return !F.isDeclaration() && !F.hasAvailableExternallyLinkage() && !F.hasFnAttribute(Done) &&
+           Excluded.reason(F).empty();
+  }
+
   // Whether a function gets safepoints. What is known of others is said here.
   static bool isOurs(Function &F, const Exclusions &Excluded, GlobalVariable &Block,
                      FunctionAnalysisManager &FAM, Summaries &Known, Report &R) {
@@ -183,7 +191,7 @@ public:
 
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     Exclusions Excluded(M, options());
-    bool Changed = false;
+    bool Changed = noteNamedAccesses(M);
     for (Function &F : M) {
       if (F.isDeclaration() || F.hasFnAttribute(Attribute::AlwaysInline) || !Excluded.isChosen(F))
         continue;

@@ -1,6 +1,7 @@
 #include "tls.h"
 #include "critical.h"
 #include "options.h"
+#include "retake.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -20,11 +21,24 @@ static bool isSource(const Instruction &I) {
          Call->getCalledFunction()->getName() == "__errno_location";
 }
 
+// What std::call_once hands over is in use until pthread_once has been called.
+void ThreadLocalLiveness::findOnceCall(const Instruction &Source) {
+  auto *Intrinsic = dyn_cast<IntrinsicInst>(&Source);
+  if (!Intrinsic || !isOnceArgument(*cast<GlobalValue>(Intrinsic->getArgOperand(0))))
+    return;
+  for (const Instruction *I = &Source; I; I = I->getNextNode())
+    if (auto *Call = dyn_cast<CallBase>(I);
+        Call && Call->getCalledFunction() && Call->getCalledFunction()->getName() == "pthread_once")
+      HandedOver[I].push_back(&Source);
+}
+
 void ThreadLocalLiveness::findDerived(const Function &F) {
   SmallVector<const Instruction *, 8> Work;
   for (const Instruction &I : instructions(F))
-    if (isSource(I) && Derived.insert(&I).second)
+    if (isSource(I) && Derived.insert(&I).second) {
+      findOnceCall(I);
       Work.push_back(&I);
+    }
   while (!Work.empty()) {
     const Instruction *I = Work.pop_back_val();
     for (const User *U : I->users()) {
@@ -36,14 +50,63 @@ void ThreadLocalLiveness::findDerived(const Function &F) {
   }
 }
 
+static const GlobalValue *variableOf(const Instruction &Access) {
+  const Value *Address = getLoadStorePointerOperand(&Access);
+  while (Address && isa<GetElementPtrInst, CastInst>(Address))
+    Address = cast<Instruction>(Address)->getOperand(0);
+  auto *Source = dyn_cast_or_null<IntrinsicInst>(Address);
+  return Source && isSource(*Source) ? cast<GlobalValue>(Source->getArgOperand(0)) : nullptr;
+}
+
+// Where the address is not held from a read to a write, the value must be: what others write in
+// between would be lost.
+void ThreadLocalLiveness::findInFlight(const Function &F) {
+  DenseMap<const GlobalValue *, SmallVector<const Instruction *, 4>> Reads;
+  DenseMap<const GlobalValue *, SmallVector<const StoreInst *, 4>> Written;
+  for (const Instruction &I : instructions(F))
+    if (const GlobalValue *Of = namesItsVariable(I) ? variableOf(I) : nullptr) {
+      if (auto *Store = dyn_cast<StoreInst>(&I))
+        Written[Of].push_back(Store);
+      else
+        Reads[Of].push_back(&I);
+    }
+  for (auto &[Of, Stores] : Written) {
+    Values From;
+    SmallVector<const Instruction *, 16> Work(Reads[Of].begin(), Reads[Of].end());
+    while (!Work.empty()) {
+      const Instruction *I = Work.pop_back_val();
+      if (From.insert(I).second)
+        for (const User *U : I->users())
+          Work.push_back(cast<Instruction>(U));
+    }
+    auto Uses = [&](const Instruction &User, const Value *V) {
+      if (auto *I = dyn_cast<Instruction>(V); I && From.contains(I) && InFlight.insert({I, &User}).second)
+        Work.push_back(I);
+    };
+    for (const StoreInst *Store : Stores)
+      Uses(*Store, Store->getValueOperand());
+    while (!Work.empty()) {
+      const Instruction *I = Work.pop_back_val();
+      for (const Value *Operand : I->operands())
+        Uses(*I, Operand);
+    }
+  }
+}
+
+bool ThreadLocalLiveness::counts(const Instruction &Value, const Instruction &Use) const {
+  return Derived.contains(&Value) || InFlight.contains({&Value, &Use});
+}
+
 void ThreadLocalLiveness::step(const Instruction &I, Values &Live) const {
   Live.erase(&I);
   if (isa<PHINode>(I))
     return; // a phi uses its operands at the end of the predecessors
   for (const Value *Operand : I.operands())
     if (auto *D = dyn_cast<Instruction>(Operand))
-      if (Derived.contains(D))
+      if (counts(*D, I))
         Live.insert(D);
+  if (auto It = HandedOver.find(&I); It != HandedOver.end())
+    Live.insert(It->second.begin(), It->second.end());
 }
 
 void ThreadLocalLiveness::findLive(const Function &F) {
@@ -61,7 +124,7 @@ void ThreadLocalLiveness::findLive(const Function &F) {
         Out.insert(Live.begin(), Live.end());
         for (const PHINode &Phi : Next->phis())
           if (auto *D = dyn_cast<Instruction>(Phi.getIncomingValueForBlock(BB)))
-            if (Derived.contains(D))
+            if (counts(*D, Phi))
               Out.insert(D);
       }
       if (Out.size() != LiveOut[BB].size()) {
@@ -74,8 +137,10 @@ void ThreadLocalLiveness::findLive(const Function &F) {
 
 ThreadLocalLiveness::ThreadLocalLiveness(const Function &F) {
   findDerived(F);
-  if (any())
-    findLive(F);
+  if (!any())
+    return;
+  findInFlight(F);
+  findLive(F);
 }
 
 ThreadLocalLiveness::Values ThreadLocalLiveness::liveAfter(const Instruction &I) const {

@@ -5,6 +5,7 @@
 // and a call made there runs with the critical-section depth raised.
 #pragma once
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -18,7 +19,7 @@ namespace curtail {
 class ThreadLocalLiveness {
 public:
   explicit ThreadLocalLiveness(const llvm::Function &F);
-  bool any() const { return !Derived.empty(); }
+  bool any() const { return !Derived.empty(); } // no value is in flight without an address
   // Is an address live just before `I`: defined earlier, and used by `I` or later?
   bool liveBefore(const llvm::Instruction &I) const;
   // Live across the call, or handed to it.
@@ -26,12 +27,20 @@ public:
 
 private:
   using Values = llvm::SmallPtrSet<const llvm::Instruction *, 8>;
+  void findOnceCall(const llvm::Instruction &Source);
   void findDerived(const llvm::Function &F);
+  void findInFlight(const llvm::Function &F);
+  // Is the value live because of this use?
+  bool counts(const llvm::Instruction &Value, const llvm::Instruction &Use) const;
   void findLive(const llvm::Function &F);
   Values liveAfter(const llvm::Instruction &I) const;
   void step(const llvm::Instruction &I, Values &Live) const;
 
   Values Derived;
+  // Between reading a variable and writing what was made of it: values, and who uses them for that.
+  llvm::DenseSet<std::pair<const llvm::Instruction *, const llvm::Instruction *>> InFlight;
+  // Calls of pthread_once, and the addresses through which std::call_once gave them their argument.
+  llvm::DenseMap<const llvm::Instruction *, llvm::SmallVector<const llvm::Instruction *, 2>> HandedOver;
   llvm::DenseMap<const llvm::BasicBlock *, Values> LiveOut;
 };
 

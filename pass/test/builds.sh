@@ -158,10 +158,14 @@ fn main() {
 }
 CODE
 cat >"$scratch/crate/src/main.rs" <<'CODE'
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 extern "C" { fn step(x: u32) -> u32; fn firings(count: u32, run: extern "C" fn()) -> u32; }
 extern "C" fn folds() { assert_ne!(inside(300_000), 1); }
 extern "C" fn inserts() { assert_eq!((0..5000u64).map(|i| (i ^ 21, i)).collect::<BTreeMap<_, _>>().len(), 5000); }
+// Each new map counts up the standard library's thread-local keys.
+extern "C" fn maps() {
+    for round in 0..500u64 { assert_eq!((0..20).map(|i| (i, i ^ round)).collect::<HashMap<_, _>>().len(), 20); }
+}
 fn inside(n: u64) -> u64 { (0..n).fold(1, |a, i| a.rotate_left(5) ^ i) }
 fn main() {
     let mut counts = BTreeMap::new();
@@ -172,7 +176,7 @@ fn main() {
     println!("{}", caught.is_err());
     let long: Vec<u8> = (0..300_000 + inside(0)).map(|i| i as u8).collect();
     println!("{} {}", long.len(), long.to_vec() == long);
-    println!("{:?}", [folds, inserts].map(|run| unsafe { firings(20, run) }));
+    println!("{:?}", [folds, inserts, maps].map(|run| unsafe { firings(20, run) }));
 }
 #[test]
 fn works() { assert_ne!(inside(3), inside(4)); }

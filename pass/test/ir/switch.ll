@@ -70,7 +70,7 @@ dispatch:
     i64 1, label %skip
   ]
 add:
-  %value = load i64, ptr %mine
+  %value = atomicrmw add ptr %mine, i64 1 monotonic
   %more = add i64 %acc, %value
   call void @unseen()
   br label %dispatch

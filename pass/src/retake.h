@@ -1,0 +1,32 @@
+// Thread-local addresses that the optimiser holds longer than the program does.
+//
+// A thread-local's address is the same wherever a function asks for it, so the optimiser asks once,
+// before all loops: a function that makes a hash map in each round of a loop would hold the address of
+// std's hash keys in all of them, and never be pre-empted. Where nobody can be surprised by what
+// others do to the variable meanwhile, its address is taken anew in each block that uses it.
+#pragma once
+
+namespace llvm {
+class Function;
+class GlobalValue;
+class Instruction;
+class Module;
+} // namespace llvm
+
+namespace curtail {
+
+// Early, where C and C++ are compiled: notes loads and stores that name their thread-local variable
+// themselves. No code holds an address for them.
+bool noteNamedAccesses(llvm::Module &M);
+bool namesItsVariable(const llvm::Instruction &Access);
+
+// Is it one of the variables in which std::call_once hands its argument to the routine of
+// pthread_once, which reads them?
+bool isOnceArgument(const llvm::GlobalValue &Variable);
+
+// Of variables that the function only reads, or that each access names; and of those of the standard
+// libraries whose changes are complete in themselves. Not in code that may go on on another thread: what code generation makes
+// of two addresses there is not known. Returns whether anything changed.
+bool retakeThreadLocals(llvm::Function &F);
+
+} // namespace curtail
