@@ -191,7 +191,7 @@ public:
 
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     Exclusions Excluded(M, options());
-    bool Changed = noteNamedAccesses(M);
+    bool Changed = noteNamedStores(M);
     for (Function &F : M) {
       if (F.isDeclaration() || F.hasFnAttribute(Attribute::AlwaysInline) || !Excluded.isChosen(F))
         continue;

@@ -21,30 +21,32 @@ bool isOnceArgument(const GlobalValue &Variable) {
   return Variable.getName() == "_ZSt15__once_callable" || Variable.getName() == "_ZSt11__once_call";
 }
 
-static const char NamedAccess[] = "curtail.names-thread-local";
+static const char Named[] = "curtail.names-thread-local";
 
-bool namesItsVariable(const Instruction &Access) { return Access.hasMetadata(NamedAccess); }
+bool namesItsVariable(const StoreInst &Store) { return Store.hasMetadata(Named); }
 
 // The address itself, or what the function returns through which C++ reaches a variable that may
 // have to be initialised.
-static bool isNameOfVariable(const Instruction &I) {
-  auto *Call = dyn_cast<CallBase>(&I);
+static bool isNameOfVariable(const Value &Address) {
+  auto *Call = dyn_cast<CallBase>(&Address);
   Function *Callee = Call ? Call->getCalledFunction() : nullptr;
   return Callee && (Callee->getIntrinsicID() == Intrinsic::threadlocal_address ||
                     Callee->getName().starts_with("_ZTW"));
 }
 
-bool noteNamedAccesses(Module &M) {
+bool noteNamedStores(Module &M) {
   bool Changed = false;
   for (Function &F : M)
     for (Instruction &I : instructions(F)) {
-      Value *Address = getLoadStorePointerOperand(&I);
-      while (Address && isa<GetElementPtrInst, BitCastInst>(Address))
-        Address = cast<Instruction>(Address)->getOperand(0);
-      auto *Source = dyn_cast_or_null<Instruction>(Address);
-      if (!Source || !isNameOfVariable(*Source))
+      auto *Store = dyn_cast<StoreInst>(&I);
+      if (!Store)
         continue;
-      I.setMetadata(NamedAccess, MDNode::get(M.getContext(), {}));
+      Value *Address = Store->getPointerOperand();
+      while (isa<GetElementPtrInst, BitCastInst>(Address))
+        Address = cast<User>(Address)->getOperand(0);
+      if (!isNameOfVariable(*Address))
+        continue;
+      Store->setMetadata(Named, MDNode::get(M.getContext(), {}));
       Changed = true;
     }
   return Changed;
@@ -54,12 +56,11 @@ namespace {
 
 // What the addresses of a variable come to in a function.
 struct Variable {
-  SmallVector<Instruction *, 2> Taken;  // llvm.threadlocal.address
+  SmallVector<Instruction *, 2> Taken;    // llvm.threadlocal.address
   SmallSetVector<Instruction *, 8> Parts; // addresses computed from these
   SmallSetVector<Instruction *, 8> Users; // what is done with them
-  bool Followed = true;                 // all of them are single steps: no phis, no selects
-  bool OnlyRead = true;
-  bool Named = true; // each user is an access that names the variable
+  bool Followed = true;                   // all of them are single steps: no phis, no selects
+  bool Free = true;                       // nobody writes through an address that was kept
 };
 
 } // namespace
@@ -76,8 +77,8 @@ static void follow(Variable &V) {
         continue;
       }
       V.Followed &= !isa<PHINode, SelectInst, FreezeInst>(I);
-      V.OnlyRead &= isa<LoadInst>(I);
-      V.Named &= getLoadStorePointerOperand(I) == Address && namesItsVariable(*I);
+      auto *Store = dyn_cast<StoreInst>(I);
+      V.Free &= Store ? Store->getValueOperand() != Address && namesItsVariable(*Store) : isa<LoadInst>(I);
       V.Users.insert(I);
     }
   }
@@ -95,7 +96,7 @@ static bool mayRetake(const GlobalValue &Of, const Variable &V) {
   if (!V.Followed)
     return false;
   static const GlobTable Known(Indifferent);
-  return ((V.OnlyRead || V.Named) && isCheap(Of)) || isOnceArgument(Of) || Known.matches(readableName(Of.getName()));
+  return (V.Free && isCheap(Of)) || isOnceArgument(Of) || Known.matches(readableName(Of.getName()));
 }
 
 // The address, computed in the block of `Before`: of the copies made there so far, or a new one.

@@ -9,24 +9,24 @@
 namespace llvm {
 class Function;
 class GlobalValue;
-class Instruction;
 class Module;
+class StoreInst;
 } // namespace llvm
 
 namespace curtail {
 
-// Early, where C and C++ are compiled: notes loads and stores that name their thread-local variable
-// themselves. No code holds an address for them.
-bool noteNamedAccesses(llvm::Module &M);
-bool namesItsVariable(const llvm::Instruction &Access);
+// Early, where C and C++ are compiled: notes the stores that name their thread-local variable
+// themselves, with no pointer in between. No code holds an address for them.
+bool noteNamedStores(llvm::Module &M);
+bool namesItsVariable(const llvm::StoreInst &Store);
 
 // Is it one of the variables in which std::call_once hands its argument to the routine of
 // pthread_once, which reads them?
 bool isOnceArgument(const llvm::GlobalValue &Variable);
 
-// Of variables that the function only reads, or that each access names; and of those of the standard
-// libraries whose changes are complete in themselves. Not in code that may go on on another thread: what code generation makes
-// of two addresses there is not known. Returns whether anything changed.
+// Of variables that the function reads, and writes by name if at all; and of those of the standard
+// libraries whose changes are complete in themselves. Not in code that may go on on another thread:
+// what code generation makes of two addresses there is not known. Returns whether anything changed.
 bool retakeThreadLocals(llvm::Function &F);
 
 } // namespace curtail

@@ -64,11 +64,12 @@ void ThreadLocalLiveness::findInFlight(const Function &F) {
   DenseMap<const GlobalValue *, SmallVector<const Instruction *, 4>> Reads;
   DenseMap<const GlobalValue *, SmallVector<const StoreInst *, 4>> Written;
   for (const Instruction &I : instructions(F))
-    if (const GlobalValue *Of = namesItsVariable(I) ? variableOf(I) : nullptr) {
-      if (auto *Store = dyn_cast<StoreInst>(&I))
-        Written[Of].push_back(Store);
-      else
+    if (const GlobalValue *Of = variableOf(I)) {
+      auto *Store = dyn_cast<StoreInst>(&I);
+      if (!Store)
         Reads[Of].push_back(&I);
+      else if (namesItsVariable(*Store))
+        Written[Of].push_back(Store);
     }
   for (auto &[Of, Stores] : Written) {
     Values From;

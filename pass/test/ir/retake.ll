@@ -59,7 +59,7 @@ exit:
   ret i64 %next
 }
 
-; Written, and each access named it when the program was compiled.
+; Written, and each store named it when the program was compiled.
 ; CHECK-LABEL: define void @named(
 ; CHECK: curtail_safepoint_slow
 ; CHECK: {{^[}]}}
@@ -122,7 +122,7 @@ exit:
 define void @in_flight(i64 %n, ptr %to) {
 entry:
   %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
-  %old = load i64, ptr %p, !curtail.names-thread-local !0
+  %old = load i64, ptr %p
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
@@ -145,7 +145,7 @@ define i64 @landed(i64 %n, ptr %to) {
 entry:
   %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
   %q = call ptr @llvm.threadlocal.address.p0(ptr @other)
-  %old = load i64, ptr %p, !curtail.names-thread-local !0
+  %old = load i64, ptr %p
   %more = add i64 %old, 1
   store i64 %more, ptr %p, !curtail.names-thread-local !0
   br label %loop
@@ -206,12 +206,11 @@ exit:
   ret void
 }
 
-; What is noted early: accesses through the variable's name, of which C++ may make a call; not those
+; What is noted early: stores through the variable's name, of which C++ may make a call; not those
 ; through a pointer that was kept.
 ; EARLY-LABEL: define i64 @names(
-; EARLY: %a = load i64, ptr %p, align {{.*}}!curtail.names-thread-local
 ; EARLY: store i64 %a, ptr %q, align {{.*}}!curtail.names-thread-local
-; EARLY: %b = load i64, ptr %w, align {{.*}}!curtail.names-thread-local
+; EARLY: store i64 %b, ptr %w, align {{.*}}!curtail.names-thread-local
 ; EARLY-NOT: names-thread-local
 ; EARLY: ret i64
 define i64 @names(ptr %kept) {
@@ -220,7 +219,8 @@ define i64 @names(ptr %kept) {
   %q = getelementptr i8, ptr %p, i64 4
   store i64 %a, ptr %q
   %w = call ptr @_ZTW3far()
-  %b = load i64, ptr %w
+  %b = add i64 %a, 1
+  store i64 %b, ptr %w
   store ptr %p, ptr %kept
   %r = load ptr, ptr %kept
   store i64 %b, ptr %r
