@@ -92,7 +92,7 @@ public:
       for (Function &F : M)
         FAM.invalidate(F, PreservedAnalyses::none());
     for (Function &F : M)
-      if (isToInstrument(F, Excluded) && retakeThreadLocals(F))
+      if (isToInstrument(F, Excluded) && retakeThreadLocals(F, FAM))
         FAM.invalidate(F, PreservedAnalyses::none());
     instrumentLocks(M, Excluded, Block, FAM, R);
     for (Function &F : make_early_inc_range(M))

@@ -5,9 +5,9 @@
 // std's hash keys in all of them, and never be pre-empted. Where nobody can be surprised by what
 // others do to the variable meanwhile, its address is taken anew in each block that uses it.
 #pragma once
+#include "llvm/IR/PassManager.h"
 
 namespace llvm {
-class Function;
 class GlobalValue;
 class Module;
 class StoreInst;
@@ -24,9 +24,13 @@ bool namesItsVariable(const llvm::StoreInst &Store);
 // pthread_once, which reads them?
 bool isOnceArgument(const llvm::GlobalValue &Variable);
 
-// Of variables that the function reads, and writes by name if at all; and of those of the standard
-// libraries whose changes are complete in themselves. Not in code that may go on on another thread:
+// Is it one whose changes are complete in themselves, and may be lost?
+bool isIndifferent(const llvm::GlobalValue &Variable);
+
+// Of variables that the function reads, and writes by name if at all; of those of the standard
+// libraries whose changes are complete in themselves; and of Rust's other ones, once for each call that
+// holds it (LocalKey::with). Not in code that may go on on another thread:
 // what code generation makes of two addresses there is not known. Returns whether anything changed.
-bool retakeThreadLocals(llvm::Function &F);
+bool retakeThreadLocals(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
 
 } // namespace curtail

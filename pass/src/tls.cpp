@@ -64,12 +64,11 @@ void ThreadLocalLiveness::findInFlight(const Function &F) {
   DenseMap<const GlobalValue *, SmallVector<const Instruction *, 4>> Reads;
   DenseMap<const GlobalValue *, SmallVector<const StoreInst *, 4>> Written;
   for (const Instruction &I : instructions(F))
-    if (const GlobalValue *Of = variableOf(I)) {
-      auto *Store = dyn_cast<StoreInst>(&I);
-      if (!Store)
-        Reads[Of].push_back(&I);
-      else if (namesItsVariable(*Store))
+    if (const GlobalValue *Of = variableOf(I); Of && !isIndifferent(*Of)) {
+      if (auto *Store = dyn_cast<StoreInst>(&I))
         Written[Of].push_back(Store);
+      else
+        Reads[Of].push_back(&I);
     }
   for (auto &[Of, Stores] : Written) {
     Values From;

@@ -102,14 +102,16 @@ mkdir -p "$scratch/crate/src" "$scratch/crate/out/src"
 #pragma weak curtail_safepoint_self
 #pragma weak curtail_safepoint_arm
 #pragma weak curtail_safepoint_disarm
-static unsigned asked, fired;
+static unsigned asked, fired, applies;
 CURTAIL_NO_SAFEPOINT static void hook(struct curtail_safepoint_block *b) { b->poll = ++fired < asked; }
 CURTAIL_NO_SAFEPOINT unsigned firings(unsigned count, void (*run)(void)) {
+  applies = 0;
   if (!curtail_safepoint_self) return run(), count;
   struct curtail_safepoint_block *b = curtail_safepoint_self();
   void (*before)(struct curtail_safepoint_block *) = b->yield;
   if (before) return run(), count; /* the timing mode is at work */
   b->yield = hook;
+  applies = 1;
   fired = 0;
   asked = count;
   curtail_safepoint_arm(b, CURTAIL_FLAG, 0, 0);
@@ -119,6 +121,8 @@ CURTAIL_NO_SAFEPOINT unsigned firings(unsigned count, void (*run)(void)) {
   b->yield = before;
   return fired;
 }
+/* Does it fire behind its end at most? */
+int quiet(void (*run)(void)) { unsigned times = firings(20, run); return !applies || times <= 1; }
 CODE
 } >"$scratch/crate/a.c"
 cat >"$scratch/crate/Cargo.toml" <<'CODE'
@@ -158,8 +162,24 @@ fn main() {
 }
 CODE
 cat >"$scratch/crate/src/main.rs" <<'CODE'
-use std::collections::{BTreeMap, HashMap};
-extern "C" { fn step(x: u32) -> u32; fn firings(count: u32, run: extern "C" fn()) -> u32; }
+use std::{cell::RefCell, collections::{BTreeMap, HashMap}};
+extern "C" {
+    fn step(x: u32) -> u32;
+    fn firings(count: u32, run: extern "C" fn()) -> u32;
+    fn quiet(run: extern "C" fn()) -> i32;
+}
+thread_local! { static KEPT: RefCell<Vec<u64>> = RefCell::new(Vec::new()); }
+// Nobody holds it between two rounds.
+extern "C" fn keeps() {
+    for round in 0..5000u64 {
+        let folded = (0..round).fold(1u64, |a, i| a.rotate_left(5) ^ i);
+        KEPT.with_borrow_mut(|kept| { kept.push(folded); if kept.len() > 9 { kept.clear() } });
+    }
+}
+// Others would find it borrowed.
+extern "C" fn borrows() {
+    KEPT.with_borrow_mut(|kept| kept.push((0..300_000u64).fold(1u64, |a, i| a.rotate_left(5) ^ i)));
+}
 extern "C" fn folds() { assert_ne!(inside(300_000), 1); }
 extern "C" fn inserts() { assert_eq!((0..5000u64).map(|i| (i ^ 21, i)).collect::<BTreeMap<_, _>>().len(), 5000); }
 // Each new map counts up the standard library's thread-local keys.
@@ -176,7 +196,8 @@ fn main() {
     println!("{}", caught.is_err());
     let long: Vec<u8> = (0..300_000 + inside(0)).map(|i| i as u8).collect();
     println!("{} {}", long.len(), long.to_vec() == long);
-    println!("{:?}", [folds, inserts, maps].map(|run| unsafe { firings(20, run) }));
+    println!("{:?}", [folds, inserts, maps, keeps].map(|run| unsafe { firings(20, run) }));
+    assert!(cfg!(debug_assertions) || unsafe { quiet(borrows) } == 1);
 }
 #[test]
 fn works() { assert_ne!(inside(3), inside(4)); }
