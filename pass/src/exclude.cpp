@@ -1,6 +1,7 @@
 #include "exclude.h"
 #include "locknames.h"
 #include "names.h"
+#include "retake.h"
 #include "signals.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -60,6 +61,10 @@ static StringRef nameReason(StringRef Name) {
   static const GlobTable Table(Allocators);
   if (Table.matches(Name))
     return "allocator";
+  // LocalKey::with and its kind, where they were not inlined: they have the address from a call.
+  static const GlobTable Holders(RustHolders);
+  if (Name.contains("LocalKey") && Holders.matches(readableName(Name)))
+    return "holds a thread-local";
   return keptOutByDefault(Name) ? "kept out by default" : "";
 }
 
@@ -142,7 +147,7 @@ StringRef Exclusions::nameOf(const Function &F) const { return nameReason(F.getN
 
 bool Exclusions::isShielded(StringRef Reason) {
   return is_contained({"allocator", "static initialiser", "destructor at exit", "signal handler",
-                       "marked against pre-emption"},
+                       "marked against pre-emption", "holds a thread-local"},
                       Reason);
 }
 

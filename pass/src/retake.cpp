@@ -55,13 +55,10 @@ bool noteNamedStores(Module &M) {
   return Changed;
 }
 
-// Rust reaches its thread-locals through closures, and holds the address while they run.
-static const char *const Holders[] = {"std::thread::local::LocalKey<*", "<std::thread::local::LocalKey<*"};
-
 // The call in which Rust held the address that an instruction uses: the outermost that it was inlined
 // from, as line tables tell.
 static const DILocation *holderOf(const Instruction &I) {
-  static const GlobTable Known(Holders);
+  static const GlobTable Known(RustHolders);
   const DILocation *Call = nullptr;
   for (const DILocation *At = I.getDebugLoc(); At; At = At->getInlinedAt())
     if (Known.matches(readableName(At->getSubprogramLinkageName())))

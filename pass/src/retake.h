@@ -15,6 +15,11 @@ class StoreInst;
 
 namespace curtail {
 
+// Rust reaches its thread-locals through closures, and holds the address while they run: readable
+// names of what runs them.
+inline const char *const RustHolders[] = {"std::thread::local::LocalKey<*",
+                                          "<std::thread::local::LocalKey<*"};
+
 // Early, where C and C++ are compiled: notes the stores that name their thread-local variable
 // themselves, with no pointer in between. No code holds an address for them.
 bool noteNamedStores(llvm::Module &M);

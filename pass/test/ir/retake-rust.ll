@@ -105,6 +105,28 @@ exit:
   ret void
 }
 
+; Not inlined, it has the address from a call: nothing in it may yield, nor what it calls.
+; CHECK-LABEL: define void @"_ZN3std6thread5local17LocalKey$LT$T$GT$4with17h0123456789abcdefE"(
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: add i32 {{%.*}}, 1
+; CHECK: call ptr %inner
+; CHECK: add i32 {{%.*}}, -1
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: {{^[}]}}
+define void @"_ZN3std6thread5local17LocalKey$LT$T$GT$4with17h0123456789abcdefE"(ptr %inner, i64 %n) {
+entry:
+  %p = call ptr %inner(ptr null)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  store volatile i64 %i, ptr %p
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
 !llvm.dbg.cu = !{!0}
 !llvm.module.flags = !{!1, !2}
 !0 = distinct !DICompileUnit(language: DW_LANG_Rust, file: !3, isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)
