@@ -62,8 +62,7 @@ static StringRef nameReason(StringRef Name) {
   if (Table.matches(Name))
     return "allocator";
   // LocalKey::with and its kind, where they were not inlined: they have the address from a call.
-  static const GlobTable Holders(RustHolders);
-  if (Name.contains("LocalKey") && Holders.matches(readableName(Name)))
+  if (holdsThreadLocal(Name))
     return "holds a thread-local";
   return keptOutByDefault(Name) ? "kept out by default" : "";
 }

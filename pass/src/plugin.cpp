@@ -124,8 +124,7 @@ public:
 
 private:
   static bool isToInstrument(const Function &F, const Exclusions &Excluded) {
-    return !F.isDeclaration() && !F.hasAvailableExternallyLinkage() && !F.hasFnAttribute(Done) &&
-           Excluded.reason(F).empty();
+    return !F.hasFnAttribute(Done) && Excluded.reason(F).empty();
   }
 
   // Whether a function gets safepoints. What is known of others is said here.

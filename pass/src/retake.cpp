@@ -55,13 +55,17 @@ bool noteNamedStores(Module &M) {
   return Changed;
 }
 
+bool holdsThreadLocal(StringRef Mangled) {
+  static const GlobTable Holders({"std::thread::local::LocalKey<*", "<std::thread::local::LocalKey<*"});
+  return Mangled.contains("LocalKey") && Holders.matches(readableName(Mangled));
+}
+
 // The call in which Rust held the address that an instruction uses: the outermost that it was inlined
 // from, as line tables tell.
 static const DILocation *holderOf(const Instruction &I) {
-  static const GlobTable Known(RustHolders);
   const DILocation *Call = nullptr;
   for (const DILocation *At = I.getDebugLoc(); At; At = At->getInlinedAt())
-    if (Known.matches(readableName(At->getSubprogramLinkageName())))
+    if (holdsThreadLocal(At->getSubprogramLinkageName()))
       Call = At->getInlinedAt();
   return Call;
 }
@@ -115,11 +119,11 @@ public:
   void run(bool ByBlock);
 
 private:
-  bool isOld(const Value *Address) const;
+  bool isOld(Value *Address) const;
   template <typename Callable> void eachBlock(Instruction &User, Callable What) const;
   BasicBlock *common(BasicBlock *With, Instruction &User) const;
   bool isWithin(const Instruction &Load, BasicBlock &Region) const;
-  void group();
+  void group(bool ByBlock);
   Instruction &placeFor(const Group &G) const;
   Value *retaken(Value *Address, Instruction &Before, Group &G) const;
 
@@ -169,9 +173,9 @@ bool isIndifferent(const GlobalValue &Of) {
   return Known.matches(readableName(Of.getName()));
 }
 
-bool Retaking::isOld(const Value *Address) const {
+bool Retaking::isOld(Value *Address) const {
   auto *I = dyn_cast<Instruction>(Address);
-  return I && (V.Parts.contains(const_cast<Instruction *>(I)) || is_contained(V.Taken, I));
+  return I && (V.Parts.contains(I) || is_contained(V.Taken, I));
 }
 
 // A phi uses an address at the ends of the blocks that it comes from.
@@ -200,10 +204,10 @@ bool Retaking::isWithin(const Instruction &Load, BasicBlock &Region) const {
          (DT.dominates(BB, &Region) && LI.getLoopFor(BB) == LI.getLoopFor(&Region));
 }
 
-void Retaking::group() {
+void Retaking::group(bool ByBlock) {
   SmallDenseMap<const DILocation *, BasicBlock *, 4> Regions;
   for (auto &[User, By] : V.Users)
-    if (By && !isa<LoadInst>(User) && DT.isReachableFromEntry(User->getParent()))
+    if (By && !ByBlock && !isa<LoadInst>(User))
       Regions[By] = common(Regions.lookup(By), *User);
   // In the blocks' order, so that the first user computes what others use.
   for (Instruction &I : instructions(*V.Taken.front()->getFunction())) {
@@ -211,8 +215,7 @@ void Retaking::group() {
     if (It == V.Users.end())
       continue;
     BasicBlock *Region = Regions.lookup(It->second);
-    bool Held = Region && DT.isReachableFromEntry(I.getParent()) &&
-                (!isa<LoadInst>(I) || isWithin(I, *Region));
+    bool Held = Region && (!isa<LoadInst>(I) || isWithin(I, *Region));
     Groups[Held ? static_cast<const void *>(It->second) : I.getParent()].Users.push_back(&I);
   }
 }
@@ -223,7 +226,7 @@ Instruction &Retaking::placeFor(const Group &G) const {
   for (Instruction *User : G.Users)
     Common = common(Common, *User);
   if (!Common) // nowhere that is ever reached
-    return *G.Users.front();
+    Common = G.Users.front()->getParent();
   for (Instruction *User : G.Users)
     if (User->getParent() == Common && !isa<PHINode>(User))
       return *User;
@@ -247,13 +250,7 @@ Value *Retaking::retaken(Value *Address, Instruction &Before, Group &G) const {
 }
 
 void Retaking::run(bool ByBlock) {
-  if (ByBlock)
-    for (Instruction &I : instructions(*V.Taken.front()->getFunction())) {
-      if (V.Users.contains(&I))
-        Groups[I.getParent()].Users.push_back(&I);
-    }
-  else
-    group();
+  group(ByBlock);
   for (auto &[Key, G] : Groups) {
     G.Address = V.Taken.front()->clone();
     G.Address->insertBefore(placeFor(G).getIterator());

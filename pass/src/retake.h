@@ -15,10 +15,9 @@ class StoreInst;
 
 namespace curtail {
 
-// Rust reaches its thread-locals through closures, and holds the address while they run: readable
-// names of what runs them.
-inline const char *const RustHolders[] = {"std::thread::local::LocalKey<*",
-                                          "<std::thread::local::LocalKey<*"};
+// Is it LocalKey::with or its kind? Rust reaches its thread-locals through closures, and these hold
+// the address while such a closure runs.
+bool holdsThreadLocal(llvm::StringRef Mangled);
 
 // Early, where C and C++ are compiled: notes the stores that name their thread-local variable
 // themselves, with no pointer in between. No code holds an address for them.
@@ -34,8 +33,8 @@ bool isIndifferent(const llvm::GlobalValue &Variable);
 
 // Of variables that the function reads, and writes by name if at all; of those of the standard
 // libraries whose changes are complete in themselves; and of Rust's other ones, once for each call that
-// holds it (LocalKey::with). Not in code that may go on on another thread:
-// what code generation makes of two addresses there is not known. Returns whether anything changed.
+// holds it (LocalKey::with). Not in code that may go on on another thread: what code generation makes
+// of two addresses there is not known. Returns whether anything changed.
 bool retakeThreadLocals(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
 
 } // namespace curtail
