@@ -187,12 +187,15 @@ impl Shape<'_> {
                 leaders.extend(self.position(i.near_branch_target()));
             }
         }
+        let computed = self.instructions.iter().filter(|i| i.mnemonic() == Mnemonic::Lea);
+        let computed = computed.filter(|i| i.is_ip_rel_memory_operand());
+        let starts: BTreeSet<u64> = computed.map(Instruction::ip_rel_memory_address).collect();
         for (at, i) in self.instructions.iter().enumerate() {
             if i.flow_control() != FlowControl::IndirectBranch {
                 continue;
             }
             let valid = |address: u64| self.position(address).is_some();
-            let targets = tables::targets(self.image, &self.instructions[..=at], &valid);
+            let targets = tables::targets(self.image, &self.instructions[..=at], &starts, &valid);
             leaders.extend(targets.iter().filter_map(|&address| self.position(address)));
             if !targets.is_empty() {
                 self.jumps.insert(i.ip(), targets);

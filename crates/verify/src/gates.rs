@@ -4,7 +4,8 @@ use crate::code::Code;
 use crate::flow::Rounds;
 use crate::loops::{changes, is_written, tested_each_time, update_of};
 use iced_x86::{
-    ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
 };
 
 /// How often a cycle goes round at most before it is left at the end of `block`, from where it goes on
@@ -134,11 +135,12 @@ fn source(code: &Code, cycle: &[usize], place: Place) -> Option<(Register, u32)>
     .filter(|&(register, _)| register != Register::None && register != Register::RIP)
 }
 
-/// Is what an instruction reads a place on the stack that the cycle does not write? Of other memory, and
-/// of what calls and other pointers than the stack's write, nobody knows.
-fn stays(code: &Code, cycle: &[usize], i: &Instruction) -> bool {
+/// Is what an instruction reads a place on the stack that the cycle does not write? Of other memory, and of
+/// what other pointers than the stack's write, nobody knows; calls write there if somebody may have its
+/// address.
+pub(crate) fn stays(code: &Code, cycle: &[usize], i: &Instruction) -> bool {
     let own = |base, index| base == Register::RSP && index == Register::None;
-    if !own(i.memory_base(), i.memory_index()) || is_written(code, cycle, Register::RSP) {
+    if !own(i.memory_base(), i.memory_index()) {
         return false;
     }
     let begin = i.memory_displacement64() as i64;
@@ -146,12 +148,31 @@ fn stays(code: &Code, cycle: &[usize], i: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let mut all = cycle.iter().flat_map(|&block| code.of(block));
     all.all(|other| {
-        factory.info(other).used_memory().iter().all(|used| {
-            let (from, size) = (used.displacement() as i64, used.memory_size().size() as i64);
-            matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
-                || own(used.base(), used.index())
-                    && size > 0
-                    && (from >= end || from + size <= begin)
-        })
+        if matches!(other.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+            return !is_given_away(code, begin);
+        }
+        let mut moves = false;
+        crate::probes::written(&mut factory, other, |r| moves |= r == Register::RSP);
+        !moves
+            && factory.info(other).used_memory().iter().all(|used| {
+                let (from, size) = (used.displacement() as i64, used.memory_size().size() as i64);
+                matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
+                    || own(used.base(), used.index())
+                        && size > 0
+                        && (from >= end || from + size <= begin)
+            })
+    })
+}
+
+/// Does the function make a pointer that may be to a place on its stack: to that, or to something below?
+fn is_given_away(code: &Code, place: i64) -> bool {
+    code.instructions.iter().any(|i| match i.mnemonic() {
+        Mnemonic::Lea => {
+            i.memory_base() == Register::RSP
+                && i.op0_register() != Register::RSP
+                && (i.memory_index() != Register::None || i.memory_displacement64() as i64 <= place)
+        }
+        Mnemonic::Mov => i.op1_kind() == OpKind::Register && i.op1_register() == Register::RSP,
+        _ => false,
     })
 }

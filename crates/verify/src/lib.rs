@@ -8,6 +8,7 @@
 
 pub mod charges;
 pub mod code;
+mod copies;
 pub mod cost;
 pub mod finding;
 pub mod flow;

@@ -298,6 +298,17 @@ pub(crate) fn tested_each_time(code: &Code, cycle: &[usize], test: usize, update
     around.is_some_and(|component| component.len() == 1 && !next(update).contains(&update))
 }
 
+/// Does every round of a cycle pass a block?
+pub(crate) fn is_on_each_round(code: &Code, cycle: &[usize], block: usize) -> bool {
+    let rest: Vec<usize> = cycle.iter().copied().filter(|&other| other != block).collect();
+    let next = |from: usize| -> Vec<usize> {
+        let to = code.blocks[from].next.iter().copied();
+        to.filter(|to| rest.binary_search(to).is_ok()).collect()
+    };
+    let parts = crate::flow::components(&rest, &next);
+    parts.iter().all(|part| part.len() == 1 && !next(part[0]).contains(&part[0]))
+}
+
 /// How often a cycle goes round at most, from the counter's first value, step and limit.
 fn most_rounds(test: &Test, update: &Update, first: &State) -> Option<u64> {
     let width = update.width.min(test.register.size());

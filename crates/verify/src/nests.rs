@@ -1,10 +1,10 @@
 //! Loops, and which of them the pass's notes speak of.
 
 use crate::code::Code;
+use crate::copies;
 use crate::flow::components;
-use crate::loops::{changes, step_of};
+use crate::loops::is_on_each_round;
 use crate::notes::Loop;
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the pass noted of one loop.
@@ -47,6 +47,7 @@ impl NotedLoops {
         let nests = Nests::of(code, next);
         let mut outermost_first: Vec<&Noted> = noted.iter().collect();
         outermost_first.sort_by_key(|place| place.depth);
+        let mut left: Vec<&Noted> = Vec::new();
         for place in outermost_first {
             let free = |header: &usize| {
                 notes
@@ -56,11 +57,20 @@ impl NotedLoops {
             // Code generation may have merged an inner loop's first block into the outer one's.
             let merged = |header: &usize| nests.edges.get(header).is_some_and(|&edges| edges > 1);
             let found = nests.nearest(code, place, &free);
-            let Some(header) = found.or_else(|| nests.nearest(code, place, &merged)) else {
-                continue;
+            match found.or_else(|| nests.nearest(code, place, &merged)) {
+                Some(header) => add(&mut notes, header, place),
+                None => left.push(place),
+            }
+        }
+        // Two loops are as near: that of another cost has its own note by now.
+        for place in left {
+            let same = |known: &BTreeMap<usize, Loop>| {
+                known.get(&place.depth).is_some_and(|note| note.cost == place.note.cost)
             };
-            let here = notes.entry(header).or_default().entry(place.depth).or_insert(place.note);
-            *here = here.weaker(place.note);
+            let free = |header: &usize| notes.get(header).is_none_or(same);
+            if let Some(header) = nests.nearest(code, place, &free) {
+                add(&mut notes, header, place);
+            }
         }
         NotedLoops { notes, places: noted.to_vec() }
     }
@@ -90,92 +100,39 @@ impl NotedLoops {
         let inside = |block: &usize| cycle.binary_search(block).is_ok();
         let latches: Vec<usize> =
             code.blocks[header].before.iter().copied().filter(inside).collect();
-        let back = if are_copies(code, cycle, &latches) { 1 } else { latches.len() };
+        let back =
+            if copies::of_one_latch(code, cycle, header, &latches) { 1 } else { latches.len() };
         let noted: usize = notes.values().map(|note| usize::from(note.edges)).sum();
         let most = notes.values().fold(1, |most: u64, note| most.saturating_mul(note.most));
         (noted >= back).then_some((header, most))
     }
 
-    /// A loop that begins with a choice by a table, and has no other noted one in it: code generation copied
-    /// the choice into the block before the loop, so that it begins wherever the table says, behind a call,
-    /// too. It is the one that was noted in that block if nobody comes to it otherwise, and every round passes
-    /// the choice.
+    /// A loop that begins with a choice, and has no other noted one in it: code generation copied the choice
+    /// into the block before the loop, so that it begins wherever that leads, behind a call, too. It is the
+    /// one that was noted in that block if nobody comes to it otherwise, and every round passes the choice.
     fn rounds_of_choice(
         &self,
         code: &Code,
         cycle: &[usize],
         entries: &[usize],
     ) -> Option<(usize, u64)> {
-        let inside = |block: &usize| cycle.binary_search(block).is_ok();
-        if self.places.iter().any(|place| inside(&place.block)) {
+        if self.places.iter().any(|place| cycle.binary_search(&place.block).is_ok()) {
             return None;
         }
-        let chosen = |block: usize| -> Option<Vec<usize>> {
-            let by_table = code.last_of(block).flow_control() == FlowControl::IndirectBranch;
-            let to: Vec<usize> = code.blocks[block].next.iter().copied().filter(inside).collect();
-            (by_table && !to.is_empty()).then_some(to)
-        };
-        self.places.iter().filter(|place| place.note.edges == 1).find_map(|place| {
-            let first = chosen(place.block)?;
-            let again =
-                cycle.iter().copied().find(|&block| chosen(block).as_ref() == Some(&first))?;
+        self.places.iter().find_map(|place| {
+            let again = copies::choice(code, cycle, place.block)?;
             let around = reached_around(code, &[place.block]);
-            let known = entries.iter().all(|&entry| !around[entry]) && passes(code, cycle, again);
+            let known =
+                entries.iter().all(|&entry| !around[entry]) && is_on_each_round(code, cycle, again);
             known.then_some((again, place.note.most))
         })
     }
 }
 
-/// Does every round of a cycle pass a block?
-fn passes(code: &Code, cycle: &[usize], block: usize) -> bool {
-    let rest: Vec<usize> = cycle.iter().copied().filter(|&other| other != block).collect();
-    let next = |from: usize| -> Vec<usize> {
-        let to = code.blocks[from].next.iter().copied();
-        to.filter(|to| rest.binary_search(to).is_ok()).collect()
-    };
-    components(&rest, &next).iter().all(|part| part.len() == 1 && !next(part[0]).contains(&part[0]))
-}
-
-/// Did code generation copy one latch into several blocks? Then all end alike, with a step of the same
-/// counter and its comparison with the same limit, and nothing else in the cycle writes to these.
-fn are_copies(code: &Code, cycle: &[usize], latches: &[usize]) -> bool {
-    let Some((counter, end)) = latches.first().and_then(|&first| counts(code, first)) else {
-        return false;
-    };
-    let like = |block: usize| {
-        let branch = &end[end.len() - 1];
-        code.of(block).split_last().is_some_and(|(last, above)| {
-            last.condition_code() == branch.condition_code()
-                && last.near_branch_target() == branch.near_branch_target()
-                && above.ends_with(&end[..end.len() - 1])
-        })
-    };
-    let written = |register: Register| {
-        let mut factory = InstructionInfoFactory::new();
-        let all = cycle.iter().flat_map(|&block| code.of(block));
-        all.filter(|i| changes(&mut factory, i, register)).count()
-    };
-    let test = &end[end.len() - 2];
-    latches.iter().all(|&block| like(block))
-        && (0..2).all(|n| match test.op_kind(n) {
-            OpKind::Register if test.op_register(n) == counter => written(counter) == latches.len(),
-            OpKind::Register => written(test.op_register(n)) == 0,
-            kind => kind != OpKind::Memory,
-        })
-}
-
-/// A register, and the end of a block that steps it, compares it and branches on that: from the step on.
-fn counts(code: &Code, block: usize) -> Option<(Register, &[Instruction])> {
-    let all = code.of(block);
-    let (_, [.., test]) = all.split_last()? else { return None };
-    let mut factory = InstructionInfoFactory::new();
-    (0..2)
-        .filter(|&n| test.mnemonic() == Mnemonic::Cmp && test.op_kind(n) == OpKind::Register)
-        .find_map(|n| {
-            let counter = test.op_register(n);
-            let step = all.iter().rposition(|i| changes(&mut factory, i, counter))?;
-            step_of(&all[step]).map(|_| (counter, &all[step..]))
-        })
+/// One more note on a loop.
+fn add(notes: &mut BTreeMap<usize, BTreeMap<usize, Loop>>, header: usize, place: &Noted) {
+    let here = notes.entry(header).or_default().entry(place.depth).or_insert(place.note);
+    *here = here.weaker(place.note);
 }
 
 /// The blocks that can be reached without going through certain ones, and of those, which.

@@ -30,6 +30,8 @@ pub struct Function {
 pub struct Loop {
     /// How often its header runs at most; 0: the budget charged beforehand bounds it.
     pub most: u64,
+    /// What an iteration costs, in the pass's units.
+    pub cost: u32,
     /// Edges that lead back to its header.
     pub edges: u8,
 }
@@ -39,7 +41,7 @@ impl Loop {
     #[must_use]
     pub fn weaker(self, other: Loop) -> Loop {
         let most = if self.most == 0 || other.most == 0 { 0 } else { self.most.max(other.most) };
-        Loop { most, edges: self.edges.min(other.edges) }
+        Loop { most, cost: self.cost.max(other.cost), edges: self.edges.min(other.edges) }
     }
 }
 
@@ -86,6 +88,7 @@ impl Notes {
         for entry in loops.chunks_exact(24) {
             let (address, rest) = entry.split_first_chunk::<8>().ok_or("no address")?;
             let (most, rest) = rest.split_first_chunk::<8>().ok_or("no count")?;
+            let cost = u32::from_le_bytes([rest[0], rest[1], rest[2], rest[3]]);
             let version = u16::from_le_bytes([rest[4], rest[5]]);
             let (depth, edges) = (rest[6], rest[7]);
             if version != VERSION {
@@ -93,7 +96,7 @@ impl Notes {
             }
             let (address, most) = (u64::from_le_bytes(*address), u64::from_le_bytes(*most));
             // Of several notes at one place (merged code) the weakest holds.
-            let note = Loop { most, edges };
+            let note = Loop { most, cost, edges };
             let entry = notes.loops.entry((address, depth)).or_insert(note);
             *entry = entry.weaker(note);
         }
@@ -166,7 +169,10 @@ mod tests {
         let notes = Notes::read(&[], 0, &loops).unwrap();
         assert_eq!(
             notes.loops_between(0, 64).collect::<Vec<_>>(),
-            [(16, 2, Loop { most: 9, edges: 3 }), (32, 2, Loop { most: 0, edges: 3 })]
+            [
+                (16, 2, Loop { most: 9, cost: 3, edges: 3 }),
+                (32, 2, Loop { most: 0, cost: 3, edges: 3 })
+            ]
         );
     }
 

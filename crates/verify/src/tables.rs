@@ -1,7 +1,9 @@
 //! Where indirect jumps lead: jump tables and computed gotos.
 
 use crate::image::Image;
+use crate::loops::changes;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use std::collections::BTreeSet;
 
 /// How far back the table's address and the index's bound are looked for.
 const WINDOW: usize = 64;
@@ -9,10 +11,16 @@ const WINDOW: usize = 64;
 const MOST_ENTRIES: u64 = 65_536;
 
 /// The targets of the last of `code`'s instructions, an indirect jump; none if they are not found.
+/// `starts`: the addresses that the function's code computes; a table ends where another may begin.
 /// `valid` says whether an instruction of the function begins at an address.
 #[must_use]
-pub fn targets(image: &Image<'_>, code: &[Instruction], valid: &dyn Fn(u64) -> bool) -> Vec<u64> {
-    let found = by_table(image, code, valid);
+pub fn targets(
+    image: &Image<'_>,
+    code: &[Instruction],
+    starts: &BTreeSet<u64>,
+    valid: &dyn Fn(u64) -> bool,
+) -> Vec<u64> {
+    let found = by_table(image, code, starts, valid);
     match (code.first(), code.last()) {
         // Labels whose addresses lie in data, as of a computed goto: one of them it must be.
         (Some(first), Some(jump)) if found.is_empty() && may_be_goto(jump) => {
@@ -31,9 +39,14 @@ fn may_be_goto(jump: &Instruction) -> bool {
     jump.op0_kind() == OpKind::Register || jump.memory_index() != Register::None
 }
 
-fn by_table(image: &Image<'_>, code: &[Instruction], valid: &dyn Fn(u64) -> bool) -> Vec<u64> {
+fn by_table(
+    image: &Image<'_>,
+    code: &[Instruction],
+    starts: &BTreeSet<u64>,
+    valid: &dyn Fn(u64) -> bool,
+) -> Vec<u64> {
     let Some((jump, before)) = code.split_last() else { return Vec::new() };
-    let mut search = Search { image, factory: InstructionInfoFactory::new(), code: before };
+    let mut search = Search { image, factory: InstructionInfoFactory::new(), code: before, starts };
     if jump.op0_kind() == OpKind::Memory {
         return search.absolute(jump, before.len(), valid);
     }
@@ -55,6 +68,7 @@ struct Search<'a> {
     image: &'a Image<'a>,
     factory: InstructionInfoFactory,
     code: &'a [Instruction],
+    starts: &'a BTreeSet<u64>,
 }
 
 impl Search<'_> {
@@ -99,31 +113,44 @@ impl Search<'_> {
         None
     }
 
-    /// One past the largest index, from `cmp $n, index; ja` above the jump.
-    fn count(&mut self, index: Register, from: usize) -> u64 {
-        let mut index = index.full_register();
+    /// How many entries a table has: one more than the largest index, where that is known, or as many as
+    /// there is room for.
+    fn count(&mut self, table: u64, size: u64, index: Register, from: usize) -> u64 {
+        self.bound(index, from).unwrap_or_else(|| {
+            let next = self.starts.range(table.saturating_add(1)..).next();
+            next.map_or(MOST_ENTRIES, |next| ((next - table) / size).min(MOST_ENTRIES))
+        })
+    }
+
+    /// One past the largest index, from `cmp $n, index; ja` above the jump. The index may have been moved
+    /// to another register, or to the stack and back, but not changed since.
+    fn bound(&mut self, index: Register, from: usize) -> Option<u64> {
+        let mut index = Index::In(index.full_register());
         for at in (from.saturating_sub(WINDOW)..from).rev() {
             let i = &self.code[at];
-            let on_index =
-                i.op0_kind() == OpKind::Register && i.op0_register().full_register() == index;
-            let bound = || i.try_immediate(1).ok();
+            let compares = matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
+            if !index.is(i) {
+                if index.is_changed(&mut self.factory, i) {
+                    return None;
+                }
+                continue;
+            }
+            let constant = i.try_immediate(1).ok();
             match i.mnemonic() {
-                Mnemonic::Cmp if on_index => {
+                Mnemonic::Cmp if constant.is_some() => {
                     let next = self.code.get(at + 1).map(Instruction::mnemonic);
                     let more = u64::from(!matches!(next, Some(Mnemonic::Jae | Mnemonic::Jb)));
-                    return bound()
-                        .map_or(MOST_ENTRIES, |n| n.saturating_add(more).min(MOST_ENTRIES));
+                    return constant.map(|n| n.saturating_add(more).min(MOST_ENTRIES));
                 }
-                Mnemonic::And if on_index => {
-                    return bound().map_or(MOST_ENTRIES, |n| n.saturating_add(1).min(MOST_ENTRIES));
+                Mnemonic::And => {
+                    return constant.map(|n| n.saturating_add(1).min(MOST_ENTRIES));
                 }
-                Mnemonic::Mov | Mnemonic::Movzx if on_index && i.op1_kind() == OpKind::Register => {
-                    index = i.op1_register().full_register();
-                }
-                _ => {}
+                Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsxd => index = Index::from(i)?,
+                _ if compares => {}
+                _ => return None,
             }
         }
-        MOST_ENTRIES
+        None
     }
 
     fn absolute(&mut self, load: &Instruction, at: usize, valid: &dyn Fn(u64) -> bool) -> Vec<u64> {
@@ -136,7 +163,7 @@ impl Search<'_> {
             base => self.address_in(base, at).map(|address| address.wrapping_add(displacement)),
         };
         let Some(table) = table else { return Vec::new() };
-        let count = self.count(load.memory_index(), at);
+        let count = self.count(table, 8, load.memory_index(), at);
         let entry = |n: u64| self.image.word_at(table.wrapping_add(8 * n));
         (0..count).map_while(entry).take_while(|&to| valid(to)).collect()
     }
@@ -158,7 +185,7 @@ impl Search<'_> {
             let table =
                 self.address_in(base, at).or_else(|| self.address_in(i.memory_base(), load));
             let Some(table) = table else { continue };
-            let count = self.count(i.memory_index(), load);
+            let count = self.count(table, 4, i.memory_index(), load);
             let read = |n: u64| {
                 let bytes = self.image.bytes_at(table.wrapping_add(4 * n))?.first_chunk::<4>()?;
                 Some(table.wrapping_add(i64::from(i32::from_le_bytes(*bytes)) as u64))
@@ -166,6 +193,48 @@ impl Search<'_> {
             return (0..count).map_while(read).take_while(|&to| valid(to)).collect();
         }
         Vec::new()
+    }
+}
+
+/// Where an index is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Index {
+    In(Register),
+    /// So far from the stack pointer.
+    OnStack(u64),
+}
+
+impl Index {
+    /// Is it an instruction's first operand?
+    fn is(self, i: &Instruction) -> bool {
+        match self {
+            Index::In(register) => {
+                i.op0_kind() == OpKind::Register && i.op0_register().full_register() == register
+            }
+            Index::OnStack(_) => i.op0_kind() == OpKind::Memory && Index::slot(i) == Some(self),
+        }
+    }
+
+    /// What a move copies into its first operand.
+    fn from(i: &Instruction) -> Option<Index> {
+        match i.op1_kind() {
+            OpKind::Register => Some(Index::In(i.op1_register().full_register())),
+            OpKind::Memory => Index::slot(i),
+            _ => None,
+        }
+    }
+
+    fn slot(i: &Instruction) -> Option<Index> {
+        let own = i.memory_base() == Register::RSP && i.memory_index() == Register::None;
+        own.then(|| Index::OnStack(i.memory_displacement64()))
+    }
+
+    /// May an instruction change it that does not name it as its first operand?
+    fn is_changed(self, factory: &mut InstructionInfoFactory, i: &Instruction) -> bool {
+        match self {
+            Index::In(register) => changes(factory, i, register),
+            Index::OnStack(_) => writes(factory, i, Register::RSP),
+        }
     }
 }
 

@@ -219,19 +219,89 @@ fn a_noted_loop_may_begin_where_a_copied_choice_leads() {
 
 #[test]
 fn copies_of_a_latch_are_one() {
-    for (second, clean) in [
-        ("nop\n inc %rdi\n cmp %rdi, %rsi", true),
+    let step = "inc %rdi\n cmp %rdi, %rsi";
+    let kept = "inc %rdi\n cmp %rdi, 8(%rsp)";
+    for (head, first, second, clean) in [
+        ("nop", step, "nop\n inc %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", true),
+        // One falls into the header where the other jumps there.
+        ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 9b", true),
+        ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 1f\n ret", false),
         // Another limit, another step, a counter that is set anew: that may be a loop of its own.
-        ("nop\n inc %rdi\n cmp %rdi, %r8", false),
-        ("nop\n add $2, %rdi\n cmp %rdi, %rsi", false),
-        ("xor %edi, %edi\n inc %rdi\n cmp %rdi, %rsi", false),
-        ("mov %rdx, %rsi\n inc %rdi\n cmp %rdi, %rsi", false),
+        ("nop", step, "inc %rdi\n cmp %rdi, %r8\n jne 1f\n ret", false),
+        ("nop", step, "add $2, %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", false),
+        ("nop", step, "xor %edi, %edi\n inc %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", false),
+        ("nop", step, "mov %rdx, %rsi\n inc %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", false),
+        // The step is the test.
+        ("nop", "dec %rsi", "nop\n dec %rsi\n jne 1f\n ret", true),
+        ("nop", "dec %rsi", "sub $2, %rsi\n jne 1f\n ret", false),
+        // The step is not copied with it: every round passes it, or not.
+        ("inc %rdi", "cmp %rdi, %rsi", "cmp %rdi, %rsi\n jne 1f\n ret", true),
+        ("inc %rdi\n inc %rdi", "cmp %rdi, %rsi", "cmp %rdi, %rsi\n jne 1f\n ret", false),
+        ("nop", step, "cmp %rdi, %rsi\n jne 1f\n ret", false),
+        // The limit lies on the stack: written in between, or by a call that may have its address.
+        ("nop", kept, "inc %rdi\n cmp %rdi, 8(%rsp)\n jne 1f\n ret", true),
+        ("nop", kept, "mov %rax, 8(%rsp)\n inc %rdi\n cmp %rdi, 8(%rsp)\n jne 1f\n ret", false),
+        (
+            "call *%rbx",
+            "inc %r12\n cmp %r12, 8(%rsp)",
+            "inc %r12\n cmp %r12, 8(%rsp)\n jne 1f\n ret",
+            true,
+        ),
+        (
+            "lea 8(%rsp), %rdi\n call *%rbx",
+            "inc %r12\n cmp %r12, 8(%rsp)",
+            "inc %r12\n cmp %r12, 8(%rsp)\n jne 1f\n ret",
+            false,
+        ),
     ] {
         let report = check(&format!(
-            "function f\n instrumented f\n noted 30\n1: cmpl $0, (%rdx,%rdi,4)\n je 2f\n inc %rdi\n cmp %rdi, %rsi\n jne 1b\n ret\n2: {second}\n jne 1b\n ret\nend f"
+            "function f\n instrumented f\n jmp 8f\n9: ret\n8: noted 9\n jmp 1f\n2: {second}\n1: {head}\n cmpl $0, (%rdx,%rdi,4)\n je 2b\n {first}\n jne 1b\n ret\nend f"
         ));
-        assert_eq!(report.is_clean(), clean, "{second}\n{}", report.to_text("p", 9));
+        assert_eq!(
+            report.is_clean(),
+            clean,
+            "{head}; {first}; {second}\n{}",
+            report.to_text("p", 9)
+        );
     }
+}
+
+#[test]
+fn a_noted_loop_may_begin_where_a_copied_test_leads() {
+    let body = |before: &str, note: &str, again: &str| {
+        format!(
+            "function f\n instrumented f\n {before} {note} xor %eax, %eax\n cmpl $2, (%rsi)\n jl 2f\n nop
+1:      add %rdx, %rax
+2:      add %rax, (%rdi)\n cmp %rax, %rcx\n je 3f\n {again}\n jge 1b\n jmp 2b
+3:      ret\nend f"
+        )
+    };
+    let fine = check(&body("", "noted 9\n", "cmpl $2, (%rsi)"));
+    assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
+    let without = check(&body("", "", "cmpl $2, (%rsi)"));
+    assert_eq!(kinds(&without), [What::Loop], "{}", without.to_text("p", 9));
+    // Who comes around the note may come again and again.
+    let around = check(&body("test %r8, %r8\n je 2f\n nop\n", "noted 9\n", "cmpl $2, (%rsi)"));
+    assert_eq!(kinds(&around), [What::Loop], "{}", around.to_text("p", 9));
+    // A way round that passes the choice by.
+    let by = check(&body("", "noted 9\n", "test %r9, %r9\n jne 2b\n cmpl $2, (%rsi)"));
+    assert_eq!(kinds(&by), [What::Loop], "{}", by.to_text("p", 9));
+}
+
+#[test]
+fn of_two_loops_as_near_the_one_without_a_note_is_meant() {
+    let body = |second: &str| {
+        format!(
+            "function f\n instrumented f\n noted 9, 1, 1, 7\n test %rdi, %rdi\n je 2f
+1:      add %rdx, %rax\n jne 1b\n jmp 3f
+2:      {second} add %rcx, %rax\n jne 2b\n3: ret\nend f"
+        )
+    };
+    let fine = check(&body("noted 9, 1, 1, 8\n"));
+    assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
+    // Of the same cost it may be the second's other note.
+    assert_eq!(kinds(&check(&body("noted 9, 1, 1, 7\n"))), [What::Loop]);
+    assert_eq!(kinds(&check(&body(""))), [What::Loop, What::Loop]);
 }
 
 #[test]
@@ -309,6 +379,48 @@ fn jump_tables_are_followed() {
     let report = check(&body("nop"));
     assert_eq!(kinds(&report), [What::Loop], "{}", report.to_text("p", 9));
     assert!(report.to_json().contains("\"unresolved_jumps\": 0"));
+}
+
+#[test]
+fn a_jump_table_is_as_long_as_its_index_allows_or_as_there_is_room_for() {
+    // The third entry leads back: a loop, if the index may be 2.
+    let body = |index: &str| {
+        format!(
+            "function f\n instrumented f\n lea table(%rip), %rdx\n1: {index}
+        movslq (%rdx,%rax,4), %rcx\n add %rdx, %rcx\n jmp *%rcx\n2: ret\nend f
+        function g\n nop\n ret\nend g
+        .section .rodata\n .p2align 2\ntable: .long 2b - table, 2b - table, 1b - table, 0"
+        )
+    };
+    for (index, clean) in [
+        ("cmp $1, %eax\n ja 2f", true),
+        ("cmp $2, %eax\n ja 2f", false),
+        // Kept on the stack in between.
+        ("cmp $1, %eax\n ja 2f\n mov %eax, 8(%rsp)\n mov 8(%rsp), %eax", true),
+        ("cmp $1, %eax\n ja 2f\n mov %eax, 8(%rsp)\n mov 16(%rsp), %eax", false),
+        // Changed since.
+        ("cmp $1, %eax\n ja 2f\n add %edi, %eax", false),
+        ("cmp $1, %eax\n ja 2f\n cwtl", false),
+        ("cmp $1, %eax\n ja 2f\n call g\n lea table(%rip), %rdx", false),
+        ("cmp $1, %eax\n ja 2f\n mov %eax, 8(%rsp)\n pop %rsi\n mov 8(%rsp), %eax", false),
+        ("cmp $1, %eax\n ja 2f\n mov (%rsi), %eax", false),
+    ] {
+        let report = check(&body(index));
+        assert_eq!(report.is_clean(), clean, "{index}\n{}", report.to_text("p", 9));
+    }
+    // Two tables in a row, neither index compared. Read past its end, the first would lead into the
+    // second's arm by another way than through its safepoint.
+    let report = check(
+        "function f\n instrumented f\n lea table(%rip), %rdx\n lea other(%rip), %r8
+1:      movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
+2:      check 3\n movslq (%r8,%rsi,4), %rcx\n add %r8, %rcx\n jmp *%rcx
+3:      ret
+        .nops 4
+4:      jmp 1b\n jmp 4b\nend f
+        .section .rodata\n .p2align 2\ntable: .long 2b - table, 3b - table
+other:  .long 4b - other + 4, 3b - other, 0",
+    );
+    assert!(report.is_clean(), "{}", report.to_text("p", 9));
 }
 
 #[test]

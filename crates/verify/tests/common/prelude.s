@@ -41,13 +41,13 @@ curtail_safepoint_slow:
         .long   400 << 8
         .popsection
 .endm
-# noted COUNT, DEPTH, EDGES: the loop that follows runs at most so often.
-.macro noted count, depth=1, edges=1
+# noted COUNT, DEPTH, EDGES, COST: the loop that follows runs at most so often.
+.macro noted count, depth=1, edges=1, cost=1
 77:
         .pushsection .curtail.loops,"",@progbits
         .quad   77b
         .quad   \count
-        .long   1
+        .long   \cost
         .short  1
         .byte   \depth, \edges
         .popsection

@@ -1,0 +1,98 @@
+//! What code generation copies: the end of a loop, and the choice that one begins with.
+
+use crate::code::Code;
+use crate::gates::stays;
+use crate::loops::{changes, is_on_each_round, is_written, step_of};
+use crate::ranges;
+use iced_x86::{
+    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
+};
+
+/// Are these blocks, which lead back to a cycle's header, copies of one? Then all end with the same test
+/// of the same counter, which each round steps once by the same constant, against the same limit.
+pub(crate) fn of_one_latch(code: &Code, cycle: &[usize], header: usize, latches: &[usize]) -> bool {
+    let Some((test, again)) = latches.first().and_then(|&first| end(code, header, first)) else {
+        return false;
+    };
+    let alike = |&block: &usize| end(code, header, block) == Some((test, again));
+    let is_counter = |register: Register| is_stepped_once(code, cycle, latches, register);
+    let operands = (0..test.op_count()).filter(|&n| match test.op_kind(n) {
+        OpKind::Register => is_written(code, cycle, test.op_register(n)),
+        OpKind::Memory => !stays(code, cycle, test),
+        _ => false,
+    });
+    let changing: Vec<u32> = operands.collect();
+    latches.iter().all(alike)
+        && changing.iter().all(|&n| {
+            test.op_kind(n) == OpKind::Register
+                && test.op_register(n) == test.op_register(changing[0])
+        })
+        && changing.first().is_some_and(|&n| is_counter(test.op_register(n)))
+}
+
+/// How a block decides to go back to a header: the test, and the condition for it.
+fn end(code: &Code, header: usize, block: usize) -> Option<(&Instruction, ConditionCode)> {
+    let (branch, above) = code.of(block).split_last()?;
+    let condition = branch.condition_code();
+    if condition == ConditionCode::None {
+        return None;
+    }
+    // Which way the branch goes round depends on where the copy lies.
+    let taken = branch.near_branch_target() == code.address(header);
+    let again = if taken { condition } else { ranges::opposite(condition) };
+    let test = above.iter().rfind(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
+    let compares = matches!(test.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
+    (compares || step_of(test).is_some()).then_some((test, again))
+}
+
+/// Does each round add the same constant to a register, once? In each latch, or where every round passes.
+fn is_stepped_once(code: &Code, cycle: &[usize], latches: &[usize], register: Register) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let mut steps = Vec::new();
+    for &block in cycle {
+        for i in code.of(block).iter().filter(|i| changes(&mut factory, i, register)) {
+            let is_step = i.op0_register().full_register() == register.full_register()
+                && matches!(i.op0_register().size(), 4 | 8);
+            let Some(step) = step_of(i).filter(|_| is_step) else { return false };
+            steps.push((block, step));
+        }
+    }
+    let same = steps.iter().all(|&(_, step)| step == steps[0].1);
+    let mut blocks: Vec<usize> = steps.iter().map(|&(block, _)| block).collect();
+    let mut latches = latches.to_vec();
+    blocks.sort_unstable();
+    latches.sort_unstable();
+    let once = match blocks[..] {
+        [block] => is_on_each_round(code, cycle, block),
+        _ => blocks == latches,
+    };
+    same && once
+}
+
+/// The block of a cycle that chooses among the same blocks of it as one outside does, by a table or a test.
+pub(crate) fn choice(code: &Code, cycle: &[usize], outside: usize) -> Option<usize> {
+    let first = chosen(code, cycle, outside)?;
+    cycle.iter().copied().find(|&block| chosen(code, cycle, block).as_ref() == Some(&first))
+}
+
+/// Where in a cycle a block's choice leads.
+fn chosen(code: &Code, cycle: &[usize], block: usize) -> Option<Vec<usize>> {
+    let by_table = code.last_of(block).flow_control() == FlowControl::IndirectBranch;
+    let next = code.blocks[block].next.iter();
+    let mut to: Vec<usize> = next.map(|&to| past_jumps(code, to)).collect();
+    to.retain(|to| cycle.binary_search(to).is_ok());
+    to.sort_unstable();
+    to.dedup();
+    (to.len() >= if by_table { 1 } else { 2 }).then_some(to)
+}
+
+/// Where a block leads that does nothing but lead there, if it is one.
+fn past_jumps(code: &Code, block: usize) -> usize {
+    let does_nothing = |i: &Instruction| {
+        i.mnemonic() == Mnemonic::Nop || i.flow_control() == FlowControl::UnconditionalBranch
+    };
+    match code.blocks[block].next[..] {
+        [to] if code.of(block).iter().all(does_nothing) => to,
+        _ => block,
+    }
+}
