@@ -190,7 +190,7 @@ public:
 
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     Exclusions Excluded(M, options());
-    bool Changed = noteNamedStores(M);
+    bool Changed = noteNames(M);
     for (Function &F : M) {
       if (F.isDeclaration() || F.hasFnAttribute(Attribute::AlwaysInline) || !Excluded.isChosen(F))
         continue;

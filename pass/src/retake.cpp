@@ -4,6 +4,7 @@
 #include "options.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Dominators.h"
@@ -24,32 +25,60 @@ bool isOnceArgument(const GlobalValue &Variable) {
   return Variable.getName() == "_ZSt15__once_callable" || Variable.getName() == "_ZSt11__once_call";
 }
 
+// Metadata of stores, and an attribute of addresses: one made of two has it if both have.
 static const char Named[] = "curtail.names-thread-local";
 
 bool namesItsVariable(const StoreInst &Store) { return Store.hasMetadata(Named); }
 
-// The address itself, or what the function returns through which C++ reaches a variable that may
-// have to be initialised.
-static bool isNameOfVariable(const Value &Address) {
-  auto *Call = dyn_cast<CallBase>(&Address);
-  Function *Callee = Call ? Call->getCalledFunction() : nullptr;
-  return Callee && (Callee->getIntrinsicID() == Intrinsic::threadlocal_address ||
-                    Callee->getName().starts_with("_ZTW"));
+static bool isAddress(const Instruction &I) {
+  auto *Intrinsic = dyn_cast<IntrinsicInst>(&I);
+  return Intrinsic && Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address;
 }
 
-bool noteNamedStores(Module &M) {
+// Through such a function C++ reaches a variable that may have to be initialised.
+static bool isWrapper(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  return Call && Call->getCalledFunction() && Call->getCalledFunction()->getName().starts_with("_ZTW");
+}
+
+static bool isPartOfVariable(const Value &Address) {
+  if (isa<GetElementPtrInst, BitCastInst>(Address))
+    return isPartOfVariable(*cast<User>(Address).getOperand(0));
+  auto *From = dyn_cast<Instruction>(&Address);
+  return From && (isAddress(*From) || isWrapper(*From));
+}
+
+// Does the call write a string to its first argument, and keep nothing of it?
+static bool writesString(const CallBase &Call) {
+  static const StringSet<> Writers{"snprintf", "sprintf", "strcpy", "strncpy", "vsnprintf", "vsprintf"};
+  const Function *Callee = Call.getCalledFunction();
+  StringRef Name = Callee ? Callee->getName() : "";
+  if (Name.consume_front("__"))
+    Name.consume_back("_chk");
+  return Callee && Callee->isDeclaration() && Writers.contains(Name) &&
+         (!Call.getType()->isPointerTy() || Call.use_empty());
+}
+
+static bool isForStrings(const Value &Address) {
+  return all_of(Address.uses(), [](const Use &U) {
+    if (isa<GetElementPtrInst, BitCastInst>(U.getUser()))
+      return isForStrings(*U.getUser());
+    auto *Call = dyn_cast<CallBase>(U.getUser());
+    return Call && writesString(*Call) && U.getOperandNo() == 0;
+  });
+}
+
+bool noteNames(Module &M) {
   bool Changed = false;
   for (Function &F : M)
     for (Instruction &I : instructions(F)) {
       auto *Store = dyn_cast<StoreInst>(&I);
-      if (!Store)
+      if (Store && isPartOfVariable(*Store->getPointerOperand()))
+        Store->setMetadata(Named, MDNode::get(M.getContext(), {}));
+      else if (isAddress(I) && isForStrings(I))
+        cast<CallBase>(I).addFnAttr(Attribute::get(M.getContext(), Named));
+      else
         continue;
-      Value *Address = Store->getPointerOperand();
-      while (isa<GetElementPtrInst, BitCastInst>(Address))
-        Address = cast<User>(Address)->getOperand(0);
-      if (!isNameOfVariable(*Address))
-        continue;
-      Store->setMetadata(Named, MDNode::get(M.getContext(), {}));
       Changed = true;
     }
   return Changed;
@@ -102,7 +131,7 @@ struct Variable {
   // What is done with them, and in which call that holds them, if it is known.
   SmallMapVector<Instruction *, const DILocation *, 8> Users;
   bool Followed = true; // every use is known for what it is
-  bool Free = true;     // nobody writes through an address that was kept
+  bool Free = true;     // nobody writes through an address that was kept, or hands one on
   bool Held = true;     // who does is in a call that holds it
 };
 
@@ -138,6 +167,7 @@ private:
 static Variable follow(ArrayRef<Instruction *> Taken) {
   Variable V;
   V.Taken.assign(Taken.begin(), Taken.end());
+  bool ForStrings = all_of(Taken, [](auto *I) { return cast<CallBase>(I)->hasFnAttr(Named); });
   SmallVector<Instruction *, 8> Work(Taken);
   while (!Work.empty()) {
     Instruction *Address = Work.pop_back_val();
@@ -152,7 +182,7 @@ static Variable follow(ArrayRef<Instruction *> Taken) {
       auto *Store = dyn_cast<StoreInst>(I);
       const DILocation *By = Phi ? holderOf(*Phi) : holderOf(*I);
       V.Followed &= !isa<SelectInst, FreezeInst>(I) && !(Store && Store->getValueOperand() == Address);
-      V.Free &= isa<LoadInst>(I) || (Store && namesItsVariable(*Store));
+      V.Free &= isa<LoadInst>(I) || ForStrings || (Store && namesItsVariable(*Store));
       V.Held &= isa<LoadInst>(I) || By;
       V.Users.insert({I, By});
     }
@@ -279,9 +309,8 @@ bool retakeThreadLocals(Function &F, FunctionAnalysisManager &FAM) {
     return false;
   MapVector<const GlobalValue *, SmallVector<Instruction *, 2>> Addresses;
   for (Instruction &I : instructions(F))
-    if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I);
-        Intrinsic && Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address)
-      Addresses[cast<GlobalValue>(Intrinsic->getArgOperand(0)->stripPointerCasts())].push_back(&I);
+    if (isAddress(I))
+      Addresses[cast<GlobalValue>(I.getOperand(0)->stripPointerCasts())].push_back(&I);
   bool Changed = false;
   for (auto &[Of, Taken] : Addresses) {
     Variable V = follow(Taken);

@@ -1,9 +1,11 @@
 // Thread-local variables that nobody holds: named in each round of a loop, and by std::call_once. Their
-// addresses are the same in all rounds, so the optimiser takes them before the loop.
+// addresses are the same in all rounds, so the optimiser takes them before the loop. So it does with a
+// buffer to which a loop writes a message.
 #include <cstdio>
 #include <mutex>
 
 thread_local unsigned current;
+thread_local char message[32];
 thread_local struct { unsigned rounds, last; } seen;
 
 struct Lazy {
@@ -24,14 +26,27 @@ static unsigned steps(unsigned x) {
   return n;
 }
 
+// Goes on after a mistake.
+__attribute__((noinline)) static unsigned odd(const unsigned *all, unsigned n) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < n; i++) {
+    if (all[i] > 300)
+      std::snprintf(message, sizeof message, "%u is large", all[i]);
+    count += all[i] & 1;
+  }
+  return count;
+}
+
 int main() {
+  static unsigned all[40000];
   unsigned sum = 0;
   for (unsigned i = 1; i < 40000; i++) {
     Lazy lazy;
     current = i;
-    sum += steps(i) + lazy.get(i);
+    sum += (all[i] = steps(i)) + lazy.get(i);
     seen.rounds++;
     seen.last = current;
   }
-  std::printf("%u %u %u\n", sum, seen.rounds, seen.last);
+  unsigned count = odd(all, 40000);
+  std::printf("%u %u %u %u %s\n", sum, seen.rounds, seen.last, count, message);
 }
