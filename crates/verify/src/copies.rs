@@ -11,18 +11,20 @@ use iced_x86::{
 /// Are these blocks, which lead back to a cycle's header, copies of one? Then all end with the same test
 /// of the same counter, which each round steps once by the same constant, against the same limit.
 pub(crate) fn of_one_latch(code: &Code, cycle: &[usize], header: usize, latches: &[usize]) -> bool {
-    let Some((test, again)) = latches.first().and_then(|&first| end(code, header, first)) else {
+    let ways: Vec<(usize, usize)> = latches.iter().map(|&at| way(code, at, header)).collect();
+    let latches: Vec<usize> = ways.iter().map(|&(from, _)| from).collect();
+    let Some((test, again)) = ways.first().and_then(|&first| end(code, first)) else {
         return false;
     };
-    let alike = |&block: &usize| end(code, header, block) == Some((test, again));
-    let is_counter = |register: Register| is_stepped_once(code, cycle, latches, register);
+    let alike = |&way: &(usize, usize)| end(code, way) == Some((test, again));
+    let is_counter = |register: Register| is_stepped_once(code, cycle, &latches, register);
     let operands = (0..test.op_count()).filter(|&n| match test.op_kind(n) {
         OpKind::Register => is_written(code, cycle, test.op_register(n)),
         OpKind::Memory => !stays(code, cycle, test),
         _ => false,
     });
     let changing: Vec<u32> = operands.collect();
-    latches.iter().all(alike)
+    ways.iter().all(alike)
         && changing.iter().all(|&n| {
             test.op_kind(n) == OpKind::Register
                 && test.op_register(n) == test.op_register(changing[0])
@@ -30,15 +32,23 @@ pub(crate) fn of_one_latch(code: &Code, cycle: &[usize], header: usize, latches:
         && changing.first().is_some_and(|&n| is_counter(test.op_register(n)))
 }
 
-/// How a block decides to go back to a header: the test, and the condition for it.
-fn end(code: &Code, header: usize, block: usize) -> Option<(&Instruction, ConditionCode)> {
+/// The edge on which a header's predecessor was decided for: nothing is done on the rest of the way.
+fn way(code: &Code, block: usize, header: usize) -> (usize, usize) {
+    match code.blocks[block].before[..] {
+        [before] if does_nothing(code, block) => (before, block),
+        _ => (block, header),
+    }
+}
+
+/// How a block decides to go on to another: the test, and the condition for it.
+fn end(code: &Code, (block, to): (usize, usize)) -> Option<(&Instruction, ConditionCode)> {
     let (branch, above) = code.of(block).split_last()?;
     let condition = branch.condition_code();
     if condition == ConditionCode::None {
         return None;
     }
     // Which way the branch goes round depends on where the copy lies.
-    let taken = branch.near_branch_target() == code.address(header);
+    let taken = branch.near_branch_target() == code.address(to);
     let again = if taken { condition } else { ranges::opposite(condition) };
     let test = above.iter().rfind(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
     let compares = matches!(test.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
@@ -88,11 +98,14 @@ fn chosen(code: &Code, cycle: &[usize], block: usize) -> Option<Vec<usize>> {
 
 /// Where a block leads that does nothing but lead there, if it is one.
 fn past_jumps(code: &Code, block: usize) -> usize {
-    let does_nothing = |i: &Instruction| {
-        i.mnemonic() == Mnemonic::Nop || i.flow_control() == FlowControl::UnconditionalBranch
-    };
     match code.blocks[block].next[..] {
-        [to] if code.of(block).iter().all(does_nothing) => to,
+        [to] if does_nothing(code, block) => to,
         _ => block,
     }
+}
+
+fn does_nothing(code: &Code, block: usize) -> bool {
+    code.of(block).iter().all(|i| {
+        i.mnemonic() == Mnemonic::Nop || i.flow_control() == FlowControl::UnconditionalBranch
+    })
 }

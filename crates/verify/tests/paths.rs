@@ -225,6 +225,7 @@ fn copies_of_a_latch_are_one() {
         ("nop", step, "nop\n inc %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", true),
         // One falls into the header where the other jumps there.
         ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 9b", true),
+        ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 9b\n nop", true),
         ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 1f\n ret", false),
         // Another limit, another step, a counter that is set anew: that may be a loop of its own.
         ("nop", step, "inc %rdi\n cmp %rdi, %r8\n jne 1f\n ret", false),
