@@ -6,6 +6,7 @@
 // children), or where the cycle leads through many functions (the levels of a parser); worse where most
 // activations end at once. Estimates decide.
 #include "cycle.h"
+#include "coldcalls.h"
 #include "tls.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/CFG.h"
@@ -59,8 +60,10 @@ private:
 
 static SmallVector<const CallBase *, 8> callsInto(const Functions &Members, const Function &F) {
   SmallVector<const CallBase *, 8> Calls;
+  const auto Cold = coldBlocks(F);
   for (const Instruction &I : instructions(F))
-    if (auto *Call = dyn_cast<CallBase>(&I); Call && Members.contains(Call->getCalledFunction()))
+    if (auto *Call = dyn_cast<CallBase>(&I);
+        Call && Members.contains(Call->getCalledFunction()) && !Cold.contains(I.getParent()))
       Calls.push_back(Call);
   return Calls;
 }

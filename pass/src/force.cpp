@@ -199,7 +199,7 @@ SmallVector<CallBase *, 4> Placer::uncoveredCalls() const {
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
     if (Call && Cycle.continues(Call->getCalledFunction()) &&
-        Index.count(I.getParent()) &&
+        Index.count(I.getParent()) && !Cold.contains(I.getParent()) &&
         none_of(Forced, [&](Instruction *Point) { return Point == Call || A.DT.dominates(Point, Call); }))
       Uncovered.push_back(Call);
   }

@@ -1,4 +1,5 @@
 #include "place.h"
+#include "coldcalls.h"
 #include "cost.h"
 #include "recursion.h"
 #include "tls.h"
@@ -35,7 +36,7 @@ Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
     : F(F), A(A), Known(Known), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
       Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || Cycle.continues(&F) || Cycle.First.contains(&F)),
       Far(Visible || Far.contains(&F)),
-      Locals(std::make_unique<ThreadLocalLiveness>(F)) {
+      Locals(std::make_unique<ThreadLocalLiveness>(F)), Cold(coldBlocks(F)) {
   ReversePostOrderTraversal<Function *> Traversal(&F);
   for (BasicBlock *BB : Traversal) {
     Index[BB] = Order.size();
@@ -72,21 +73,6 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   if (Callee && !Continues)
     Through = std::max(Through, Quarter / 4);
   return {Quarter, true, Through, true, After, double(UnseenCharge)};
-}
-
-// Blocks that inevitably end in `unreachable` or leave the function by an exception.
-void Placer::findCold() {
-  for (bool Changed = true; Changed;) {
-    Changed = false;
-    for (BasicBlock *BB : reverse(Order)) {
-      const Instruction *End = BB->getTerminator();
-      bool Ends = isa<UnreachableInst, ResumeInst>(End) ||
-                  (End->getNumSuccessors() != 0 &&
-                   all_of(successors(BB), [&](BasicBlock *S) { return Cold.contains(S); }));
-      if (Ends && Cold.insert(BB).second)
-        Changed = true;
-    }
-  }
 }
 
 bool Placer::mayPlaceIn(const BasicBlock &BB) const {
@@ -291,7 +277,6 @@ SmallVector<TightLoop, 4> Placer::tightLoops() {
   SmallVector<TightLoop, 4> Tight;
   if (Opts.Safepoints == Kind::Reads)
     return Tight;
-  findCold();
   findFreeLoops();
   findChunks();
   for (Loop *L : A.LI.getLoopsInPreorder()) {
@@ -313,7 +298,6 @@ SmallVector<TightLoop, 4> Placer::tightLoops() {
 
 // Finds out where safepoints are needed, if anywhere.
 bool Placer::demand() {
-  findCold();
   findStalls();
   findFreeLoops();
   findChunks();

@@ -204,7 +204,6 @@ private:
   };
 
   Effect effectOf(const llvm::CallBase &Call) const;
-  void findCold();
   void findStalls();
   void findFreeLoops();
   llvm::SmallVector<llvm::BasicBlock *, 4> beforeIn(const llvm::Loop &L, llvm::BasicBlock &BB) const;
@@ -304,7 +303,7 @@ private:
 
   llvm::SmallVector<llvm::BasicBlock *, 32> Order;
   llvm::DenseMap<const llvm::BasicBlock *, unsigned> Index;
-  llvm::SmallPtrSet<const llvm::BasicBlock *, 8> Cold;
+  const llvm::SmallPtrSet<const llvm::BasicBlock *, 8> Cold;
   llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
   llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
   llvm::SmallVector<llvm::Instruction *, 2> Late; // of these, before the switch at a loop header's end

@@ -1,5 +1,6 @@
 // The plugin's entry: `curtail-safepoints`, a module pass that runs last in the optimiser, at
 // compile time or (for bitcode) at link time, never twice over a function.
+#include "coldcalls.h"
 #include "cycle.h"
 #include "emit.h"
 #include "exclude.h"
@@ -100,6 +101,7 @@ public:
         unrollRecursion(F, FAM);
     Functions Far = returningFar(M);
     CallGraph Graph(M);
+    dropColdCalls(Graph);
     for (auto It = scc_begin(&Graph); !It.isAtEnd(); ++It) {
       CallCycle Cycle;
       SmallVector<Function *, 1> Together;
