@@ -1,5 +1,6 @@
 //! Functions that call one another and themselves: around such calls are loops of every kind, ways out and
-//! switches; which functions make a cycle is up to chance. Fuel ends every recursion.
+//! switches; which functions make a cycle is up to chance. Some give up, by a function that calls them in its
+//! turn and never returns. Fuel ends every recursion.
 
 use crate::dice::Dice;
 use std::fmt::Write;
@@ -10,6 +11,8 @@ struct Unit<'a> {
     number: u64,
     functions: u64,
     names: u32,
+    /// Whether some activations never return.
+    gives_up: bool,
 }
 
 impl Unit<'_> {
@@ -59,7 +62,8 @@ impl Unit<'_> {
             0 => format!("ways_{n}[{} % {}]", self.expression(), self.functions),
             _ => format!("recursive_{n}_{callee}"),
         };
-        match self.dice.below(4) {
+        match self.dice.below(if self.gives_up { 5 } else { 4 }) {
+            4 => format!("if ({e} % 1009 == {}) give_up_{n}{arguments};\n", self.dice.below(9)),
             0 => format!("h += {callee}{arguments};\n"),
             1 => format!("x ^= (u32){callee}{arguments};\n"),
             2 => format!("if ({callee}{arguments} & {}) a++;\n", self.dice.range(1, 7)),
@@ -134,6 +138,20 @@ impl Unit<'_> {
         text
     }
 
+    /// An error path: it may go through others before it is left.
+    fn give_up(&mut self) -> String {
+        let n = self.number;
+        format!(
+            "static __attribute__((noreturn)) void give_up_{n}(u64 h, u32 a, u32 depth) {{\n\
+             u32 x = a;\n\
+             if (depth != 0 && fuel_{n} != 0) {{\nfuel_{n}--;\n{}{}}}\n\
+             given_up_{n} = h + x;\n\
+             longjmp(out_{n}, 1);\n}}\n",
+            self.work(),
+            self.call(),
+        )
+    }
+
     fn function(&mut self, at: u64) -> String {
         let attribute = self.dice.pick(&[
             "",
@@ -161,8 +179,16 @@ impl Unit<'_> {
 pub(crate) fn unit(dice: &mut Dice, number: u64) -> String {
     let functions = dice.range(1, 4);
     let (depth, fuel) = (dice.range(3, 40), dice.pick(&[50, 1000, 20_000]));
-    let mut unit = Unit { dice, number, functions, names: 0 };
+    let gives_up = dice.one_in(2);
+    let mut unit = Unit { dice, number, functions, names: 0, gives_up };
     let mut text = format!("static u32 fuel_{number}, count_{number}[16];\n");
+    if gives_up {
+        let _ = write!(
+            text,
+            "static u64 given_up_{number};\nstatic jmp_buf out_{number};\n\
+             static void give_up_{number}(u64 h, u32 a, u32 depth) __attribute__((noreturn));\n"
+        );
+    }
     for at in 0..functions {
         let _ = writeln!(text, "static u64 recursive_{number}_{at}(u64 h, u32 a, u32 depth);");
     }
@@ -174,11 +200,15 @@ pub(crate) fn unit(dice: &mut Dice, number: u64) -> String {
     for at in 0..functions {
         text += &unit.function(at);
     }
+    let mut run = format!("h = recursive_{number}_0(h, (u32)h >> 3, {depth});\n");
+    if gives_up {
+        text += &unit.give_up();
+        run = format!("if (setjmp(out_{number}) == 0) {run}else h = given_up_{number};\n");
+    }
     let _ = write!(
         text,
         "static u64 unit_{number}(u64 h) {{\n\
-         fuel_{number} = {fuel};\n\
-         h = recursive_{number}_0(h, (u32)h >> 3, {depth});\n\
+         fuel_{number} = {fuel};\n{run}\
          for (int i = 0; i < 16; i++) h = h * 31 + count_{number}[i];\n\
          return h + fuel_{number};\n}}\n"
     );
