@@ -1,16 +1,19 @@
 //! Paths that are too long, and those that are not.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod notes;
+mod tables;
 
 use common::program;
 use curtail_verify::finding::What;
 use curtail_verify::report::{Options, Report, verify};
 
-fn check(body: &str) -> Report {
+pub(crate) fn check(body: &str) -> Report {
     verify(&program(body, &[]), &Options::default()).expect("a program")
 }
 
-fn kinds(report: &Report) -> Vec<What> {
+pub(crate) fn kinds(report: &Report) -> Vec<What> {
     [
         What::Forbidden,
         What::RedZone,
@@ -163,149 +166,6 @@ fn gates_prove_loops_short() {
 }
 
 #[test]
-fn a_note_bounds_the_loop_behind_it_and_no_other() {
-    let noted = |count: u32| {
-        format!(
-            "function f\n instrumented f\n noted {count}\n1: add %rdx, %rdi\n jne 1b\n ret\nend f"
-        )
-    };
-    assert!(check(&noted(30)).is_clean());
-    assert!(check(&noted(0)).is_clean());
-    assert_eq!(kinds(&check(&noted(1_000_000))), [What::Loop]);
-    let second = "function f\n instrumented f\n noted 30\n1: add %rdx, %rdi\n jne 1b\n2: add %rcx, %rdi\n jne 2b\n ret\nend f";
-    assert_eq!(kinds(&check(second)), [What::Loop]);
-    // The place before the inner loop is the first of the outer one.
-    let nest = |outer: &str, inner: &str| {
-        format!(
-            "function f\n instrumented f\n {outer} mov $1, %edx\n3: {inner}\n1: add %rdx, %rdi\n jne 1b\n add %rcx, %rsi\n jne 3b\n ret\nend f"
-        )
-    };
-    assert!(check(&nest("noted 5\n", "noted 9, 2\n mov %ebx, %edi")).is_clean());
-    assert_eq!(kinds(&check(&nest("", "noted 9, 2\n mov %ebx, %edi"))), [What::Loop]);
-    // Nothing lies between the two headers: they are one.
-    assert_eq!(kinds(&check(&nest("noted 5\n", ""))), [What::Loop]);
-    assert!(check(&nest("noted 5\n", "noted 9, 2\n")).is_clean());
-    assert_eq!(kinds(&check(&nest("noted 50\n", "noted 90, 2\n"))), [What::Loop]);
-    // The loop's first test was copied in front of it.
-    let copied = "function f\n instrumented f\n noted 30\n test %rdi, %rdi\n je 2f\n nop\n1: add %rdx, %rdi\n jne 1b\n2: ret\nend f";
-    assert!(check(copied).is_clean());
-}
-
-#[test]
-fn a_noted_loop_may_begin_where_a_copied_choice_leads() {
-    // The switch at the loop's top was copied in front of it; one of its arms calls behind a safepoint.
-    let body = |note: &str, arm: &str| {
-        format!(
-            "function f\n instrumented f\n {note} mov $6, %ebx\n lea table(%rip), %rdx
-        movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
-1:      and $1, %edi\n movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
-2:      check 3\n call f\n jmp 4f
-3:      {arm}
-4:      mov (%rsi), %rdi\n sub %rax, %rbx\n jne 1b\n ret\nend f
-        .section .rodata\n .p2align 2\ntable: .long 2b - table, 3b - table"
-        )
-    };
-    let fine = check(&body("and $1, %edi\n noted 6\n", "nop"));
-    assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
-    let without = check(&body("and $1, %edi\n", "nop"));
-    assert_eq!(kinds(&without), [What::Loop], "{}", without.to_text("p", 9));
-    // A loop within it, of which nobody knows how often it goes round.
-    let nest = check(&body("and $1, %edi\n noted 6\n", "5: sub %rax, %r8\n jne 5b"));
-    assert_eq!(kinds(&nest), [What::Loop], "{}", nest.to_text("p", 9));
-    // Who comes around the note may come again and again.
-    let around = check(&body("test %r8, %r8\n je 4f\n and $1, %edi\n noted 6\n", "nop"));
-    assert_eq!(kinds(&around), [What::Loop], "{}", around.to_text("p", 9));
-}
-
-#[test]
-fn copies_of_a_latch_are_one() {
-    let step = "inc %rdi\n cmp %rdi, %rsi";
-    let kept = "inc %rdi\n cmp %rdi, 8(%rsp)";
-    for (head, first, second, clean) in [
-        ("nop", step, "nop\n inc %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", true),
-        // One falls into the header where the other jumps there.
-        ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 9b", true),
-        ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 9b\n nop", true),
-        ("nop", step, "inc %rdi\n cmp %rdi, %rsi\n je 1f\n ret", false),
-        // Another limit, another step, a counter that is set anew: that may be a loop of its own.
-        ("nop", step, "inc %rdi\n cmp %rdi, %r8\n jne 1f\n ret", false),
-        ("nop", step, "add $2, %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", false),
-        ("nop", step, "xor %edi, %edi\n inc %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", false),
-        ("nop", step, "mov %rdx, %rsi\n inc %rdi\n cmp %rdi, %rsi\n jne 1f\n ret", false),
-        // The step is the test.
-        ("nop", "dec %rsi", "nop\n dec %rsi\n jne 1f\n ret", true),
-        ("nop", "dec %rsi", "sub $2, %rsi\n jne 1f\n ret", false),
-        // The step is not copied with it: every round passes it, or not.
-        ("inc %rdi", "cmp %rdi, %rsi", "cmp %rdi, %rsi\n jne 1f\n ret", true),
-        ("inc %rdi\n inc %rdi", "cmp %rdi, %rsi", "cmp %rdi, %rsi\n jne 1f\n ret", false),
-        ("nop", step, "cmp %rdi, %rsi\n jne 1f\n ret", false),
-        // The limit lies on the stack: written in between, or by a call that may have its address.
-        ("nop", kept, "inc %rdi\n cmp %rdi, 8(%rsp)\n jne 1f\n ret", true),
-        ("nop", kept, "mov %rax, 8(%rsp)\n inc %rdi\n cmp %rdi, 8(%rsp)\n jne 1f\n ret", false),
-        (
-            "call *%rbx",
-            "inc %r12\n cmp %r12, 8(%rsp)",
-            "inc %r12\n cmp %r12, 8(%rsp)\n jne 1f\n ret",
-            true,
-        ),
-        (
-            "lea 8(%rsp), %rdi\n call *%rbx",
-            "inc %r12\n cmp %r12, 8(%rsp)",
-            "inc %r12\n cmp %r12, 8(%rsp)\n jne 1f\n ret",
-            false,
-        ),
-    ] {
-        let report = check(&format!(
-            "function f\n instrumented f\n jmp 8f\n9: ret\n8: noted 9\n jmp 1f\n2: {second}\n1: {head}\n cmpl $0, (%rdx,%rdi,4)\n je 2b\n {first}\n jne 1b\n ret\nend f"
-        ));
-        assert_eq!(
-            report.is_clean(),
-            clean,
-            "{head}; {first}; {second}\n{}",
-            report.to_text("p", 9)
-        );
-    }
-}
-
-#[test]
-fn a_noted_loop_may_begin_where_a_copied_test_leads() {
-    let body = |before: &str, note: &str, again: &str| {
-        format!(
-            "function f\n instrumented f\n {before} {note} xor %eax, %eax\n cmpl $2, (%rsi)\n jl 2f\n nop
-1:      add %rdx, %rax
-2:      add %rax, (%rdi)\n cmp %rax, %rcx\n je 3f\n {again}\n jge 1b\n jmp 2b
-3:      ret\nend f"
-        )
-    };
-    let fine = check(&body("", "noted 9\n", "cmpl $2, (%rsi)"));
-    assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
-    let without = check(&body("", "", "cmpl $2, (%rsi)"));
-    assert_eq!(kinds(&without), [What::Loop], "{}", without.to_text("p", 9));
-    // Who comes around the note may come again and again.
-    let around = check(&body("test %r8, %r8\n je 2f\n nop\n", "noted 9\n", "cmpl $2, (%rsi)"));
-    assert_eq!(kinds(&around), [What::Loop], "{}", around.to_text("p", 9));
-    // A way round that passes the choice by.
-    let by = check(&body("", "noted 9\n", "test %r9, %r9\n jne 2b\n cmpl $2, (%rsi)"));
-    assert_eq!(kinds(&by), [What::Loop], "{}", by.to_text("p", 9));
-}
-
-#[test]
-fn of_two_loops_as_near_the_one_without_a_note_is_meant() {
-    let body = |second: &str| {
-        format!(
-            "function f\n instrumented f\n noted 9, 1, 1, 7\n test %rdi, %rdi\n je 2f
-1:      add %rdx, %rax\n jne 1b\n jmp 3f
-2:      {second} add %rcx, %rax\n jne 2b\n3: ret\nend f"
-        )
-    };
-    let fine = check(&body("noted 9, 1, 1, 8\n"));
-    assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
-    // Of the same cost it may be the second's other note.
-    assert_eq!(kinds(&check(&body("noted 9, 1, 1, 7\n"))), [What::Loop]);
-    assert_eq!(kinds(&check(&body(""))), [What::Loop, What::Loop]);
-}
-
-#[test]
 fn an_atomic_operation_may_be_a_loop() {
     for (round, clean) in [
         ("mov %rax, %rdx\n or %rcx, %rdx\n lock cmpxchg %rdx, (%rdi)", true),
@@ -361,92 +221,6 @@ fn recursion_needs_a_safepoint_on_its_way() {
     assert_eq!(kinds(&check(endless)), [What::Recursion]);
     let fine = endless.replace(" call f\n", " check 3\n call f\n");
     assert!(check(&fine).is_clean(), "{}", check(&fine).to_text("p", 9));
-}
-
-#[test]
-fn jump_tables_are_followed() {
-    // A loop through a table; one of its arms has the only safepoint.
-    let body = |arm: &str| {
-        format!(
-            "function f\n instrumented f\n lea table(%rip), %rdx
-1:      cmp $2, %rdi\n ja 9f\n movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
-2:      check 3\n mov (%rsi), %rdi\n jmp 1b
-3:      {arm}\n mov 8(%rsi), %rdi\n jmp 1b
-4:      ret\n9: ret\nend f
-        .section .rodata\n .p2align 2\ntable: .long 2b - table, 3b - table, 4b - table, 0"
-        )
-    };
-    assert!(check(&body("check 3")).is_clean());
-    let report = check(&body("nop"));
-    assert_eq!(kinds(&report), [What::Loop], "{}", report.to_text("p", 9));
-    assert!(report.to_json().contains("\"unresolved_jumps\": 0"));
-}
-
-#[test]
-fn a_jump_table_is_as_long_as_its_index_allows_or_as_there_is_room_for() {
-    // The third entry leads back: a loop, if the index may be 2.
-    let body = |index: &str| {
-        format!(
-            "function f\n instrumented f\n lea table(%rip), %rdx\n1: {index}
-        movslq (%rdx,%rax,4), %rcx\n add %rdx, %rcx\n jmp *%rcx\n2: ret\nend f
-        function g\n nop\n ret\nend g
-        .section .rodata\n .p2align 2\ntable: .long 2b - table, 2b - table, 1b - table, 0"
-        )
-    };
-    for (index, clean) in [
-        ("cmp $1, %eax\n ja 2f", true),
-        ("cmp $2, %eax\n ja 2f", false),
-        // Kept on the stack in between.
-        ("cmp $1, %eax\n ja 2f\n mov %eax, 8(%rsp)\n mov 8(%rsp), %eax", true),
-        ("cmp $1, %eax\n ja 2f\n mov %eax, 8(%rsp)\n mov 16(%rsp), %eax", false),
-        // Changed since.
-        ("cmp $1, %eax\n ja 2f\n add %edi, %eax", false),
-        ("cmp $1, %eax\n ja 2f\n cwtl", false),
-        ("cmp $1, %eax\n ja 2f\n call g\n lea table(%rip), %rdx", false),
-        ("cmp $1, %eax\n ja 2f\n mov %eax, 8(%rsp)\n pop %rsi\n mov 8(%rsp), %eax", false),
-        ("cmp $1, %eax\n ja 2f\n mov (%rsi), %eax", false),
-    ] {
-        let report = check(&body(index));
-        assert_eq!(report.is_clean(), clean, "{index}\n{}", report.to_text("p", 9));
-    }
-    // Two tables in a row, neither index compared. Read past its end, the first would lead into the
-    // second's arm by another way than through its safepoint.
-    let report = check(
-        "function f\n instrumented f\n lea table(%rip), %rdx\n lea other(%rip), %r8
-1:      movslq (%rdx,%rdi,4), %rcx\n add %rdx, %rcx\n jmp *%rcx
-2:      check 3\n movslq (%r8,%rsi,4), %rcx\n add %r8, %rcx\n jmp *%rcx
-3:      ret
-        .nops 4
-4:      jmp 1b\n jmp 4b\nend f
-        .section .rodata\n .p2align 2\ntable: .long 2b - table, 3b - table
-other:  .long 4b - other + 4, 3b - other, 0",
-    );
-    assert!(report.is_clean(), "{}", report.to_text("p", 9));
-}
-
-#[test]
-fn computed_gotos_lead_to_labels_that_data_point_to() {
-    // The handlers have the dispatch copied; where the table's address comes from memory, no register
-    // tells of it.
-    let body = |arm: &str| {
-        format!(
-            "function f\n instrumented f\n lea table(%rip), %rbx\n mov %rbx, (%rsi)
-        jmp *(%rbx,%rdi,8)
-2:      check 3\n mov 8(%rsi), %rdi\n jmp *(%rbx,%rdi,8)
-3:      {arm}\n mov (%rsi), %rbx\n mov 16(%rsi), %rdi\n jmp *(%rbx,%rdi,8)
-4:      ret\nend f
-        .section .data.rel.ro,\"aw\"\n .p2align 3\ntable: .quad 2b, 3b, 4b, 0"
-        )
-    };
-    let check = |arm: &str| {
-        let program = program(&body(arm), &["-pie"]);
-        verify(&program, &Options::default()).expect("a program")
-    };
-    let report = check("check 3");
-    assert!(report.is_clean(), "{}", report.to_text("p", 9));
-    assert!(report.to_json().contains("\"unresolved_jumps\": 0"), "{}", report.to_json());
-    let report = check("nop");
-    assert_eq!(kinds(&report), [What::Loop], "{}", report.to_text("p", 9));
 }
 
 #[test]
