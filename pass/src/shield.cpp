@@ -3,6 +3,7 @@
 #include "critical.h"
 #include "names.h"
 #include "tls.h"
+#include "unwind.h"
 #include "llvm/IR/InstIterator.h"
 
 using namespace llvm;
@@ -25,6 +26,27 @@ static bool mayYieldIn(const CallBase &Call, const Exclusions &Excluded, const S
   return Excluded.nameOf(*Callee).empty();
 }
 
+// Where an exception leaves a function.
+static void lowerOnUnwind(Function &F, GlobalVariable &Block) {
+  SmallVector<ResumeInst *, 4> Resumed;
+  SmallVector<CallInst *, 8> Leaving;
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallInst>(&I);
+    if (auto *Resume = dyn_cast<ResumeInst>(&I))
+      Resumed.push_back(Resume);
+    else if (Call && mayLeaveBy(*Call))
+      Leaving.push_back(Call);
+  }
+  BasicBlock *Pad = Leaving.empty() ? nullptr : createCleanup(F);
+  if (Pad) {
+    for (CallInst *Call : Leaving)
+      unwindTo(*Call, *Pad);
+    Resumed.push_back(cast<ResumeInst>(Pad->getTerminator()));
+  }
+  for (ResumeInst *Resume : Resumed)
+    changeDepthBefore(Resume, Block, -1, Resume->getDebugLoc());
+}
+
 bool shieldBody(Function &F, const Exclusions &Excluded, const Summaries &Known,
                 const TargetLibraryInfo &TLI, GlobalVariable &Block) {
   if (F.hasFnAttribute(Done) || F.hasFnAttribute(Attribute::Naked))
@@ -41,6 +63,7 @@ bool shieldBody(Function &F, const Exclusions &Excluded, const Summaries &Known,
       CallInst *Tail = BB.getTerminatingMustTailCall();
       Ends.push_back(Tail ? static_cast<Instruction *>(Tail) : Return);
     }
+  lowerOnUnwind(F, Block);
   BasicBlock::iterator Begin = F.getEntryBlock().getFirstInsertionPt();
   while (isa<AllocaInst>(*Begin))
     ++Begin;

@@ -2,6 +2,7 @@
 #include "critical.h"
 #include "options.h"
 #include "retake.h"
+#include "unwind.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -183,18 +184,19 @@ static void lowerOnUnwind(InvokeInst &Invoke, GlobalVariable &Block) {
 void bracketCall(CallBase &Call, GlobalVariable &Block) {
   changeDepthBefore(&Call, Block, 1, Call.getDebugLoc());
   auto *Invoke = dyn_cast<InvokeInst>(&Call);
-  if (!Invoke) {
-    // An exception that leaves the function here leaves the depth raised: no yields, until the
+  if (auto *Plain = dyn_cast<CallInst>(&Call)) {
+    Plain->setTailCallKind(CallInst::TCK_NoTail);
+    BasicBlock *Pad = mayLeaveBy(*Plain) ? createCleanup(*Call.getFunction()) : nullptr;
+    // In C, an exception that leaves the function here leaves the depth raised: no yields, until the
     // runtime resets it when the request ends.
-    changeDepthBefore(Call.getNextNode(), Block, -1, Call.getDebugLoc());
-    if (auto *Plain = dyn_cast<CallInst>(&Call); Plain && Plain->isTailCall())
-      Plain->setTailCallKind(CallInst::TCK_NoTail);
-    return;
+    if (!Pad)
+      return changeDepthBefore(Call.getNextNode(), Block, -1, Call.getDebugLoc());
+    Invoke = &unwindTo(*Plain, *Pad);
   }
   BasicBlock *Normal = Invoke->getNormalDest();
   if (!Normal->getSinglePredecessor())
     Normal = SplitEdge(Invoke->getParent(), Normal);
-  changeDepthBefore(&*Normal->getFirstInsertionPt(), Block, -1, Call.getDebugLoc());
+  changeDepthBefore(&*Normal->getFirstInsertionPt(), Block, -1, Invoke->getDebugLoc());
   lowerOnUnwind(*Invoke, Block);
 }
 

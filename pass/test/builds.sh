@@ -162,13 +162,18 @@ fn main() {
 }
 CODE
 cat >"$scratch/crate/src/main.rs" <<'CODE'
-use std::{cell::RefCell, collections::{BTreeMap, HashMap}};
+use std::{cell::{Cell, RefCell}, sync::OnceLock, collections::{BTreeMap, HashMap}};
 extern "C" {
     fn step(x: u32) -> u32;
     fn firings(count: u32, run: extern "C" fn()) -> u32;
     fn quiet(run: extern "C" fn()) -> i32;
 }
-thread_local! { static KEPT: RefCell<Vec<u64>> = RefCell::new(Vec::new()); }
+thread_local! { static KEPT: RefCell<Vec<u64>> = RefCell::new(Vec::new()); static COUNT: Cell<u64> = const { Cell::new(0) }; }
+// What raised the depth is left by a panic: it is to be lowered again, or nothing fires any more.
+#[inline(never)] fn fails(i: u64) -> u64 { if i != 7 { panic!() } i }
+#[inline(never)] fn adds(i: u64) -> u64 { COUNT.with(|n| { n.set(n.get() + 1); fails(i) + n.get() }) }
+#[inline(never)] fn lends(i: u64) -> u64 { KEPT.with(|kept| { kept.borrow_mut().push(i); fails(i) + kept.borrow().len() as u64 }) }
+fn once(i: u64) -> u64 { *OnceLock::new().get_or_init(|| fails(i)) }
 // Nobody holds it between two rounds.
 extern "C" fn keeps() {
     for round in 0..5000u64 {
@@ -196,6 +201,7 @@ fn main() {
     println!("{}", caught.is_err());
     let long: Vec<u8> = (0..300_000 + inside(0)).map(|i| i as u8).collect();
     println!("{} {}", long.len(), long.to_vec() == long);
+    for run in [adds, lends, once] { assert!(std::panic::catch_unwind(|| run(1)).is_err()); }
     println!("{:?}", [folds, inserts, maps, keeps].map(|run| unsafe { firings(20, run) }));
     assert_eq!(unsafe { quiet(borrows) }, 1);
 }

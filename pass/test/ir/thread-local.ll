@@ -52,14 +52,44 @@ exit:
   ret void
 }
 
-; A call in between runs with the depth raised.
-; CHECK-LABEL: define void @held_over_call(
+; A call in between runs with the depth raised, and lowers it when an exception leaves the function by it.
+; CHECK-LABEL: define void @held_over_call() {{.*}}personality ptr @__gxx_personality_v0
 ; CHECK: [[UP:%.*]] = getelementptr inbounds i8, ptr {{%.*}}, i64 12
+; CHECK: add i32 {{%.*}}, 1
+; CHECK: invoke void @unseen()
+; CHECK-NEXT: unwind label %[[PAD:.*]]
+; CHECK: add i32 {{%.*}}, -1
+; CHECK: ret void
+; CHECK: [[PAD]]:
+; CHECK-NEXT: landingpad
+; CHECK-NEXT: cleanup
+; CHECK: add i32 {{%.*}}, -1
+; CHECK: resume
+define void @held_over_call() {
+  %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
+  call void @unseen()
+  store i64 1, ptr %p
+  ret void
+}
+
+; No exception leaves it: a call as before.
+; CHECK-LABEL: define void @held_over_quiet_call(
 ; CHECK: add i32 {{%.*}}, 1
 ; CHECK: call void @unseen()
 ; CHECK: add i32 {{%.*}}, -1
-; CHECK: ret void
-define void @held_over_call() {
+; CHECK-NOT: landingpad
+; CHECK: {{^[}]}}
+define void @held_over_quiet_call() {
+  %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
+  call void @unseen() nounwind
+  store i64 1, ptr %p
+  ret void
+}
+; CHECK-LABEL: define void @quiet(
+; CHECK: call void @unseen()
+; CHECK-NOT: landingpad
+; CHECK: {{^[}]}}
+define void @quiet() nounwind {
   %p = call ptr @llvm.threadlocal.address.p0(ptr @mine)
   call void @unseen()
   store i64 1, ptr %p
@@ -69,7 +99,7 @@ define void @held_over_call() {
 ; So does one that is handed the address, through a GEP and a phi.
 ; CHECK-LABEL: define void @handed_on(
 ; CHECK: add i32 {{%.*}}, 1
-; CHECK: call void @uses(
+; CHECK: invoke void @uses(
 ; CHECK: add i32 {{%.*}}, -1
 ; CHECK: ret void
 define void @handed_on(i1 %c, ptr %other) {
@@ -88,7 +118,7 @@ b:
 ; On a path that never returns, too: what is called may yield all the same.
 ; CHECK-LABEL: define void @held_to_the_end(
 ; CHECK: add i32 {{.*}}, 1
-; CHECK: call void @uses(
+; CHECK: invoke void @uses(
 ; CHECK: add i32 {{.*}}, -1
 ; CHECK: unreachable
 define void @held_to_the_end() {
