@@ -1,9 +1,11 @@
-//! Red zones: a safepoint's call overwrites what lies below the stack pointer.
+//! The stack: red zones, since a safepoint's call overwrites what lies below the stack pointer, and large
+//! frames.
 
 use crate::code::Code;
 use crate::finding::{Finding, What};
+use crate::flow::Rounds;
 use crate::program::Program;
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
 
 /// Where the stack and frame pointers are, relative to the stack pointer at entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,10 @@ fn accesses_below(i: &Instruction, frame: Frame) -> bool {
     if !memory || !touches || i.memory_index() != Register::None {
         return false;
     }
+    // A thread's own block is not on the stack.
+    if matches!(i.segment_prefix(), Register::FS | Register::GS) {
+        return false;
+    }
     let displacement = i.memory_displacement64() as i64;
     match i.memory_base() {
         Register::RSP => displacement < 0,
@@ -81,9 +87,43 @@ fn accesses_below(i: &Instruction, frame: Frame) -> bool {
     }
 }
 
+/// A large frame's pages, touched one after the other as code generation does it: down to where a register
+/// says, which the block before has set so far below the stack pointer.
+pub(crate) fn touches_pages(code: &Code, cycle: &[usize]) -> Option<Rounds> {
+    let &[block] = cycle else { return None };
+    let [down, touch, test, again] = code.of(block) else { return None };
+    let on_stack =
+        |i: &Instruction| i.op0_kind() == OpKind::Register && i.op0_register() == Register::RSP;
+    let size = down.try_immediate(1).ok().filter(|_| down.mnemonic() == Mnemonic::Sub)?;
+    let end = test.op1_register();
+    let &[before] =
+        &*code.blocks[block].before.iter().copied().filter(|&b| b != block).collect::<Vec<_>>()
+    else {
+        return None;
+    };
+    let [.., copy, minus] = code.of(before) else { return None };
+    let frame = minus.try_immediate(1).ok().filter(|_| minus.mnemonic() == Mnemonic::Sub)?;
+    (on_stack(down)
+        && touch.mnemonic() == Mnemonic::Mov
+        && touch.op0_kind() == OpKind::Memory
+        && touch.memory_base() == Register::RSP
+        && test.mnemonic() == Mnemonic::Cmp
+        && on_stack(test)
+        && test.op1_kind() == OpKind::Register
+        && again.condition_code() == ConditionCode::ne
+        && copy.mnemonic() == Mnemonic::Mov
+        && copy.op1_register() == Register::RSP
+        && [copy, minus].iter().all(|i| i.op0_register() == end)
+        && size > 0
+        && frame.is_multiple_of(size))
+    .then(|| Rounds { through: block, most: frame / size })
+}
+
 fn step(i: &Instruction, frame: &mut Frame) {
     let to = |register: Register| {
-        i.op_count() > 0 && i.op0_kind() == OpKind::Register && i.op0_register() == register
+        i.op_count() > 0
+            && i.op0_kind() == OpKind::Register
+            && i.op0_register().full_register() == register
     };
     let constant = || i.try_immediate(1).ok().map(|n| n as i64);
     match i.mnemonic() {

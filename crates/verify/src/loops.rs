@@ -3,6 +3,7 @@
 
 use crate::code::Code;
 use crate::flow::{Prover, Rounds};
+use crate::frames::touches_pages;
 use crate::gates;
 use crate::nests::{Noted, NotedLoops};
 use crate::ranges::{self, Ranges, State};
@@ -108,7 +109,9 @@ impl Prover for Loops<'_> {
             }
             return Some(Rounds { through, most: most.max(1) });
         }
-        let found = atomic(self.code, cycle).or_else(|| self.count(cycle, entries));
+        let found = atomic(self.code, cycle)
+            .or_else(|| touches_pages(self.code, cycle))
+            .or_else(|| self.count(cycle, entries));
         if found.is_some() {
             self.counted.insert(cycle[0]);
         }

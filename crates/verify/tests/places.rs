@@ -129,6 +129,11 @@ fn red_zones() {
     );
     let framed = "push %rbp\n mov %rsp, %rbp\n sub $16, %rsp\n mov %rdi, -8(%rbp)\n add $16, %rsp\n pop %rbp";
     assert_eq!(only(&with(&body(framed), &[]), What::RedZone), 0);
+    // What only looks like it: a thread's own block, and a frame pointer no more.
+    for other in ["mov %rdi, %fs:-8(%rbp)", "xor %ebp, %ebp\n mov %rdi, -8(%rbp)"] {
+        let code = format!("push %rbp\n mov %rsp, %rbp\n {other}\n pop %rbp");
+        assert_eq!(only(&with(&body(&code), &[]), What::RedZone), 0, "{other}");
+    }
 }
 
 #[test]

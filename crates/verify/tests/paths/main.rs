@@ -182,6 +182,27 @@ fn an_atomic_operation_may_be_a_loop() {
 }
 
 #[test]
+fn a_large_frame_is_touched_page_by_page() {
+    let end = "mov %rsp, %r11\n sub $0x10000, %r11";
+    let touch = "movq $0, (%rsp)\n cmp %r11, %rsp";
+    for (before, round, clean) in [
+        (end, touch, true),
+        // So large that it takes long; to nobody knows where; or something else than touching.
+        ("mov %rsp, %r11\n sub $0x1000000, %r11", touch, false),
+        ("mov %rdi, %r11\n sub $0x10000, %r11", touch, false),
+        ("mov %rsp, %r11\n sub $0x10800, %r11", touch, false),
+        ("mov %rsp, %r11\n sub $0x10000, %r10", touch, false),
+        (end, "movq $0, (%rsp)\n cmp %r11, %rdi", false),
+        (end, "movq $0, (%rdi)\n cmp %r11, %rsp", false),
+    ] {
+        let report = check(&format!(
+            "function f\n instrumented f\n {before}\n1: sub $0x1000, %rsp\n {round}\n jne 1b\n ret\nend f"
+        ));
+        assert_eq!(report.is_clean(), clean, "{before}; {round}\n{}", report.to_text("p", 9));
+    }
+}
+
+#[test]
 fn straight_code_is_measured_with_what_it_calls() {
     assert!(
         check("function f\n instrumented f\n work 590\n check 1\n work 590\n ret\nend f")
