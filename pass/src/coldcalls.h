@@ -1,4 +1,4 @@
-// Calls on cold paths: errors, panics, exits. Nobody comes back from them, and they carry no safepoint.
+// Cold paths: errors, panics, exits. They carry no safepoint.
 #pragma once
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/CallGraph.h"
@@ -9,8 +9,12 @@ namespace curtail {
 // Blocks that inevitably end in `unreachable` or leave the function by an exception.
 llvm::SmallPtrSet<const llvm::BasicBlock *, 8> coldBlocks(const llvm::Function &F);
 
-// Takes calls on cold paths out of the graph. Who goes round through these alone never comes back from any: the
-// stack ends it. In every other recursion, they are not the only calls.
-void dropColdCalls(llvm::CallGraph &Graph);
+// Of these, blocks behind which the function does nothing more that returns to it: what they call ends
+// the function. (Not landing pads, whose cleanups do return.)
+llvm::SmallPtrSet<const llvm::BasicBlock *, 8> deadEnds(const llvm::Function &F);
+
+// Takes calls in dead ends out of the graph: they make no recursion that lasts. Whoever goes round by one of
+// them leaves a frame on the stack each time, and the stack ends it, or an exception that somebody catches.
+void dropDeadEnds(llvm::CallGraph &Graph);
 
 } // namespace curtail

@@ -60,10 +60,10 @@ private:
 
 static SmallVector<const CallBase *, 8> callsInto(const Functions &Members, const Function &F) {
   SmallVector<const CallBase *, 8> Calls;
-  const auto Cold = coldBlocks(F);
+  const auto Dead = deadEnds(F);
   for (const Instruction &I : instructions(F))
     if (auto *Call = dyn_cast<CallBase>(&I);
-        Call && Members.contains(Call->getCalledFunction()) && !Cold.contains(I.getParent()))
+        Call && Members.contains(Call->getCalledFunction()) && !Dead.contains(I.getParent()))
       Calls.push_back(Call);
   return Calls;
 }

@@ -1,5 +1,6 @@
 // A part of Placer: the safepoints of cycles. Every loop that is neither short nor chunked has one, and
 // so has every recursion.
+#include "coldcalls.h"
 #include "cost.h"
 #include "place.h"
 #include "llvm/IR/CFG.h"
@@ -196,10 +197,11 @@ void Placer::forceIrreducible() {
 // The calls of a recursion that no safepoint of a cycle lies before.
 SmallVector<CallBase *, 4> Placer::uncoveredCalls() const {
   SmallVector<CallBase *, 4> Uncovered;
+  const auto Dead = deadEnds(F);
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
     if (Call && Cycle.continues(Call->getCalledFunction()) &&
-        Index.count(I.getParent()) && !Cold.contains(I.getParent()) &&
+        Index.count(I.getParent()) && !Dead.contains(I.getParent()) &&
         none_of(Forced, [&](Instruction *Point) { return Point == Call || A.DT.dominates(Point, Call); }))
       Uncovered.push_back(Call);
   }

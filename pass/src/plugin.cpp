@@ -101,7 +101,7 @@ public:
         unrollRecursion(F, FAM);
     Functions Far = returningFar(M);
     CallGraph Graph(M);
-    dropColdCalls(Graph);
+    dropDeadEnds(Graph);
     for (auto It = scc_begin(&Graph); !It.isAtEnd(); ++It) {
       CallCycle Cycle;
       SmallVector<Function *, 1> Together;

@@ -32,10 +32,11 @@ bool isOnceArgument(const llvm::GlobalValue &Variable);
 // Is it one whose changes are complete in themselves, and may be lost?
 bool isIndifferent(const llvm::GlobalValue &Variable);
 
-// Of variables that the function reads, and writes by name if at all, or only has strings written to; of those of the standard
-// libraries whose changes are complete in themselves; and of Rust's other ones, once for each call that
-// holds it (LocalKey::with). Not in code that may go on on another thread: what code generation makes
-// of two addresses there is not known. Returns whether anything changed.
+// Of variables that the function reads, and writes by name if at all; of those to which it only has
+// strings written; of those of the standard libraries whose changes are complete in themselves; and of
+// Rust's other ones, once for each call that holds it (LocalKey::with). Not in code that may go on on
+// another thread: what code generation makes of two addresses there is not known. Returns whether
+// anything changed.
 bool retakeThreadLocals(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
 
 } // namespace curtail

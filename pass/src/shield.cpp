@@ -26,8 +26,7 @@ static bool mayYieldIn(const CallBase &Call, const Exclusions &Excluded, const S
   return Excluded.nameOf(*Callee).empty();
 }
 
-// Where an exception leaves a function.
-static void lowerOnUnwind(Function &F, GlobalVariable &Block) {
+static void lowerWhereExceptionsLeave(Function &F, GlobalVariable &Block) {
   SmallVector<ResumeInst *, 4> Resumed;
   SmallVector<CallInst *, 8> Leaving;
   for (Instruction &I : instructions(F)) {
@@ -63,7 +62,7 @@ bool shieldBody(Function &F, const Exclusions &Excluded, const Summaries &Known,
       CallInst *Tail = BB.getTerminatingMustTailCall();
       Ends.push_back(Tail ? static_cast<Instruction *>(Tail) : Return);
     }
-  lowerOnUnwind(F, Block);
+  lowerWhereExceptionsLeave(F, Block);
   BasicBlock::iterator Begin = F.getEntryBlock().getFirstInsertionPt();
   while (isa<AllocaInst>(*Begin))
     ++Begin;

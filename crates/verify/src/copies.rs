@@ -2,8 +2,7 @@
 
 use crate::code::Code;
 use crate::gates::stays;
-use crate::loops::{changes, is_on_each_round, is_written, step_of};
-use crate::ranges;
+use crate::loops::{changes, decision, is_on_each_round, is_written, step_of};
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
 };
@@ -40,19 +39,11 @@ fn way(code: &Code, block: usize, header: usize) -> (usize, usize) {
     }
 }
 
-/// How a block decides to go on to another: the test, and the condition for it.
+/// The test at the end of such an edge's first block, and the condition for the edge.
 fn end(code: &Code, (block, to): (usize, usize)) -> Option<(&Instruction, ConditionCode)> {
-    let (branch, above) = code.of(block).split_last()?;
-    let condition = branch.condition_code();
-    if condition == ConditionCode::None {
-        return None;
-    }
-    // Which way the branch goes round depends on where the copy lies.
-    let taken = branch.near_branch_target() == code.address(to);
-    let again = if taken { condition } else { ranges::opposite(condition) };
-    let test = above.iter().rfind(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
-    let compares = matches!(test.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
-    (compares || step_of(test).is_some()).then_some((test, again))
+    decision(code, block, to).filter(|(test, _)| {
+        matches!(test.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) || step_of(test).is_some()
+    })
 }
 
 /// Does each round add the same constant to a register, once? In each latch, or where every round passes.

@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::flow::{Prover, Rounds};
 use crate::frames::touches_pages;
 use crate::gates;
-use crate::nests::{Noted, NotedLoops};
+use crate::nests::{Noted, NotedLoops, cycles};
 use crate::ranges::{self, Ranges, State};
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
@@ -157,6 +157,23 @@ fn atomic(code: &Code, cycle: &[usize]) -> Option<Rounds> {
     .then_some(Rounds { through: block, most: RETRIES })
 }
 
+/// How a block decides to go on to another: the instruction that it tests, and the condition for it.
+pub(crate) fn decision(
+    code: &Code,
+    block: usize,
+    to: usize,
+) -> Option<(&Instruction, ConditionCode)> {
+    let (branch, above) = code.of(block).split_last()?;
+    let condition = branch.condition_code();
+    if condition == ConditionCode::None {
+        return None;
+    }
+    let taken = branch.near_branch_target() == code.address(to);
+    let on = if taken { condition } else { ranges::opposite(condition) };
+    let test = above.iter().rfind(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
+    Some((test, on))
+}
+
 /// The comparison that ends a loop: it stays while `register` is so against the limit.
 #[derive(Debug)]
 struct Test {
@@ -170,15 +187,7 @@ struct Test {
 
 impl Test {
     fn of(code: &Code, block: usize, stay: usize) -> Option<Test> {
-        let (branch, above) = code.of(block).split_last()?;
-        let condition = branch.condition_code();
-        if condition == ConditionCode::None {
-            return None;
-        }
-        let taken = branch.near_branch_target() == code.address(stay);
-        let stay = if taken { condition } else { ranges::opposite(condition) };
-        let at = above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
-        let i = &above[at];
+        let (i, stay) = decision(code, block, stay)?;
         if i.op0_kind() != OpKind::Register || !matches!(i.op0_register().size(), 4 | 8) {
             return None;
         }
@@ -288,28 +297,18 @@ pub(crate) fn changes(
 /// Is the test passed between any two updates? What the cycle's other blocks do among themselves is
 /// an inner loop, and looked at as such.
 pub(crate) fn tested_each_time(code: &Code, cycle: &[usize], test: usize, update: usize) -> bool {
-    if test == update {
-        return true;
-    }
-    let rest: Vec<usize> = cycle.iter().copied().filter(|&block| block != test).collect();
-    let next = |block: usize| -> Vec<usize> {
-        let to = code.blocks[block].next.iter().copied();
-        to.filter(|to| rest.binary_search(to).is_ok()).collect()
-    };
-    let components = crate::flow::components(&rest, &next);
-    let around = components.iter().find(|component| component.contains(&update));
-    around.is_some_and(|component| component.len() == 1 && !next(update).contains(&update))
+    test == update || !cycles_around(code, cycle, test).iter().any(|part| part.contains(&update))
 }
 
 /// Does every round of a cycle pass a block?
 pub(crate) fn is_on_each_round(code: &Code, cycle: &[usize], block: usize) -> bool {
-    let rest: Vec<usize> = cycle.iter().copied().filter(|&other| other != block).collect();
-    let next = |from: usize| -> Vec<usize> {
-        let to = code.blocks[from].next.iter().copied();
-        to.filter(|to| rest.binary_search(to).is_ok()).collect()
-    };
-    let parts = crate::flow::components(&rest, &next);
-    parts.iter().all(|part| part.len() == 1 && !next(part[0]).contains(&part[0]))
+    cycles_around(code, cycle, block).is_empty()
+}
+
+/// The cycles that are left of one without a block.
+fn cycles_around(code: &Code, cycle: &[usize], without: usize) -> Vec<Vec<usize>> {
+    let rest: Vec<usize> = cycle.iter().copied().filter(|&block| block != without).collect();
+    cycles(&|block| &code.blocks[block].next, &rest)
 }
 
 /// How often a cycle goes round at most, from the counter's first value, step and limit.

@@ -167,7 +167,7 @@ impl Nests {
         let mut nests = Nests::default();
         let mut work: Vec<Vec<usize>> = vec![(0..next.len()).collect()];
         while let Some(nodes) = work.pop() {
-            for cycle in cycles(next, &nodes) {
+            for cycle in cycles(&|block| &next[block], &nodes) {
                 work.push(nests.add(code, next, &before, &cycle));
             }
         }
@@ -236,9 +236,9 @@ impl Nests {
 }
 
 /// The cycles among some blocks: strongly connected sets of them.
-fn cycles(next: &[Vec<usize>], nodes: &[usize]) -> Vec<Vec<usize>> {
+pub(crate) fn cycles<'a>(next: &dyn Fn(usize) -> &'a [usize], nodes: &[usize]) -> Vec<Vec<usize>> {
     let within = |block: usize| -> Vec<usize> {
-        let to = next[block].iter().copied();
+        let to = next(block).iter().copied();
         to.filter(|to| nodes.binary_search(to).is_ok()).collect()
     };
     let mut found = components(nodes, &within);
@@ -250,5 +250,5 @@ fn cycles(next: &[Vec<usize>], nodes: &[usize]) -> Vec<Vec<usize>> {
 fn is_inner(next: &[Vec<usize>], cycle: &[usize], entries: &[usize], at: usize) -> bool {
     let others = |block: &usize| *block != at && entries.binary_search(block).is_ok();
     let rest: Vec<usize> = cycle.iter().copied().filter(|block| !others(block)).collect();
-    cycles(next, &rest).iter().any(|part| part.binary_search(&at).is_ok())
+    cycles(&|block| &next[block], &rest).iter().any(|part| part.binary_search(&at).is_ok())
 }

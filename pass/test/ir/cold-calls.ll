@@ -3,6 +3,8 @@
 
 @text = external global i8
 declare void @leave() noreturn
+declare void @unseen()
+declare i32 @__gxx_personality_v0(...)
 
 ; An error's handling calls what the error came from. Together they have nine members, too many to choose from.
 ; CHECK-LABEL: define i64 @require(
@@ -103,6 +105,50 @@ fine:
   ret i64 %t
 done:
   ret i64 %y
+}
+
+; An exception leaves the function from such a call.
+; CHECK-LABEL: define i64 @throws(
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: {{^[}]}}
+define i64 @throws(i64 %n) noinline personality ptr @__gxx_personality_v0 {
+  %bad = icmp ugt i64 %n, 7
+  br i1 %bad, label %error, label %fine
+error:
+  invoke void @thrown(i64 %n) to label %never unwind label %pad
+never:
+  unreachable
+pad:
+  %e = landingpad { ptr, i32 } cleanup
+  resume { ptr, i32 } %e
+fine:
+  %m = add i64 %n, 1
+  ret i64 %m
+}
+; CHECK-LABEL: define internal void @thrown(
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: {{^[}]}}
+define internal void @thrown(i64 %n) noinline {
+  %r = call i64 @throws(i64 %n)
+  ret void
+}
+
+; What a landing pad calls comes back to it: a recursion as any other.
+; CHECK-LABEL: define void @destroys(
+; CHECK: asm sideeffect "subq
+; CHECK: {{^[}]}}
+define void @destroys(i64 %n) noinline personality ptr @__gxx_personality_v0 {
+  invoke void @unseen() to label %fine unwind label %pad
+fine:
+  ret void
+pad:
+  %e = landingpad { ptr, i32 } cleanup
+  call void @cleans(i64 %n)
+  resume { ptr, i32 } %e
+}
+define internal void @cleans(i64 %n) noinline {
+  call void @destroys(i64 %n)
+  ret void
 }
 
 ; Only called from there: it has its safepoints.
