@@ -7,11 +7,11 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::remote::Remote;
 use curtail_fiber::Suspend;
-use curtail_fiber::safepoint::Block;
+use curtail_fiber::safepoint::{Block, Safepoint};
 use curtail_policy::JobId;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 thread_local! {
     static ENGINE: Cell<*mut Engine> = const { Cell::new(ptr::null_mut()) };
@@ -20,6 +20,24 @@ thread_local! {
 /// Makes `engine` this thread's; null: it has none any more.
 pub(crate) fn set_engine(engine: *mut Engine) {
     ENGINE.set(engine);
+}
+
+/// Of a fork's child, which has the thread that forked, in the middle of a job, and no other: nothing
+/// yields or waits on fibers there, or it would go on with this thread's other jobs, which are its
+/// parent's.
+pub(crate) fn keep_to_one_job_in_children() {
+    extern "C" fn in_child() {
+        if !ENGINE.get().is_null() {
+            set_engine(ptr::null_mut());
+            Safepoint::this_thread().set_hook(None);
+        }
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler touches the calling thread's own words only, and calls nothing else.
+        let error = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        assert_eq!(error, 0, "no memory for a handler of forks");
+    });
 }
 
 /// Called by a safepoint of this thread when its time is over, on the interrupted stack.

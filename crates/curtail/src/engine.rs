@@ -150,6 +150,7 @@ impl Engine {
         crate::futex::learn_token();
         let safepoint = Safepoint::this_thread();
         safepoint.set_hook(Some(calls::on_safepoint));
+        calls::keep_to_one_job_in_children();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
         let mut engine = Box::new(Self {
