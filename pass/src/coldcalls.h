@@ -14,7 +14,7 @@ llvm::SmallPtrSet<const llvm::BasicBlock *, 8> coldBlocks(const llvm::Function &
 llvm::SmallPtrSet<const llvm::BasicBlock *, 8> deadEnds(const llvm::Function &F);
 
 // Takes calls in dead ends out of the graph: they make no recursion that lasts. Whoever goes round by one of
-// them leaves a frame on the stack each time, and the stack ends it, or an exception that somebody catches.
+// them leaves a frame on the stack each time, and the stack ends it, or somebody who catches, who has a safepoint.
 void dropDeadEnds(llvm::CallGraph &Graph);
 
 } // namespace curtail

@@ -79,6 +79,16 @@ static bool usesTiles(const Function &F) {
   return false;
 }
 
+// Its child runs on this stack, and in this memory, until it becomes another program. (It is never inlined: it
+// returns twice.)
+static bool makesChildOnThisStack(const Function &F) {
+  return F.callsFunctionThatReturnsTwice() && any_of(instructions(F), [](const Instruction &I) {
+           auto *Call = dyn_cast<CallBase>(&I);
+           const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+           return Callee && (Callee->getName() == "vfork" || Callee->getName() == "__vfork");
+         });
+}
+
 static StringRef formReason(const Function &F) {
   if (F.isPresplitCoroutine())
     return "coroutine before splitting";
@@ -93,6 +103,8 @@ static StringRef formReason(const Function &F) {
     return "no SSE";
   if (usesTiles(F))
     return "AMX tiles";
+  if (makesChildOnThisStack(F))
+    return "calls vfork";
   return "";
 }
 
@@ -146,7 +158,7 @@ StringRef Exclusions::nameOf(const Function &F) const { return nameReason(F.getN
 
 bool Exclusions::isShielded(StringRef Reason) {
   return is_contained({"allocator", "static initialiser", "destructor at exit", "signal handler",
-                       "marked against pre-emption", "holds a thread-local"},
+                       "marked against pre-emption", "holds a thread-local", "calls vfork"},
                       Reason);
 }
 

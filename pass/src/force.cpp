@@ -234,4 +234,21 @@ void Placer::forceRecursion() {
   forceTop(*Common);
 }
 
+// Where control comes back to from what never returned: an exception that is caught, `setjmp`. Calls in dead ends
+// make no recursion, so who goes round by one of them and catches may have no other. (Landing pads that are not
+// cold catch.)
+void Placer::forceCatches() {
+  auto Force = [&](Instruction &I) {
+    if (!Cold.contains(I.getParent()) && legal(I))
+      Forced.insert(&I);
+  };
+  for (BasicBlock *BB : Order) {
+    if (BB->isLandingPad())
+      Force(*endOf(*BB));
+    for (Instruction &I : *BB)
+      if (auto *Call = dyn_cast<CallInst>(&I); Call && Call->hasFnAttr(Attribute::ReturnsTwice))
+        Force(*Call->getNextNode());
+  }
+}
+
 } // namespace curtail

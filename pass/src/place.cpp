@@ -302,6 +302,7 @@ bool Placer::demand() {
   findFreeLoops();
   findChunks();
   chooseNests();
+  forceCatches();
   forceLoopPoints();
   forceIrreducible();
   if (Cycle.First.contains(&F) || isCalledInLoops(F))

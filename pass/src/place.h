@@ -129,6 +129,9 @@ const unsigned Tolerance = 16, TreeTolerance = 48;
 // Work that a chunked loop may leave to the loop around it, as part of the bound.
 inline unsigned absorbed(const Options &O) { return O.Bound / 2; }
 
+// Work of an exception, from where it is thrown to where it is caught, at least: it takes a microsecond or more.
+const unsigned CaughtWork = 2000;
+
 // Work of what is called, and not known, on its longest way through without a safepoint: most are shorter.
 const unsigned UsualThrough = 20;
 
@@ -241,6 +244,7 @@ private:
   void forceIrreducible();
   llvm::SmallVector<llvm::CallBase *, 4> uncoveredCalls() const;
   void forceRecursion();
+  void forceCatches();
   void forceTop(llvm::BasicBlock &BB);
   void chooseNests();
   void chooseCopies();

@@ -246,7 +246,7 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
     Out[&BB] = S;
     return;
   }
-  S.Mean += Stalls.lookup(&BB);
+  S.Mean += Stalls.lookup(&BB) + (BB.isLandingPad() ? CaughtWork : 0);
   // A returning path must leave the caller its part: the last place for a safepoint is here.
   Instruction *Last = isa<ReturnInst>(BB.getTerminator()) ? endOf(BB) : nullptr;
   bool Recent = false; // nothing since the last safepoint

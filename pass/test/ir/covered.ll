@@ -147,10 +147,14 @@ exit:
 }
 !0 = !{!"branch_weights", i32 9, i32 1}
 
-; A call that throws may not have come to its safepoint.
+; A call that throws may not have come to its safepoint, but who catches has one.
 ; CHECK-LABEL: define void @catches(
-; CHECK: loop:
+; CHECK: {{^loop:}}
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: {{^pad:}}
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: {{^latch:}}
+; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret void
 declare i32 @__gxx_personality_v0(...)
 define void @catches(ptr %p) personality ptr @__gxx_personality_v0 {
@@ -168,10 +172,37 @@ exit:
   ret void
 }
 
-; Nor need a function have one that only calls, and catches.
-; CHECK-LABEL: define void @around_catch(
-; CHECK: loop:
+; Unless it holds a thread-local's address.
+; CHECK-LABEL: define void @catches_holding(
+; CHECK: {{^loop:}}
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: {{^pad:}}
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: ret void
+@local = thread_local global i1 false
+@shared = global i1 false
+declare ptr @llvm.threadlocal.address.p0(ptr)
+define void @catches_holding(ptr %p) personality ptr @__gxx_personality_v0 {
+entry:
+  br label %loop
+loop:
+  invoke void @always(ptr %p) to label %latch unwind label %pad
+pad:
+  %caught = landingpad { ptr, i32 } catch ptr null
+  %mine = call ptr @llvm.threadlocal.address.p0(ptr @local)
+  br label %latch
+latch:
+  %which = phi ptr [ @shared, %loop ], [ %mine, %pad ]
+  %done = load volatile i1, ptr %which
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+
+; So does a function that calls, and catches.
+; CHECK-LABEL: define void @around_catch(
+; CHECK: {{^loop:}}
+; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: ret void
 define internal void @caught(ptr %p) noinline personality ptr @__gxx_personality_v0 {
 entry:

@@ -114,3 +114,24 @@ loop:
   store volatile i64 1, ptr %p
   br label %loop
 }
+
+; vfork's child runs on this stack until it becomes another program: nothing may yield before that, and what it
+; calls does not either.
+; CHECK-LABEL: define void @spawn(
+; CHECK: add i32 %{{[0-9]+}}, 1
+; CHECK: call i32 @vfork()
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: add i32 %{{[0-9]+}}, -1
+; CHECK: ret void
+define void @spawn(ptr %p) {
+  %child = call i32 @vfork()
+  %is = icmp eq i32 %child, 0
+  br i1 %is, label %loop, label %parent
+loop:
+  call void @unseen()
+  br label %loop
+parent:
+  ret void
+}
+declare void @unseen()
+declare i32 @vfork() returns_twice
