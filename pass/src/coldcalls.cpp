@@ -40,6 +40,11 @@ Blocks deadEnds(const Function &F) {
   });
 }
 
+bool catches(const BasicBlock &BB) {
+  const LandingPadInst *Pad = BB.getLandingPadInst();
+  return Pad && Pad->getNumClauses() != 0;
+}
+
 void dropDeadEnds(CallGraph &Graph) {
   for (const Function &F : Graph.getModule()) {
     if (F.isDeclaration())

@@ -13,6 +13,10 @@ llvm::SmallPtrSet<const llvm::BasicBlock *, 8> coldBlocks(const llvm::Function &
 // the function. (Not landing pads, whose cleanups do return.)
 llvm::SmallPtrSet<const llvm::BasicBlock *, 8> deadEnds(const llvm::Function &F);
 
+// A landing pad that may keep the exception, as far as one sees. (Clean-ups pass it on, but with a loop they are
+// not cold.)
+bool catches(const llvm::BasicBlock &BB);
+
 // Takes calls in dead ends out of the graph: they make no recursion that lasts. Whoever goes round by one of
 // them leaves a frame on the stack each time, and the stack ends it, or somebody who catches, who has a safepoint.
 void dropDeadEnds(llvm::CallGraph &Graph);

@@ -235,15 +235,14 @@ void Placer::forceRecursion() {
 }
 
 // Where control comes back to from what never returned: an exception that is caught, `setjmp`. Calls in dead ends
-// make no recursion, so who goes round by one of them and catches may have no other. (Landing pads that are not
-// cold catch.)
+// make no recursion, so who goes round by one of them and catches may have no other.
 void Placer::forceCatches() {
   auto Force = [&](Instruction &I) {
     if (!Cold.contains(I.getParent()) && legal(I))
       Forced.insert(&I);
   };
   for (BasicBlock *BB : Order) {
-    if (BB->isLandingPad())
+    if (catches(*BB))
       Force(*endOf(*BB));
     for (Instruction &I : *BB)
       if (auto *Call = dyn_cast<CallInst>(&I); Call && Call->hasFnAttr(Attribute::ReturnsTwice))

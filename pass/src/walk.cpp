@@ -1,5 +1,6 @@
 // The second half of Placer: the walk along all paths, in reverse post-order, which places what the
 // bound demands and works out what each safepoint charges.
+#include "coldcalls.h"
 #include "cost.h"
 #include "place.h"
 #include "tls.h"
@@ -246,7 +247,7 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
     Out[&BB] = S;
     return;
   }
-  S.Mean += Stalls.lookup(&BB) + (BB.isLandingPad() ? CaughtWork : 0);
+  S.Mean += Stalls.lookup(&BB) + (catches(BB) ? CaughtWork : 0);
   // A returning path must leave the caller its part: the last place for a safepoint is here.
   Instruction *Last = isa<ReturnInst>(BB.getTerminator()) ? endOf(BB) : nullptr;
   bool Recent = false; // nothing since the last safepoint

@@ -59,6 +59,28 @@ fine:
   ret i64 1
 }
 
+; Nor does one that cleans up in a loop catch: the loop's own safepoint is all.
+; CHECK-LABEL: define i64 @cleans_many(
+; CHECK: {{^pad:}}
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: {{^each:}}
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK-NOT: curtail_safepoint_slow
+; CHECK: {{^[}]}}
+define i64 @cleans_many(i64 %depth, ptr %p) noinline personality ptr @__gxx_personality_v0 {
+  invoke void @check(i64 %depth) to label %fine unwind label %pad
+pad:
+  %e = landingpad { ptr, i32 } cleanup
+  br label %each
+each:
+  %more = load volatile i1, ptr %p
+  br i1 %more, label %each, label %done
+done:
+  resume { ptr, i32 } %e
+fine:
+  ret i64 1
+}
+
 ; What ends the program has none.
 ; CHECK-LABEL: define i64 @ends(
 ; CHECK-NOT: curtail_safepoint_slow
