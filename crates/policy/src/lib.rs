@@ -36,6 +36,7 @@ mod darc;
 mod fifo;
 mod ids;
 mod las;
+mod mix;
 mod names;
 mod per_worker;
 mod places;
@@ -46,6 +47,7 @@ mod set;
 mod spec;
 mod steal;
 mod table;
+mod thief;
 mod tournament;
 mod typed;
 
@@ -58,6 +60,7 @@ pub use darc::{Darc, Reservation};
 pub use fifo::Fifo;
 pub use ids::{ClassId, JobId, Nanos, WorkerId};
 pub use las::Las;
+pub use mix::{Kind, Mix};
 pub use names::{CoreKind, Dispatch, PreemptKind, Ties, UnknownName, UnknownPolicy, Victim};
 pub use per_worker::PerWorker;
 pub use ranked::Ranked;
@@ -66,6 +69,7 @@ pub use ranked::{
 };
 pub use spec::{ClassPlan, DarcOptions, Spec, SpecError};
 pub use steal::Steal;
+pub use thief::{Load, Loot, Patience, Source, Theft, Thief};
 pub use typed::Typed;
 pub use typed::{
     cscq::CycleStealing, drr::DeficitRoundRobin, mq::MultiQueue, partition::StaticPartition,

@@ -166,6 +166,8 @@ named! {
     Random = "random",
     /// The one for which most wait; then the lowest number.
     Longest = "longest",
+    /// The one for which somebody has waited longest; then the lowest number.
+    Oldest = "oldest",
 }
 
 named! {

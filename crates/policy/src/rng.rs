@@ -1,6 +1,7 @@
 //! A small seeded generator (SplitMix64), so that a run can be repeated.
 
 /// See the module's head.
+#[derive(Debug)]
 pub(crate) struct Rng(u64);
 
 impl Rng {

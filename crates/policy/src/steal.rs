@@ -3,8 +3,8 @@
 //!
 //! Arrivals are spread over the queues at random, as receive-side scaling spreads flows. A worker
 //! with a free place takes the oldest job of its own queue. One that holds none and finds its own
-//! queue empty takes the oldest job of another's: any with jobs in it, all equally likely, or the
-//! longest ([`Victim`]). The queues are kept here, at the dispatcher, so that a theft is a decision
+//! queue empty takes the oldest job of another's: any with jobs in it, all equally likely, the longest,
+//! or the one whose oldest has waited longest ([`Victim`]). The queues are kept here, at the dispatcher, so that a theft is a decision
 //! like any other and no worker touches another's memory; what a theft costs on a real machine is
 //! the simulator's to add.
 //!
@@ -64,8 +64,10 @@ pub struct Steal {
     /// When the oldest job of each worker with a free place was queued, pinned or not.
     ripe: Tournament<u64>,
     stocked: Stocked,
-    /// By the complement of the length, so that the longest comes first; where that is asked for.
-    longest: Option<Tournament<u32>>,
+    /// The stocked workers in the order in which they are robbed, where that is not random: by the
+    /// complement of the length, so that the longest comes first, or by when the oldest was queued.
+    victims: Option<Tournament<u64>>,
+    victim: Victim,
     rng: Rng,
 }
 
@@ -84,8 +86,9 @@ impl Steal {
                 members: Vec::with_capacity(workers),
                 place: vec![Stocked::OUT; workers],
             },
-            longest: (spec.victim == Victim::Longest)
-                .then(|| Tournament::new(workers, u32::MAX, u32::MAX)),
+            victims: (spec.victim != Victim::Random)
+                .then(|| Tournament::new(workers, u64::MAX, u64::MAX)),
+            victim: spec.victim,
             rng: Rng::new(seed),
         }
     }
@@ -121,10 +124,11 @@ impl Steal {
     fn refresh(&mut self, worker: usize) {
         let length = self.lengths[worker];
         self.stocked.set(worker, length > 0);
-        if let Some(longest) = &mut self.longest {
-            longest.set(worker, !length);
-        }
         let oldest = self.table.head_seq(&self.own[worker]);
+        if let Some(victims) = &mut self.victims {
+            let oldest_first = self.victim == Victim::Oldest;
+            victims.set(worker, if oldest_first { oldest } else { !u64::from(length) });
+        }
         let oldest = oldest.min(self.table.head_seq(&self.pinned[worker]));
         let has_place = self.places.has_place(worker);
         self.ripe.set(worker, if has_place { oldest } else { Table::NEVER });
@@ -161,10 +165,10 @@ impl Steal {
     fn stolen(&mut self) -> Option<(Job, WorkerId)> {
         let idle = self.places.shortest(0).filter(|on| self.places.held(on.index()) == 0)?;
         let stocked = self.stocked.members.len();
-        let victim = match &self.longest {
+        let victim = match &self.victims {
             _ if stocked == 0 => return None,
             None => self.stocked.members[self.rng.below(stocked)] as usize,
-            Some(longest) => longest.best().0,
+            Some(victims) => victims.best().0,
         };
         self.occupy(idle);
         Some((self.take(victim, false, Place::On(idle))?, idle))

@@ -198,18 +198,19 @@ fn thieves_choose_their_victims() {
         for seed in 0..600 {
             let mut policy = spec.build(3, 64, seed);
             (0..3).for_each(|on| policy.adopt(NOW, WorkerId(on), job(u32::from(on), 0)));
-            // Woken jobs that may go anywhere queue where they were: 20 at worker 0, 10 at worker 1.
+            // Woken jobs that may go anywhere queue where they were: 10 at worker 1, then 20 at worker 0.
             for id in 3..33 {
-                queue_at(&mut policy, WorkerId(u16::from(id >= 23)), id);
+                queue_at(&mut policy, WorkerId(u16::from(id < 13)), id);
             }
             policy.completed(NOW, WorkerId(2), JobId(2), us(1));
             let stolen = all(&mut policy, NOW);
-            assert!(matches!(stolen[..], [(3 | 23, 2)]), "the oldest of either: {stolen:?}");
-            counts[usize::from(stolen[0].0 == 23)] += 1;
+            assert!(matches!(stolen[..], [(3 | 13, 2)]), "the oldest of either: {stolen:?}");
+            counts[usize::from(stolen[0].0 == 3)] += 1;
         }
         counts
     };
     assert_eq!(victims(Victim::Longest), [600, 0, 0]);
+    assert_eq!(victims(Victim::Oldest), [0, 600, 0]);
     let random = victims(Victim::Random);
     assert!(random[0].abs_diff(300) < 60, "{random:?}");
 }

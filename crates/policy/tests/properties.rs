@@ -24,7 +24,9 @@ fn specs() -> Vec<Spec> {
     specs.push(preset("ps").with_jbsq(3).expect("3 is a bound"));
     specs.push(preset("jbsq").with_work_conserving(true).expect("it has a central queue"));
     specs.push(preset("shinjuku").with_work_conserving(true).expect("it has a central queue"));
-    specs.push(preset("steal").with_victim(Victim::Longest).expect("it has victims"));
+    for victim in [Victim::Longest, Victim::Oldest] {
+        specs.push(preset("steal").with_victim(victim).expect("it has victims"));
+    }
     specs.extend(with_plans());
     specs
 }

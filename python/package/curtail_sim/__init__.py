@@ -131,7 +131,7 @@ def simulate(
         jbsq: Requests that a worker may hold under a central policy, the running one included.
         ties: Which of equally short queues: ``"msq"``, ``"random"``, ``"power-of-two"``.
         core: What each worker does under a two-level policy: ``"fcfs"``, ``"ps"``, ``"las"``.
-        victim: Whom idle workers steal from: ``"random"``, ``"longest"``.
+        victim: Whom idle workers steal from: ``"random"``, ``"longest"``, ``"oldest"``.
         work_conserving: The dispatcher runs requests itself when every worker is full.
         preemptive: Requests are made to yield.
         reserved: Workers for the shortest class alone.

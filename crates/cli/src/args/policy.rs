@@ -32,7 +32,7 @@ pub(crate) struct Policies {
     /// What each worker does (two-level policies): fcfs, ps, las
     #[arg(long, value_name = "POLICY")]
     core: Option<CoreKind>,
-    /// Whom idle workers steal from (steal): random, longest
+    /// Whom idle workers steal from (steal): random, longest, oldest
     #[arg(long, value_name = "WHOM")]
     victim: Option<Victim>,
     /// Whether the dispatcher runs requests itself when every worker is full; by default as the
