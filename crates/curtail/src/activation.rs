@@ -23,8 +23,6 @@ pub(crate) struct Activation {
     pub started_tsc: u64,
     pub ran_cycles: u64,
     pub preemptions: u32,
-    /// Critical-section depth while it does not run.
-    pub depth: u32,
 }
 
 /// The bytes of the request: in the message, or in the envelope.

@@ -299,7 +299,6 @@ impl Engine {
                 started_tsc: 0,
                 ran_cycles: 0,
                 preemptions: 0,
-                depth: 0,
             })
         });
         (activation.message, activation.job) = (message, job);

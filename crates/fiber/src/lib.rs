@@ -6,17 +6,23 @@
 //! called by that thread alone.
 //!
 //! * `stack` — stacks with guards, carved from large mappings, pooled;
-//! * `fiber` — the context switch and what is per fiber on a thread (C++ exception state);
+//! * `context` — the context switch, and what is per fiber on a kthread (C++ exception state);
+//! * `fiber` — a fiber that its owner resumes, one task after another;
 //! * [`safepoint`] — this thread's safepoint block (`include/curtail_safepoint.h`);
 //! * [`signal`] — ticks that interrupt a fiber between any two instructions of application code;
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
 
+mod context;
 mod fiber;
 mod overflow;
 pub mod safepoint;
 pub mod signal;
 mod stack;
 
-pub use fiber::{CxxException, Fiber, Label, Suspend, Task, current_label, on_fiber, suspend};
+pub use context::{
+    Context, Kind as ContextKind, Label, MOST_WORDS, current, current_label, keep_word, on_fiber,
+    switch, switch_away,
+};
+pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use overflow::prepare_thread;
 pub use stack::{FiberStack, StackError, StackPool};

@@ -117,7 +117,7 @@ fn report(address: usize) {
     let mut text = [0_u8; 320];
     let mut cursor = std::io::Cursor::new(&mut text[..]);
     let _ = write!(cursor, "\ncurtail: stack overflow in a fiber (address {address:#x}): ");
-    let _ = match crate::fiber::current_label() {
+    let _ = match crate::context::current_label() {
         Some(label) => write!(
             cursor,
             "request {} of class {} on worker {}, stack of {} KiB",
@@ -165,12 +165,11 @@ fn give_alternate_stack() {
 mod tests {
     use super::*;
     use crate::StackPool;
-    use corosensei::stack::Stack;
 
     #[test]
     fn guards_are_told_from_stacks() {
         let stack = StackPool::new(32 * 1024).unwrap().take().unwrap();
-        let (low, top) = (stack.limit().get(), stack.base().get());
+        let (low, top) = (stack.usable().start - GUARD, stack.top());
         assert!(in_a_guard(low) && in_a_guard(low + GUARD - 1));
         assert!(!in_a_guard(low + GUARD) && !in_a_guard(top - 1));
         assert!(!in_a_guard(&raw const stack as usize), "the thread's own stack is none of ours");

@@ -274,7 +274,7 @@ impl State {
             return Err(Refusal::Critical);
         }
         CODE.get().ok_or(Refusal::Runtime)?.check(interrupted.address())?;
-        let stack = crate::fiber::stack_in_task().ok_or(Refusal::Stack)?;
+        let stack = crate::context::stack_in_task().ok_or(Refusal::Stack)?;
         if !interrupted.has_room(&stack) {
             return Err(Refusal::Stack);
         }

@@ -8,9 +8,9 @@
 //! A pool belongs to one thread; a stack that is dropped goes to a reserve that all pools of its
 //! size share. Slabs are never unmapped while the process lives.
 
-use corosensei::stack::{Stack, StackPointer};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,15 +53,19 @@ pub struct FiberStack {
     slot: usize,
 }
 
-// SAFETY: `low` starts a slot of this process's own mapping whose first `GUARD` bytes fault, with
-// at least MIN_USABLE bytes up to `top`, which `StackPool::carve` aligned to 16; the slot has one
-// owner (this value is not `Clone`), and its mapping is never removed.
-unsafe impl Stack for FiberStack {
-    fn base(&self) -> StackPointer {
-        self.top
+impl FiberStack {
+    /// Its bytes above the guard.
+    #[inline]
+    #[must_use]
+    pub fn usable(&self) -> Range<usize> {
+        self.low.get() + GUARD..self.top.get()
     }
-    fn limit(&self) -> StackPointer {
-        self.low
+
+    /// Its high end, a multiple of 16.
+    #[inline]
+    #[must_use]
+    pub fn top(&self) -> usize {
+        self.top.get()
     }
 }
 

@@ -96,7 +96,6 @@ impl Engine {
                 self.end(pointer, Outcome::Failed, now);
                 continue;
             };
-            self.safepoint.replace_depth(activation.depth);
             self.arm(now);
             return Some((pointer, fiber, first));
         }
@@ -197,7 +196,6 @@ impl Engine {
         // SAFETY: ours; its fiber does not run.
         let activation = unsafe { &mut *pointer };
         activation.ran_cycles += ran;
-        activation.depth = self.safepoint.replace_depth(0);
         match why {
             Suspend::Done => self.end(pointer, Outcome::Done, end),
             Suspend::Panicked(_) => {
@@ -257,7 +255,6 @@ impl Engine {
                 .reply(envelope.peer, activation.response.as_bytes());
         }
         activation.response.clear();
-        activation.depth = 0;
         self.quanta -= u64::from(activation.preemptions);
         self.spare.push(activation);
     }
