@@ -1,5 +1,5 @@
 //! What the policies themselves cost: nanoseconds for a job (complete, arrive, decide until there is
-//! nothing to do) and for a quantum (expired, yielded, decide until there is nothing to do where
+//! nothing to do) and for a quantum (wants_place, yielded, decide until there is nothing to do where
 //! there is a central queue; pick, ready where there is none), with every place taken and one job a
 //! worker waiting, of four classes with hints. Each figure is the least of several short runs,
 //! because other load on the machine only ever adds. One thread, warm caches, and the worker whose
@@ -101,7 +101,8 @@ impl Bench {
             return self.core.ready(NOW, black_box(job));
         }
         let (job, on) = self.leave();
-        if black_box(self.policy.expired(NOW, on)) == Expiry::Continue {
+        if !black_box(self.policy.wants_place(NOW, on)) {
+            self.policy.renewed(NOW, on);
             return self.placed.push((job, on));
         }
         let attained = job.attained + Nanos(1);

@@ -3,8 +3,8 @@
 
 use crate::{
     Auto, Central, ClassId, CorePolicy, CycleStealing, Darc, Decision, DeficitRoundRobin,
-    EarliestDeadline, Expiry, Fifo, FixedPriority, Job, JobId, Las, MultiQueue, Nanos, PerWorker,
-    Policy, Ranked, Refused, ShortestJob, ShortestRemaining, StaticPartition, Steal, Typed,
+    EarliestDeadline, Fifo, FixedPriority, Job, JobId, Las, MultiQueue, Nanos, PerWorker, Policy,
+    Ranked, Refused, ShortestJob, ShortestRemaining, StaticPartition, Steal, Typed,
     WeightedRoundRobin, WorkerId,
 };
 
@@ -111,8 +111,21 @@ impl Policy for AnyPolicy {
     }
 
     #[inline]
-    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
-        to_policy!(self, policy => policy.expired(now, on))
+    fn wants_place(&self, now: Nanos, on: WorkerId) -> bool {
+        to_policy!(self, policy => policy.wants_place(now, on))
+    }
+
+    #[inline]
+    fn renewed(&mut self, now: Nanos, on: WorkerId) {
+        to_policy!(self, policy => policy.renewed(now, on));
+    }
+
+    fn worker_up(&mut self, now: Nanos, on: WorkerId) {
+        to_policy!(self, policy => policy.worker_up(now, on));
+    }
+
+    fn worker_down(&mut self, now: Nanos, on: WorkerId) {
+        to_policy!(self, policy => policy.worker_down(now, on));
     }
 
     #[inline]

@@ -13,7 +13,7 @@
 
 use crate::table::{List, Place, Table};
 use crate::tournament::Tournament;
-use crate::{Decision, Expiry, Job, JobId, Nanos, Policy, Refused, WorkerId, dispatcher_slice};
+use crate::{Decision, Job, JobId, Nanos, Policy, Refused, WorkerId, dispatcher_slice};
 
 /// How a [`Central`] differs from plain c-FCFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,11 @@ pub struct Central {
     pinned: Vec<List>,
     /// How many jobs each worker has, blocked ones not counted.
     held: Vec<u32>,
+    /// Which workers take jobs.
+    up: Vec<bool>,
     /// Twice `held`, plus one where pinned jobs wait: of equally short inboxes, a job that may run
-    /// anywhere leaves alone the one that others have no alternative to.
+    /// anywhere leaves alone the one that others have no alternative to. A worker that is down has the
+    /// longest.
     shortest: Tournament<u32>,
     /// When the oldest pinned job of each worker with a free place was queued.
     oldest_pinned: Tournament<u64>,
@@ -59,6 +62,7 @@ impl Central {
             parked: List::EMPTY,
             pinned: vec![List::EMPTY; workers],
             held: vec![0; workers],
+            up: vec![true; workers],
             shortest: Tournament::new(workers, 0, u32::MAX),
             oldest_pinned: Tournament::new(workers, Table::NEVER, Table::NEVER),
         }
@@ -86,8 +90,9 @@ impl Central {
         }
         let worker = worker.index();
         let (held, pinned) = (self.held[worker], &self.pinned[worker]);
-        self.shortest.set(worker, 2 * held + u32::from(!pinned.is_empty()));
-        let has_place = held < self.bound();
+        let length = 2 * held + u32::from(!pinned.is_empty());
+        self.shortest.set(worker, if self.up[worker] { length } else { u32::MAX });
+        let has_place = self.up[worker] && held < self.bound();
         let oldest = if has_place { self.table.head_seq(pinned) } else { Table::NEVER };
         self.oldest_pinned.set(worker, oldest);
     }
@@ -197,13 +202,20 @@ impl Policy for Central {
         }
     }
 
-    fn expired(&mut self, _now: Nanos, on: WorkerId) -> Expiry {
-        if on == WorkerId::DISPATCHER {
-            return Expiry::Yield;
-        }
+    fn wants_place(&self, _now: Nanos, on: WorkerId) -> bool {
         let anywhere = !self.fresh.is_empty() || !self.migratable.is_empty();
         let here = !self.pinned[on.index()].is_empty() || self.held[on.index()] > 1;
-        if self.options.shares && (anywhere || here) { Expiry::Yield } else { Expiry::Continue }
+        self.options.shares && (anywhere || here)
+    }
+
+    fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
+        self.up[on.index()] = true;
+        self.refresh(on);
+    }
+
+    fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
+        self.up[on.index()] = false;
+        self.refresh(on);
     }
 
     fn waiting(&self) -> usize {

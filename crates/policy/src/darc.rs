@@ -41,7 +41,7 @@ use crate::set::Set;
 use crate::table::{List, Place, Table};
 use crate::tournament::Tournament;
 use crate::{
-    ClassId, Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice,
+    ClassId, Decision, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice,
 };
 
 /// What waits of one class.
@@ -58,6 +58,8 @@ struct Queue {
 /// The dispatcher's books of a worker.
 #[derive(Clone, Copy)]
 struct Books {
+    /// It takes jobs.
+    up: bool,
     /// How many jobs it has, blocked ones not counted.
     held: u32,
     /// Their ids, exclusive-or-ed: its job's, where it has one.
@@ -106,7 +108,7 @@ impl Darc {
             bound: spec.plan(class).bound.unwrap_or(u32::MAX),
             started: List::EMPTY,
         };
-        let idle = Books { held: 0, ids: 0, sent: Nanos::ZERO, pinned: Set::EMPTY };
+        let idle = Books { up: true, held: 0, ids: 0, sent: Nanos::ZERO, pinned: Set::EMPTY };
         let mut darc = Self {
             preempts: spec.shares(),
             quantum: spec.quantum,
@@ -135,10 +137,11 @@ impl Darc {
 
     /// After a change of what a worker holds, of what waits for it alone, or of the plan.
     fn refresh(&mut self, worker: usize) {
-        let Books { held, pinned, .. } = self.workers[worker];
-        self.places.set(worker, 2 * held + u32::from(!pinned.is_empty()));
-        let best =
-            if !pinned.is_empty() && held < self.bound { self.pinned_key(worker) } else { NOBODY };
+        let Books { up, held, pinned, .. } = self.workers[worker];
+        let length = 2 * held + u32::from(!pinned.is_empty());
+        self.places.set(worker, if up { length } else { u32::MAX });
+        let has_place = up && held < self.bound;
+        let best = if !pinned.is_empty() && has_place { self.pinned_key(worker) } else { NOBODY };
         self.best_pinned.set(worker, best);
     }
 
@@ -316,16 +319,23 @@ impl Policy for Darc {
         Decision::Run { job, on, quantum: self.quantum.filter(|_| self.preempts) }
     }
 
-    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
-        if on == WorkerId::DISPATCHER {
-            return Expiry::Yield;
-        }
+    fn wants_place(&self, now: Nanos, on: WorkerId) -> bool {
         let wanted = match self.workers[on.index()].held {
             0 => false,
             1 => self.is_wanted(now, on.index()),
             _ => true,
         };
-        if self.preempts && wanted { Expiry::Yield } else { Expiry::Continue }
+        self.preempts && wanted
+    }
+
+    fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
+        self.workers[on.index()].up = true;
+        self.refresh(on.index());
+    }
+
+    fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
+        self.workers[on.index()].up = false;
+        self.refresh(on.index());
     }
 
     fn waiting(&self) -> usize {

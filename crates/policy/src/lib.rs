@@ -18,7 +18,7 @@
 //!
 //! Conventions, so that figures can be compared with ideal curves: a job that ends exactly with its
 //! quantum has completed; a job whose quantum ends while nobody waits goes on for another whole one
-//! ([`Policy::expired`]); a pre-empted job goes to the tail.
+//! ([`Policy::renewed`]); a pre-empted job goes to the tail.
 //!
 //! A live switch: build the new policy; tell it of every job that the workers hold, ready, running
 //! or on its way (`adopt`), and of every blocked one (`adopt`, then `blocked`); move what waits
@@ -121,7 +121,7 @@ pub enum Decision {
         /// Which worker.
         on: WorkerId,
     },
-    /// Nothing, until an event or [`Policy::next_wakeup`].
+    /// Nothing, until an event or [`Policy::next_wakeup`], whichever is first.
     Idle,
 }
 
@@ -133,16 +133,6 @@ const DISPATCHER_QUANTUM: Nanos = Nanos::from_micros(5);
 fn dispatcher_slice(job: Job, quantum: Option<Nanos>) -> Decision {
     let quantum = Some(quantum.unwrap_or(DISPATCHER_QUANTUM));
     Decision::Run { job, on: WorkerId::DISPATCHER, quantum }
-}
-
-/// What becomes of a job whose quantum has ended.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
-    /// Nobody waits for its place: another whole quantum.
-    Continue,
-    /// It yields.
-    Yield,
 }
 
 /// The job that a bounded queue had no room for, given back.
@@ -198,14 +188,32 @@ pub trait Policy {
     /// dispatcher itself: then again once that job has stopped.
     fn decide(&mut self, now: Nanos) -> Decision;
 
-    /// The quantum of what runs on `on` has ended: does anybody want the place? Yes, if a job waits
-    /// here that may run there (under a policy that ranks jobs: one that ranks strictly before it),
-    /// or if the worker holds another one that is not blocked; never, where jobs run to completion;
-    /// always, on the dispatcher.
-    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry;
+    /// Whether anybody wants the place of what runs on `on`, which is a worker: the quantum there ends,
+    /// or would if it ended now. Yes, if a job waits here that may run there (under a policy that ranks
+    /// jobs: one that ranks strictly before it), or if the worker holds another one that is not
+    /// blocked; never, where jobs run to completion. A question, which may be asked at any time and
+    /// changes nothing.
+    fn wants_place(&self, now: Nanos, on: WorkerId) -> bool;
 
-    /// When `decide` wants to be asked again although nothing happened. None of the policies here does;
-    /// the simulator would ask one that did, the runtime's dispatcher does not look at this yet.
+    /// A quantum has ended on `on` and nobody wanted the place: the job goes on for another whole one.
+    fn renewed(&mut self, now: Nanos, on: WorkerId) {
+        let _ = (now, on);
+    }
+
+    /// `on` takes jobs again. All do at first.
+    fn worker_up(&mut self, now: Nanos, on: WorkerId) {
+        let _ = (now, on);
+    }
+
+    /// `on` has no core, or is stuck: what it holds stays there and goes on when it is up again, and
+    /// until then it is to get no more. A policy that does not care keeps sending jobs there, which
+    /// wait.
+    fn worker_down(&mut self, now: Nanos, on: WorkerId) {
+        let _ = (now, on);
+    }
+
+    /// When `decide` is to be asked again although nothing happened. Binding: it will be asked then,
+    /// or as soon after as its thread comes to it. `None`: not before something happens.
     fn next_wakeup(&self) -> Option<Nanos> {
         None
     }

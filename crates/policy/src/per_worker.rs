@@ -12,9 +12,7 @@
 use crate::rng::Rng;
 use crate::table::{List, Place, Table};
 use crate::tournament::Tournament;
-use crate::{
-    Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Ties, WorkerId, dispatcher_slice,
-};
+use crate::{Decision, Job, JobId, Nanos, Policy, Refused, Ties, WorkerId, dispatcher_slice};
 
 /// Which worker gets a new job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +43,11 @@ pub struct PerWorker {
     shortest: Option<Tournament<(u32, u64)>>,
     /// How many of each worker's jobs are blocked.
     blocked: Vec<u32>,
+    /// Which workers take new jobs, and how many do not.
+    up: Vec<bool>,
+    down: usize,
+    /// The quanta that each worker told last.
+    quanta: Vec<u64>,
     rng: Rng,
     /// Whose turn it is.
     turn: usize,
@@ -66,12 +69,18 @@ impl PerWorker {
             parked: List::EMPTY,
             unfinished: vec![0; workers],
             shortest: matches!(choice, Choice::Shortest(Ties::Msq | Ties::Random))
-                .then(|| Tournament::new(workers, (0, u64::MAX), (u32::MAX, u64::MAX))),
+                .then(|| Tournament::new(workers, (0, u64::MAX), Self::DOWN)),
             blocked: vec![0; workers],
+            up: vec![true; workers],
+            down: 0,
+            quanta: vec![0; workers],
             rng: Rng::new(seed),
             turn: 0,
         }
     }
+
+    /// The key of a worker that takes no jobs.
+    const DOWN: (u32, u64) = (u32::MAX, u64::MAX);
 
     fn workers(&self) -> usize {
         self.unfinished.len()
@@ -100,13 +109,15 @@ impl PerWorker {
     /// After a change of a worker's unfinished jobs, or of the quanta that they have had.
     fn rank(&mut self, worker: usize, quanta: Option<u64>) {
         if let Some(shortest) = &mut self.shortest {
-            let serviced = quanta.map_or_else(|| shortest.key(worker).1, |quanta| !quanta);
-            shortest.set(worker, (self.unfinished[worker], serviced));
+            self.quanta[worker] = quanta.unwrap_or(self.quanta[worker]);
+            let key = (self.unfinished[worker], !self.quanta[worker]);
+            shortest.set(worker, if self.up[worker] { key } else { Self::DOWN });
         }
     }
 
+    /// A worker that is up; there is one.
     fn choose(&mut self) -> WorkerId {
-        let worker = match self.choice {
+        let mut worker = match self.choice {
             Choice::Random => self.rng.below(self.workers()),
             Choice::RoundRobin => {
                 let next = (self.turn + 1) % self.workers();
@@ -120,7 +131,18 @@ impl PerWorker {
                 None => self.shorter_of_two(),
             },
         };
+        if !self.up[worker] {
+            worker = self.another();
+        }
         WorkerId(worker as u16)
+    }
+
+    /// Any worker that is up, all equally likely; in place of one that is not.
+    #[cold]
+    fn another(&mut self) -> usize {
+        let nth = self.rng.below(self.workers() - self.down);
+        let up = self.up.iter().enumerate().filter(|(_, up)| **up);
+        up.map(|(worker, _)| worker).nth(nth).expect("so many are up")
     }
 
     /// Of two distinct workers drawn at random the one with fewer unfinished jobs, else the one
@@ -132,7 +154,9 @@ impl PerWorker {
         }
         let other = self.rng.below(self.workers() - 1);
         let second = other + usize::from(other >= first);
-        if self.unfinished[second] < self.unfinished[first] { second } else { first }
+        let length =
+            |worker: usize| if self.up[worker] { self.unfinished[worker] } else { u32::MAX };
+        if length(second) < length(first) { second } else { first }
     }
 }
 
@@ -185,7 +209,8 @@ impl Policy for PerWorker {
     }
 
     fn decide(&mut self, _now: Nanos) -> Decision {
-        if let Some(next) = self.table.head(&self.new) {
+        let placed = |job: &Job| job.pinned.is_some() || self.down < self.workers();
+        if let Some(next) = self.table.head(&self.new).filter(placed) {
             let on = next.pinned.unwrap_or_else(|| self.choose());
             self.joins(on);
             let job = self.table.pop(&mut self.new, Place::On(on)).unwrap_or(next);
@@ -197,12 +222,23 @@ impl Policy for PerWorker {
         }
     }
 
-    fn expired(&mut self, _now: Nanos, on: WorkerId) -> Expiry {
-        if on == WorkerId::DISPATCHER {
-            return Expiry::Yield;
-        }
+    fn wants_place(&self, _now: Nanos, on: WorkerId) -> bool {
         let ready = self.unfinished[on.index()] - self.blocked[on.index()];
-        if self.shares && ready > 1 { Expiry::Yield } else { Expiry::Continue }
+        self.shares && ready > 1
+    }
+
+    fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
+        if !std::mem::replace(&mut self.up[on.index()], true) {
+            self.down -= 1;
+            self.rank(on.index(), None);
+        }
+    }
+
+    fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
+        if std::mem::replace(&mut self.up[on.index()], false) {
+            self.down += 1;
+            self.rank(on.index(), None);
+        }
     }
 
     fn waiting(&self) -> usize {

@@ -10,7 +10,8 @@ use crate::tournament::Tournament;
 
 struct Group {
     first: usize,
-    /// Twice the jobs held, plus one where pinned jobs wait.
+    /// Twice the jobs held, plus one where pinned jobs wait; the most there is where the worker takes
+    /// no jobs.
     shortest: Tournament<u32>,
 }
 
@@ -19,6 +20,8 @@ pub(crate) struct Places {
     bound: u32,
     /// How many jobs each worker has, blocked ones not counted.
     held: Vec<u32>,
+    /// Which workers take jobs.
+    up: Vec<bool>,
     /// Whether pinned jobs wait for it.
     wanted: Vec<bool>,
     group_of: Vec<u32>,
@@ -36,6 +39,7 @@ impl Places {
         let mut places = Self {
             bound: u32::from(bound),
             held: Vec::new(),
+            up: Vec::new(),
             wanted: Vec::new(),
             group_of: Vec::new(),
             groups: Vec::new(),
@@ -47,6 +51,7 @@ impl Places {
         }
         let workers = places.group_of.len();
         (places.held, places.wanted) = (vec![0; workers], vec![false; workers]);
+        places.up = vec![true; workers];
         places
     }
 
@@ -59,7 +64,7 @@ impl Places {
     }
 
     pub(crate) fn has_place(&self, worker: usize) -> bool {
-        self.held[worker] < self.bound
+        self.up[worker] && self.held[worker] < self.bound
     }
 
     pub(crate) fn group_of(&self, worker: usize) -> usize {
@@ -100,9 +105,16 @@ impl Places {
         }
     }
 
+    /// The worker takes jobs from now on, or none.
+    pub(crate) fn set_up(&mut self, worker: usize, up: bool) {
+        self.up[worker] = up;
+        self.refresh(worker);
+    }
+
     fn refresh(&mut self, worker: usize) {
         let group = &mut self.groups[self.group_of[worker] as usize];
-        let key = 2 * self.held[worker] + u32::from(self.wanted[worker]);
+        let length = 2 * self.held[worker] + u32::from(self.wanted[worker]);
+        let key = if self.up[worker] { length } else { u32::MAX };
         group.shortest.set(worker - group.first, key);
     }
 }

@@ -27,9 +27,7 @@ use crate::classes::Classes;
 use crate::places::Places;
 use crate::table::{Place, Table};
 use crate::tournament::Tournament;
-use crate::{
-    Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice,
-};
+use crate::{Decision, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice};
 use chain::Chain;
 use heap::{Heaps, Key, Root};
 use preempt::Running;
@@ -342,22 +340,31 @@ impl<R: Rank> Policy for Ranked<R> {
         }
     }
 
-    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
-        if on == WorkerId::DISPATCHER {
-            return Expiry::Yield;
-        }
+    fn wants_place(&self, now: Nanos, on: WorkerId) -> bool {
         let crowded = self.places.held(on.index()) > 1;
         let wanted = || {
             let waits = self.rank_waiting_for(on.index());
             waits.is_some_and(|rank| self.running.ranks_after(&self.order, now, on, rank))
         };
-        if self.shares && (crowded || wanted()) {
-            return Expiry::Yield;
-        }
+        self.shares && (crowded || wanted())
+    }
+
+    fn renewed(&mut self, now: Nanos, on: WorkerId) {
         if R::AGES {
             self.running.renew(&self.order, now, on);
         }
-        Expiry::Continue
+    }
+
+    fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
+        self.places.set_up(on.index(), true);
+        self.refresh(on);
+    }
+
+    /// What runs there can't give up its place before the worker is up again: it is not asked for.
+    fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
+        self.places.set_up(on.index(), false);
+        self.running.stopped(on);
+        self.refresh(on);
     }
 
     fn waiting(&self) -> usize {

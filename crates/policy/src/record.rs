@@ -17,7 +17,7 @@ mod wire;
 pub use header::Header;
 pub use wire::{Damaged, MAGIC, Reader};
 
-use crate::{AnyPolicy, Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId};
+use crate::{AnyPolicy, Decision, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId};
 
 /// One call at a policy, with its answer where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +47,12 @@ pub enum Call {
     SetQuantum { quantum: Option<Nanos> },
     /// [`Policy::decide`], and the decision.
     Decide { now: Nanos, decision: Decided },
-    /// [`Policy::expired`], and whether the job is to yield.
-    Expired { now: Nanos, on: WorkerId, yields: bool },
+    /// [`Policy::renewed`].
+    Renewed { now: Nanos, on: WorkerId },
+    /// [`Policy::worker_up`].
+    WorkerUp { now: Nanos, on: WorkerId },
+    /// [`Policy::worker_down`].
+    WorkerDown { now: Nanos, on: WorkerId },
 }
 
 /// A [`Decision`], as far as it tells two apart.
@@ -246,11 +250,26 @@ impl Policy for Tapped {
         decision
     }
 
+    /// Not written down: a question, which changes nothing. What follows from it is.
     #[inline]
-    fn expired(&mut self, now: Nanos, on: WorkerId) -> Expiry {
-        let expiry = self.policy.expired(now, on);
-        self.note(|| Call::Expired { now, on, yields: expiry == Expiry::Yield });
-        expiry
+    fn wants_place(&self, now: Nanos, on: WorkerId) -> bool {
+        self.policy.wants_place(now, on)
+    }
+
+    #[inline]
+    fn renewed(&mut self, now: Nanos, on: WorkerId) {
+        self.note(|| Call::Renewed { now, on });
+        self.policy.renewed(now, on);
+    }
+
+    fn worker_up(&mut self, now: Nanos, on: WorkerId) {
+        self.note(|| Call::WorkerUp { now, on });
+        self.policy.worker_up(now, on);
+    }
+
+    fn worker_down(&mut self, now: Nanos, on: WorkerId) {
+        self.note(|| Call::WorkerDown { now, on });
+        self.policy.worker_down(now, on);
     }
 
     fn next_wakeup(&self) -> Option<Nanos> {

@@ -16,7 +16,7 @@ use crate::rng::Rng;
 use crate::table::{List, Place, Table};
 use crate::tournament::Tournament;
 use crate::{
-    Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, Victim, WorkerId, dispatcher_slice,
+    Decision, Job, JobId, Nanos, Policy, Refused, Spec, Victim, WorkerId, dispatcher_slice,
 };
 
 /// The workers whose queues are not empty, for drawing one of them.
@@ -227,8 +227,18 @@ impl Policy for Steal {
         }
     }
 
-    fn expired(&mut self, _now: Nanos, on: WorkerId) -> Expiry {
-        if on == WorkerId::DISPATCHER { Expiry::Yield } else { Expiry::Continue }
+    fn wants_place(&self, _now: Nanos, _on: WorkerId) -> bool {
+        false
+    }
+
+    fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
+        self.places.set_up(on.index(), true);
+        self.refresh(on.index());
+    }
+
+    fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
+        self.places.set_up(on.index(), false);
+        self.refresh(on.index());
     }
 
     fn waiting(&self) -> usize {

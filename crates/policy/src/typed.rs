@@ -20,9 +20,7 @@ pub(crate) mod wrr;
 
 use crate::classes::Classes;
 use crate::table::Place;
-use crate::{
-    Decision, Expiry, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice,
-};
+use crate::{Decision, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice};
 use queues::Queues;
 use share::Shares;
 
@@ -161,15 +159,16 @@ impl<O: Order> Policy for Typed<O> {
         }
     }
 
-    fn expired(&mut self, _now: Nanos, on: WorkerId) -> Expiry {
-        if on == WorkerId::DISPATCHER {
-            return Expiry::Yield;
-        }
-        if self.shares && self.queues.is_wanted(on.index()) {
-            Expiry::Yield
-        } else {
-            Expiry::Continue
-        }
+    fn wants_place(&self, _now: Nanos, on: WorkerId) -> bool {
+        self.shares && self.queues.is_wanted(on.index())
+    }
+
+    fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
+        self.queues.set_up(on, true);
+    }
+
+    fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
+        self.queues.set_up(on, false);
     }
 
     fn waiting(&self) -> usize {

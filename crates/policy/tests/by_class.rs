@@ -76,7 +76,7 @@ fn the_queue_that_waited_longest_for_its_objective_is_next() {
         policy.arrive(job.arrived, job).unwrap();
     }
     assert_eq!(all(&mut policy, us(90)), [(0, 0)], "90 of 100 against 5 of 10");
-    assert_eq!(policy.expired(us(95), W0), Expiry::Yield);
+    assert!(policy.wants_place(us(95), W0));
     policy.yielded(us(95), W0, Job { attained: us(5), pinned: Some(W0), ..at(0, 1, 0) });
     assert_eq!(all(&mut policy, us(95)), [(2, 0)], "95 of 100 against 10 of 10");
     policy.arrive(us(96), at(4, 1, 96)).unwrap();

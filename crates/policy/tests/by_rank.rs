@@ -76,7 +76,7 @@ fn srpt_takes_the_place_of_who_has_most_left() {
     assert_eq!(policy.decide(us(20)), Decision::Idle, "once");
     policy.yielded(us(20), on, Job { attained: us(20), pinned: Some(on), ..hinted(0, 100) });
     assert_eq!(all(&mut policy, us(20)), [(3, 1)]);
-    assert_eq!(policy.expired(us(30), W0), Expiry::Continue);
+    assert!(!policy.wants_place(us(30), W0));
     policy.completed(us(50), W0, JobId(1), us(50));
     assert_eq!(all(&mut policy, us(50)), [(2, 0)], "0 is pinned elsewhere");
     policy.completed(us(80), on, JobId(3), us(60));
@@ -114,9 +114,9 @@ fn who_outruns_what_was_expected_is_long() {
     policy.arrive(NOW, hinted(0, 10)).unwrap();
     assert_eq!(all(&mut policy, NOW), [(0, 0)]);
     policy.arrive(us(4), hinted(1, 30)).unwrap();
-    assert_eq!(policy.expired(us(8), W0), Expiry::Continue, "2 are left");
-    assert_eq!(policy.expired(us(25), W0), Expiry::Continue, "as much again as it has had");
-    assert_eq!(policy.expired(us(35), W0), Expiry::Yield);
+    assert!(!policy.wants_place(us(8), W0), "2 are left");
+    assert!(!policy.wants_place(us(25), W0), "as much again as it has had");
+    assert!(policy.wants_place(us(35), W0));
     policy.yielded(us(35), W0, Job { attained: us(35), pinned: Some(W0), ..hinted(0, 10) });
     assert_eq!(all(&mut policy, us(35)), [(1, 0)]);
 }
@@ -142,7 +142,7 @@ fn a_higher_priority_pre_empts_where_it_may() {
     assert_eq!(all(&mut policy, NOW), [(0, 0)]);
     arrive(&mut policy, &[(1, 1)]);
     assert_eq!(policy.decide(NOW), Decision::Idle, "not among equals");
-    assert_eq!(policy.expired(NOW, W0), Expiry::Continue);
+    assert!(!policy.wants_place(NOW, W0));
     arrive(&mut policy, &[(2, 0)]);
     assert_eq!(policy.decide(NOW), Decision::Preempt { on: W0 });
     policy.yielded(NOW, W0, Job { attained: us(1), pinned: Some(W0), ..job(0, 1) });

@@ -326,14 +326,14 @@ fn a_long_one_yields_to_short_ones_and_not_to_its_like() {
     let mut policy = pre_empting();
     let on = WorkerId(0);
     arrive(&mut policy, &[(1, 1)]);
-    assert_eq!(policy.expired(NOW, on), Expiry::Continue, "service times hardly vary");
+    assert!(!policy.wants_place(NOW, on), "service times hardly vary");
     arrive(&mut policy, &[(2, 0), (3, 0)]);
-    assert_eq!(policy.expired(NOW, on), Expiry::Yield);
+    assert!(policy.wants_place(NOW, on));
     let attained = Nanos(2_000);
     policy.yielded(NOW, on, Job { attained, pinned: Some(on), ..job(0, 1) });
     for id in [2, 3] {
         assert_eq!(all(&mut policy), [(id, 0)]);
-        assert_eq!(policy.expired(NOW, on), Expiry::Continue, "only longer ones wait");
+        assert!(!policy.wants_place(NOW, on), "only longer ones wait");
         policy.completed(NOW, on, JobId(id), Nanos(1_000));
     }
     assert_eq!(all(&mut policy), [(0, 0)], "who has started goes on before those like it");
@@ -348,9 +348,9 @@ fn who_turns_out_to_be_long_goes_on_among_the_long() {
     assert_eq!(all(&mut policy), [(0, 0)]);
     arrive(&mut policy, &[(2, 0)]);
     let later = Nanos(49_000);
-    assert_eq!(policy.expired(later, WorkerId(0)), Expiry::Continue, "like its own class");
+    assert!(!policy.wants_place(later, WorkerId(0)), "like its own class");
     let later = Nanos(50_000);
-    assert_eq!(policy.expired(later, WorkerId(0)), Expiry::Yield, "half as long as the long");
+    assert!(policy.wants_place(later, WorkerId(0)), "half as long as the long");
     policy.yielded(later, WorkerId(0), Job { attained: later, ..job(0, 0) });
     assert_eq!(all(&mut policy), [(2, 0)]);
     policy.completed(later, WorkerId(0), JobId(2), Nanos(1_000));
@@ -364,7 +364,7 @@ fn where_service_times_vary_new_ones_go_first_and_others_take_turns() {
     arrive(&mut policy, &[(0, 0), (1, 0)]);
     assert_eq!(all(&mut policy), [(0, 0)]);
     let mut yields = |id, ids: &[u32]| {
-        assert_eq!(policy.expired(NOW, on), Expiry::Yield);
+        assert!(policy.wants_place(NOW, on));
         policy.yielded(NOW, on, Job { attained: Nanos(2_000), ..job(id, 0) });
         ids.iter().for_each(|&id| arrive(&mut policy, &[(id, 0)]));
         all(&mut policy)

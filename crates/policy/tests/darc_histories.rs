@@ -150,7 +150,7 @@ impl Model {
             Op::Wake(nth) => self.wake(nth),
             Op::Expire(nth) => {
                 let Some((slot, on)) = self.nth(nth, running) else { return };
-                let yields = self.policy.expired(self.now, on) == Expiry::Yield;
+                let yields = self.policy.wants_place(self.now, on);
                 assert!(self.spec.shares() || !yields, "it runs to completion");
                 if yields {
                     self.give_back(slot, on);

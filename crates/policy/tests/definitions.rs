@@ -45,7 +45,7 @@ fn c_fcfs_serves_in_the_order_of_arrival() {
     assert_eq!(policy.waiting(), 3);
     policy.completed(NOW, WorkerId(1), JobId(1), Nanos::ZERO);
     assert_eq!(all(&mut policy), [(2, 1)]);
-    assert_eq!(policy.expired(NOW, WorkerId(0)), Expiry::Continue);
+    assert!(!policy.wants_place(NOW, WorkerId(0)));
     policy.completed(NOW, WorkerId(0), JobId(0), Nanos::ZERO);
     policy.completed(NOW, WorkerId(1), JobId(2), Nanos::ZERO);
     assert_eq!(all(&mut policy), [(3, 0), (4, 1)]);
@@ -82,9 +82,9 @@ fn central_ps_gives_the_place_to_whoever_waits() {
     let mut policy = preset("ps").build(1, 4, 0);
     arrive(&mut policy, 0..1);
     assert_eq!(all(&mut policy), [(0, 0)]);
-    assert_eq!(policy.expired(NOW, WorkerId(0)), Expiry::Continue, "nobody waits");
+    assert!(!policy.wants_place(NOW, WorkerId(0)), "nobody waits");
     arrive(&mut policy, 1..2);
-    assert_eq!(policy.expired(NOW, WorkerId(0)), Expiry::Yield);
+    assert!(policy.wants_place(NOW, WorkerId(0)));
     policy.yielded(NOW, WorkerId(0), started(0, WorkerId(0)));
     arrive(&mut policy, 2..3);
     let mut order = Vec::new();
@@ -101,7 +101,7 @@ fn a_job_in_the_inbox_is_reason_enough_to_yield() {
     let mut policy = preset("concord").build(1, 4, 0);
     arrive(&mut policy, 0..2);
     assert_eq!(all(&mut policy), [(0, 0), (1, 0)]);
-    assert_eq!(policy.expired(NOW, WorkerId(0)), Expiry::Yield);
+    assert!(policy.wants_place(NOW, WorkerId(0)));
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn others_pinned_jobs_are_none() {
     assert_eq!(all(&mut policy), [(0, 0), (1, 1)]);
     policy.yielded(NOW, WorkerId(0), started(0, WorkerId(0)));
     assert_eq!(all(&mut policy), [(2, 0)]);
-    assert_eq!(policy.expired(NOW, WorkerId(1)), Expiry::Continue, "0 may not come here");
-    assert_eq!(policy.expired(NOW, WorkerId(0)), Expiry::Yield);
+    assert!(!policy.wants_place(NOW, WorkerId(1)), "0 may not come here");
+    assert!(policy.wants_place(NOW, WorkerId(0)));
 }
 
 #[test]

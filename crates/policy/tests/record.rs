@@ -72,7 +72,8 @@ fn calls_are_noted_with_their_answers_and_idle_polls_once() {
         policy.arrive(Nanos(102), Job { id: JobId(2), ..job }),
         Err(Refused(Job { id: JobId(2), ..job }))
     );
-    assert_eq!(policy.expired(Nanos(110), on), Expiry::Continue);
+    assert!(!policy.wants_place(Nanos(109), on));
+    policy.renewed(Nanos(110), on);
     policy.serviced(on, 0);
     policy.serviced(on, 4);
     policy.serviced(on, 4);
@@ -90,7 +91,7 @@ fn calls_are_noted_with_their_answers_and_idle_polls_once() {
         Call::Arrive { now: Nanos(100), job, refused: false },
         Call::Decide { now: Nanos(101), decision: run },
         Call::Arrive { now: Nanos(102), job: refused, refused: true },
-        Call::Expired { now: Nanos(110), on, yields: false },
+        Call::Renewed { now: Nanos(110), on },
         Call::Serviced { on, quanta: 4 },
         Call::Completed { now: Nanos(120), on, job: JobId(0), attained: Nanos(19) },
     ];

@@ -5,7 +5,7 @@
 //! the replay ends there.
 
 use curtail_policy::record::{Call, Damaged, Decided, Header, MAGIC, Reader};
-use curtail_policy::{AnyPolicy, Expiry, Job, JobId, Nanos, Policy, WorkerId};
+use curtail_policy::{AnyPolicy, Job, JobId, Nanos, Policy, WorkerId};
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -163,7 +163,9 @@ fn time(call: &Call) -> Option<Nanos> {
         | Call::Woken { now, .. }
         | Call::Resumed { now, .. }
         | Call::Decide { now, .. }
-        | Call::Expired { now, .. } => Some(now),
+        | Call::Renewed { now, .. }
+        | Call::WorkerUp { now, .. }
+        | Call::WorkerDown { now, .. } => Some(now),
     }
 }
 
@@ -183,7 +185,9 @@ fn is_within(call: &Call, header: &Header) -> bool {
         | Call::Blocked { on, job, .. }
         | Call::Resumed { on, job, .. } => worker(*on) && id(*job),
         Call::Serviced { on, .. } => *on != WorkerId::DISPATCHER && worker(*on),
-        Call::Expired { on, .. } => worker(*on),
+        Call::Renewed { on, .. } | Call::WorkerUp { on, .. } | Call::WorkerDown { on, .. } => {
+            *on != WorkerId::DISPATCHER && worker(*on)
+        }
     }
 }
 
@@ -221,12 +225,9 @@ fn answer(
             let decided = Decided::from(policy.decide(now));
             return (decided != decision).then(|| (shown(decision), shown(decided)));
         }
-        Call::Expired { now, on, yields } => {
-            let now_yields = policy.expired(now, on) == Expiry::Yield;
-            let word =
-                |yields| format!("the job on {on} {}", if yields { "yields" } else { "goes on" });
-            return (now_yields != yields).then(|| (word(yields), word(now_yields)));
-        }
+        Call::Renewed { now, on } => policy.renewed(now, on),
+        Call::WorkerUp { now, on } => policy.worker_up(now, on),
+        Call::WorkerDown { now, on } => policy.worker_down(now, on),
     }
     None
 }

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::jobs::Place;
 use crate::preempt::Preempt;
-use curtail_policy::{Decision, Dispatch, Expiry, Job, Nanos, Policy, WorkerId};
+use curtail_policy::{Decision, Dispatch, Job, Nanos, Policy, WorkerId};
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
@@ -35,8 +35,11 @@ impl Dispatcher {
             }
             worker.quantum_end = now + self.quantum_cycles;
             let time = self.set.around.clock.nanos(now);
-            if self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield {
+            let on = WorkerId(index as u16);
+            if self.policy.wants_place(time, on) {
                 self.set.workers[index].preempt(now, self.set.choice.effective);
+            } else {
+                self.policy.renewed(time, on);
             }
         }
     }
@@ -144,8 +147,11 @@ impl Dispatcher {
             && self.set.spec.shares()
             && self.set.spec.dispatch != Dispatch::CentralPs;
         for (index, worker) in self.set.workers.iter_mut().enumerate() {
-            let mut asked = || self.policy.expired(time, WorkerId(index as u16)) == Expiry::Yield;
-            let contended = if differs { waits && asked() } else { waits };
+            let on = WorkerId(index as u16);
+            let contended = waits && (!differs || self.policy.wants_place(time, on));
+            if waits && !contended {
+                self.policy.renewed(time, on);
+            }
             worker.set_contended(contended);
         }
     }

@@ -6,7 +6,7 @@ use crate::{ClassId, Job, JobId, Nanos, WorkerId};
 use std::fmt;
 
 /// How a record begins.
-pub const MAGIC: &[u8; 8] = b"CURTREC1";
+pub const MAGIC: &[u8; 8] = b"CURTREC2";
 
 /// Writes calls, one after the other.
 #[derive(Default)]
@@ -102,9 +102,9 @@ impl Writer {
                 maybe(quantum.map(|quantum| quantum.0), to);
             }
             Call::Decide { now, decision } => self.decision(*now, *decision, to),
-            Call::Expired { now, on, yields } => {
-                self.head(if *yields { 16 } else { 15 }, *now, *on, to);
-            }
+            Call::Renewed { now, on } => self.head(15, *now, *on, to),
+            Call::WorkerUp { now, on } => self.head(16, *now, *on, to),
+            Call::WorkerDown { now, on } => self.head(17, *now, *on, to),
         }
     }
 
@@ -252,7 +252,7 @@ fn call(from: &mut Bytes, last: &mut u64) -> Result<Call, Damaged> {
         0 => return from.header().map(Call::Begin),
         10 => return Ok(Call::Serviced { on: from.worker()?, quanta: from.number()? }),
         11 => return Ok(Call::SetQuantum { quantum: from.maybe(Bytes::nanos)? }),
-        1..=16 => {}
+        1..=17 => {}
         _ => return Err(Damaged::Nonsense(format!("there is no call number {tag}"))),
     }
     let now = from.time(last)?;
@@ -275,6 +275,8 @@ fn call(from: &mut Bytes, last: &mut u64) -> Result<Call, Damaged> {
             Call::Decide { now, decision: Decided::Run { job, on, quantum } }
         }
         14 => Call::Decide { now, decision: Decided::Preempt { on } },
-        _ => Call::Expired { now, on, yields: tag == 16 },
+        15 => Call::Renewed { now, on },
+        16 => Call::WorkerUp { now, on },
+        _ => Call::WorkerDown { now, on },
     })
 }

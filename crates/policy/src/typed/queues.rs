@@ -190,6 +190,12 @@ impl Queues {
         self.refresh(on);
     }
 
+    /// The worker takes jobs from now on, or none.
+    pub(crate) fn set_up(&mut self, on: WorkerId, up: bool) {
+        self.places.set_up(on.index(), up);
+        self.refresh(on);
+    }
+
     /// Whether anybody else could use the place of what runs on that worker.
     pub(crate) fn is_wanted(&self, worker: usize) -> bool {
         let loose = self.loose[self.places.group_of(worker)];

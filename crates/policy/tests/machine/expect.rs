@@ -45,8 +45,8 @@ pub(crate) fn slice(machine: &Machine, on: WorkerId) -> Option<Nanos> {
     machine.quantum.filter(|_| machine.spec.shares())
 }
 
-/// What becomes of the job that runs on `worker` when its quantum ends.
-pub(crate) fn expiry(machine: &Machine, worker: usize) -> Expiry {
+/// Whether the job that runs on `worker` must yield when its quantum ends.
+pub(crate) fn wanted(machine: &Machine, worker: usize) -> bool {
     let on = WorkerId(worker as u16);
     let may_come = |slot: &usize| machine.jobs[*slot].job.pinned.is_none_or(|place| place == on);
     let at_home = |slot: &usize| {
@@ -62,7 +62,7 @@ pub(crate) fn expiry(machine: &Machine, worker: usize) -> Expiry {
         !machine.spec.is_two_level() && queue.any(|slot| may_come(slot) && at_home(slot))
     };
     let wanted = waits || held(machine, worker) > 1;
-    if machine.spec.shares() && wanted { Expiry::Yield } else { Expiry::Continue }
+    machine.spec.shares() && wanted
 }
 
 /// Which of the ready jobs a worker runs next.

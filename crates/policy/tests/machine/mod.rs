@@ -152,11 +152,12 @@ impl Machine {
         self.jobs[slot].job.attained += Nanos(if whole { 1_000 } else { 300 });
         self.jobs[slot].quanta += u64::from(whole);
         if whole {
-            let answer = self.policy.expired(self.now, on);
+            let wanted = self.policy.wants_place(self.now, on);
             let own = classes::is_darc(&self.spec) || classes::is_auto(&self.spec);
-            let right = answer == expect::expiry(self, worker) || own;
+            let right = wanted == expect::wanted(self, worker) || own;
             assert!(right, "{:?} {worker}", self.spec);
-            if answer == Expiry::Continue {
+            if !wanted {
+                self.policy.renewed(self.now, on);
                 return self.report(worker);
             }
         }
@@ -179,10 +180,7 @@ impl Machine {
         match how {
             How::Complete => self.complete(slot, on),
             How::Block => self.block(slot, on),
-            How::QuantumEnd | How::GiveBack => {
-                assert_eq!(self.policy.expired(self.now, on), Expiry::Yield);
-                self.give_back(slot, on);
-            }
+            How::QuantumEnd | How::GiveBack => self.give_back(slot, on),
         }
     }
 

@@ -5,7 +5,7 @@ use super::desk::{BATCH, Doing, Input, News, Slice};
 use super::worker::Next;
 use super::{Domain, Sink};
 use crate::engine::Done;
-use curtail_policy::{Decision, Expiry, Job, JobId, Nanos, Policy, WorkerId};
+use curtail_policy::{Decision, Job, JobId, Nanos, Policy, WorkerId};
 
 impl Domain {
     /// A request is there.
@@ -260,8 +260,6 @@ impl Domain {
         slot.job.pinned = Some(on);
         let job = slot.job;
         self.counts.preemptions += 1;
-        let expiry = self.policy.expired(Nanos(now), on);
-        assert_eq!(expiry, Expiry::Yield, "no job stays on the dispatcher");
         self.policy.yielded(Nanos(now), on, job);
     }
 }

@@ -5,7 +5,7 @@ use super::desk::News;
 use super::{Domain, Sink, id};
 use crate::agenda::NEVER;
 use crate::engine::Done;
-use curtail_policy::{AnyCore, CorePolicy, Expiry, JobId, Nanos, Policy};
+use curtail_policy::{AnyCore, CorePolicy, JobId, Nanos, Policy};
 
 /// What a worker's pending event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Domain {
             let attained = self.jobs.get(at.job).job.attained + Nanos(now - at.started);
             return at.core.wants_place(attained);
         }
-        self.policy.expired(Nanos(now), id(worker)) == Expiry::Yield
+        self.policy.wants_place(Nanos(now), id(worker))
     }
 
     /// What ran until now counts as a quantum of its job.
@@ -181,6 +181,9 @@ impl Domain {
 
     /// Nobody waits: another whole quantum.
     pub(super) fn go_on(&mut self, worker: usize, now: u64) {
+        if !self.two_level {
+            self.policy.renewed(Nanos(now), id(worker));
+        }
         self.account(worker, now);
         self.begin(worker);
     }
