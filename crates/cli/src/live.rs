@@ -257,6 +257,7 @@ mod tests {
             completed,
             failed: 0,
             dropped: 1,
+            orphaned: 0,
             sojourn_ns: histogram(values),
             queueing_ns: histogram(&[]),
             service_ns: histogram(values),

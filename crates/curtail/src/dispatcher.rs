@@ -20,7 +20,7 @@ use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
 use crate::intake::{Desk, batch};
 use crate::jobs::{Jobs, Place};
-use crate::message::{Event, What};
+use crate::message::{Event, Message, What};
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
@@ -96,6 +96,8 @@ pub(crate) struct Parts {
     pub own: *mut Engine,
     pub own_remote: Arc<Remote>,
     pub seed: u64,
+    /// Bytes that the requests in the system may have.
+    pub memory: usize,
     /// Where the policy's calls are recorded, until the policy has it.
     pub tap: Option<Tap>,
 }
@@ -114,7 +116,7 @@ impl Dispatcher {
         let clock = set.around.clock;
         let mut dispatcher = Self {
             policy: Tapped::new(&set.spec, set.size(), set.tap.take()),
-            jobs: Jobs::new(set.around.jobs),
+            jobs: Jobs::new(set.around.jobs, set.memory),
             tally: Tally::default(),
             events: Vec::with_capacity(EVENTS),
             refusal: Response::default(),
@@ -246,6 +248,11 @@ impl Dispatcher {
         let attained = self.nanos(event.ran_cycles);
         self.policy.completed(time, on, event.job, attained);
         let entry = self.jobs.remove(event.job);
+        if entry.message.inline == Message::IN_ENVELOPE {
+            // SAFETY: with its last event the job came back to us.
+            let envelope = unsafe { self.set.around.envelopes.get(event.job) };
+            self.jobs.put_away(&mut envelope.payload);
+        }
         let arrived = entry.message.arrived_tsc;
         let clock = self.clock();
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
@@ -253,16 +260,20 @@ impl Dispatcher {
         match outcome {
             Outcome::Done => class.completed += 1,
             Outcome::Failed | Outcome::Dropped => class.failed += 1,
+            Outcome::Orphaned => class.orphaned += 1,
         }
-        class.sojourn_ns.saturating_record(ns(arrived, event.at_tsc));
-        class.queueing_ns.saturating_record(ns(arrived, event.started_tsc));
-        class.service_ns.saturating_record(clock.ns(event.ran_cycles));
+        if outcome != Outcome::Orphaned {
+            class.sojourn_ns.saturating_record(ns(arrived, event.at_tsc));
+            class.queueing_ns.saturating_record(ns(arrived, event.started_tsc));
+            class.service_ns.saturating_record(clock.ns(event.ran_cycles));
+        }
         let last_gap = event.gap_tsc.max(self.tally.last_gap_tsc);
         self.set.lines[usize::from(entry.transport)].transport.completed(&Completion {
             peer: entry.peer,
             class: entry.job.class.0,
             outcome,
             tag: entry.tag,
+            request_bytes: entry.bytes,
             arrived_tsc: arrived,
             started_tsc: event.started_tsc,
             finished_tsc: event.at_tsc,

@@ -59,24 +59,23 @@ impl Intake for Desk<'_> {
             let last = self.classifier.last();
             return self.turn_away(payload, from, last, arrived_tsc, Outcome::Failed);
         };
-        let Some(id) = self.jobs.vacant() else {
+        let Some(id) = self.jobs.vacant_for(payload.len()) else {
             return self.refuse(payload, from, class, arrived_tsc);
         };
+        let hint = self.hints.then(|| self.hint(payload)).flatten();
+        let job = Job { hint, ..Job::new(id, class, self.clock.nanos(arrived_tsc)) };
+        if self.policy.arrive(self.now, job).is_err() {
+            return self.refuse(payload, from, class, arrived_tsc);
+        }
         let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
         message.reply = u8::from(from != Peer::None);
         if message.reply != 0 || !inline {
             // SAFETY: the slot is vacant, so no worker has its job.
             let envelope = unsafe { self.envelopes.get(id) };
             (envelope.peer, envelope.transport) = (from, self.transport);
-            envelope.payload.clear();
             if !inline {
-                envelope.payload.extend_from_slice(payload);
+                self.jobs.fill(&mut envelope.payload, payload);
             }
-        }
-        let hint = self.hints.then(|| self.hint(payload)).flatten();
-        let job = Job { hint, ..Job::new(id, class, self.clock.nanos(arrived_tsc)) };
-        if self.policy.arrive(self.now, job).is_err() {
-            return self.refuse(payload, from, class, arrived_tsc);
         }
         self.jobs.insert(Entry {
             job,
@@ -85,6 +84,7 @@ impl Intake for Desk<'_> {
             peer: from,
             transport: self.transport,
             tag: tag(payload),
+            bytes: payload.len() as u32,
         });
     }
 
@@ -128,6 +128,7 @@ impl Desk<'_> {
             class: class.0,
             outcome,
             tag: tag(payload),
+            request_bytes: payload.len() as u32,
             arrived_tsc,
             started_tsc: self.now_tsc,
             finished_tsc: self.now_tsc,

@@ -1,6 +1,10 @@
 //! The dispatcher's table of jobs: a slot for each that is in the system.
 //!
 //! The dispatcher's alone. Free slots are used last in, first out, so that few of them stay warm.
+//!
+//! It also keeps account of the bytes of requests: of those in the system, which are bounded, and of
+//! the buffers that are kept for the next ones. The invariant: `bytes` is the sum over the entries;
+//! `kept` is the capacity of all buffers that hold no request.
 
 use crate::message::Message;
 use curtail_net::Peer;
@@ -25,18 +29,33 @@ pub(crate) struct Entry {
     pub peer: Peer,
     pub transport: u16,
     pub tag: u64,
+    /// Length of the request.
+    pub bytes: u32,
 }
+
+/// A larger buffer is not kept when its request has left.
+const KEEP_BYTES: usize = 16 << 10;
+/// Nor is any beyond so many bytes in all.
+const KEEP_IN_ALL: usize = 4 << 20;
 
 pub(crate) struct Jobs {
     entries: Vec<Option<Entry>>,
     free: Vec<JobId>,
+    /// Bytes of the requests in the system, and the most that may be.
+    bytes: usize,
+    memory: usize,
+    kept: usize,
 }
 
 impl Jobs {
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// For `capacity` jobs whose requests have `memory` bytes in all.
+    pub(crate) fn new(capacity: usize, memory: usize) -> Self {
         Self {
             entries: (0..capacity).map(|_| None).collect(),
             free: (0..capacity as u32).rev().map(JobId).collect(),
+            bytes: 0,
+            memory,
+            kept: 0,
         }
     }
 
@@ -50,10 +69,34 @@ impl Jobs {
         self.free.last().copied()
     }
 
-    /// Puts a job into the slot that [`Jobs::vacant`] named.
+    /// The same for a request of so many bytes; `None`, too, where those in the system have as many
+    /// as they may.
+    pub(crate) fn vacant_for(&self, bytes: usize) -> Option<JobId> {
+        self.vacant().filter(|_| bytes <= self.memory.saturating_sub(self.bytes))
+    }
+
+    /// Copies a request into the buffer of a vacant slot.
+    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>, payload: &[u8]) {
+        self.kept -= buffer.capacity();
+        buffer.clear();
+        buffer.extend_from_slice(payload);
+    }
+
+    /// The request in the buffer has left: keeps the buffer for another one, or gives it back.
+    pub(crate) fn put_away(&mut self, buffer: &mut Vec<u8>) {
+        let capacity = buffer.capacity();
+        if capacity <= KEEP_BYTES && self.kept + capacity <= KEEP_IN_ALL {
+            self.kept += capacity;
+        } else {
+            *buffer = Vec::new();
+        }
+    }
+
+    /// Puts a job into the slot that [`Jobs::vacant_for`] named.
     pub(crate) fn insert(&mut self, entry: Entry) {
-        let id = self.free.pop().expect("vacant() was asked first");
+        let id = self.free.pop().expect("vacant_for() was asked first");
         debug_assert_eq!(id, entry.job.id);
+        self.bytes += entry.bytes as usize;
         self.entries[id.0 as usize] = Some(entry);
     }
 
@@ -76,6 +119,7 @@ impl Jobs {
     pub(crate) fn remove(&mut self, id: JobId) -> Entry {
         let entry = self.entries[id.0 as usize].take().expect("only jobs in the system end");
         self.free.push(id);
+        self.bytes -= entry.bytes as usize;
         entry
     }
 

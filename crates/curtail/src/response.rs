@@ -2,6 +2,9 @@
 
 use std::io;
 
+/// A larger buffer is not kept for the next response.
+const KEEP_BYTES: usize = 4 << 10;
+
 /// The bytes of a response. Its buffer is reused from request to request.
 #[derive(Debug, Default)]
 pub struct Response {
@@ -28,10 +31,14 @@ impl Response {
         &self.bytes
     }
 
-    /// Takes everything out again.
+    /// Takes everything out again. A buffer that has grown large is given back: there are as many
+    /// as there were requests at a time.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
+        if self.bytes.capacity() > KEEP_BYTES {
+            self.bytes = Vec::new();
+        }
     }
 }
 

@@ -163,6 +163,7 @@ impl Server {
             layout: &self.layout,
             wished: self.settings.preempt,
             capacity: self.settings.capacity,
+            memory: self.settings.memory,
             stack_size: self.settings.stack_size,
             migratable: self.settings.migratable,
             drain: self.settings.drain,

@@ -20,6 +20,8 @@ pub struct ClassStats {
     pub failed: u64,
     /// Requests for which there was no room.
     pub dropped: u64,
+    /// Requests that were never run, for their peer had gone before they began.
+    pub orphaned: u64,
     /// From arrival to the end, in nanoseconds.
     pub sojourn_ns: Histogram<u64>,
     /// From arrival to the first run, in nanoseconds.
@@ -37,6 +39,7 @@ impl ClassStats {
             completed: 0,
             failed: 0,
             dropped: 0,
+            orphaned: 0,
             sojourn_ns: histogram(),
             queueing_ns: histogram(),
             service_ns: histogram(),
@@ -50,6 +53,7 @@ impl ClassStats {
         self.completed += more.completed;
         self.failed += more.failed;
         self.dropped += more.dropped;
+        self.orphaned += more.orphaned;
         for (all, part) in [
             (&mut self.sojourn_ns, &more.sojourn_ns),
             (&mut self.queueing_ns, &more.queueing_ns),

@@ -78,6 +78,7 @@ fn done(peer: Peer) -> Completion {
         class: 0,
         outcome: Outcome::Done,
         tag: 0,
+        request_bytes: 0,
         arrived_tsc: 0,
         started_tsc: 0,
         finished_tsc: 0,

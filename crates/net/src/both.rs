@@ -88,4 +88,11 @@ impl Reply for BothReply {
     fn dropped(&self) -> u64 {
         self.datagrams.dropped() + self.streams.dropped()
     }
+
+    fn is_gone(&self, peer: Peer) -> bool {
+        match peer {
+            Peer::Tcp { .. } => self.streams.is_gone(peer),
+            _ => self.datagrams.is_gone(peer),
+        }
+    }
 }

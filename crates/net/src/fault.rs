@@ -336,6 +336,7 @@ fn unserved(request: &Held) -> Completion {
         class: 0,
         outcome: Outcome::Dropped,
         tag: u64::from_le_bytes(tag),
+        request_bytes: request.payload.len() as u32,
         arrived_tsc: request.arrived_tsc,
         started_tsc: request.arrived_tsc,
         finished_tsc: request.arrived_tsc,

@@ -93,6 +93,8 @@ pub struct Completion {
     pub outcome: Outcome,
     /// First eight bytes of its payload, as they were (little endian; zero-padded).
     pub tag: u64,
+    /// Length of its payload in bytes, as the transport gave it.
+    pub request_bytes: u32,
     /// Arrival, as the transport gave it, in TSC cycles.
     pub arrived_tsc: u64,
     /// When a worker first ran it.
@@ -116,6 +118,8 @@ pub enum Outcome {
     Failed,
     /// There was no room for it.
     Dropped,
+    /// Its peer had gone before it began ([`Reply::is_gone`]), so it was never run.
+    Orphaned,
 }
 
 /// Whether a transport may bring more.
@@ -212,4 +216,12 @@ pub trait Reply: Send + Sync {
 
     /// How many responses were dropped so far.
     fn dropped(&self) -> u64;
+
+    /// Whether `peer` has gone for good, so that a request of its that has not begun need not be
+    /// run. Asked by workers, once a request: cheap, and without a lock. A transport that can't
+    /// tell answers `false`.
+    fn is_gone(&self, peer: Peer) -> bool {
+        let _ = peer;
+        false
+    }
 }

@@ -152,6 +152,7 @@ impl Transport for Local {
             Outcome::Done => NoResponse::Silent,
             Outcome::Failed => NoResponse::Failed,
             Outcome::Dropped => NoResponse::Dropped,
+            Outcome::Orphaned => NoResponse::Closed,
         };
         // Where a response was given, the ticket is not waiting any more and this changes nothing.
         self.shared.resolve(slot, Some(generation), |slot| slot.state = State::Without(why));

@@ -13,7 +13,7 @@
 
 use crate::error::OpenError;
 use crate::socket::{self, drain, signal};
-use crate::{Completion, Intake, Peer, Reply, Status, Transport};
+use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
 pub use config::TcpConfig;
 use connection::{Connection, Next};
 use outbox::Outboxes;
@@ -312,6 +312,9 @@ impl Transport for Tcp {
 
     fn completed(&mut self, completion: &Completion) {
         let Peer::Tcp { connection: slot, generation } = completion.peer else { return };
+        if completion.outcome == Outcome::Orphaned {
+            self.shared.counters.orphaned.fetch_add(1, Relaxed);
+        }
         if let Some(connection) = self.connection(slot, generation) {
             connection.in_flight = connection.in_flight.saturating_sub(1);
             connection.quiet_ticks = 0;

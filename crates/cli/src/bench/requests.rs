@@ -150,6 +150,7 @@ mod tests {
                 class: opcode.index() as u16,
                 outcome: Outcome::Done,
                 tag: 0,
+                request_bytes: 0,
                 arrived_tsc: 0,
                 started_tsc: 0,
                 finished_tsc: 0,

@@ -81,6 +81,11 @@ impl Engine {
             // SAFETY: ours, and its fiber does not run.
             let activation = unsafe { &mut *pointer };
             let first = activation.started_tsc == 0;
+            if first && self.is_orphaned(&activation.message) {
+                activation.started_tsc = now;
+                self.end(pointer, Outcome::Orphaned, now);
+                continue;
+            }
             if first {
                 activation.started_tsc = now;
                 activation.request = self.request_in(&activation.message);
@@ -173,6 +178,16 @@ impl Engine {
         if self.config.watched {
             self.remote.progress.running.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Whoever asked has gone, so a request that has not begun is not run.
+    fn is_orphaned(&self, message: &Message) -> bool {
+        if message.reply == 0 {
+            return false;
+        }
+        // SAFETY: we hold the job's message, and nobody refers to its envelope yet.
+        let envelope = unsafe { self.around.envelopes.get(message.job) };
+        self.around.replies[usize::from(envelope.transport)].is_gone(envelope.peer)
     }
 
     fn request_in(&self, message: &Message) -> *const [u8] {

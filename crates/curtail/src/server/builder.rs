@@ -39,6 +39,7 @@ pub struct ServerBuilder {
     pub(super) transports: Vec<Box<dyn Transport>>,
     pub(super) stack_size: usize,
     pub(super) capacity: usize,
+    pub(super) memory: usize,
     pub(super) dispatcher: DispatcherMode,
     pub(super) migratable: bool,
     pub(super) by_hand: bool,
@@ -61,6 +62,7 @@ impl ServerBuilder {
             transports: Vec::new(),
             stack_size: 64 * 1024,
             capacity: 16 * 1024,
+            memory: 256 << 20,
             dispatcher: DispatcherMode::Auto,
             migratable: false,
             by_hand: false,
@@ -135,6 +137,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn capacity(mut self, jobs: usize) -> Self {
         self.capacity = jobs;
+        self
+    }
+
+    /// Bytes that the requests in the system may have in all, by whatever transport they came (with
+    /// several dispatchers, in the part of each); more are refused. TCP connections are slowed down
+    /// before that, see [`curtail_net::TcpConfig::memory`]. Default: 256 MiB.
+    #[must_use]
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
         self
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Common<'a> {
     /// What kind of pre-emption was asked for.
     pub wished: Preempt,
     pub capacity: usize,
+    /// Bytes of requests in the system of each dispatcher.
+    pub memory: usize,
     pub stack_size: usize,
     pub migratable: bool,
     pub drain: Duration,
@@ -125,6 +127,7 @@ impl Domain {
             own: &raw mut *own,
             own_remote: self.remote,
             seed: common.seed.wrapping_add(self.index as u64),
+            memory: common.memory,
             tap,
         });
         let begun = clock::now();

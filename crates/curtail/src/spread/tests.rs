@@ -83,6 +83,7 @@ fn done(request: u8) -> Completion {
         class: 0,
         outcome: Outcome::Done,
         tag: request.into(),
+        request_bytes: 0,
         arrived_tsc: 0,
         started_tsc: 0,
         finished_tsc: 0,

@@ -35,7 +35,14 @@ pub(super) struct Outboxes {
 /// On cache lines of its own (two: the processor fetches pairs).
 #[repr(align(128))]
 #[derive(Default)]
-struct Slot(Mutex<Outbox>);
+struct Slot {
+    /// The generation whose connection lives, and [`ALIVE`]; anything else where none does. Written
+    /// under the lock, for those who look without it.
+    living: AtomicU64,
+    outbox: Mutex<Outbox>,
+}
+
+const ALIVE: u64 = 1 << 32;
 
 #[derive(Default)]
 struct Outbox {
@@ -73,6 +80,8 @@ counters! {
     unread: "tcp_unread";
     idle: "tcp_idle";
     dropped: "tcp_responses_dropped";
+    // Requests that were not run, for their connections had gone.
+    orphaned: "tcp_requests_orphaned";
 }
 
 impl Outboxes {
@@ -84,7 +93,14 @@ impl Outboxes {
     fn lock(&self, slot: u32) -> Option<MutexGuard<'_, Outbox>> {
         let slot = self.slots.get(slot as usize)?;
         // Nothing in here panics half-way.
-        Some(slot.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(slot.outbox.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What those see who look without the lock; the caller has it.
+    fn set_living(&self, slot: u32, living: u64) {
+        if let Some(slot) = self.slots.get(slot as usize) {
+            slot.living.store(living, Relaxed);
+        }
     }
 
     /// Puts a connection into a free slot and watches it; its generation.
@@ -94,6 +110,7 @@ impl Outboxes {
         let token = Token::Connection { slot, generation };
         epoll::add(&self.epoll, &socket, token.into(), interest(false))?;
         outbox.socket = Some(socket);
+        self.set_living(slot, ALIVE | u64::from(generation));
         Ok(generation)
     }
 
@@ -102,6 +119,7 @@ impl Outboxes {
         let Some(mut outbox) = self.lock(slot) else { return };
         let Some(socket) = outbox.socket.take() else { return };
         outbox.generation = outbox.generation.wrapping_add(1);
+        self.set_living(slot, 0);
         self.counters.dropped.fetch_add(outbox.responses, Relaxed);
         if reset || outbox.broken {
             // Else the kernel would keep for minutes what the peer does not read.
@@ -169,6 +187,7 @@ impl Outboxes {
         let Ok(sent) = sent else {
             // Broken by the peer: epoll tells the dispatcher.
             outbox.broken = true;
+            self.set_living(slot, 0);
             return Err(());
         };
         let rest = HEADER_BYTES + payload.len() - sent;
@@ -187,6 +206,7 @@ impl Outboxes {
         // Too much waits for a peer that does not read. The dispatcher hears of the shutdown and
         // closes; it counts this response with the others that waited.
         outbox.broken = true;
+        self.set_living(slot, 0);
         self.counters.unread.fetch_add(1, Relaxed);
         let _ = shutdown(&socket, Shutdown::Both);
         Ok(())
@@ -216,6 +236,13 @@ impl Reply for Outboxes {
 
     fn dropped(&self) -> u64 {
         self.counters.dropped.load(Relaxed)
+    }
+
+    /// Exact soon after the fact: a request that begins just then is run for nothing.
+    fn is_gone(&self, peer: Peer) -> bool {
+        let Peer::Tcp { connection, generation } = peer else { return false };
+        let slot = self.slots.get(connection as usize);
+        slot.is_none_or(|slot| slot.living.load(Relaxed) != ALIVE | u64::from(generation))
     }
 }
 

@@ -55,6 +55,7 @@ pub fn ended(peer: Peer, outcome: Outcome) -> Completion {
         class: 0,
         outcome,
         tag: 0,
+        request_bytes: 0,
         arrived_tsc: 0,
         started_tsc: 0,
         finished_tsc: 0,

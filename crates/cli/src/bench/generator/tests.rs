@@ -55,6 +55,7 @@ fn completion(arrived_tsc: u64, outcome: Outcome) -> Completion {
         class: 0,
         outcome,
         tag: 500,
+        request_bytes: 8,
         arrived_tsc,
         started_tsc: arrived_tsc,
         finished_tsc: arrived_tsc + Clock::get().cycles(1_000),
