@@ -8,6 +8,7 @@ use crate::wait;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -64,14 +65,14 @@ impl<T: ?Sized> Mutex<T> {
                 wait::wait(address, || self.state.load(Ordering::SeqCst) == WANTED, || {});
             }
         }
-        Guard { mutex: self }
+        Guard { mutex: self, _here: PhantomData }
     }
 
     /// The lock if it is free.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         enter_critical();
         if self.take(FREE, HELD) {
-            return Some(Guard { mutex: self });
+            return Some(Guard { mutex: self, _here: PhantomData });
         }
         leave_critical();
         None
@@ -91,10 +92,16 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-/// Holds a [`Mutex`], for the fiber or thread that took it.
+/// Holds a [`Mutex`], for the fiber or thread that took it. It goes where it was made: it lowers the
+/// critical-section depth of its own thread.
 pub struct Guard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
+    /// Neither `Send` nor `Sync` by itself.
+    _here: PhantomData<*mut ()>,
 }
+
+// SAFETY: a shared guard gives `&T` and nothing else.
+unsafe impl<T: ?Sized + Sync> Sync for Guard<'_, T> {}
 
 impl<T: ?Sized> Deref for Guard<'_, T> {
     type Target = T;
