@@ -190,6 +190,11 @@ impl CorePolicy for AnyCore {
         to_core!(self, core => core.ready(now, job));
     }
 
+    #[inline]
+    fn yielded(&mut self, now: Nanos, job: Job) {
+        to_core!(self, core => core.yielded(now, job));
+    }
+
     #[inline(always)]
     fn pick(&mut self, now: Nanos) -> Option<(Job, Option<Nanos>)> {
         to_core!(self, core => core.pick(now))

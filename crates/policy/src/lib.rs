@@ -239,6 +239,12 @@ pub trait CorePolicy {
     /// grown).
     fn ready(&mut self, now: Nanos, job: Job);
 
+    /// A job gave its thread up by its own wish: it may wait for one that is ready. So it goes behind
+    /// all that are.
+    fn yielded(&mut self, now: Nanos, job: Job) {
+        self.ready(now, job);
+    }
+
     /// The next to run, and for how long (`None`: to completion); it is not in the policy then.
     fn pick(&mut self, now: Nanos) -> Option<(Job, Option<Nanos>)>;
 
