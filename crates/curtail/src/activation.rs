@@ -15,6 +15,11 @@ pub(crate) struct Activation {
     pub job: Job,
     /// Made for the first job that runs on it, and kept for the next ones.
     pub fiber: Option<Fiber>,
+    /// Its fiber runs [`serve`] first; what else, where that ended badly.
+    pub task: Serving,
+    /// The address that its fiber waits for, from the entry into the table of waits until it runs
+    /// again; 0: none.
+    pub waits_for: usize,
     pub response: Response,
     pub request: *const [u8],
     pub app: *const dyn ErasedApp,
@@ -23,6 +28,17 @@ pub(crate) struct Activation {
     pub started_tsc: u64,
     pub ran_cycles: u64,
     pub preemptions: u32,
+}
+
+/// What a job's fiber does for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serving {
+    /// The handler.
+    Request,
+    /// The handler has panicked; says so.
+    Failure,
+    /// There was no stack for the handler; says so, on a stack kept for that.
+    Refusal,
 }
 
 /// The bytes of the request: in the message, or in the envelope.
@@ -35,7 +51,7 @@ pub(crate) fn request_of(activation: &Activation) -> *const [u8] {
     }
 }
 
-/// The fiber's task: one request.
+/// The fiber's task: one request, or an answer in place of its handler's.
 ///
 /// # Safety
 /// `argument` is a live activation that nobody else changes while its fiber runs, but for the hook
@@ -48,6 +64,11 @@ pub(crate) unsafe fn serve(argument: *mut ()) {
     unsafe {
         let request = &*request_of(&*activation);
         let response: *mut Response = &raw mut (*activation).response;
-        (*(*activation).app).handle(&*(*activation).state, request, &mut *response);
+        let app = &*(*activation).app;
+        match (*activation).task {
+            Serving::Request => app.handle(&*(*activation).state, request, &mut *response),
+            Serving::Failure => app.failed(request, &mut *response),
+            Serving::Refusal => app.overloaded(request, &mut *response),
+        }
     }
 }

@@ -76,6 +76,11 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
+    /// The job, if it is one of that engine's.
+    pub(crate) fn job_of(&self, remote: &Arc<Remote>) -> Option<JobId> {
+        Arc::ptr_eq(&self.remote, remote).then_some(self.job)
+    }
+
     /// Makes the job ready. Once per [`block`], from any thread.
     pub(crate) fn wake(self) {
         self.remote.wake(self.job);
@@ -92,6 +97,15 @@ pub(crate) fn waker() -> Option<Waker> {
     unsafe {
         let (remote, job) = (*engine).running_job()?;
         Some(Waker { remote, job })
+    }
+}
+
+/// Notes what the job that calls is about to wait for; 0: it waits no longer.
+pub(crate) fn note_wait(address: usize) {
+    let engine = ENGINE.get();
+    if !engine.is_null() && curtail_fiber::on_fiber() {
+        // SAFETY: this thread's engine; `Engine::run`, below us, holds no reference into it.
+        unsafe { (*engine).note_wait(address) };
     }
 }
 

@@ -4,8 +4,8 @@
 //! The dispatcher's, and called on its thread only.
 
 use crate::app::{ClassifyFn, ErasedApp};
+use crate::contain::contain;
 use curtail_policy::ClassId;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// See the module's head.
@@ -26,7 +26,7 @@ impl Classifier {
     pub(crate) fn replace(&mut self, given: Option<Box<ClassifyFn>>) {
         let old = std::mem::replace(&mut self.given, given);
         // What it holds is the user's, and so is what happens when it is dropped.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(old)));
+        let _ = contain(|| drop(old));
     }
 
     /// What a number beyond the classes counts as.
@@ -40,7 +40,7 @@ impl Classifier {
             None => self.app.classify(request),
             Some(given) => given(request),
         };
-        let class = catch_unwind(AssertUnwindSafe(classify)).ok()?;
+        let class = contain(classify)?;
         Some(if class == ClassId::UNKNOWN { class } else { class.min(self.last) })
     }
 }

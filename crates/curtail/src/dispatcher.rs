@@ -152,10 +152,14 @@ impl Dispatcher {
             active |= self.place(now);
             self.obey(now);
             self.tell(now);
+            // Also in the middle of work, which may be a handler's that never ends, here.
+            if self.closing.is_some_and(|since| now.saturating_sub(since) > drain_cycles) {
+                return;
+            }
             if active {
                 continue;
             }
-            if self.is_done() || self.closing.is_some_and(|since| now - since > drain_cycles) {
+            if self.is_done() {
                 return;
             }
             self.idle();

@@ -5,17 +5,19 @@
 //! hook on that fiber's stack. The hook works through the same raw pointer, so no `&mut Engine` may
 //! be alive while a fiber runs: [`Engine::run`] takes a pointer and borrows for short stretches.
 
+mod end;
 mod run;
 
 use crate::Response;
-use crate::activation::Activation;
+use crate::activation::{Activation, Serving};
 use crate::app::ErasedApp;
 use crate::calls;
 use crate::clock::Clock;
+use crate::contain::contain;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use curtail_fiber::safepoint::{Mode, Safepoint};
-use curtail_fiber::{StackPool, signal};
+use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::{mpsc, spsc};
@@ -111,6 +113,8 @@ pub(crate) struct Engine {
     /// Made when the first configuration asks for it.
     ticks: Option<signal::Owner>,
     stacks: StackPool,
+    /// Answers those for whom there is no stack; one at a time.
+    reserve: Option<Fiber>,
     #[allow(clippy::vec_box, reason = "an activation has one address for life")]
     spare: Vec<Box<Activation>>,
     /// The activation of each started job that is here, by job number; null: not started, or not
@@ -144,7 +148,7 @@ impl Engine {
         core: AnyCore,
         inbox: Option<spsc::Consumer<Message>>,
         (remote, wakes): (Arc<Remote>, mpsc::Receiver<JobId>),
-    ) -> Result<Box<Self>, curtail_fiber::StackError> {
+    ) -> Result<Box<Self>, String> {
         curtail_fiber::prepare_thread();
         assert!(crate::pthread::is_linked());
         crate::futex::learn_token();
@@ -153,14 +157,19 @@ impl Engine {
         calls::keep_to_one_job_in_children();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
+        let text = |error: curtail_fiber::StackError| error.to_string();
+        let mut stacks = StackPool::new(around.stack_size).map_err(text)?;
+        let reserve = Some(Fiber::new(&mut stacks).map_err(text)?);
+        let state = contain(|| around.app.setup_worker(around.in_server(id)));
         let mut engine = Box::new(Self {
             id,
-            state: around.app.setup_worker(around.in_server(id)),
+            state: state.ok_or("its setup_worker panicked")?,
             config,
             core,
             safepoint,
             ticks: None,
-            stacks: StackPool::new(around.stack_size)?,
+            stacks,
+            reserve,
             spare: Vec::new(),
             here: vec![ptr::null_mut(); around.jobs].into_boxed_slice(),
             fresh: Box::new_uninit_slice(around.jobs),
@@ -292,6 +301,8 @@ impl Engine {
                 message,
                 job,
                 fiber: None,
+                task: Serving::Request,
+                waits_for: 0,
                 response: Response::default(),
                 request: ptr::slice_from_raw_parts(ptr::null(), 0),
                 app: Arc::as_ptr(&self.around.app),
@@ -302,6 +313,7 @@ impl Engine {
             })
         });
         (activation.message, activation.job) = (message, job);
+        (activation.task, activation.waits_for) = (Serving::Request, 0);
         (activation.started_tsc, activation.ran_cycles, activation.preemptions) = (0, 0, 0);
         self.here[index] = Box::into_raw(activation);
         self.here[index]
@@ -368,24 +380,18 @@ impl Engine {
         unsafe { self.running.as_ref() }.map(|running| running.ran_cycles + now - self.run_start)
     }
 
+    /// Notes what the running job waits for (see [`Activation::waits_for`]).
+    pub(crate) fn note_wait(&mut self, address: usize) {
+        // SAFETY: as in `served`; only this thread changes it.
+        if let Some(running) = unsafe { self.running.as_mut() } {
+            running.waits_for = address;
+        }
+    }
+
     /// The running job, and where wake-ups for it go.
     pub(crate) fn running_job(&self) -> Option<(Arc<Remote>, JobId)> {
         // SAFETY: as in `served`.
         let running = unsafe { self.running.as_ref() }?;
         Some((self.remote.clone(), running.job.id))
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        calls::set_engine(ptr::null_mut());
-        self.safepoint.disarm();
-        self.safepoint.set_hook(None);
-        for &pointer in &self.here {
-            if !pointer.is_null() {
-                // SAFETY: what is here is ours; the fiber's own drop leaks what runs on it.
-                drop(unsafe { Box::from_raw(pointer) });
-            }
-        }
     }
 }

@@ -4,13 +4,13 @@ use crate::Response;
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::clock::Clock;
+use crate::contain::contain;
 use crate::jobs::{Entry, Jobs, Place};
 use crate::message::{Envelopes, Message};
 use crate::stats::{ClassStats, row};
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply};
 use curtail_policy::record::Tapped;
 use curtail_policy::{ClassId, Job, Nanos, Policy};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How many requests are taken from a transport at a time: enough to amortise a look, few enough
@@ -96,7 +96,7 @@ impl Intake for Desk<'_> {
 impl Desk<'_> {
     /// The application's guess; none where it panics over one.
     fn hint(&self, payload: &[u8]) -> Option<Nanos> {
-        catch_unwind(AssertUnwindSafe(|| self.app.hint(payload))).ok().flatten()
+        contain(|| self.app.hint(payload)).flatten()
     }
 
     /// There is no room: says so to whoever asked, and counts it for its class alone.
@@ -106,8 +106,8 @@ impl Desk<'_> {
         if from != Peer::None {
             self.refusal.clear();
             let (app, refusal) = (self.app, &mut *self.refusal);
-            let written = catch_unwind(AssertUnwindSafe(|| app.overloaded(payload, refusal)));
-            if written.is_ok() && !self.refusal.as_bytes().is_empty() {
+            let written = contain(|| app.overloaded(payload, refusal));
+            if written.is_some() && !self.refusal.as_bytes().is_empty() {
                 self.reply.reply(from, self.refusal.as_bytes());
             }
         }

@@ -8,7 +8,9 @@
 //! afterwards; who wakes it in between finds it here.
 
 use crate::calls;
+use crate::remote::Remote;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_policy::JobId;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +30,7 @@ enum Who {
     /// It has blocked, or will at once: its worker is told.
     Blocked(calls::Waker),
     /// It looks at `woken` from time to time: it has a deadline.
-    Looking,
+    Looking(Option<calls::Waker>),
     Thread(Thread),
 }
 
@@ -160,7 +162,9 @@ pub(crate) fn wait(address: usize, still: impl FnOnce() -> bool, release: impl F
         }
         drop(busy);
         if entered {
+            calls::note_wait(address);
             calls::block();
+            calls::note_wait(0);
         }
         leave_critical();
         return entered;
@@ -181,21 +185,29 @@ pub(crate) fn wait_until(
     release: impl FnOnce(),
     mut expired: impl FnMut() -> bool,
 ) -> Option<bool> {
-    let ticket = enter(address, Who::Looking, still)?;
+    let ticket = enter(address, Who::Looking(calls::waker()), still)?;
     release();
+    calls::note_wait(address);
+    let in_time = look_again(&ticket, &mut expired);
+    calls::note_wait(0);
+    Some(in_time)
+}
+
+/// Until it is woken, true; or it has expired, false.
+fn look_again(ticket: &Arc<Ticket>, expired: &mut impl FnMut() -> bool) -> bool {
     loop {
         if ticket.woken.load(Ordering::Acquire) {
-            return Some(true);
+            return true;
         }
         if expired() {
-            let mut locked = lock(address);
+            let mut locked = lock(ticket.address);
             let before = locked.bucket.len();
-            locked.bucket.retain(|waiting| !Arc::ptr_eq(waiting, &ticket));
+            locked.bucket.retain(|waiting| !Arc::ptr_eq(waiting, ticket));
             let in_time = locked.bucket.len() == before; // Somebody took it out to wake it just now.
             if !in_time {
                 WAITING.fetch_sub(1, Ordering::SeqCst);
             }
-            return Some(in_time);
+            return in_time;
         }
         calls::let_others_run();
     }
@@ -216,6 +228,25 @@ pub(crate) fn wake_one(address: usize) -> bool {
     })
 }
 
+/// Takes out all jobs of one engine, which will not run again; which they were.
+pub(crate) fn forget(remote: &Arc<Remote>) -> Vec<JobId> {
+    let mut jobs = Vec::new();
+    for index in 0..BUCKETS {
+        let mut locked = Locked::new(index);
+        let before = jobs.len();
+        locked.bucket.retain(|ticket| {
+            let waker = match &ticket.who {
+                Who::Blocked(waker) | Who::Looking(Some(waker)) => waker,
+                Who::Looking(None) | Who::Thread(_) => return true,
+            };
+            jobs.extend(waker.job_of(remote));
+            waker.job_of(remote).is_none()
+        });
+        WAITING.fetch_sub(jobs.len() - before, Ordering::SeqCst);
+    }
+    jobs
+}
+
 /// Wakes all that wait for `address`.
 pub(crate) fn wake_all(address: usize) {
     while wake_one(address) {}
@@ -226,7 +257,7 @@ fn wake(ticket: &Ticket) {
     ticket.woken.store(true, Ordering::Release);
     match &ticket.who {
         Who::Blocked(waker) => waker.clone().wake(),
-        Who::Looking => {}
+        Who::Looking(_) => {}
         Who::Thread(thread) => thread.unpark(),
     }
 }

@@ -1,14 +1,14 @@
 //! One run of one job: from the pick to what becomes of it.
 
 use super::Engine;
-use crate::activation::{Activation, request_of, serve};
+use crate::activation::{Activation, Serving, serve};
 use crate::clock;
+use crate::contain::discard;
 use crate::message::{Event, Message, What};
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,11 +43,19 @@ impl Engine {
         // SAFETY: the fiber is the activation's; `on_safepoint`, which runs on it, does not touch
         // the `Fiber`. The task's argument, the activation, lives until the job has left.
         let why = unsafe {
-            if first {
-                let label = (*this).label(activation);
-                (*fiber).start(Task { run: serve, argument: activation.cast() }, label)
-            } else {
-                (*fiber).resume()
+            let start = || {
+                let task = Task { run: serve, argument: activation.cast() };
+                (*fiber).start(task, (*this).label(activation))
+            };
+            let why = if first { start() } else { (*fiber).resume() };
+            // What the application says to a failure may wait for the others, as its handler may: so
+            // it runs on this request's own fiber, and in its own time.
+            match why {
+                Suspend::Panicked(payload) if (*this).has_failed(activation) => {
+                    discard(payload);
+                    start()
+                }
+                why => why,
             }
         };
         let end = clock::now();
@@ -69,6 +77,16 @@ impl Engine {
         if self.counts.runs.is_multiple_of(EVERY) {
             self.counts.overhead_cycles += (clock::now() - since) * EVERY;
         }
+    }
+
+    /// The handler has panicked: what its fiber is to do next, if anything.
+    fn has_failed(&self, activation: *mut Activation) -> bool {
+        // SAFETY: ours, and its fiber does not run.
+        let activation = unsafe { &mut *activation };
+        activation.response.clear();
+        let first = activation.task == Serving::Request;
+        activation.task = Serving::Failure;
+        first
     }
 
     /// Up to the switch: arms the safepoints. True: this is the job's first run.
@@ -93,12 +111,15 @@ impl Engine {
                 activation.state = &raw const *self.state;
             }
             if activation.fiber.is_none() {
-                activation.fiber = self.fiber();
+                activation.fiber = self.fiber().or_else(|| {
+                    // No memory for a stack: this request is refused, and others end and give theirs
+                    // back.
+                    activation.task = Serving::Refusal;
+                    self.reserve.take()
+                });
             }
             let Some(fiber) = &mut activation.fiber else {
-                // No memory for a stack: this request fails, and others end and give theirs back.
-                self.answer_failure(activation);
-                self.end(pointer, Outcome::Failed, now);
+                self.end(pointer, Outcome::Dropped, now);
                 continue;
             };
             self.arm(now);
@@ -211,15 +232,24 @@ impl Engine {
         // SAFETY: ours; its fiber does not run.
         let activation = unsafe { &mut *pointer };
         activation.ran_cycles += ran;
+        activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
         match why {
-            Suspend::Done => self.end(pointer, Outcome::Done, end),
-            Suspend::Panicked(_) => {
-                self.answer_failure(activation);
+            Suspend::Done => {
+                let outcome = match activation.task {
+                    Serving::Request => Outcome::Done,
+                    Serving::Failure => Outcome::Failed,
+                    Serving::Refusal => Outcome::Dropped,
+                };
+                self.end(pointer, outcome, end);
+            }
+            // While it answered for a failure: no answer.
+            Suspend::Panicked(payload) => {
+                discard(payload);
+                activation.response.clear();
                 self.end(pointer, Outcome::Failed, end);
             }
             Suspend::Preempted => {
                 activation.preemptions += 1;
-                activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
                 if self.config.central {
                     self.send_back(pointer, end);
                 } else {
@@ -229,7 +259,10 @@ impl Engine {
             // It waits for something that another job may have to do, which may be queued centrally
             // behind it: so it gives up its place, too.
             Suspend::Yielded if self.config.central => self.tell(pointer, What::GaveWay, end),
-            Suspend::Yielded => self.requeue(activation.job, end),
+            Suspend::Yielded => {
+                self.take_in(end);
+                self.core.yielded(self.around.clock.nanos(end), activation.job);
+            }
             Suspend::Blocked => self.tell(pointer, What::Blocked, end),
         }
         if self.config.report_serviced {
@@ -241,18 +274,6 @@ impl Engine {
     fn requeue(&mut self, job: Job, now: u64) {
         self.take_in(now);
         self.core.ready(self.around.clock.nanos(now), job);
-    }
-
-    fn answer_failure(&self, activation: &mut Activation) {
-        activation.response.clear();
-        let request = request_of(activation);
-        let response = &mut activation.response;
-        // SAFETY: the request's bytes are the message's or the envelope's, both ours until the job
-        // has left; the response is another field.
-        let request = unsafe { &*request };
-        if catch_unwind(AssertUnwindSafe(|| self.around.app.failed(request, response))).is_err() {
-            activation.response.clear();
-        }
     }
 
     /// The job has left: answers, tells, and keeps what can be used again.
@@ -268,6 +289,9 @@ impl Engine {
             let envelope = unsafe { self.around.envelopes.get(message.job) };
             self.around.replies[usize::from(envelope.transport)]
                 .reply(envelope.peer, activation.response.as_bytes());
+        }
+        if activation.task == Serving::Refusal && activation.fiber.is_some() {
+            self.reserve = activation.fiber.take();
         }
         activation.response.clear();
         self.quanta -= u64::from(activation.preemptions);
@@ -311,6 +335,7 @@ impl Engine {
         let before = unsafe { (*self.running).ran_cycles };
         let ran = before + now.saturating_sub(self.run_start);
         self.inbox.is_none()
+            || self.remote.wishes.stop.load(Ordering::Relaxed)
             || self.core.wants_place(self.around.clock.nanos(ran))
             || self.has_mail()
             || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))

@@ -22,7 +22,7 @@ use curtail_policy::record::Tap;
 use curtail_policy::{JobId, Spec, WorkerId};
 use curtail_ring::mpsc;
 use std::ops::Range;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -96,10 +96,7 @@ impl Domain {
             None,
             (self.remote.clone(), self.wakes),
         )
-        .map_err(|error| RunError::Worker {
-            worker: WorkerId::DISPATCHER,
-            error: error.to_string(),
-        })?;
+        .map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })?;
         let cores = &layout.workers[self.workers.clone()];
         let (links, started) = workers::start(common, (cores, &self.remote), &around)?;
         let mut notes = Vec::new();
@@ -131,10 +128,13 @@ impl Domain {
             tap,
         });
         let begun = clock::now();
-        dispatcher.run(common.drain);
+        let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;
         drop(self.control);
         let reports = workers::stop(started, &mut notes);
+        if let Err(panic) = ended {
+            resume_unwind(panic);
+        }
         Ok(Part::new(dispatcher, reports, own.take_counts(), watched, notes))
     }
 }

@@ -2,10 +2,12 @@
 
 use super::RunError;
 use super::domain::Common;
+use crate::clock;
 use crate::dispatcher::{WorkerLink, config_of};
 use crate::engine::{Config, Engine, Surroundings};
 use crate::remote::Remote;
 use crate::topology::pin;
+use crate::wait;
 use crate::worker::{Links, Orders, WorkerReport, work};
 use curtail_policy::WorkerId;
 use curtail_ring::spsc;
@@ -13,12 +15,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Messages under way to a worker; more wait at the dispatcher.
 const INBOX: usize = 512;
 /// News under way to the dispatcher; more wait at the worker.
 const OUTBOX: usize = 512;
+
+/// How long a worker may take to come back from what it runs, at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A started worker thread.
 pub(super) struct Started {
@@ -86,7 +91,7 @@ fn start_one(
                 let _ = ready.send(Ok(()));
                 let _ = report.send(work(engine, links, idle));
             }
-            Err(error) => drop(ready.send(Err(error.to_string()))),
+            Err(error) => drop(ready.send(Err(error))),
         }
     };
     let thread = thread::Builder::new()
@@ -96,7 +101,7 @@ fn start_one(
     match is_ready.recv() {
         Ok(Ok(())) => {}
         Ok(Err(error)) => return Err(error),
-        Err(_) => return Err("its setup_worker panicked".to_owned()),
+        Err(_) => return Err("it ended by a panic of the runtime".to_owned()),
     }
     let link = WorkerLink::new(messages, news, remote.clone(), orders);
     Ok((link, Started { report: reported, thread, remote, number }))
@@ -112,7 +117,7 @@ pub(super) fn stop(started: Vec<Started>, notes: &mut Vec<String>) -> Vec<Worker
     let mut reports = Vec::new();
     for worker in started {
         let index = worker.number;
-        match worker.report.recv_timeout(Duration::from_secs(2)) {
+        match report_of(&worker) {
             Ok(report) => {
                 reports.push(report);
                 let _ = worker.thread.join();
@@ -122,9 +127,29 @@ pub(super) fn stop(started: Vec<Started>, notes: &mut Vec<String>) -> Vec<Worker
                 notes.push(format!("worker {index} ended by a panic of the runtime"));
             }
             Err(RecvTimeoutError::Timeout) => {
+                // Its other requests run no more, whenever it comes back.
+                wait::forget(&worker.remote);
                 notes.push(format!("worker {index} is stuck in a request and was left behind"));
             }
         }
     }
     reports
+}
+
+/// Waits for a worker's report, and has it yield what it runs, which the dispatcher, or the quantum,
+/// does not any more. Again and again: a quantum that begins takes the wish back.
+fn report_of(worker: &Started) -> Result<WorkerReport, RecvTimeoutError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(poll) = worker.remote.poll.get() {
+            poll.raise();
+        }
+        if let Some(ticker) = worker.remote.ticker.get() {
+            ticker.tick(clock::now());
+        }
+        match worker.report.recv_timeout(Duration::from_millis(5)) {
+            Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
+            report => return report,
+        }
+    }
 }

@@ -137,3 +137,25 @@ pub fn when(handle: &Handle, is_so: impl Fn(&Stats) -> bool) -> Stats {
 pub fn look(handle: &Handle) -> Stats {
     when(handle, |_| true)
 }
+
+/// An application that is one function.
+pub struct Does<F>(pub F);
+
+impl<F: Fn(&[u8], &mut Response) + Send + Sync + 'static> App for Does<F> {
+    type Worker = ();
+    fn setup_worker(&self, _: WorkerId) {}
+    fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
+        (self.0)(request, response);
+    }
+}
+
+/// Runs `body` on a thread of its own: where it hangs, the test fails and does not hang.
+pub fn in_time<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> R {
+    let (end, ended) = std::sync::mpsc::sync_channel(1);
+    let thread = thread::spawn(move || end.send(body()).unwrap());
+    match ended.recv_timeout(STUCK / 2) {
+        Ok(result) => result,
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
+        Err(_) => std::panic::resume_unwind(thread.join().unwrap_err()),
+    }
+}

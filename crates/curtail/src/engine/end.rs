@@ -1,0 +1,27 @@
+//! The end of an engine, on its own thread: what is still here will not run again.
+
+use super::Engine;
+use crate::{calls, wait};
+use curtail_policy::JobId;
+use std::ptr;
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        calls::set_engine(ptr::null_mut());
+        self.safepoint.disarm();
+        self.safepoint.set_hook(None);
+        // What waits will not run again: it takes nobody's wake-up, and one that it has had already
+        // and did nothing with goes to the next.
+        let unlinked = wait::forget(&self.remote);
+        for (index, &pointer) in self.here.iter().enumerate() {
+            if !pointer.is_null() {
+                // SAFETY: what is here is ours; the fiber's own drop leaks what runs on it.
+                let activation = unsafe { Box::from_raw(pointer) };
+                let waited = activation.waits_for;
+                if waited != 0 && !unlinked.contains(&JobId(index as u32)) {
+                    wait::wake_one(waited);
+                }
+            }
+        }
+    }
+}
