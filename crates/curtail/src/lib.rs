@@ -34,6 +34,7 @@ mod app;
 mod calls;
 mod classify;
 pub mod clock;
+mod condclock;
 mod contain;
 mod control;
 mod dispatcher;

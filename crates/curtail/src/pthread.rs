@@ -17,7 +17,7 @@
 
 #![allow(unreachable_pub, reason = "C and C++ reach these by their names")]
 
-use crate::{calls, wait};
+use crate::{calls, condclock, wait};
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use libc::{c_char, c_int, c_void, clockid_t, timespec};
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn pthread_cond_wait(cond: *mut c_void, mutex: *mut c_void
 }
 
 /// # Safety
-/// As POSIX asks for. On a fiber the deadline is by the real-time clock, whatever the attribute.
+/// As POSIX asks for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_timedwait(
     cond: *mut c_void,
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn pthread_cond_timedwait(
         return real!(c"pthread_cond_timedwait", versioned, CondTimedWait; cond, mutex, until);
     }
     // SAFETY: the caller's own arguments.
-    unsafe { wait_timed(cond, mutex, libc::CLOCK_REALTIME, until) }
+    unsafe { wait_timed(cond, mutex, condclock::of(cond), until) }
 }
 
 /// # Safety
