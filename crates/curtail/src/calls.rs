@@ -15,6 +15,8 @@ use std::sync::{Arc, Once};
 
 thread_local! {
     static ENGINE: Cell<*mut Engine> = const { Cell::new(ptr::null_mut()) };
+    /// The process's panic hook runs on this thread.
+    static REPORTING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Makes `engine` this thread's; null: it has none any more.
@@ -37,6 +39,21 @@ pub(crate) fn keep_to_one_job_in_children() {
         // SAFETY: the handler touches the calling thread's own words only, and calls nothing else.
         let error = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         assert_eq!(error, 0, "no memory for a handler of forks");
+    });
+}
+
+/// Has panics reported one at a time on each thread. A second one within the hook ends the process:
+/// to the standard library it is a panic of the hook. So no other fiber runs meanwhile, and whatever
+/// the hook waits for (standard error, say), it waits for in the kernel.
+pub(crate) fn report_one_panic_at_a_time() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            REPORTING.set(true);
+            hook(info);
+            REPORTING.set(false);
+        }));
     });
 }
 
@@ -90,7 +107,7 @@ impl Waker {
 /// The running job's waker; `None` where no fiber of an engine runs.
 pub(crate) fn waker() -> Option<Waker> {
     let engine = ENGINE.get();
-    if engine.is_null() || !curtail_fiber::on_fiber() {
+    if !is_job() {
         return None;
     }
     // SAFETY: this thread's engine, with a running job.
@@ -109,9 +126,9 @@ pub(crate) fn note_wait(address: usize) {
     }
 }
 
-/// Whether a job calls: a fiber of this thread's engine.
+/// Whether a job calls that may wait: a fiber of this thread's engine, not in the panic hook.
 pub(crate) fn is_job() -> bool {
-    !ENGINE.get().is_null() && curtail_fiber::on_fiber()
+    !ENGINE.get().is_null() && curtail_fiber::on_fiber() && !REPORTING.get()
 }
 
 /// How long the request that calls has been on a core so far, all its quanta together, in TSC
@@ -135,6 +152,9 @@ pub(crate) fn block() {
 /// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
 /// when it is this job's turn again.
 pub(crate) fn let_others_run() {
+    if REPORTING.get() {
+        return std::thread::yield_now();
+    }
     give_up(Suspend::Yielded);
 }
 

@@ -155,6 +155,7 @@ impl Engine {
         let safepoint = Safepoint::this_thread();
         safepoint.set_hook(Some(calls::on_safepoint));
         calls::keep_to_one_job_in_children();
+        calls::report_one_panic_at_a_time();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
         let text = |error: curtail_fiber::StackError| error.to_string();
