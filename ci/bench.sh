@@ -2,6 +2,8 @@
 # The benchmarks, on instrumented programs: bench.sh [NAME…] [OPTIONS] (see bench/run.sh), or
 # bench.sh safepoint [OPTIONS], programs with and without safepoints (with --set outside, libraries
 # that others wrote, from the package registry), or
+# bench.sh threads|echo|wakeups [OPTIONS], threads beside those of others (bench/threads/README.md,
+# bench/echo/README.md, bench/wakeups/README.md), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -16,6 +18,15 @@ if [ "${1:-}" = safepoint ]; then
   done
   exec "$release/safepoint-suite" --tools "$release" --out "$target/bench" "$@"
 fi
+
+case ${1:-} in
+threads | echo | wakeups)
+  need_rust
+  cargo build --quiet --release -p peer-bench
+  bench/peers/build.sh "$1"
+  exec "$release/peer-bench" "$@" --programs "$target/bench/peers/bin" --out "$target/bench"
+  ;;
+esac
 
 if [ "${1:-}" = leveldb ]; then
   shift

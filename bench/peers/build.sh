@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Builds the programs of one benchmark: build.sh threads|echo|wakeups. They are left in
+# target/bench/peers/bin as BENCH-NAME; where one can't be built here, BENCH-NAME.skipped says why.
+source "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
+bench=$1
+work=$target/bench/peers
+bin=$work/bin
+mkdir -p "$bin"
+rm -f "$bin/$bench-"*
+
+# skipped NAME WHY…
+skipped() {
+  local name=$1
+  shift
+  echo "$*" >"$bin/$bench-$name.skipped"
+}
+
+# attempt NAME COMMAND…: what makes $bin/$bench-NAME.
+attempt() {
+  local name=$1 log=$work/$bench-$1.log
+  shift
+  "$@" >"$log" 2>&1 || skipped "$name" "it does not build: $log"
+}
+
+in_c() {
+  attempt "$1" cc -O2 -pthread -o "$bin/$bench-$1" "bench/$bench/$1.c"
+}
+
+in_go() {
+  if have go; then
+    attempt go go build -o "$bin/$bench-go" "bench/$bench/go.go"
+  else
+    skipped go "no Go toolchain (golang.org/dl has one; 1.22 or newer)"
+  fi
+}
+
+# A workspace of its own, and one package a program: what glommio needs is asked of nobody else.
+in_rust() {
+  local name
+  for name in "$@"; do
+    attempt "$name" cargo build --quiet --release --locked --target-dir "$work/rust" \
+      --manifest-path bench/peers/rust/Cargo.toml --no-default-features --features "$name" \
+      --bin "$bench-$name"
+    [ -e "$bin/$bench-$name.skipped" ] || cp "$work/rust/release/$bench-$name" "$bin/"
+  done
+}
+
+boost_fiber() {
+  if need g++=g++ /usr/include/boost/fiber/all.hpp=libboost-fiber-dev \
+    /usr/include/boost/context/fiber.hpp=libboost-context-dev; then
+    attempt boost_fiber g++ -O2 -o "$bin/$bench-boost_fiber" bench/threads/boost_fiber.cpp \
+      -lboost_fiber -lboost_context -pthread
+  else
+    skipped boost_fiber "no Boost.Fiber"
+  fi
+}
+
+# Ours: once plainly, once with safepoints, without which a quantum cuts nothing.
+curtail() {
+  local manifest=bench/peers/curtail/Cargo.toml built
+  attempt curtail cargo build --quiet --release --target-dir "$work/curtail" \
+    --manifest-path "$manifest" --bin "$bench-curtail"
+  [ -e "$bin/$bench-curtail.skipped" ] || cp "$work/curtail/release/$bench-curtail" "$bin/"
+  [ "$bench" != echo ] || return 0
+  if [ -e "$bin/$bench-curtail.skipped" ]; then
+    cp "$bin/$bench-curtail.skipped" "$bin/$bench-curtail_quantum_2us.skipped"
+  elif ! need_llvm; then
+    skipped curtail_quantum_2us "no LLVM of rustc's major, no safepoints"
+  else
+    cargo build --quiet --release -p curtail-driver
+    pass/build.sh "$release"
+    if built=$("$release/cargo-curtail" curtail build --quiet --release --target-dir "$work/safepoints" \
+      --manifest-path "$manifest" --bin "$bench-curtail" 2>"$work/safepoints.log"); then
+      cp "$(grep "/$bench-curtail\$" <<<"$built")" "$bin/$bench-curtail_quantum_2us"
+    else
+      skipped curtail_quantum_2us "it does not build: $work/safepoints.log"
+    fi
+  fi
+}
+
+need_rust
+need setpriv=util-linux taskset=util-linux || die "programs are pinned by taskset"
+say "building the programs of $bench: $bin"
+case $bench in
+threads)
+  in_c pthread
+  in_go
+  in_rust tokio glommio may
+  boost_fiber
+  ;;
+echo)
+  in_c epoll
+  in_go
+  in_rust tokio
+  ;;
+wakeups)
+  in_c pthread
+  in_go
+  in_rust tokio
+  ;;
+*) die "build.sh threads|echo|wakeups, not $bench" ;;
+esac
+curtail

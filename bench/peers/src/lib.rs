@@ -1,0 +1,40 @@
+//! Curtail's threads beside those of others, as programs that run in turns.
+//!
+//! * [`threads`]: what a lock, a yield, a hand-over and a start cost on one core;
+//! * [`echo`]: servers on one core, a client on the other: round trips and requests a second;
+//! * [`wakeups`]: how late sleeps and sockets are while others compute.
+//!
+//! Each contestant is a program of its own, a file in `bench/threads`, `bench/echo` or
+//! `bench/wakeups`; `bench/peers/build.sh` builds what can be built here. This package starts them,
+//! is the client of the servers, and writes the figures down. It runs from its main thread alone, and
+//! a program that it started ends with it ([`program`]).
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod echo;
+pub mod figures;
+pub mod load;
+pub mod program;
+pub mod rate;
+pub mod threads;
+pub mod wakeups;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Just enough to run every line once; the figures mean nothing.
+    Smoke,
+    /// Enough for the figures to mean something.
+    Full,
+}
+
+impl Size {
+    /// One or the other.
+    #[must_use]
+    pub fn pick<T>(self, smoke: T, full: T) -> T {
+        match self {
+            Self::Smoke => smoke,
+            Self::Full => full,
+        }
+    }
+}
