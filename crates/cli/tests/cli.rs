@@ -95,6 +95,7 @@ fn failure_is_one_line_and_one() {
         ("load tcp://127.0.0.1:9 --rate 1k --wait 1ms", "tcp://127.0.0.1:9"),
         ("policies --json /nonexistent/policies.json", "/nonexistent/policies.json"),
         ("serve --app spin --listen udp://192.0.2.1:4000", "192.0.2.1:4000"),
+        ("serve --app spin --listen udp://127.0.0.1:0 --policy shenango", "dispatcherless"),
     ] {
         let output = run(line);
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -121,8 +122,8 @@ fn listings_are_tables_and_json() {
         items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
     let policies = names(&json(&["policies"]));
-    let expect = "fcfs dfcfs jbsq ps shinjuku concord tq steal fp sjf srpt edf wrr drr shinjuku-mq \
-                  static-partition cscq darc darc-static darc-ps auto";
+    let expect = "fcfs dfcfs jbsq ps shinjuku concord tq steal shenango shenango-ps fp sjf srpt edf wrr \
+                  drr shinjuku-mq static-partition cscq darc darc-static darc-ps auto";
     assert_eq!(policies.join(" "), expect);
     let table = String::from_utf8(run("policies").stdout).unwrap();
     for name in &policies {

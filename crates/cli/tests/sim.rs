@@ -32,6 +32,37 @@ fn a_simulation_is_a_result_like_any_other() {
 }
 
 #[test]
+fn a_system_without_a_dispatcher() {
+    let line = "sim --policy shenango,shenango-ps,dfcfs --workers 16 --load 0.4,0.8 --jobs 50000";
+    let arguments: Vec<&str> = line.split_whitespace().collect();
+    let runs = json(&arguments);
+    let p99_9 = |i: usize| runs[i]["slowdown"]["p99_9"].as_f64().unwrap();
+    // Extreme bimodal: stealing is much, and quanta are much besides.
+    assert!(p99_9(1) * 10.0 < p99_9(5), "{} {}", p99_9(1), p99_9(5));
+    assert!(p99_9(3) * 10.0 < p99_9(1), "{} {}", p99_9(3), p99_9(1));
+    assert_eq!((&runs[1]["preempt"], &runs[3]["preempt"]), (&"never".into(), &"clock".into()));
+    // A quantum that is asked for is one.
+    let asked = json(&[&arguments[..], &["--quantum", "2us"]].concat());
+    let quanta = |i: usize| asked[i]["quantum_ns"].as_u64();
+    assert_eq!((quanta(0), quanta(2), quanta(4)), (Some(2_000), Some(2_000), None));
+    assert_eq!(asked[0]["sojourn_ns"], runs[2]["sojourn_ns"]);
+    // Its own costs show: at a low load kthreads sleep.
+    let slow = json(&[&arguments[..], &["--wake-delay", "5us", "--spin", "1us"]].concat());
+    let p50 = |of: &Value, i: usize| of[i]["sojourn_ns"]["p50"].as_u64().unwrap();
+    assert!(p50(&slow, 0) > p50(&runs, 0) + 100, "{} {}", p50(&slow, 0), p50(&runs, 0));
+    assert_eq!(p50(&slow, 4), p50(&runs, 4), "with a dispatcher nobody sleeps");
+    for (line, says) in [
+        ("sim --policy shenango --dispatchers 2 --workers 4", "no dispatcher"),
+        ("sim --policy shenango-ps --preempt flag", "clock, or never"),
+        ("sim --policy shenango --core las", "thieves"),
+    ] {
+        let output = run(line);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && stderr.contains(says), "{line}: {stderr}");
+    }
+}
+
+#[test]
 fn what_arrives_may_change_or_come_from_a_file() {
     let phases = "5ms:workload=high-bimodal,load=0.2; 5ms:classes=short:1us:9,other:5us:1,load=0.6";
     let run = json(&["sim", "--phases", phases, "--policy", "ps", "--workers", "2"]);

@@ -4,14 +4,14 @@ mod common;
 
 use common::{PRESETS, Verbs, look, preset, serve, spin};
 use curtail::net::{Local, NoResponse};
-use curtail::policy::catalogue;
+use curtail::policy::dispatched;
 use curtail::{App, Nanos, Preempt, Response, RunError, Server, WorkerId, sync};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 #[test]
 fn every_policy_answers_every_request() {
-    let presets = catalogue().iter().map(|entry| preset(entry.name));
+    let presets = dispatched().map(|entry| preset(entry.name));
     let preemptive = presets.clone().filter_map(|spec| {
         let optional = spec.dispatch.may_preempt().is_none() && !spec.preemptive;
         optional.then(|| spec.with_preemptive(true).unwrap())
@@ -214,6 +214,9 @@ fn policies_switch_under_load_and_nothing_is_lost() {
             let stats = look(handle);
             assert_eq!(stats.policy, PRESETS[PRESETS.len() - 1]);
             assert!(handle.switch(preset("tq").with_quantum(Nanos(700)).unwrap()).is_ok());
+            let dispatcherless = curtail::policy::SpecError::Dispatcherless("shenango".to_owned());
+            let refused = handle.switch(preset("shenango"));
+            assert_eq!(refused, Err(curtail::ChangeError::Policy(dispatcherless)));
         },
     );
     let completed: u64 = report.classes.iter().map(|class| class.completed).sum();
@@ -319,6 +322,8 @@ fn bad_settings_are_refused_with_a_reason() {
     assert!(build(server().stack_size(100)).contains("stack"));
     assert!(build(server().capacity(0)).contains("capacity"));
     assert!(build(server().cores(vec![])).contains("cores"));
+    let shenango = build(server().policy(preset("shenango")));
+    assert!(shenango.contains("dispatcherless"), "{shenango}");
     struct Broken;
     impl App for Broken {
         type Worker = ();

@@ -126,8 +126,7 @@ fn preset(name: &str) -> Spec {
 }
 
 fn main() -> Result<(), SpecError> {
-    let mut rows: Vec<_> =
-        catalogue().iter().map(|e| (e.name.to_owned(), preset(e.name))).collect();
+    let mut rows: Vec<_> = dispatched().map(|e| (e.name.to_owned(), preset(e.name))).collect();
     for ties in [Ties::Random, Ties::PowerOfTwo] {
         rows.push((format!("tq --ties {ties}"), preset("tq").with_ties(ties)?));
     }

@@ -51,6 +51,11 @@ pub fn catalogue() -> &'static [Entry] {
     CATALOGUE
 }
 
+/// Those of them that a dispatcher can work by: [`Spec::build`] makes their part of it.
+pub fn dispatched() -> impl Iterator<Item = &'static Entry> + Clone {
+    CATALOGUE.iter().filter(|entry| !entry.dispatch.is_dispatcherless())
+}
+
 const TWO_US: Option<Nanos> = Some(Nanos::from_micros(2));
 
 /// What the entries below have in common with c-FCFS, they leave out.
@@ -133,11 +138,22 @@ static CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "steal",
-        aliases: &["work-stealing", "shenango"],
+        aliases: &["work-stealing"],
         line: "a queue for each worker, filled at random; idle workers steal",
-        source: "work stealing, Shenango §5, ZygOS",
+        source: "work stealing, ZygOS, as Perséphone §5.1 has it",
         dispatch: Dispatch::Steal,
         ..C_FCFS
+    },
+    SHENANGO,
+    Entry {
+        name: "shenango-ps",
+        aliases: &[],
+        line: "shenango, and a thread that others wait for yields after its quantum",
+        source: "Shenango §5 with the quanta of Tiny Quanta §3.1",
+        core: CoreKind::Ps,
+        quantum: TWO_US,
+        preempt: PreemptKind::Clock,
+        ..SHENANGO
     },
     Entry {
         name: "fp",
@@ -247,6 +263,16 @@ static CATALOGUE: &[Entry] = &[
         ..C_FCFS
     },
 ];
+
+const SHENANGO: Entry = Entry {
+    name: "shenango",
+    aliases: &[],
+    line: "no dispatcher: each worker polls, makes a thread of a request and runs its queue; idle ones steal",
+    source: "Shenango §5",
+    dispatch: Dispatch::Kthreads,
+    jbsq: Spec::UNBOUNDED,
+    ..C_FCFS
+};
 
 const DARC: Entry = Entry {
     name: "darc",

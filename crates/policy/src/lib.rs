@@ -54,7 +54,7 @@ mod typed;
 pub use any::{AnyCore, AnyPolicy};
 pub use auto::Auto;
 pub use balance::{Balance, Balancer, Share};
-pub use catalogue::{Entry, catalogue};
+pub use catalogue::{Entry, catalogue, dispatched};
 pub use central::Central;
 pub use darc::{Darc, Reservation};
 pub use fifo::Fifo;

@@ -105,6 +105,8 @@ named! {
     Jsq = "jsq",
     /// A queue for each worker, filled at random; an idle worker takes from the others.
     Steal = "steal",
+    /// There is no dispatcher: requests come to kthreads, which schedule and steal by themselves.
+    Kthreads = "kthreads",
     /// The class of the highest priority first.
     FixedPriority = "fixed-priority",
     /// The shortest expected service time first, to completion.
@@ -136,7 +138,14 @@ impl Dispatch {
     /// once, and its worker schedules it to the end.
     #[must_use]
     pub const fn is_central(self) -> bool {
-        !matches!(self, Self::Random | Self::RoundRobin | Self::Jsq)
+        !matches!(self, Self::Random | Self::RoundRobin | Self::Jsq | Self::Kthreads)
+    }
+
+    /// There is nobody who dispatches: no [`Policy`](crate::Policy), but a
+    /// [`Thief`](crate::Thief) for each worker.
+    #[must_use]
+    pub const fn is_dispatcherless(self) -> bool {
+        matches!(self, Self::Kthreads)
     }
 
     /// Whether it looks at [`Job::hint`](crate::Job::hint).
@@ -153,7 +162,7 @@ impl Dispatch {
         match self {
             Self::CentralPs | Self::MultiQueue => Some(true),
             Self::CentralFcfs | Self::Steal | Self::Sjf => Some(false),
-            Self::Random | Self::RoundRobin | Self::Jsq => Some(false),
+            Self::Random | Self::RoundRobin | Self::Jsq | Self::Kthreads => Some(false),
             _ => None,
         }
     }

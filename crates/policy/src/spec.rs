@@ -28,7 +28,7 @@ pub struct Spec {
     pub core: CoreKind,
     /// Which of equally short queues; [`Dispatch::Jsq`] only.
     pub ties: Ties,
-    /// Whom an idle worker steals from; [`Dispatch::Steal`] only.
+    /// Whom an idle worker steals from; [`Dispatch::Steal`] and [`Dispatch::Kthreads`] only.
     pub victim: Victim,
     /// How long a job may run while others wait; `None`: to completion.
     pub quantum: Option<Nanos>,
@@ -93,9 +93,22 @@ impl Spec {
     #[must_use]
     pub fn shares(&self) -> bool {
         match self.dispatch {
-            Dispatch::Random | Dispatch::RoundRobin | Dispatch::Jsq => self.core != CoreKind::Fcfs,
+            Dispatch::Random | Dispatch::RoundRobin | Dispatch::Jsq | Dispatch::Kthreads => {
+                self.core != CoreKind::Fcfs
+            }
             central => central.may_preempt().unwrap_or(self.preemptive),
         }
+    }
+
+    /// Requests come to the workers themselves, see [`Dispatch::Kthreads`].
+    #[must_use]
+    pub fn is_dispatcherless(&self) -> bool {
+        self.dispatch.is_dispatcherless()
+    }
+
+    /// A dispatcher ends quanta; otherwise the worker does.
+    fn is_watched(&self) -> bool {
+        matches!(self.preempt, PreemptKind::Flag | PreemptKind::Signal)
     }
 
     /// How many classes type-aware policies know: those with plans, and 16 where there are none.
@@ -140,13 +153,17 @@ impl Spec {
         self
     }
 
-    /// With that quantum, where jobs do not run to completion.
+    /// With that quantum, where jobs do not run to completion. Without a dispatcher they run to
+    /// completion unless quanta are asked for, as they are by this.
     ///
     /// # Errors
     /// Where it is zero.
     pub fn with_quantum(mut self, quantum: Nanos) -> Result<Self, SpecError> {
         if quantum == Nanos::ZERO {
             return Err(SpecError::ZeroQuantum);
+        }
+        if self.is_dispatcherless() {
+            self = self.with_core(CoreKind::Ps)?;
         }
         if self.shares() {
             self.quantum = Some(quantum);
@@ -213,7 +230,7 @@ impl Spec {
     /// # Errors
     /// Where nobody steals.
     pub fn with_victim(mut self, victim: Victim) -> Result<Self, SpecError> {
-        if self.dispatch != Dispatch::Steal {
+        if !matches!(self.dispatch, Dispatch::Steal | Dispatch::Kthreads) {
             return Err(self.not_for("victim", "nobody steals"));
         }
         self.victim = victim;
@@ -236,11 +253,12 @@ impl Spec {
     /// none if it runs to completion.
     ///
     /// # Errors
-    /// Under a central policy.
+    /// Under a central policy, and for what is no queue where workers steal from each other.
     pub fn with_core(mut self, core: CoreKind) -> Result<Self, SpecError> {
         if self.dispatch.is_central() {
             return Err(self.not_for("core", "its workers keep the dispatcher's order"));
         }
+        self.may_have_core(core)?;
         self.core = core;
         if core == CoreKind::Fcfs {
             (self.quantum, self.preempt) = (None, PreemptKind::Never);
@@ -260,6 +278,16 @@ impl Spec {
         }
         self.work_conserving = yes;
         Ok(self)
+    }
+
+    fn may_have_core(&self, core: CoreKind) -> Result<(), SpecError> {
+        if self.dispatch.is_central() && core != CoreKind::Fcfs {
+            return Err(self.not_for("core", "its workers keep the dispatcher's order"));
+        }
+        if self.is_dispatcherless() && core == CoreKind::Las {
+            return Err(self.not_for("core las", "thieves take the oldest from a queue"));
+        }
+        Ok(())
     }
 
     fn may_conserve_work(&self) -> Result<(), SpecError> {

@@ -82,8 +82,8 @@ fn none_after_building() {
     let variants = variants.map(|(ties, core)| {
         tq.clone().with_ties(ties).and_then(|tq| tq.with_core(core)).expect("tq has them all")
     });
-    let presets = catalogue().iter().map(|entry| Spec::preset(entry.name).expect("it exists"));
-    let planned = catalogue().iter().map(|entry| {
+    let presets = dispatched().map(|entry| Spec::preset(entry.name).expect("it exists"));
+    let planned = dispatched().map(|entry| {
         let mut spec = Spec::preset(entry.name).expect("it exists");
         (spec.plan_mut(2).weight, spec.plan_mut(1).bound) = (2, Some(5));
         spec.clone().with_preemptive(true).unwrap_or(spec)

@@ -143,7 +143,7 @@ fn cscq_learns_who_is_short() {
 
 #[test]
 fn a_full_class_is_refused_alone() {
-    for entry in catalogue() {
+    for entry in dispatched() {
         let mut spec = preset(entry.name);
         (spec.plan_mut(0).bound, spec.plan_mut(1).bound) = (Some(2), None);
         let mut policy = spec.build(1, 16, 0);

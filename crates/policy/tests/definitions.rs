@@ -323,7 +323,7 @@ fn an_overfull_inbox_drains_first() {
 
 #[test]
 fn what_stays_after_an_eviction_is_served() {
-    for spec in catalogue().iter().map(|entry| preset(entry.name)) {
+    for spec in dispatched().map(|entry| preset(entry.name)) {
         if spec.is_two_level() {
             continue;
         }
@@ -343,7 +343,7 @@ fn what_stays_after_an_eviction_is_served() {
 
 #[test]
 fn no_room_gives_the_job_back() {
-    for entry in catalogue() {
+    for entry in dispatched() {
         let mut policy = preset(entry.name).build(1, 2, 0);
         assert_eq!(policy.arrive(NOW, job(2)), Err(Refused(job(2))));
         assert_eq!((policy.waiting(), next(&mut policy)), (0, None));

@@ -11,10 +11,11 @@ fn preset(name: &str) -> Spec {
 fn the_catalogue_is_what_exists() {
     let names: Vec<_> = catalogue().iter().map(|entry| entry.name).collect();
     let plain = ["fcfs", "dfcfs", "jbsq", "ps", "shinjuku", "concord", "tq", "steal"];
+    let dispatcherless = ["shenango", "shenango-ps"];
     let by_class =
         ["fp", "sjf", "srpt", "edf", "wrr", "drr", "shinjuku-mq", "static-partition", "cscq"];
     let reserving = ["darc", "darc-static", "darc-ps", "auto"];
-    assert_eq!(names, [&plain[..], &by_class, &reserving].concat());
+    assert_eq!(names, [&plain[..], &dispatcherless, &by_class, &reserving].concat());
     let mut seen = HashSet::new();
     for entry in catalogue() {
         for name in entry.aliases.iter().chain([&entry.name]) {
@@ -50,7 +51,9 @@ fn presets_are_what_the_papers_say() {
     assert_eq!(preset("tq").ties, Ties::Msq);
     assert_eq!(shape("steal"), (Dispatch::Steal, Fcfs, None, 1, Never, false));
     assert_eq!(preset("steal").victim, Victim::Random);
-    assert_eq!(preset("shenango"), preset("steal"));
+    let unbounded = Spec::UNBOUNDED;
+    assert_eq!(shape("shenango"), (Dispatch::Kthreads, Fcfs, None, unbounded, Never, false));
+    assert_eq!(shape("shenango-ps"), (Dispatch::Kthreads, Ps, Some(2), unbounded, Clock, false));
 }
 
 #[test]
@@ -59,9 +62,9 @@ fn of_the_type_aware_two_preempt() {
     let sharing: Vec<_> = sharing.map(|spec| (spec.name.clone(), spec.preempt)).collect();
     let flags = ["shinjuku", "concord", "srpt", "shinjuku-mq", "darc-ps", "auto"]
         .map(|n| (n, PreemptKind::Flag));
-    let clocks = ["ps", "tq"].map(|name| (name, PreemptKind::Clock));
+    let clocks = ["ps", "tq", "shenango-ps"].map(|name| (name, PreemptKind::Clock));
     assert!(flags.iter().chain(&clocks).all(|(n, kind)| sharing.contains(&((*n).into(), *kind))));
-    assert_eq!(sharing.len(), 8);
+    assert_eq!(sharing.len(), 9);
     for name in ["fp", "edf", "wrr", "drr", "static-partition", "cscq"] {
         assert!(preset(name).with_preemptive(true).unwrap().shares(), "{name}");
     }
@@ -76,8 +79,8 @@ fn an_unknown_name_gets_help() {
     assert_eq!(
         error.to_string(),
         "unknown policy `shinjku`: did you mean `shinjuku`? \
-         (known: fcfs, dfcfs, jbsq, ps, shinjuku, concord, tq, steal, fp, sjf, srpt, edf, wrr, drr, \
-         shinjuku-mq, static-partition, cscq, darc, darc-static, darc-ps, auto)"
+         (known: fcfs, dfcfs, jbsq, ps, shinjuku, concord, tq, steal, shenango, shenango-ps, fp, \
+         sjf, srpt, edf, wrr, drr, shinjuku-mq, static-partition, cscq, darc, darc-static, darc-ps, auto)"
     );
     assert_eq!(Spec::preset("Concord").unwrap_err().nearest(), Some("concord"));
     assert_eq!(Spec::preset("round-robin-of-sorts").unwrap_err().nearest(), None);
@@ -90,7 +93,8 @@ fn common_options_fit_every_policy() {
         let spec = preset(entry.name);
         let quantum = Nanos(700);
         let changed = spec.clone().with_quantum(quantum).unwrap().with_jbsq(4).unwrap();
-        assert_eq!(changed.quantum, spec.shares().then_some(quantum), "{}", entry.name);
+        let has_quanta = spec.shares() || spec.is_dispatcherless();
+        assert_eq!(changed.quantum, has_quanta.then_some(quantum), "{}", entry.name);
         assert_eq!(changed.jbsq, if spec.is_two_level() { Spec::UNBOUNDED } else { 4 });
         changed.with_preempt(PreemptKind::Never).validate(2).unwrap();
     }
@@ -131,4 +135,21 @@ fn a_core_policy_brings_its_quantum() {
     assert_eq!((las.quantum, las.preempt), (Some(Nanos(2_000)), PreemptKind::Clock));
     let kept = preset("tq").with_quantum(Nanos(500)).and_then(|tq| tq.with_core(CoreKind::Las));
     assert_eq!(kept.unwrap().quantum, Some(Nanos(500)));
+}
+
+#[test]
+fn without_a_dispatcher_quanta_are_the_workers_own() {
+    let plain = preset("shenango");
+    assert!(plain.is_dispatcherless() && plain.is_two_level() && !plain.shares());
+    let asked = plain.clone().with_quantum(Nanos::from_micros(2)).unwrap();
+    assert_eq!(Spec { name: "shenango-ps".into(), ..asked.clone() }, preset("shenango-ps"));
+    asked.with_core(CoreKind::Fcfs).map(|spec| assert_eq!(spec, plain)).unwrap();
+    assert!(plain.clone().with_core(CoreKind::Las).is_err());
+    assert!(plain.clone().with_victim(Victim::Oldest).is_ok());
+    let watched = preset("shenango-ps").with_preempt(PreemptKind::Flag).validate(2).unwrap_err();
+    let says = "policy `shenango-ps` has no dispatcher to pre-empt by flag: clock, or never";
+    assert_eq!(watched.to_string(), says);
+    let built: Vec<_> = dispatched().map(|entry| entry.name).collect();
+    assert_eq!(built.len() + 2, catalogue().len());
+    assert!(built.iter().all(|name| !name.starts_with("shenango")));
 }

@@ -8,8 +8,7 @@ use proptest::prelude::*;
 
 /// Every preset and every variant of one.
 fn specs() -> Vec<Spec> {
-    let mut specs: Vec<Spec> = catalogue()
-        .iter()
+    let mut specs: Vec<Spec> = dispatched()
         .map(|entry| Spec::preset(entry.name).expect("the catalogue lists what exists"))
         .collect();
     let preset = |name| Spec::preset(name).expect("it is in the catalogue");
@@ -48,7 +47,7 @@ fn with_plans() -> Vec<Spec> {
         plan(3, 1, None, Some(1_500), None),
     ];
     let mut specs = Vec::new();
-    for entry in catalogue() {
+    for entry in dispatched() {
         let spec = Spec::preset(entry.name).expect("the catalogue lists what exists");
         if spec.is_two_level() {
             continue;

@@ -1,6 +1,6 @@
 //! What is simulated.
 
-use crate::Costs;
+use crate::{Costs, Kthreads};
 use curtail_policy::{Balance, Spec, SpecError};
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +57,8 @@ pub struct Config {
     pub workers: usize,
     /// Its dispatchers, at most as many as workers; each has its share of these.
     pub dispatchers: usize,
-    /// How requests come to dispatchers; of no effect with one.
+    /// How requests come to dispatchers; of no effect with one. Without any they come to the workers,
+    /// by [`Balance::Rss`] or else to any, all equally likely.
     pub balance: Balance,
     /// How many flows [`Balance::Rss`] tells apart.
     pub flows: usize,
@@ -72,6 +73,8 @@ pub struct Config {
     /// Mean service time of each class in nanoseconds, for [`Hints::Class`]; may be empty
     /// otherwise.
     pub class_means_ns: Vec<u64>,
+    /// What kthreads do where there is no dispatcher.
+    pub kthreads: Kthreads,
     /// Of all that is random in the system. (The requests come from outside.)
     pub seed: u64,
 }
@@ -93,6 +96,9 @@ pub enum ConfigError {
         /// Over so many.
         workers: usize,
     },
+    /// A policy without a dispatcher, and several of them.
+    #[error("policy `{0}` has no dispatcher to have several of")]
+    Dispatcherless(String),
     /// Room for no job, or for more than ids can name.
     #[error("a system holds between 1 and {max} jobs", max = Config::MAX_CAPACITY)]
     Capacity,
@@ -123,6 +129,7 @@ impl Config {
             pinned: false,
             hints: Hints::default(),
             class_means_ns: Vec::new(),
+            kthreads: Kthreads::default(),
             seed,
         }
     }
@@ -139,6 +146,9 @@ impl Config {
         self.spec.validate(workers)?;
         if dispatchers == 0 || dispatchers > workers {
             return Err(ConfigError::Dispatchers { dispatchers, workers });
+        }
+        if self.spec.is_dispatcherless() && dispatchers > 1 {
+            return Err(ConfigError::Dispatcherless(self.spec.name.clone()));
         }
         // The smallest part must do, too.
         self.spec.validate(workers / dispatchers)?;

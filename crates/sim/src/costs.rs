@@ -48,6 +48,16 @@ pub struct Costs {
     /// Worker's time after a job completes, until it is free.
     #[serde(with = "duration")]
     pub finish: u64,
+    /// Worker's time to steal from another one, where there is no dispatcher: from its look at the
+    /// victim's load until what it took is in its own queue.
+    #[serde(with = "duration")]
+    pub steal: u64,
+    /// Its time to go to sleep when it has found nothing.
+    #[serde(with = "duration")]
+    pub park: u64,
+    /// From its being woken until it looks for work.
+    #[serde(with = "duration")]
+    pub wake: u64,
     /// How much longer than its quantum a job runs: until it comes by a safepoint.
     #[serde(with = "distribution")]
     pub overshoot: Service,
@@ -78,6 +88,9 @@ impl Costs {
         start: 0,
         switch: 0,
         finish: 0,
+        steal: 0,
+        park: 0,
+        wake: 0,
         overshoot: Service::Constant(0),
         instrumentation: 0.0,
     };
@@ -118,6 +131,16 @@ impl Costs {
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("strings and a number")
+    }
+
+    /// A service time with the safepoints that it comes by.
+    #[inline]
+    pub(crate) fn inflated(&self, service_ns: u64) -> u64 {
+        if self.instrumentation > 0.0 {
+            (service_ns as f64 * (1.0 + self.instrumentation)).round() as u64
+        } else {
+            service_ns
+        }
     }
 
     /// The dispatcher takes no time for anything, and nothing is on the way for any.

@@ -150,11 +150,7 @@ impl Domain {
         };
         let job = Job { hint, ..Job::new(JobId(0), class, Nanos(request.at_ns)) };
         let service = request.service_ns;
-        let remaining = if self.costs.instrumentation > 0.0 {
-            (service as f64 * (1.0 + self.costs.instrumentation)).round() as u64
-        } else {
-            service
-        };
+        let remaining = self.costs.inflated(service);
         let slot = Slot { job, remaining, service, quantum: 0, quanta: 0, started: false, counted };
         match self.jobs.insert(slot) {
             Some(id) => self.receive(request.at_ns, id, sink),

@@ -2,8 +2,9 @@
 
 use crate::agenda::{ARRIVAL, Agenda, NEVER, key};
 use crate::config::{Config, ConfigError};
-use crate::domain::{Domain, Sink};
+use crate::domain::{Counts, Domain, Sink};
 use crate::jobs::Slot;
+use crate::threads::Threads;
 use curtail_policy::{AnyPolicy, Balancer, ClassId, Share};
 use curtail_workload::{Distribution, Recorder, Request, Until, numbers};
 
@@ -105,6 +106,10 @@ pub struct Outcome {
     pub events: u64,
     /// The most jobs that were in the system at once when one arrived.
     pub most_in_system: usize,
+    /// Where there is no dispatcher: how often a worker stole from another.
+    pub thefts: u64,
+    /// And how often one found nothing for so long that it slept.
+    pub parkings: u64,
     /// What the policy had decided for itself in the end, in one line; several dispatchers' with
     /// ` | ` between. Classes are called as the policy's plans call them.
     pub decided: Option<String>,
@@ -151,6 +156,9 @@ pub fn run_observed(
         observer,
     };
     let run = Run { arrivals: Arrivals::new(requests, warmup), tally };
+    if config.spec.is_dispatcherless() {
+        return Ok(run.without_dispatcher(config));
+    }
     Ok(if config.dispatchers == 1 {
         run.alone(config, Domain::new(config, config.workers, 0))
     } else {
@@ -267,7 +275,7 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
                 domain.step(&mut self.tally);
             }
         }
-        self.outcome(config, vec![domain], most)
+        self.dispatched(config, &[domain], most)
     }
 
     fn among(mut self, config: &Config) -> Outcome {
@@ -298,17 +306,40 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
             most = most.max(in_system);
             agenda.set(at, domains[at].next());
         }
-        self.outcome(config, domains, most)
+        self.dispatched(config, &domains, most)
     }
 
-    fn outcome(self, config: &Config, domains: Vec<Domain>, most_in_system: usize) -> Outcome {
+    fn dispatched(self, config: &Config, domains: &[Domain], most: usize) -> Outcome {
+        let counts: Vec<_> = domains.iter().map(|domain| &domain.counts).collect();
+        Outcome { decided: decided(config, domains), ..self.outcome(config, &counts, most) }
+    }
+
+    fn without_dispatcher(mut self, config: &Config) -> Outcome {
+        let mut threads = Threads::new(config);
+        let mut most = 0;
+        loop {
+            if self.arrivals.key < threads.next() {
+                let (request, counted) = self.arrivals.take();
+                threads.arrive(request, counted, &mut self.tally);
+                most = most.max(threads.len());
+            } else if threads.len() == 0 && self.arrivals.key == NEVER {
+                break;
+            } else {
+                threads.step(&mut self.tally);
+            }
+        }
+        let (thefts, parkings) = (threads.thefts, threads.parkings);
+        Outcome { thefts, parkings, ..self.outcome(config, &[&threads.counts], most) }
+    }
+
+    fn outcome(self, config: &Config, counts: &[&Counts], most_in_system: usize) -> Outcome {
         let Self { arrivals, tally } = self;
-        let sum = |of: fn(&Domain) -> u64| domains.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&Counts) -> u64| counts.iter().map(|it| of(it)).sum::<u64>();
         let end_ns = tally.last_finish_ns.max(arrivals.last_ns);
         let time = (end_ns * config.workers as u64).max(1) as f64;
-        let app = sum(|domain| domain.counts.app_ns) as f64 / time;
-        let overhead = sum(|domain| domain.counts.overhead_ns) as f64 / time;
-        let late = domains.iter().filter_map(|domain| domain.counts.late.clone());
+        let app = sum(|counts| counts.app_ns) as f64 / time;
+        let overhead = sum(|counts| counts.overhead_ns) as f64 / time;
+        let late = counts.iter().filter_map(|counts| counts.late.clone());
         Outcome {
             offered: arrivals.offered,
             arrived: arrivals.arrived,
@@ -316,17 +347,19 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
             refused: tally.refused,
             window_ns: arrivals.last_ns.saturating_sub(arrivals.first_ns),
             until_drained_ns: end_ns.saturating_sub(arrivals.first_ns),
-            preemptions: sum(|domain| domain.counts.preemptions),
+            preemptions: sum(|counts| counts.preemptions),
             late: late.reduce(|mut all, more| {
                 all.add(&more);
                 all
             }),
             shares: Shares { app, overhead, idle: (1.0 - app - overhead).max(0.0) },
-            events: sum(|domain| domain.counts.events),
+            events: sum(|counts| counts.events),
             recorder: tally.recorder,
             dropped: tally.dropped,
             most_in_system,
-            decided: decided(config, &domains),
+            thefts: 0,
+            parkings: 0,
+            decided: None,
         }
     }
 }

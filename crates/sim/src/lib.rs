@@ -28,6 +28,7 @@ mod engine;
 mod jobs;
 mod replay;
 mod sweep;
+mod threads;
 
 pub use config::{Config, ConfigError, Hints};
 pub use cores::{Allocation, OnDemand, by_intervals, on_demand};
@@ -36,3 +37,4 @@ pub use curtail_policy::Balance;
 pub use engine::{Done, Observer, Outcome, Shares, run, run_observed};
 pub use replay::{Difference, Replay, ReplayError, replay};
 pub use sweep::sweep;
+pub use threads::Kthreads;

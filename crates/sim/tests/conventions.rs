@@ -19,6 +19,9 @@ const COSTLY: Costs = Costs {
     start: 40,
     switch: 70,
     finish: 50,
+    steal: 60,
+    park: 30,
+    wake: 400,
     overshoot: Service::Exponential(90),
     instrumentation: 0.03,
 };
@@ -68,6 +71,7 @@ fn history(config: &Config, seed: u64) -> Vec<Done> {
 fn a_seed_decides_everything() {
     for spec in policies() {
         for (dispatchers, costs) in [(1, Costs::IDEAL), (1, COSTLY), (2, COSTLY)] {
+            let dispatchers = if spec.is_dispatcherless() { 1 } else { dispatchers };
             let config = Config { costs, dispatchers, ..Config::ideal(spec.clone(), 4, 0) };
             assert_eq!(history(&config, 1), history(&config, 1), "{}", spec.name);
             assert_ne!(history(&config, 1), history(&config, 2), "{}", spec.name);

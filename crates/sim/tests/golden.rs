@@ -62,6 +62,55 @@ fn ideal() {
     check("ideal.txt", &out);
 }
 
+/// Shenango's runtime beside those that it is compared with, in an ideal machine and in one where
+/// everything costs something.
+#[test]
+fn without_a_dispatcher() {
+    let costs = Costs {
+        receive: 100,
+        dispatch: 60,
+        hear: 30,
+        ring: 200,
+        start: 20,
+        switch: 60,
+        finish: 20,
+        steal: 150,
+        park: 500,
+        wake: 3_000,
+        overshoot: Service::Uniform(0, 200),
+        instrumentation: 0.02,
+        ..Costs::IDEAL
+    };
+    let mut out = String::new();
+    head(&mut out, "policy workload load, 16 workers");
+    for (costs, how) in [(Costs::IDEAL, "ideal"), (costs, "costly")] {
+        for policy in ["fcfs", "tq", "dfcfs", "shenango", "shenango-ps"] {
+            for (workload, load) in [("extreme-bimodal", 0.7), ("exp1", 0.5), ("exp10", 0.9)] {
+                let config = Config { costs, ..Config::ideal(spec(policy, None), 16, 1) };
+                let outcome = simulate(&config, &mix(workload), load, JOBS);
+                line(&mut out, &format!("{policy} {workload} {load} {how}"), &outcome);
+            }
+        }
+    }
+    let unlike = [
+        ("pinned", Config { pinned: true, ..Config::ideal(spec("shenango-ps", None), 16, 1) }),
+        (
+            "by flow",
+            Config {
+                balance: Balance::Rss,
+                flows: 24,
+                ..Config::ideal(spec("shenango", None), 16, 1)
+            },
+        ),
+        ("64 workers", Config::ideal(spec("shenango-ps", None), 64, 1)),
+    ];
+    for (what, config) in unlike {
+        let outcome = simulate(&config, &mix("extreme-bimodal"), 0.7, JOBS);
+        line(&mut out, &format!("{} {what}", config.spec.name), &outcome);
+    }
+    check("threads.txt", &out);
+}
+
 #[test]
 fn with_costs_and_several_dispatchers() {
     let costs = Costs {
@@ -76,6 +125,7 @@ fn with_costs_and_several_dispatchers() {
         finish: 40,
         overshoot: Service::Uniform(0, 200),
         instrumentation: 0.02,
+        ..Costs::IDEAL
     };
     let mut out = String::new();
     head(&mut out, "policy, 16 workers, high-bimodal 0.7");

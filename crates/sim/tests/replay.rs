@@ -1,7 +1,7 @@
 //! A record plays to the same end; anything else is named.
 
 use curtail_policy::record::{Tap, Tapped};
-use curtail_policy::{ClassId, Decision, Job, JobId, Nanos, Policy, Spec, WorkerId, catalogue};
+use curtail_policy::{ClassId, Decision, Job, JobId, Nanos, Policy, Spec, WorkerId, dispatched};
 use curtail_sim::{Replay, ReplayError, replay};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -78,7 +78,7 @@ fn play(bytes: &[u8]) -> Replay {
 
 #[test]
 fn the_same_calls_give_the_same_answers() {
-    let names: Vec<&str> = catalogue().iter().map(|entry| entry.name).collect();
+    let names: Vec<&str> = dispatched().map(|entry| entry.name).collect();
     for (i, first) in names.iter().enumerate() {
         if Spec::preset(first).unwrap().validate(WORKERS).is_err() {
             continue;

@@ -4,7 +4,7 @@ use crate::result::{self, Slowdowns};
 use crate::{Error, Measured, Offer, Point, informed};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Cpu, Run};
-use curtail_sim::{Balance, Config, Costs, Hints, Outcome};
+use curtail_sim::{Balance, Config, Costs, Hints, Kthreads, Outcome};
 use curtail_workload::{Class, Found, Search, Slo};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +30,8 @@ pub struct Setting {
     pub hints: Hints,
     /// Policies know the classes' mean service times and shares from the start.
     pub known: bool,
+    /// What kthreads do where there is no dispatcher.
+    pub kthreads: Kthreads,
     /// What everything costs.
     pub costs: Costs,
     /// Events of all runs so far.
@@ -52,6 +54,7 @@ impl Setting {
             pinned: false,
             hints: Hints::default(),
             known: false,
+            kthreads: Kthreads::default(),
             costs: Costs::IDEAL,
             events: AtomicU64::new(0),
             stop: Arc::default(),
@@ -77,6 +80,7 @@ impl Setting {
             capacity: self.capacity,
             pinned: self.pinned,
             hints: self.hints,
+            kthreads: self.kthreads,
             class_means_ns: classes.map(mean_ns).collect(),
             ..Config::ideal(spec.knowing(known), self.workers, seed)
         }

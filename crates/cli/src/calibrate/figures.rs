@@ -166,6 +166,7 @@ impl Measured {
             overshoot,
             // To a hundredth of a per cent: more is noise.
             instrumentation: (middle(&instrumentation).max(0.0) * 1e4).round() / 1e4,
+            ..Costs::IDEAL
         };
         let half = || Trials(between.0.iter().map(|ns| ns / 2.0).collect());
         let time = format_duration;
@@ -281,6 +282,7 @@ mod tests {
             finish: 50,
             overshoot: Service::Uniform(5, 95),
             instrumentation: 0.25,
+            ..Costs::IDEAL
         };
         assert_eq!(costs, expected);
         assert_eq!(figures.len(), 11);

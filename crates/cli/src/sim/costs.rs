@@ -39,6 +39,15 @@ pub(crate) struct CostArgs {
     /// Worker: after a request completed
     #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
     finish_cost: Option<u64>,
+    /// Without a dispatcher: to steal from another worker
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    steal_cost: Option<u64>,
+    /// Without a dispatcher: to go to sleep
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    park_cost: Option<u64>,
+    /// Without a dispatcher: from a sleeping worker's being woken until it looks for work
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, help_heading = "Costs")]
+    wake_delay: Option<u64>,
     /// How much longer than its quantum a request runs: 80ns, exp(80ns), uniform(0..160ns), half-normal(80ns)
     #[arg(long, value_name = "SERVICE", value_parser = Service::parse, help_heading = "Costs")]
     overshoot: Option<Service>,
@@ -67,6 +76,9 @@ impl CostArgs {
             (&mut costs.start, self.start_cost),
             (&mut costs.switch, self.switch_cost),
             (&mut costs.finish, self.finish_cost),
+            (&mut costs.steal, self.steal_cost),
+            (&mut costs.park, self.park_cost),
+            (&mut costs.wake, self.wake_delay),
         ] {
             *cost = given.unwrap_or(*cost);
         }

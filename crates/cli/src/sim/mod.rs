@@ -18,9 +18,9 @@ use clap::{Arg, Args};
 pub(crate) use costs::CostArgs;
 use curtail_policy::Spec;
 use curtail_report::Run;
-use curtail_sim::{Config, Hints, sweep};
+use curtail_sim::{Config, Hints, Kthreads, sweep};
 use curtail_study::Setting;
-use curtail_workload::{Slo, format_rate};
+use curtail_workload::{Slo, duration_ns, format_rate};
 use indicatif::ProgressBar;
 use offer::OfferArgs;
 use std::path::PathBuf;
@@ -51,6 +51,9 @@ pub(crate) struct Sim {
     /// A request that has started stays on its worker, as in the runtime
     #[arg(long)]
     pinned: bool,
+    /// Without a dispatcher: how long a worker without work searches before it sleeps
+    #[arg(long, value_name = "DURATION", value_parser = duration_ns, default_value = "2us")]
+    spin: u64,
     /// What policies are told of service times: none, class (means), exact
     #[arg(long, value_name = "WHAT", default_value_t)]
     hints: Hints,
@@ -154,6 +157,7 @@ impl Sim {
             pinned: self.pinned,
             hints: self.hints,
             known: self.system.darc.knows(),
+            kthreads: Kthreads { spin_ns: self.spin, ..Kthreads::default() },
             costs: self.costs.costs("ideal")?,
             events: AtomicU64::new(0),
             stop: Arc::default(),

@@ -6,7 +6,7 @@ use crate::app::ErasedApp;
 use crate::preempt::Preempt;
 use crate::topology::{Layout, allowed_cores};
 use curtail_net::{Transport, Waiter};
-use curtail_policy::{Balance, Spec};
+use curtail_policy::{Balance, Spec, SpecError};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -234,6 +234,7 @@ impl ServerBuilder {
             return Err(StartError::Setting("a record is of one dispatcher".to_owned()));
         }
         self.spec.validate(workers)?;
+        through_a_dispatcher(&self.spec)?;
         // The smallest part must do, too.
         self.spec.validate(workers / dispatchers)?;
         if self.transports.is_empty() {
@@ -275,6 +276,14 @@ impl ServerBuilder {
 
 fn record_error(file: &Path, error: io::Error) -> StartError {
     StartError::Setting(format!("cannot record into {}: {error}", file.display()))
+}
+
+/// Whether a server can work by the policy: its requests come through a dispatcher, so far.
+pub(super) fn through_a_dispatcher(spec: &Spec) -> Result<(), SpecError> {
+    if spec.is_dispatcherless() {
+        return Err(SpecError::Dispatcherless(spec.name.clone()));
+    }
+    Ok(())
 }
 
 /// The policy knows the application's classes.

@@ -52,6 +52,7 @@ impl Handle {
     /// When the policy does not fit the workers (of each dispatcher), or the server has ended.
     pub fn switch(&self, spec: Spec) -> Result<(), ChangeError> {
         self.domains.iter().try_for_each(|&(_, workers)| spec.validate(workers))?;
+        super::builder::through_a_dispatcher(&spec)?;
         self.post(|| Command::Switch(spec.clone()))
     }
 

@@ -24,8 +24,9 @@ impl Spec {
         if self.shares() && self.quantum.is_none() {
             return Err(SpecError::NeedsQuantum(self.name.clone()));
         }
-        if self.dispatch.is_central() && self.core != CoreKind::Fcfs {
-            return Err(self.not_for("core", "its workers keep the dispatcher's order"));
+        self.may_have_core(self.core)?;
+        if self.is_dispatcherless() && self.is_watched() {
+            return Err(SpecError::Unwatched { policy: self.name.clone(), preempt: self.preempt });
         }
         if self.work_conserving {
             self.may_conserve_work()?;
@@ -55,7 +56,8 @@ impl Spec {
     /// follows from `seed`. All memory that it ever needs is allocated here.
     ///
     /// # Panics
-    /// Where [`Spec::validate`] has an objection, or with 2³² − 1 jobs or more.
+    /// Where [`Spec::validate`] has an objection, with 2³² − 1 jobs or more, or where there is no
+    /// dispatcher ([`Spec::is_dispatcherless`]).
     #[must_use]
     pub fn build(&self, workers: usize, jobs: usize, seed: u64) -> AnyPolicy {
         if let Err(error) = self.validate(workers) {
@@ -69,6 +71,7 @@ impl Spec {
             Dispatch::RoundRobin => self.per_worker(Choice::RoundRobin, workers, jobs, seed),
             Dispatch::Jsq => self.per_worker(Choice::Shortest(self.ties), workers, jobs, seed),
             Dispatch::Steal => AnyPolicy::Steal(Steal::new(self, workers, jobs, seed)),
+            Dispatch::Kthreads => panic!("policy `{}` has no dispatcher to build for", self.name),
             Dispatch::FixedPriority => AnyPolicy::FixedPriority(Ranked::new(self, workers, jobs)),
             Dispatch::Sjf => AnyPolicy::Sjf(Ranked::new(self, workers, jobs)),
             Dispatch::Srpt => AnyPolicy::Srpt(Ranked::new(self, workers, jobs)),

@@ -1,6 +1,7 @@
 //! What is wrong with a [`Spec`].
 
 use super::Spec;
+use crate::PreemptKind;
 use std::fmt;
 
 /// A [`Spec`] that makes no sense.
@@ -22,6 +23,15 @@ pub enum SpecError {
         policy: String,
         /// Why.
         why: &'static str,
+    },
+    /// There is a dispatcher, and the policy is for workers without one.
+    Dispatcherless(String),
+    /// Quanta that somebody else is to end, and nobody else is there.
+    Unwatched {
+        /// The policy.
+        policy: String,
+        /// How they were to end.
+        preempt: PreemptKind,
     },
     /// More classes than [`Spec::MAX_CLASSES`].
     Classes(usize),
@@ -58,6 +68,17 @@ impl fmt::Display for SpecError {
             Self::NotFor { option, policy, why } => {
                 write!(f, "{option} is not an option of policy `{policy}`: {why}")
             }
+            Self::Dispatcherless(policy) => {
+                write!(
+                    f,
+                    "`{policy}` is dispatcherless, and requests come through a dispatcher here: only \
+                     curtail sim has it so far"
+                )
+            }
+            Self::Unwatched { policy, preempt } => write!(
+                f,
+                "policy `{policy}` has no dispatcher to pre-empt by {preempt}: clock, or never"
+            ),
             Self::Classes(n) => {
                 write!(f, "{n} classes are more than the {} possible", Spec::MAX_CLASSES)
             }
