@@ -5,6 +5,7 @@
 use crate::Response;
 use crate::app::ErasedApp;
 use crate::message::Message;
+use crate::thread::Tcb;
 use curtail_fiber::Fiber;
 use curtail_policy::Job;
 use std::any::Any;
@@ -17,13 +18,12 @@ pub(crate) struct Activation {
     pub fiber: Option<Fiber>,
     /// Its fiber runs [`serve`] first; what else, where that ended badly.
     pub task: Serving,
-    /// The address that its fiber waits for, from the entry into the table of waits until it runs
-    /// again; 0: none.
-    pub waits_for: usize,
     pub response: Response,
     pub request: *const [u8],
     pub app: *const dyn ErasedApp,
     pub state: *const dyn Any,
+    /// By which the request waits and is woken.
+    pub tcb: Tcb,
     /// 0: not yet.
     pub started_tsc: u64,
     pub ran_cycles: u64,

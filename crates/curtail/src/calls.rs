@@ -5,13 +5,12 @@
 
 use crate::clock;
 use crate::engine::Engine;
-use crate::remote::Remote;
+use crate::thread::KThread;
 use curtail_fiber::Suspend;
 use curtail_fiber::safepoint::{Block, Safepoint};
-use curtail_policy::JobId;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::{Arc, Once};
+use std::sync::Once;
 
 thread_local! {
     static ENGINE: Cell<*mut Engine> = const { Cell::new(ptr::null_mut()) };
@@ -27,10 +26,11 @@ pub(crate) fn set_engine(engine: *mut Engine) {
 /// Of a fork's child, which has the thread that forked, in the middle of a job, and no other: nothing
 /// yields or waits on fibers there, or it would go on with this thread's other jobs, which are its
 /// parent's.
-pub(crate) fn keep_to_one_job_in_children() {
+fn keep_to_one_job_in_children() {
     extern "C" fn in_child() {
-        if !ENGINE.get().is_null() {
+        if KThread::try_here().is_some() {
             set_engine(ptr::null_mut());
+            KThread::forget_here();
             Safepoint::this_thread().set_hook(None);
         }
     }
@@ -42,34 +42,44 @@ pub(crate) fn keep_to_one_job_in_children() {
     });
 }
 
+/// Has this thread's safepoints call [`on_safepoint`].
+pub(crate) fn hook_safepoints() {
+    assert!(crate::pthread::is_linked());
+    crate::futex::learn_token();
+    Safepoint::this_thread().set_hook(Some(on_safepoint));
+    keep_to_one_job_in_children();
+    report_one_panic_at_a_time();
+}
+
 /// Has panics reported one at a time on each thread. A second one within the hook ends the process:
 /// to the standard library it is a panic of the hook. So no other fiber runs meanwhile, and whatever
 /// the hook waits for (standard error, say), it waits for in the kernel.
-pub(crate) fn report_one_panic_at_a_time() {
+fn report_one_panic_at_a_time() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            REPORTING.set(true);
-            hook(info);
-            REPORTING.set(false);
+        std::panic::set_hook(Box::new(move |info| match KThread::try_here() {
+            Some(here) => here.as_plain_thread(|| hook(info)),
+            None => hook(info),
         }));
     });
 }
 
 /// Called by a safepoint of this thread when its time is over, on the interrupted stack.
 pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
-    let engine = ENGINE.get();
-    if engine.is_null() || !curtail_fiber::on_fiber() {
-        return;
+    let Some(tcb) = KThread::current_tcb() else { return };
+    // Between a failed call and a look at why it failed, others may run.
+    let errno = errno();
+    if tcb.request().is_none() {
+        KThread::here().expired(tcb);
+    } else {
+        // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
+        // reference into it.
+        if unsafe { (*ENGINE.get()).expired() } {
+            curtail_fiber::suspend(Suspend::Preempted);
+        }
     }
-    // SAFETY: this thread's engine; `Engine::run`, below us, holds no reference into it.
-    if unsafe { (*engine).expired() } {
-        // Between a failed call and a look at why it failed, others may run.
-        let errno = errno();
-        curtail_fiber::suspend(Suspend::Preempted);
-        set_errno(errno);
-    }
+    set_errno(errno);
 }
 
 #[inline(never)]
@@ -85,76 +95,25 @@ fn set_errno(errno: i32) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// A job on this thread, as somebody who will wake it knows it.
-#[derive(Clone)]
-pub(crate) struct Waker {
-    remote: Arc<Remote>,
-    job: JobId,
-}
-
-impl Waker {
-    /// The job, if it is one of that engine's.
-    pub(crate) fn job_of(&self, remote: &Arc<Remote>) -> Option<JobId> {
-        Arc::ptr_eq(&self.remote, remote).then_some(self.job)
-    }
-
-    /// Makes the job ready. Once per [`block`], from any thread.
-    pub(crate) fn wake(self) {
-        self.remote.wake(self.job);
-    }
-}
-
-/// The running job's waker; `None` where no fiber of an engine runs.
-pub(crate) fn waker() -> Option<Waker> {
-    let engine = ENGINE.get();
-    if !is_job() {
-        return None;
-    }
-    // SAFETY: this thread's engine, with a running job.
-    unsafe {
-        let (remote, job) = (*engine).running_job()?;
-        Some(Waker { remote, job })
-    }
-}
-
-/// Notes what the job that calls is about to wait for; 0: it waits no longer.
-pub(crate) fn note_wait(address: usize) {
-    let engine = ENGINE.get();
-    if !engine.is_null() && curtail_fiber::on_fiber() {
-        // SAFETY: this thread's engine; `Engine::run`, below us, holds no reference into it.
-        unsafe { (*engine).note_wait(address) };
-    }
-}
-
-/// Whether a job calls that may wait: a fiber of this thread's engine, not in the panic hook.
-pub(crate) fn is_job() -> bool {
-    !ENGINE.get().is_null() && curtail_fiber::on_fiber() && !REPORTING.get()
-}
-
 /// How long the request that calls has been on a core so far, all its quanta together, in TSC
 /// cycles; `None` where no request calls.
 #[must_use]
 pub fn served_cycles() -> Option<u64> {
+    KThread::current_tcb()?.request()?;
     let engine = ENGINE.get();
-    if engine.is_null() || !curtail_fiber::on_fiber() {
-        return None;
-    }
     // SAFETY: this thread's engine, with a running job; nothing else touches it meanwhile.
     unsafe { (*engine).served(clock::now()) }
 }
 
-/// Gives up the thread until the job's waker is used. Between handing the waker out and this call
-/// the job must not be pre-empted (hold a critical section), so that the wake-up finds it blocked.
-pub(crate) fn block() {
+/// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
+/// (hold a critical section), so that it is not ready and waiting at once.
+pub(crate) fn block_request() {
     give_up(Suspend::Blocked);
 }
 
 /// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
 /// when it is this job's turn again.
-pub(crate) fn let_others_run() {
-    if REPORTING.get() {
-        return std::thread::yield_now();
-    }
+pub(crate) fn yield_request() {
     give_up(Suspend::Yielded);
 }
 

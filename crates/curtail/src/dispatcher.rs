@@ -24,6 +24,7 @@ use crate::message::{Event, Message, What};
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
+use crate::thread::KThread;
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::record::{Tap, Tapped};
@@ -354,8 +355,9 @@ impl Dispatcher {
                 // SAFETY: this thread's engine, which runs nothing now.
                 || unsafe { (*own).has_mail() }
         };
+        let most = KThread::here().time_left(Some(Duration::from_millis(100)));
         remote.parker.sleep(work, || {
-            if let Err(error) = waiter.wait(Some(Duration::from_millis(100))) {
+            if let Err(error) = waiter.wait(most) {
                 tracing::warn!(%error, "epoll");
                 std::thread::yield_now();
             }

@@ -16,11 +16,12 @@ use crate::clock::Clock;
 use crate::contain::contain;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
+use crate::thread::{KThread, Tcb};
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
-use curtail_ring::{mpsc, spsc};
+use curtail_ring::spsc;
 use hdrhistogram::Histogram;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -129,7 +130,8 @@ pub(crate) struct Engine {
     /// Quanta had by the unfinished jobs that are here.
     quanta: u64,
     inbox: Option<spsc::Consumer<Message>>,
-    wakes: mpsc::Receiver<JobId>,
+    /// This thread as a kthread: what its jobs and their threads wait and wake by.
+    pub(crate) kthread: Box<KThread>,
     remote: Arc<Remote>,
     outbox: VecDeque<Event>,
     pub counts: Counts,
@@ -147,18 +149,15 @@ impl Engine {
         config: Config,
         core: AnyCore,
         inbox: Option<spsc::Consumer<Message>>,
-        (remote, wakes): (Arc<Remote>, mpsc::Receiver<JobId>),
+        remote: Arc<Remote>,
     ) -> Result<Box<Self>, String> {
-        curtail_fiber::prepare_thread();
-        assert!(crate::pthread::is_linked());
-        crate::futex::learn_token();
+        let text = |error: curtail_fiber::StackError| error.to_string();
+        let shared = remote.kthread.clone();
+        let kthread = KThread::new(shared, around.stack_size, None).map_err(text)?;
+        calls::hook_safepoints();
         let safepoint = Safepoint::this_thread();
-        safepoint.set_hook(Some(calls::on_safepoint));
-        calls::keep_to_one_job_in_children();
-        calls::report_one_panic_at_a_time();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
-        let text = |error: curtail_fiber::StackError| error.to_string();
         let mut stacks = StackPool::new(around.stack_size).map_err(text)?;
         let reserve = Some(Fiber::new(&mut stacks).map_err(text)?);
         let state = contain(|| around.app.setup_worker(around.in_server(id)));
@@ -179,7 +178,7 @@ impl Engine {
             quantum_cycles: 0,
             quanta: 0,
             inbox,
-            wakes,
+            kthread,
             remote,
             outbox: VecDeque::with_capacity(256),
             counts: Counts::default(),
@@ -214,8 +213,10 @@ impl Engine {
     pub(crate) fn take_in(&mut self, now: u64) {
         let sent = self.look();
         self.admit_all(sent, now);
-        while let Some(job) = self.wakes.pop() {
-            self.woken(job, now);
+        self.kthread.look_around(now);
+        while let Some(tcb) = self.kthread.pop_woken_request() {
+            let job = tcb.request().expect("a request's block");
+            self.woken(JobId(job), now);
         }
     }
 
@@ -238,7 +239,7 @@ impl Engine {
     /// So where there is other work, what a look finds is taken in after the next run: meanwhile the
     /// messages come.
     pub(crate) fn take_in_due(&mut self, now: u64) {
-        let in_order = matches!(self.core, AnyCore::Fifo(_)) && self.wakes.is_empty();
+        let in_order = matches!(self.core, AnyCore::Fifo(_)) && !self.kthread.has_mail();
         if !in_order || self.core.is_empty() {
             self.look_tsc = now + self.look_cycles;
             return self.take_in(now);
@@ -263,9 +264,16 @@ impl Engine {
         self.core.is_empty() || now + self.look_cycles / 2 >= self.look_tsc
     }
 
+    /// Whether a request is ready.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.core.is_empty()
+    }
+
     /// Whether there may be something to take in.
     pub(crate) fn has_mail(&mut self) -> bool {
-        self.inbox.as_mut().is_some_and(|inbox| !inbox.is_empty()) || !self.wakes.is_empty()
+        self.inbox.as_mut().is_some_and(|inbox| !inbox.is_empty())
+            || self.kthread.has_mail()
+            || self.kthread.has_woken_requests()
     }
 
     /// A job comes here: a new one, or one that goes on.
@@ -303,7 +311,6 @@ impl Engine {
                 job,
                 fiber: None,
                 task: Serving::Request,
-                waits_for: 0,
                 response: Response::default(),
                 request: ptr::slice_from_raw_parts(ptr::null(), 0),
                 app: Arc::as_ptr(&self.around.app),
@@ -311,10 +318,11 @@ impl Engine {
                 started_tsc: 0,
                 ran_cycles: 0,
                 preemptions: 0,
+                tcb: Tcb::of_request(),
             })
         });
         (activation.message, activation.job) = (message, job);
-        (activation.task, activation.waits_for) = (Serving::Request, 0);
+        activation.task = Serving::Request;
         (activation.started_tsc, activation.ran_cycles, activation.preemptions) = (0, 0, 0);
         self.here[index] = Box::into_raw(activation);
         self.here[index]
@@ -379,20 +387,5 @@ impl Engine {
     pub(crate) fn served(&self, now: u64) -> Option<u64> {
         // SAFETY: `running` is null or the job whose fiber runs.
         unsafe { self.running.as_ref() }.map(|running| running.ran_cycles + now - self.run_start)
-    }
-
-    /// Notes what the running job waits for (see [`Activation::waits_for`]).
-    pub(crate) fn note_wait(&mut self, address: usize) {
-        // SAFETY: as in `served`; only this thread changes it.
-        if let Some(running) = unsafe { self.running.as_mut() } {
-            running.waits_for = address;
-        }
-    }
-
-    /// The running job, and where wake-ups for it go.
-    pub(crate) fn running_job(&self) -> Option<(Arc<Remote>, JobId)> {
-        // SAFETY: as in `served`.
-        let running = unsafe { self.running.as_ref() }?;
-        Some((self.remote.clone(), running.job.id))
     }
 }

@@ -16,14 +16,14 @@
 
 #![allow(unreachable_pub, reason = "the standard library reaches these by their names")]
 
-use crate::{calls, wait};
+use crate::thread::{self, KThread};
+use crate::wait;
 use libc::{c_int, c_long, c_void, timespec};
 use std::arch::asm;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::thread;
 use std::time::Duration;
 
 /// Of `std::thread`'s token (`std::sys::sync::thread_parking::futex`).
@@ -53,6 +53,34 @@ unsafe fn kernel(number: c_long, [a, b, c, d, e, f]: Arguments) -> c_long {
             options(nostack));
     }
     if (-4095..0).contains(&answer) { fail(-answer as c_int) } else { answer }
+}
+
+/// Sleeps in the kernel while `*word` is `value`, for `most` at most. May return for nothing. For
+/// plain threads, and for a kthread's own loop.
+pub(crate) fn wait_in_kernel(word: &AtomicU32, value: u32, most: Option<Duration>) {
+    let time = most.map(|most| timespec {
+        tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(most.subsec_nanos()),
+    });
+    let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let arguments = [
+        ptr::from_ref(word) as c_long,
+        c_long::from(operation),
+        c_long::from(value),
+        time as c_long,
+        0,
+        0,
+    ];
+    // SAFETY: a live word, and a time of ours or none.
+    unsafe { kernel(libc::SYS_futex, arguments) };
+}
+
+/// Wakes one that sleeps in [`wait_in_kernel`] at this address, at which there need be nothing now.
+pub(crate) fn wake_in_kernel(word: *const AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel takes a private futex's address as a key and does not read there.
+    unsafe { kernel(libc::SYS_futex, [word as c_long, c_long::from(operation), 1, 0, 0, 0]) };
 }
 
 fn fail(error: c_int) -> c_long {
@@ -85,8 +113,8 @@ pub unsafe extern "C" fn syscall(
 /// As POSIX asks for: nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_yield() -> c_int {
-    if calls::is_job() && !wait::is_busy() {
-        calls::let_others_run();
+    if KThread::current_tcb().is_some() && !wait::is_busy() {
+        thread::yield_now();
         return 0;
     }
     // SAFETY: the call has no arguments.
@@ -107,7 +135,7 @@ unsafe fn futex(arguments: Arguments) -> c_long {
                 return fail(libc::ETIMEDOUT);
             }
             let whole = command == libc::FUTEX_WAIT || mask as u32 == FULL_MASK;
-            if whole && calls::is_job() && !wait::is_busy() {
+            if whole && KThread::current_tcb().is_some() && !wait::is_busy() {
                 let until: *const timespec = ptr::with_exposed_provenance(until as usize);
                 // SAFETY: the caller's word and time.
                 if let Some(answer) = unsafe { wait_on_fiber(operation, word, value, until) } {
@@ -182,7 +210,7 @@ unsafe fn wait_on_fiber(
 /// nobody is seen to wait for it, and who would have waited returns, as `park` may at any time.
 fn park(token: &AtomicU32) {
     token.store(EMPTY, Ordering::SeqCst);
-    calls::let_others_run();
+    thread::yield_now();
     token.store(NOTIFIED, Ordering::SeqCst);
 }
 
@@ -193,11 +221,11 @@ pub(crate) fn learn_token() {
     // The first may find a token, and not wait.
     for _ in 0..2 {
         LEARNING.set(true);
-        thread::park_timeout(Duration::from_nanos(1));
+        std::thread::park_timeout(Duration::from_nanos(1));
         had_token |= LEARNING.replace(false);
     }
     if had_token {
-        thread::current().unpark();
+        std::thread::current().unpark();
     }
     assert!(TOKEN.get() != 0, "thread::park does not wait for a futex by `syscall`");
 }

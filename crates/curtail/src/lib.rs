@@ -31,6 +31,7 @@
 
 mod activation;
 mod app;
+mod block;
 mod calls;
 mod classify;
 pub mod clock;
@@ -51,10 +52,14 @@ mod report;
 mod response;
 mod server;
 mod signal;
+mod socket;
 mod spread;
 mod stats;
 pub mod sync;
+mod thread;
+pub mod time;
 mod topology;
+mod user;
 mod wait;
 mod worker;
 
@@ -72,4 +77,8 @@ pub use server::{
 };
 pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, Stats, WorkerStats};
+pub use thread::{
+    Builder, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle, Thread, ThreadId,
+    UthreadKey, current, park, park_timeout, run, scope, spawn, yield_now,
+};
 pub use topology::allowed_cores;

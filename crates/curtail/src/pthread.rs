@@ -17,7 +17,7 @@
 
 #![allow(unreachable_pub, reason = "C and C++ reach these by their names")]
 
-use crate::{calls, condclock, wait};
+use crate::{condclock, thread, wait};
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use libc::{c_char, c_int, c_void, clockid_t, timespec};
@@ -104,7 +104,7 @@ fn insist(mut once: impl FnMut() -> c_int, mut expired: impl FnMut() -> bool) ->
     loop {
         match attempt(&mut once) {
             libc::EBUSY if expired() => return libc::ETIMEDOUT,
-            libc::EBUSY => calls::let_others_run(),
+            libc::EBUSY => thread::yield_now(),
             answer => return answer,
         }
     }

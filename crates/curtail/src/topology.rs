@@ -8,6 +8,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub(crate) struct Idle {
     /// It spins so long before it sleeps.
     pub spin_cycles: u64,
+    /// At the end it waits so long for threads that handlers have spawned.
+    pub patience_cycles: u64,
     /// Others need its core: it lets them run in between.
     pub shares_core: bool,
 }
@@ -71,7 +73,11 @@ impl Layout {
     /// How the threads of this layout wait.
     pub(crate) fn idle(&self, clock: &Clock) -> Idle {
         let spin_ns = if self.dedicated { 10_000_000 } else { 20_000 };
-        Idle { spin_cycles: clock.cycles(spin_ns), shares_core: !self.dedicated }
+        Idle {
+            spin_cycles: clock.cycles(spin_ns),
+            patience_cycles: clock.cycles(1_000_000_000),
+            shares_core: !self.dedicated,
+        }
     }
 }
 

@@ -7,15 +7,15 @@
 //! lock, or before it lets go of the lock that protects the condition) and leaves the processor
 //! afterwards; who wakes it in between finds it here.
 
-use crate::calls;
-use crate::remote::Remote;
+use crate::block::{self, Waiter};
+use crate::thread::{self, KThread, Shared};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_policy::JobId;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, Thread};
+use std::thread::Thread;
 
 const BUCKETS: usize = 64;
 
@@ -28,9 +28,9 @@ struct Ticket {
 
 enum Who {
     /// It has blocked, or will at once: its worker is told.
-    Blocked(calls::Waker),
+    Blocked(block::Who),
     /// It looks at `woken` from time to time: it has a deadline.
-    Looking(Option<calls::Waker>),
+    Looking(block::Who),
     Thread(Thread),
 }
 
@@ -151,28 +151,30 @@ fn enter(address: usize, who: Who, still: impl FnOnce() -> bool) -> Option<Arc<T
 /// Waits until somebody wakes `address`; returns at once if `still` does not hold: false then. Once
 /// entered, lets go of the caller's lock by `release`.
 pub(crate) fn wait(address: usize, still: impl FnOnce() -> bool, release: impl FnOnce()) -> bool {
-    if let Some(waker) = calls::waker() {
+    if let Some(tcb) = KThread::current_tcb() {
         // A yield between entering and blocking would make the wake-up find a job that does not
         // block: no pre-emption, and no waiting as a fiber.
         enter_critical();
         let busy = Busy::new();
-        let entered = enter(address, Who::Blocked(waker), still).is_some();
+        let entered = enter(address, Who::Blocked(block::me()), still).is_some();
         if entered {
             release();
         }
         drop(busy);
         if entered {
-            calls::note_wait(address);
-            calls::block();
-            calls::note_wait(0);
+            tcb.waits_for.set(address);
+            KThread::here().block(tcb);
+            tcb.waits_for.set(0);
         }
         leave_critical();
         return entered;
     }
-    let Some(ticket) = enter(address, Who::Thread(thread::current()), still) else { return false };
+    let Some(ticket) = enter(address, Who::Thread(std::thread::current()), still) else {
+        return false;
+    };
     release();
     while !ticket.woken.load(Ordering::Acquire) {
-        thread::park();
+        std::thread::park();
     }
     true
 }
@@ -185,11 +187,16 @@ pub(crate) fn wait_until(
     release: impl FnOnce(),
     mut expired: impl FnMut() -> bool,
 ) -> Option<bool> {
-    let ticket = enter(address, Who::Looking(calls::waker()), still)?;
+    let ticket = enter(address, Who::Looking(block::me()), still)?;
     release();
-    calls::note_wait(address);
+    let note = |address| {
+        if let Some(tcb) = KThread::current_tcb() {
+            tcb.waits_for.set(address);
+        }
+    };
+    note(address);
     let in_time = look_again(&ticket, &mut expired);
-    calls::note_wait(0);
+    note(0);
     Some(in_time)
 }
 
@@ -209,7 +216,7 @@ fn look_again(ticket: &Arc<Ticket>, expired: &mut impl FnMut() -> bool) -> bool 
             }
             return in_time;
         }
-        calls::let_others_run();
+        thread::yield_now();
     }
 }
 
@@ -219,6 +226,13 @@ pub(crate) fn wake_one(address: usize) -> bool {
         return false;
     }
     let mut locked = lock(address);
+    locked.bucket.retain(|ticket| {
+        let gone = matches!(ticket.who, Who::Blocked(who) | Who::Looking(who) if who.is_gone());
+        if gone {
+            WAITING.fetch_sub(1, Ordering::SeqCst);
+        }
+        !gone
+    });
     let first = locked.bucket.iter().position(|ticket| ticket.address == address);
     let ticket = first.and_then(|index| locked.bucket.remove(index));
     drop(locked);
@@ -228,19 +242,19 @@ pub(crate) fn wake_one(address: usize) -> bool {
     })
 }
 
-/// Takes out all jobs of one engine, which will not run again; which they were.
-pub(crate) fn forget(remote: &Arc<Remote>) -> Vec<JobId> {
+/// Takes out all jobs of one kthread's engine, which will not run again; which they were.
+pub(crate) fn forget(home: &Arc<Shared>) -> Vec<JobId> {
     let mut jobs = Vec::new();
     for index in 0..BUCKETS {
         let mut locked = Locked::new(index);
         let before = jobs.len();
         locked.bucket.retain(|ticket| {
-            let waker = match &ticket.who {
-                Who::Blocked(waker) | Who::Looking(Some(waker)) => waker,
-                Who::Looking(None) | Who::Thread(_) => return true,
+            let job = match &ticket.who {
+                Who::Blocked(who) | Who::Looking(who) => who.request_at(home),
+                Who::Thread(_) => None,
             };
-            jobs.extend(waker.job_of(remote));
-            waker.job_of(remote).is_none()
+            jobs.extend(job.map(JobId));
+            job.is_none()
         });
         WAITING.fetch_sub(jobs.len() - before, Ordering::SeqCst);
     }
@@ -256,7 +270,8 @@ fn wake(ticket: &Ticket) {
     WAITING.fetch_sub(1, Ordering::SeqCst);
     ticket.woken.store(true, Ordering::Release);
     match &ticket.who {
-        Who::Blocked(waker) => waker.clone().wake(),
+        // SAFETY: it was taken out of the table, once.
+        Who::Blocked(who) => unsafe { KThread::make_ready(who.as_tcb()) },
         Who::Looking(_) => {}
         Who::Thread(thread) => thread.unpark(),
     }

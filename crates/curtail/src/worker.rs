@@ -3,14 +3,21 @@
 use crate::clock;
 use crate::engine::{Config, Counts, Engine};
 use crate::message::Event;
-use crate::remote::{Remote, Sleeper};
+use crate::remote::Remote;
+use crate::thread::KThread;
 use crate::topology::Idle;
-use curtail_policy::AnyCore;
+use curtail_policy::{AnyCore, Kind, Mix, Nanos};
 use curtail_ring::spsc;
 use rustix::time::{ClockId, clock_gettime};
+use std::num::NonZeroU32;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+/// Switches between threads before requests are looked at again.
+const THREADS_A_TURN: u32 = 8;
+/// Turns of one kind in a row while the other has something.
+const ONE: NonZeroU32 = NonZeroU32::new(1).expect("one");
 
 /// What a worker is to look at when its epoch is raised.
 pub(crate) type Orders = Mutex<Option<(Config, AnyCore)>>;
@@ -38,6 +45,7 @@ struct Worker {
     engine: *mut Engine,
     links: Links,
     idle: Idle,
+    mix: Mix,
     epoch: u32,
     idle_cycles: u64,
     /// Spent waiting, gaps left out: what waiting took of the processor.
@@ -46,9 +54,15 @@ struct Worker {
 
 /// The worker's life, until it is told to stop.
 pub(crate) fn work(mut engine: Box<Engine>, links: Links, idle: Idle) -> WorkerReport {
-    links.remote.parker.set_sleeper(Sleeper::Thread(std::thread::current()));
-    let mut worker =
-        Worker { engine: &raw mut *engine, links, idle, epoch: 0, idle_cycles: 0, spun_cycles: 0 };
+    let mut worker = Worker {
+        engine: &raw mut *engine,
+        links,
+        idle,
+        mix: Mix::new(ONE),
+        epoch: 0,
+        idle_cycles: 0,
+        spun_cycles: 0,
+    };
     let born = clock::now();
     worker.live();
     let total_cycles = clock::now() - born;
@@ -78,16 +92,46 @@ impl Worker {
         loop {
             self.engine().take_in_due(now);
             self.obey(now);
-            // SAFETY: this thread's engine; no reference into it is alive.
-            let ran = unsafe { Engine::run(self.engine, now) };
+            let ran = self.turn(now);
             self.tell();
             if self.is_to_stop() {
-                return;
+                return self.end_threads();
             }
             now = match ran {
                 Some(end) => end,
                 None => self.wait(now),
             };
+        }
+    }
+
+    /// Runs a request or some threads, whoever's turn it is. Returns the time at the end; `None`:
+    /// nothing is ready.
+    fn turn(&mut self, now: u64) -> Option<u64> {
+        let kthread = KThread::here();
+        let request = self.engine().has_ready().then_some(Nanos::ZERO);
+        let thread = kthread.has_threads().then_some(Nanos::ZERO);
+        match self.mix.pick(request, thread)? {
+            // SAFETY: this thread's engine; no reference into it is alive.
+            Kind::Request => unsafe { Engine::run(self.engine, now) },
+            Kind::Thread => {
+                kthread.run_threads(THREADS_A_TURN);
+                Some(clock::now())
+            }
+        }
+    }
+
+    /// The requests have ended: what handlers spawned may end, too, for a while.
+    fn end_threads(&self) {
+        let kthread = KThread::here();
+        let until = clock::now() + self.idle.patience_cycles;
+        while kthread.alive() > 0 && clock::now() < until {
+            kthread.look_around(clock::now());
+            if !kthread.run_threads(THREADS_A_TURN) {
+                kthread.rest(|| kthread.has_threads(), Some(Duration::from_millis(1)));
+            }
+        }
+        if kthread.alive() > 0 {
+            tracing::warn!(threads = kthread.alive(), "left behind when the server ended");
         }
     }
 
@@ -145,6 +189,7 @@ impl Worker {
                 continue;
             }
             let now = clock::now();
+            KThread::here().look_around(now);
             let passed = now - before;
             if !self.engine().watch(passed, now) {
                 self.spun_cycles += passed;
@@ -164,13 +209,13 @@ impl Worker {
     fn has_reason(&self) -> bool {
         let wishes = &self.links.remote.wishes;
         self.engine().has_mail()
+            || KThread::here().has_threads()
             || self.engine().has_news()
             || wishes.epoch.load(Ordering::Relaxed) != self.epoch
             || self.is_to_stop()
     }
 
     fn rest(&mut self) {
-        let remote = self.links.remote.clone();
-        remote.parker.park(|| self.has_reason(), Duration::from_millis(100));
+        KThread::here().rest(|| self.has_reason(), Some(Duration::from_millis(100)));
     }
 }

@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) const GUARD: usize = 16 * 1024;
 /// The smallest usable stack: a deep call into libc and a saved AVX-512 state fit.
 const MIN_USABLE: usize = 16 * 1024;
+/// Free stacks that a pool keeps at most.
+const KEEP: usize = 1_024;
 /// Slots a slab.
 const SLAB_SLOTS: usize = 64;
 /// Tops of stacks are spread over this many offsets of [`COLOUR_STEP`] bytes: slots are a multiple
@@ -104,6 +106,19 @@ impl StackPool {
         Ok(Self { usable, free: Vec::new(), made: 0 })
     }
 
+    /// Usable bytes of each stack.
+    #[must_use]
+    pub fn usable(&self) -> usize {
+        self.usable
+    }
+
+    /// Whether `stack` is of this pool's size.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, stack: &FiberStack) -> bool {
+        stack.slot == self.usable + GUARD
+    }
+
     /// A stack: the one given back last, or a new one.
     ///
     /// # Errors
@@ -115,9 +130,30 @@ impl StackPool {
         Ok(self.free.pop().expect("carve adds stacks or fails"))
     }
 
-    /// Gives a stack back. Whatever ran on it is gone.
+    /// Gives a stack back. Whatever ran on it is gone. Of many free ones, half go to the reserve
+    /// for others, and their memory back to the system.
     pub fn give(&mut self, stack: FiberStack) {
         self.free.push(stack);
+        if self.free.len() > KEEP {
+            self.release();
+        }
+    }
+
+    #[cold]
+    fn release(&mut self) {
+        let spare = self.free.drain(..KEEP / 2);
+        let released = spare.map(|stack| {
+            let stack = std::mem::ManuallyDrop::new(stack);
+            let usable = stack.usable();
+            // SAFETY: nothing lives on a free stack; the range lies in its mapping, above its guard.
+            unsafe {
+                let low = ptr::with_exposed_provenance_mut(usable.start);
+                libc::madvise(low, stack.slot - GUARD, libc::MADV_DONTNEED);
+            }
+            (stack.slot, stack.low, stack.top)
+        });
+        let released: Vec<_> = released.collect();
+        reserve().extend(released);
     }
 
     /// How many stacks this pool has mapped so far.

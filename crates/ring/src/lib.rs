@@ -3,26 +3,34 @@
 //! * [`spsc`]: one producer, one consumer; inboxes of workers and the way back to the dispatcher;
 //! * [`shm`]: the same ring, bit for bit, in memory that two processes share and neither trusts;
 //! * [`mpsc`]: many producers, one consumer; wake-ups of fibers from other threads;
+//! * [`StealRing`]: one owner, many thieves; threads that have not started;
+//! * [`Inbox`]: many senders, one receiver, linked through what is sent; wake-ups of threads;
+//! * [`wait`]: those who wait for one thing, as nodes on their own stacks;
 //! * [`seqlock`]: a small value that one thread publishes and many read.
 //!
-//! All of them are bounded: a full queue gives the value back ([`Full`]) and the caller decides.
+//! The rings are bounded: a full queue gives the value back ([`Full`]) and the caller decides.
 //! Nothing here allocates after construction, blocks, or enters the kernel (only
 //! [`seqlock::SeqLock::read`] and [`seqlock::SeqLock::write`] may yield the thread, when they have
 //! to wait for somebody else's write to end).
 
 mod doze;
 mod ends;
+mod inbox;
 mod layout;
 pub mod mpsc;
 pub mod seqlock;
 #[cfg(not(loom))]
 pub mod shm;
 pub mod spsc;
+mod steal;
 mod sync;
+pub mod wait;
 
 pub use crossbeam_utils::CachePadded;
 pub use doze::Doze;
+pub use inbox::{Inbox, Linked};
 pub use layout::{AttachError, Corrupt, Layout};
+pub use steal::StealRing;
 
 /// Types of which every bit pattern is a value and every byte belongs to the value: they may be
 /// read from memory that somebody else writes. Derive zerocopy's traits to get it.

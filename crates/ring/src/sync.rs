@@ -7,18 +7,22 @@ pub(crate) use loom::{
     hint::spin_loop,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     },
     thread::yield_now,
 };
+/// The kernel's own: `std`'s is interposed by Curtail, whose threads it would let run.
+#[cfg(not(any(loom, miri)))]
+pub(crate) use rustix::thread::sched_yield as yield_now;
+#[cfg(all(miri, not(loom)))]
+pub(crate) use std::thread::yield_now;
 #[cfg(not(loom))]
 pub(crate) use std::{
     hint::spin_loop,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     },
-    thread::yield_now,
 };
 
 /// [`std::cell::UnsafeCell`] with loom's interface.

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::jobs::Place;
 use crate::preempt::Preempt;
+use crate::thread::KThread;
 use curtail_policy::{Decision, Dispatch, Job, Nanos, Policy, WorkerId};
 use std::sync::atomic::Ordering;
 
@@ -114,7 +115,8 @@ impl Dispatcher {
     }
 
     pub(super) fn hear_own(&mut self, now: u64) -> bool {
-        let mut heard = false;
+        // What requests on this thread have spawned.
+        let mut heard = KThread::here().run_threads(0);
         // SAFETY: as in `run_here`; each borrow lasts one call.
         while let Some(event) = unsafe {
             (*self.set.own).take_in(now);

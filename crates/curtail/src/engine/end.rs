@@ -12,15 +12,21 @@ impl Drop for Engine {
         self.safepoint.set_hook(None);
         // What waits will not run again: it takes nobody's wake-up, and one that it has had already
         // and did nothing with goes to the next.
-        let unlinked = wait::forget(&self.remote);
+        let unlinked = wait::forget(&self.kthread.shared);
         for (index, &pointer) in self.here.iter().enumerate() {
-            if !pointer.is_null() {
-                // SAFETY: what is here is ours; the fiber's own drop leaks what runs on it.
-                let activation = unsafe { Box::from_raw(pointer) };
-                let waited = activation.waits_for;
-                if waited != 0 && !unlinked.contains(&JobId(index as u32)) {
-                    wait::wake_one(waited);
-                }
+            if pointer.is_null() {
+                continue;
+            }
+            // SAFETY: what is here is ours.
+            let activation = unsafe { Box::from_raw(pointer) };
+            let waited = activation.tcb.waits_for.get();
+            if waited != 0 && !unlinked.contains(&JobId(index as u32)) {
+                wait::wake_one(waited);
+            }
+            if activation.fiber.as_ref().is_some_and(|fiber| !fiber.is_idle()) {
+                // What it waits for refers to it, and so may its own stack, which is left, too.
+                self.kthread.abandon_request();
+                std::mem::forget(activation);
             }
         }
     }

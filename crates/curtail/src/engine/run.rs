@@ -39,7 +39,10 @@ impl Engine {
         // SAFETY: exclusive until the fiber is entered.
         let (activation, fiber, first) = unsafe { (*this).prepare(now)? };
         // SAFETY: as above.
-        unsafe { (*this).sample_overhead(now) };
+        unsafe {
+            (*this).sample_overhead(now);
+            (*this).kthread.set_current(&raw const (*activation).tcb);
+        }
         // SAFETY: the fiber is the activation's; `on_safepoint`, which runs on it, does not touch
         // the `Fiber`. The task's argument, the activation, lives until the job has left.
         let why = unsafe {
@@ -61,6 +64,7 @@ impl Engine {
         let end = clock::now();
         // SAFETY: the fiber is suspended or idle: exclusive again.
         unsafe {
+            (*this).kthread.set_current(ptr::null());
             if (*this).looks_soon(end) {
                 (*this).expect_mail();
             }
@@ -104,7 +108,9 @@ impl Engine {
                 self.end(pointer, Outcome::Orphaned, now);
                 continue;
             }
+            activation.tcb.come_to(&self.kthread.shared);
             if first {
+                activation.tcb.begin_request(activation.job.id.0, activation.job.class.0);
                 activation.started_tsc = now;
                 activation.request = self.request_in(&activation.message);
                 activation.app = Arc::as_ptr(&self.around.app);
@@ -293,6 +299,7 @@ impl Engine {
         if activation.task == Serving::Refusal && activation.fiber.is_some() {
             self.reserve = activation.fiber.take();
         }
+        activation.tcb.end_request();
         activation.response.clear();
         self.quanta -= u64::from(activation.preemptions);
         self.spare.push(activation);

@@ -258,7 +258,7 @@ impl ServerBuilder {
             let waiter = Waiter::new(if index == 0 { &fds } else { &[] })
                 .map_err(|error| StartError::System { what: "epoll", error })?;
             let workers = share(index)..share(index + 1);
-            domains.push(Domain::new(index, workers, waiter, self.capacity));
+            domains.push(Domain::new(index, workers, waiter));
         }
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));

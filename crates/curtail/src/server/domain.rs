@@ -12,15 +12,14 @@ use crate::dispatcher::{Dispatcher, Line, Parts, own_config};
 use crate::engine::{Engine, Surroundings};
 use crate::message::Envelopes;
 use crate::preempt::{Choice, Preempt};
-use crate::remote::{Remote, Sleeper};
+use crate::remote::Remote;
 use crate::report::Part;
 use crate::stats::ClassStats;
 use crate::topology::{Layout, pin};
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::{Transport, Waiter};
 use curtail_policy::record::Tap;
-use curtail_policy::{JobId, Spec, WorkerId};
-use curtail_ring::mpsc;
+use curtail_policy::{Spec, WorkerId};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -54,21 +53,14 @@ pub(super) struct Domain {
     pub control: Obeyed,
     pub waiter: Waiter,
     remote: Arc<Remote>,
-    wakes: mpsc::Receiver<JobId>,
 }
 
 impl Domain {
-    pub(super) fn new(
-        index: usize,
-        workers: Range<usize>,
-        waiter: Waiter,
-        capacity: usize,
-    ) -> Self {
-        let (remote, wakes) = Remote::new(capacity);
-        let remote = Arc::new(remote);
-        remote.parker.set_sleeper(Sleeper::Epoll(waiter.waker()));
+    pub(super) fn new(index: usize, workers: Range<usize>, waiter: Waiter) -> Self {
+        let remote = Arc::new(Remote::new());
+        remote.parker.set_bell(Arc::new(waiter.waker()));
         let control = Obeyed(Arc::new(Control::new(remote.clone())));
-        Self { index, workers, control, waiter, remote, wakes }
+        Self { index, workers, control, waiter, remote }
     }
 
     /// Runs, on the calling thread, until all is done.
@@ -94,7 +86,7 @@ impl Domain {
             own_config(choice),
             common.spec.build_core(*capacity),
             None,
-            (self.remote.clone(), self.wakes),
+            self.remote.clone(),
         )
         .map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })?;
         let cores = &layout.workers[self.workers.clone()];

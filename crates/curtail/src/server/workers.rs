@@ -67,8 +67,7 @@ fn start_one(
 ) -> Result<(WorkerLink, Started), String> {
     let (messages, inbox) = spsc::channel(INBOX);
     let (events, news) = spsc::channel(OUTBOX);
-    let (remote, wakes) = Remote::new(common.capacity);
-    let remote = Arc::new(remote);
+    let remote = Arc::new(Remote::new());
     let orders: Arc<Orders> = Arc::new(Mutex::new(None));
     let links = Links {
         events,
@@ -79,14 +78,14 @@ fn start_one(
     let core_policy = common.spec.build_core(common.capacity);
     let (around, idle) = (around.clone(), common.layout.idle(&around.clock));
     let number = around.in_server(id).0;
-    let mailbox = (remote.clone(), wakes);
+    let own = remote.clone();
     let (ready, is_ready) = sync_channel(1);
     let (report, reported): (SyncSender<WorkerReport>, _) = sync_channel(1);
     let life = move || {
         if let Err(problem) = pin(core) {
             tracing::warn!(%problem, worker = number);
         }
-        match Engine::new(id, around, config, core_policy, Some(inbox), mailbox) {
+        match Engine::new(id, around, config, core_policy, Some(inbox), own) {
             Ok(engine) => {
                 let _ = ready.send(Ok(()));
                 let _ = report.send(work(engine, links, idle));
@@ -128,7 +127,7 @@ pub(super) fn stop(started: Vec<Started>, notes: &mut Vec<String>) -> Vec<Worker
             }
             Err(RecvTimeoutError::Timeout) => {
                 // Its other requests run no more, whenever it comes back.
-                wait::forget(&worker.remote);
+                wait::forget(&worker.remote.kthread);
                 notes.push(format!("worker {index} is stuck in a request and was left behind"));
             }
         }

@@ -1,0 +1,200 @@
+//! Waiting: the one protocol for everything that waits. `block/README.md` states it.
+//!
+//! Who waits is a [`Who`]: a thread or request of Curtail's, whose kthread goes on with others, or a
+//! plain thread, which sleeps in the kernel.
+
+mod wheel;
+
+use crate::clock::{self, Clock};
+use crate::thread::{KThread, Shared, Tcb};
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
+pub(crate) use curtail_ring::wait::{Node, WaitQueue, Waiter, Woken};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+pub(crate) use wheel::{Timer, Wheel};
+
+/// Who waits, or is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Who(
+    /// Null: a plain thread.
+    *const Tcb,
+);
+
+// SAFETY: a control block's cells that others touch are atomics; the rest is touched by its home
+// only (see `thread::tcb`).
+unsafe impl Send for Who {}
+// SAFETY: as above.
+unsafe impl Sync for Who {}
+
+impl Waiter for Who {
+    fn is_gone(self) -> bool {
+        // SAFETY: asked of waiters in a queue only, whose control blocks are alive: a kthread that
+        // ends leaks those that have not ended.
+        !self.0.is_null() && unsafe { (*self.0).is_abandoned() }
+    }
+}
+
+impl Who {
+    /// The number of the request, if it is one that is at home there.
+    pub(crate) fn request_at(self, home: &Arc<Shared>) -> Option<u32> {
+        // SAFETY: asked of waiters in a queue only, whose control blocks are alive.
+        let tcb = unsafe { self.0.as_ref()? };
+        tcb.is_at(home).then(|| tcb.request()).flatten()
+    }
+
+    /// Its control block; null: a plain thread's.
+    pub(crate) fn as_tcb(self) -> *const Tcb {
+        self.0
+    }
+}
+
+/// Those who wait for one thing.
+pub(crate) type Queue = WaitQueue<Who>;
+
+/// When to stop waiting (TSC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Deadline(pub u64);
+
+impl Deadline {
+    /// After `duration`; `None`: so late that it never comes.
+    pub(crate) fn after(duration: Duration) -> Option<Self> {
+        let ns = u64::try_from(duration.as_nanos()).ok()?;
+        // Cycles of more than a century are no deadline.
+        (ns < u64::MAX / 8).then(|| Self(clock::now() + Clock::get().cycles(ns)))
+    }
+
+    /// What is left of it; `None`: it has passed.
+    pub(crate) fn left(self) -> Option<Duration> {
+        let now = clock::now();
+        (self.0 > now).then(|| Duration::from_nanos(Clock::get().ns(self.0 - now).max(1)))
+    }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// There was nothing to wait for.
+    NotNeeded,
+    /// A waker ended it, and left this note.
+    Woken(u32),
+    /// Its deadline passed, or that of the caller's [`crate::time::timeout`]: ask [`over_limit`].
+    Expired,
+}
+
+/// The caller.
+#[inline]
+pub(crate) fn me() -> Who {
+    Who(KThread::current_tcb().map_or(ptr::null(), ptr::from_ref))
+}
+
+/// Waits in `queue` until a waker ends it or the deadline passes, unless `still`, asked under the
+/// queue's lock, says that there is nothing to wait for. Then `release` is called, with the node in
+/// the queue and the queue unlocked.
+pub(crate) fn wait_in(
+    queue: &Queue,
+    note: u32,
+    deadline: Option<Deadline>,
+    still: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> Wait {
+    let node = Node::new(me(), note);
+    // Pre-empted between entering the queue and blocking, it would be ready and waiting at once.
+    enter_critical();
+    let mut locked = queue.lock();
+    if !still() {
+        drop(locked);
+        leave_critical();
+        return Wait::NotNeeded;
+    }
+    // SAFETY: this function does not return (or unwind: neither `release` nor `sleep` do) before
+    // the node has been taken out.
+    unsafe { locked.push(&node) };
+    drop(locked);
+    release();
+    sleep(&node, deadline);
+    let woken = node.is_woken() || {
+        queue.lock().remove(&node);
+        false
+    };
+    leave_critical();
+    if woken { Wait::Woken(node.note()) } else { Wait::Expired }
+}
+
+/// Sleeps until the node's wait is over. If it expired, the node may still be in its queue.
+///
+/// The caller is in a critical section since before the node was in a queue.
+pub(crate) fn sleep(node: &Node<Who>, deadline: Option<Deadline>) {
+    match KThread::current_tcb() {
+        Some(tcb) => KThread::here().sleep(tcb, node, deadline),
+        None => sleep_in_kernel(node, deadline),
+    }
+}
+
+/// A plain thread's sleep, by the node's own word.
+fn sleep_in_kernel(node: &Node<Who>, deadline: Option<Deadline>) {
+    while !node.is_over() {
+        let left = match deadline.map(Deadline::left) {
+            None => None,
+            Some(Some(left)) => Some(left),
+            Some(None) => {
+                // A waker may be quicker.
+                let _ = node.expire();
+                return;
+            }
+        };
+        crate::futex::wait_in_kernel(node.word(), 0, left);
+    }
+}
+
+/// Makes ready whom a waker has taken out of a queue. With the queue unlocked.
+#[inline]
+pub(crate) fn wake(woken: Woken<Who>) {
+    match woken.who.0.is_null() {
+        // The word may be gone with its thread: the kernel is given the address alone.
+        true => crate::futex::wake_in_kernel(woken.word.cast::<AtomicU32>()),
+        // SAFETY: the wait was ended by us, so the thread does not run before we make it ready, and
+        // its control block is alive.
+        false => unsafe { KThread::make_ready(woken.who.0) },
+    }
+}
+
+/// Wakes the first in `queue`; false: nobody waits.
+pub(crate) fn wake_one(queue: &Queue) -> bool {
+    enter_critical();
+    let woken = queue.lock().pop();
+    let any = woken.is_some();
+    if let Some(woken) = woken {
+        wake(woken);
+    }
+    leave_critical();
+    any
+}
+
+/// Wakes all that are in `queue` now; how many.
+pub(crate) fn wake_all(queue: &Queue) -> usize {
+    enter_critical();
+    let mut count = 0;
+    // One at a time: whoever enters later is behind those that are here now, and waiting is checked
+    // by the waiters again, so one too many does no harm.
+    loop {
+        let woken = queue.lock().pop();
+        let Some(woken) = woken else { break };
+        wake(woken);
+        count += 1;
+    }
+    leave_critical();
+    count
+}
+
+/// Whether the time of the caller's [`crate::time::timeout`] is over.
+pub(crate) fn over_limit() -> bool {
+    KThread::current_tcb().is_some_and(|tcb| tcb.limit.get() <= clock::now())
+}
+
+/// After [`Wait::Expired`] without a deadline of the caller's own: the time of its
+/// [`crate::time::timeout`] is over, and the closure in it ends here, by unwinding.
+pub(crate) fn end_by_limit() -> ! {
+    crate::time::elapse()
+}

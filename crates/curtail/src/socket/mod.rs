@@ -1,0 +1,5 @@
+//! Sockets for threads: they block the thread that calls, not its kthread.
+
+mod poller;
+
+pub(crate) use poller::Poller;

@@ -1,0 +1,45 @@
+//! Threads: one kind for everything that runs, requests included. `crate::block` is how they wait.
+//!
+//! * `tcb`: the control block, and queues of them;
+//! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next;
+//! * `runtime`: several kthreads: stealing, idleness, the end;
+//! * `spawn`, `scope`, `park`, `locals`: what users call;
+//! * `parker`: how a kthread sleeps.
+
+mod kthread;
+mod locals;
+mod park;
+mod parker;
+mod runtime;
+mod scope;
+mod spawn;
+mod tcb;
+
+pub(crate) use kthread::{KThread, Shared};
+pub use locals::UthreadKey;
+pub use park::{Thread, ThreadId, current, park, park_timeout};
+pub(crate) use parker::{Bell, Parker};
+pub use runtime::{Runtime, RuntimeBuilder, run};
+pub use scope::{Scope, ScopedJoinHandle, scope};
+pub use spawn::{Builder, JoinHandle, spawn};
+pub(crate) use tcb::{NO_LIMIT, Tcb};
+
+/// Lets others run that are ready; returns when it is the caller's turn again. A plain thread asks
+/// the kernel for the same.
+pub fn yield_now() {
+    match KThread::current_tcb() {
+        Some(tcb) => KThread::here().yield_now(tcb),
+        None => std::thread::yield_now(),
+    }
+}
+
+/// Runs `f` without the limit of a [`crate::time::timeout`] around the caller.
+pub(crate) fn without_limit<T>(f: impl FnOnce() -> T) -> T {
+    let tcb = KThread::current_tcb();
+    let limit = tcb.map(|tcb| tcb.limit.replace(NO_LIMIT));
+    let result = f();
+    if let (Some(tcb), Some(limit)) = (tcb, limit) {
+        tcb.limit.set(limit);
+    }
+    result
+}

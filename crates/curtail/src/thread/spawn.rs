@@ -1,0 +1,396 @@
+//! Threads come and go: spawning, what they leave behind, and joining them.
+//!
+//! **A thread's memory** is its stack. At the top lies its [`Block`], below that the packet (the
+//! closure; later the result), below that the frames. Packets too large for that lie on the heap.
+//!
+//! **Its end.** The thread leaves its result in the packet and switches away; whoever comes in next
+//! on its kthread publishes the end ([`publish_end`]), since only then the stack is free. Who joins
+//! it, or else drops its handle, takes the result and gives the stack back; a thread whose handle
+//! has gone gives everything back by itself.
+
+use super::kthread::KThread;
+use super::park::Thread;
+use super::tcb::{Block, DETACHED, DONE, LEAVING, RUNNING, Tcb};
+use crate::block::{self, Queue, Wait};
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_fiber::{ContextKind, Label};
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A packet larger than this lies on the heap.
+const MOST_ON_STACK: usize = 2_048;
+const BLOCK_ALIGN: usize = 64;
+
+/// How to make a thread: its name, stack and class.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    name: Option<Arc<str>>,
+    stack_size: Option<usize>,
+    class: u16,
+}
+
+impl Builder {
+    /// A thread without a name, with the runtime's stack size, of class 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into().into());
+        self
+    }
+
+    /// Bytes of its stack, from 16 KiB to 1 GiB, rounded up to whole pages. Memory that is never
+    /// touched costs address space only.
+    #[must_use]
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = Some(bytes);
+        self
+    }
+
+    /// Its class: the runtime may give each class a quantum of its own
+    /// ([`RuntimeBuilder::class_quantum`](crate::RuntimeBuilder::class_quantum)).
+    #[must_use]
+    pub fn class(mut self, class: u16) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// Starts a thread that runs `f`.
+    ///
+    /// # Errors
+    /// There is no memory for its stack, or its size is out of range.
+    ///
+    /// # Panics
+    /// Outside of a runtime: see [`spawn`].
+    pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        // SAFETY: closure and result live as long as the thread may.
+        unsafe { self.spawn_unchecked(f) }
+    }
+
+    /// # Safety
+    /// What `f` and its result refer to outlives the thread and its handle.
+    pub(super) unsafe fn spawn_unchecked<F: FnOnce() -> T, T>(
+        self,
+        f: F,
+    ) -> io::Result<JoinHandle<T>> {
+        let handle = self.prepare(f)?;
+        KThread::here().launch(handle.block());
+        Ok(handle)
+    }
+
+    /// Starts a thread that nobody steals.
+    pub(super) fn spawn_here<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let handle = self.prepare(f)?;
+        KThread::here().launch_here(handle.block());
+        Ok(handle)
+    }
+
+    /// A thread that is not launched yet.
+    fn prepare<F: FnOnce() -> T, T>(self, f: F) -> io::Result<JoinHandle<T>> {
+        let block = create(&self, Packet::<F, T>::LAYOUT)?;
+        // SAFETY: the packet is ours, of that layout, until the thread is launched.
+        unsafe {
+            let made = &*block.as_ptr();
+            made.packet.get().cast::<F>().write(f);
+            made.run.set(run_packet::<F, T>);
+            made.discard.set(|packet| ptr::drop_in_place(packet.cast::<std::thread::Result<T>>()));
+        }
+        Ok(JoinHandle { block, result: PhantomData })
+    }
+}
+
+/// Starts a thread that runs `f` (Shenango §4: a thread costs tens of nanoseconds). It goes to the
+/// end of this kthread's queue; another kthread may steal it as long as it has not started.
+///
+/// # Panics
+/// Outside of a runtime ([`crate::run`], or a handler of a [`crate::Server`]), and where there is no
+/// memory for its stack ([`Builder::spawn`] returns an error instead).
+pub fn spawn<F, T>(f: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    Builder::new().spawn(f).expect("no thread could be spawned")
+}
+
+/// Closure and result share a place.
+struct Packet<F, T>(PhantomData<(F, T)>);
+
+impl<F, T> Packet<F, T> {
+    const LAYOUT: Layout = {
+        let (f, t) = (Layout::new::<F>(), Layout::new::<std::thread::Result<T>>());
+        let size = if f.size() > t.size() { f.size() } else { t.size() };
+        let align = if f.align() > t.align() { f.align() } else { t.align() };
+        match Layout::from_size_align(size, align) {
+            Ok(layout) => layout,
+            Err(_) => panic!("no memory is that large"),
+        }
+    };
+}
+
+/// Runs the closure and puts the result, or the panic, in its place.
+///
+/// # Safety
+/// `packet` holds an `F`, and has room for a result.
+unsafe fn run_packet<F: FnOnce() -> T, T>(packet: *mut ()) {
+    // SAFETY: by contract.
+    let f = unsafe { packet.cast::<F>().read() };
+    let result = catch_unwind(AssertUnwindSafe(|| crate::user::call(f)));
+    // SAFETY: by contract.
+    unsafe { packet.cast::<std::thread::Result<T>>().write(result) };
+}
+
+/// A thread that is not launched yet, with room for a packet.
+fn create(builder: &Builder, layout: Layout) -> io::Result<NonNull<Block>> {
+    let here = KThread::try_here().unwrap_or_else(|| panic!("{NO_RUNTIME}"));
+    let stack = here.take_stack(builder.stack_size).map_err(io::Error::other)?;
+    let heap = (layout.size() > MOST_ON_STACK || layout.align() > BLOCK_ALIGN).then_some(layout);
+    let place = (stack.top() - size_of::<Block>()) & !(BLOCK_ALIGN - 1);
+    let in_place = (place - layout.size()) & !(layout.align() - 1);
+    let (packet, top) = match heap {
+        Some(layout) => (heap_packet(layout), place),
+        None => (ptr::with_exposed_provenance_mut(in_place), in_place & !15),
+    };
+    let block: *mut Block = ptr::with_exposed_provenance_mut(place);
+    let usable = stack.usable();
+    // SAFETY: the stack is ours; block, packet and frames share it, in this order, without overlap.
+    unsafe {
+        block.write(Block {
+            tcb: Tcb::new(),
+            stack: ManuallyDrop::new(stack),
+            run: Cell::new(|_| {}),
+            discard: Cell::new(|_| {}),
+            packet: Cell::new(packet),
+            heap: Cell::new(heap),
+            name: builder.name.clone(),
+            progress: AtomicU32::new(RUNNING),
+            joiners: Queue::new(),
+        });
+        let made = &*block;
+        made.tcb.class.set(builder.class);
+        made.tcb.context.prepare(&usable, top, main, block.cast(), ContextKind::Thread);
+        made.tcb.context.set_label(Label { class: builder.class, ..Label::default() });
+    }
+    Ok(NonNull::new(block).expect("on a stack"))
+}
+
+const NO_RUNTIME: &str = "no runtime here: call this inside of curtail::run, or in a handler of a \
+                          curtail::Server";
+
+fn heap_packet(layout: Layout) -> *mut () {
+    // SAFETY: not of size zero: it was too large for a stack, or has a size that is a multiple of a
+    // large alignment.
+    let memory = match layout.size() {
+        0 => ptr::without_provenance_mut(layout.align()),
+        _ => unsafe { std::alloc::alloc(layout) },
+    };
+    if memory.is_null() {
+        std::alloc::handle_alloc_error(layout);
+    }
+    memory.cast()
+}
+
+/// The first function on each thread's stack.
+unsafe extern "C" fn main(block: *mut ()) -> ! {
+    // SAFETY: `create` passed it; it lives until the end is published.
+    let block = unsafe { &*block.cast::<Block>() };
+    KThread::here().started();
+    block.tcb.context.set_in_task(true);
+    // SAFETY: the packet holds the closure.
+    unsafe { (block.run.get())(block.packet.get()) };
+    // A destructor that panics ends here, as any panic does: the hook has told of it.
+    let _ = catch_unwind(AssertUnwindSafe(|| block.tcb.destroy_locals()));
+    if block.tcb.joiner.get().is_null() && leave_result(block) == DETACHED {
+        // SAFETY: the packet holds the result, and nobody will ask for it.
+        let _ = catch_unwind(AssertUnwindSafe(|| unsafe {
+            (block.discard.get())(block.packet.get());
+        }));
+        free_packet(block);
+    }
+    block.tcb.context.set_in_task(false);
+    KThread::here().end(block)
+}
+
+/// The result is in the packet: from now on it is for whoever joins, unless the handle has gone.
+fn leave_result(block: &Block) -> u32 {
+    enter_critical();
+    let locked = block.joiners.lock();
+    let was = block.progress.load(Ordering::Relaxed);
+    if was != DETACHED {
+        block.progress.store(LEAVING, Ordering::Relaxed);
+    }
+    drop(locked);
+    leave_critical();
+    was
+}
+
+/// A thread has left its stack for ever.
+pub(super) fn publish_end(ended: *const Block) {
+    // SAFETY: it is freed under the lock, by who is woken below, or here.
+    let block = unsafe { &*ended };
+    enter_critical();
+    let mut locked = block.joiners.lock();
+    let detached = block.progress.load(Ordering::Relaxed) == DETACHED;
+    block.progress.store(DONE, Ordering::Release);
+    let joiner = locked.pop();
+    drop(locked);
+    if detached {
+        // SAFETY: nobody refers to it any more; it has emptied its packet.
+        unsafe { free(ended) };
+    } else if let Some(joiner) = joiner {
+        block::wake(joiner);
+    }
+    leave_critical();
+}
+
+fn free_packet(block: &Block) {
+    if let Some(layout) = block.heap.take()
+        && layout.size() > 0
+    {
+        // SAFETY: `heap_packet` allocated it by this layout, and it is empty.
+        unsafe { std::alloc::dealloc(block.packet.get().cast(), layout) };
+    }
+}
+
+/// Gives a thread's memory back.
+///
+/// # Safety
+/// Its end was published, or nothing was ever run on it; the packet is empty; nobody else refers to
+/// it.
+unsafe fn free(block: *const Block) {
+    // SAFETY: by contract.
+    unsafe {
+        let block = block.cast_mut();
+        let stack = ManuallyDrop::take(&mut (*block).stack);
+        ptr::drop_in_place(&raw mut (*block).tcb);
+        ptr::drop_in_place(&raw mut (*block).name);
+        match KThread::try_here() {
+            Some(here) => here.give_stack(stack),
+            None => drop(stack),
+        }
+    }
+}
+
+/// A spawned thread's result, to come. As [`std::thread::JoinHandle`].
+#[derive(Debug)]
+pub struct JoinHandle<T> {
+    block: NonNull<Block>,
+    result: PhantomData<T>,
+}
+
+// SAFETY: a handle is the right to take the result, which may move between threads; the block's
+// shared fields are atomics, or under the lock of `joiners`.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: as above: by reference it only looks at atomics.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+
+impl<T> JoinHandle<T> {
+    fn block(&self) -> &Block {
+        // SAFETY: it lives until its handle has freed it, or was dropped.
+        unsafe { self.block.as_ref() }
+    }
+
+    /// Waits for the thread to end. A plain thread may wait, too.
+    ///
+    /// # Errors
+    /// The thread's panic.
+    pub fn join(self) -> std::thread::Result<T> {
+        wait_for_end(self.block());
+        let this = ManuallyDrop::new(self);
+        // SAFETY: it has ended, so the packet holds its result; nobody else takes that.
+        unsafe {
+            let block = this.block.as_ptr();
+            let result = take_result::<T>(&*block);
+            free(block);
+            result
+        }
+    }
+
+    /// Whether it has ended, so that [`JoinHandle::join`] does not wait.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.block().progress.load(Ordering::Acquire) == DONE
+    }
+
+    /// The thread.
+    #[must_use]
+    pub fn thread(&self) -> Thread {
+        Thread::of(self.block().tcb.identity())
+    }
+}
+
+/// # Safety
+/// The packet holds a result of this type, and nobody else takes it.
+unsafe fn take_result<T>(block: &Block) -> std::thread::Result<T> {
+    let packet: *mut std::thread::Result<T> = block.packet.get().cast();
+    // SAFETY: by contract.
+    let result = unsafe { packet.read() };
+    free_packet(block);
+    result
+}
+
+impl<T> Drop for JoinHandle<T> {
+    /// The thread goes on by itself.
+    fn drop(&mut self) {
+        if detach(self.block()) {
+            return;
+        }
+        // SAFETY: it has ended, and this handle was the only one.
+        unsafe {
+            drop(take_result::<T>(self.block()));
+            free(self.block.as_ptr());
+        }
+    }
+}
+
+/// Leaves a thread to itself; false: it has ended already.
+fn detach(block: &Block) -> bool {
+    enter_critical();
+    let locked = block.joiners.lock();
+    let running = block.progress.load(Ordering::Relaxed) == RUNNING;
+    if running {
+        block.progress.store(DETACHED, Ordering::Relaxed);
+    }
+    drop(locked);
+    leave_critical();
+    if !running {
+        // It may be on its way off its stack.
+        let still = || block.progress.load(Ordering::Acquire) != DONE;
+        while block::wait_in(&block.joiners, 0, None, still, || {}) == Wait::Expired {}
+    }
+    running
+}
+
+/// Waits until the end of a thread has been published, or runs it here and now if it is next.
+fn wait_for_end(block: &Block) {
+    if let Some(here) = KThread::try_here()
+        && let Some(me) = KThread::current_tcb()
+        && here.can_run_child(me, block)
+    {
+        here.run_child(me, block);
+        return;
+    }
+    let still = || block.progress.load(Ordering::Acquire) != DONE;
+    if block::wait_in(&block.joiners, 0, None, still, || {}) == Wait::Expired {
+        block::end_by_limit();
+    }
+}

@@ -1,0 +1,355 @@
+//! The control block of a thread, and of a request: what a switch, a wait and a wake-up need.
+//!
+//! **Who touches what.** `link` belongs to the queue that holds the block. `home` is written by its
+//! kthread when the thread starts there, and read by wakers, who have ended a wait of the thread and
+//! so come after that. All other cells are its home's alone: the thread itself, and the kthread
+//! while the thread does not run. What has started stays at home, so whoever makes it ready from
+//! elsewhere puts it into its home's inbox, and nobody needs to know whether it has left the
+//! processor yet: its home looks into the inbox only between two threads.
+
+use super::kthread::Shared;
+use super::locals::Locals;
+use crate::block::Queue;
+use curtail_fiber::{Context, FiberStack};
+use curtail_ring::Linked;
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// No limit: see [`Tcb::limit`].
+pub(crate) const NO_LIMIT: u64 = u64::MAX;
+
+/// See the module's head.
+#[repr(C)]
+pub(crate) struct Tcb {
+    /// A thread's; a request's fiber has its own.
+    pub(super) context: Context,
+    link: AtomicPtr<Tcb>,
+    /// Where it has started; null: nowhere yet.
+    pub(super) home: AtomicPtr<Shared>,
+    /// The request's number, or [`Tcb::THREAD`].
+    job: Cell<u32>,
+    pub(crate) class: Cell<u16>,
+    /// The block's thread was switched in by someone who joins it and waits for nothing else.
+    pub(super) joiner: Cell<*const Tcb>,
+    /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
+    pub(crate) limit: Cell<u64>,
+    /// The address that it waits for, from the entry into the table of waits until it runs again; 0:
+    /// none.
+    pub(crate) waits_for: Cell<usize>,
+    pub(super) locals: Locals,
+    pub(super) handle: Handle,
+}
+
+// SAFETY: `link` is the same cell each time; a block is in one queue at a time.
+unsafe impl Linked for Tcb {
+    fn link(&self) -> &AtomicPtr<Self> {
+        &self.link
+    }
+}
+
+impl Tcb {
+    const THREAD: u32 = u32::MAX;
+
+    pub(super) fn new() -> Self {
+        Self {
+            context: Context::new(),
+            link: AtomicPtr::new(ptr::null_mut()),
+            home: AtomicPtr::new(ptr::null_mut()),
+            job: Cell::new(Self::THREAD),
+            class: Cell::new(0),
+            joiner: Cell::new(ptr::null()),
+            limit: Cell::new(NO_LIMIT),
+            waits_for: Cell::new(0),
+            locals: Locals::new(),
+            handle: Handle::default(),
+        }
+    }
+
+    /// Of a request, which is on this kthread.
+    pub(crate) fn of_request() -> Self {
+        let tcb = Self::new();
+        tcb.job.set(0);
+        tcb
+    }
+
+    /// Another request begins: `job` is its number.
+    pub(crate) fn begin_request(&self, job: u32, class: u16) {
+        self.job.set(job);
+        self.class.set(class);
+        self.limit.set(NO_LIMIT);
+        self.waits_for.set(0);
+    }
+
+    /// The request has ended.
+    pub(crate) fn end_request(&self) {
+        self.handle.take();
+    }
+
+    /// The request goes on on this kthread, which may be another one than before.
+    #[inline]
+    pub(crate) fn come_to(&self, home: &Arc<Shared>) {
+        self.home.store(Arc::as_ptr(home).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// The request's number; `None`: it is a thread's.
+    #[inline]
+    pub(crate) fn request(&self) -> Option<u32> {
+        let job = self.job.get();
+        (job != Self::THREAD).then_some(job)
+    }
+
+    /// The request has ended, or the thread is about to: destroys its locals, on its kthread.
+    pub(crate) fn destroy_locals(&self) {
+        self.locals.destroy();
+    }
+
+    /// Who it is, for others.
+    pub(super) fn identity(&self) -> Arc<super::park::Inner> {
+        self.handle.get(|| super::park::Inner::new(self.name()))
+    }
+
+    fn name(&self) -> Option<Arc<str>> {
+        match self.request() {
+            Some(_) => None,
+            // SAFETY: a thread's control block is the first field of its block.
+            None => unsafe { (*ptr::from_ref(self).cast::<Block>()).name.clone() },
+        }
+    }
+
+    /// Whether it has started on that kthread.
+    pub(crate) fn is_at(&self, home: &Arc<Shared>) -> bool {
+        ptr::eq(self.home.load(Ordering::Relaxed), Arc::as_ptr(home))
+    }
+
+    /// Its kthread has ended without it: it will never run again.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        // SAFETY: not null since it started; a kthread that leaves threads behind leaks its shared
+        // part, and one that has not ended is alive.
+        unsafe { self.home.load(Ordering::Relaxed).as_ref() }.is_some_and(Shared::has_ended)
+    }
+
+    #[inline]
+    pub(super) fn link(&self) -> &AtomicPtr<Self> {
+        &self.link
+    }
+
+    #[inline]
+    pub(super) fn as_ptr(&self) -> *mut Self {
+        ptr::from_ref(self).cast_mut()
+    }
+}
+
+/// What a [`super::Thread`] refers to: made when somebody first asks for it.
+#[derive(Default)]
+pub(super) struct Handle(AtomicPtr<super::park::Inner>);
+
+impl Handle {
+    /// The thread's identity for others.
+    pub(super) fn get(
+        &self,
+        make: impl FnOnce() -> Arc<super::park::Inner>,
+    ) -> Arc<super::park::Inner> {
+        let mut found = self.0.load(Ordering::Acquire);
+        if found.is_null() {
+            let made = Arc::into_raw(make()).cast_mut();
+            match self.0.compare_exchange(
+                ptr::null_mut(),
+                made,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => found = made,
+                Err(other) => {
+                    // SAFETY: made above, and seen by nobody.
+                    drop(unsafe { Arc::from_raw(made) });
+                    found = other;
+                }
+            }
+        }
+        // SAFETY: the block holds one count until `take`, which comes after every `get`.
+        unsafe {
+            Arc::increment_strong_count(found);
+            Arc::from_raw(found)
+        }
+    }
+
+    /// Gives the block's own count up.
+    pub(super) fn take(&self) {
+        let found = self.0.swap(ptr::null_mut(), Ordering::AcqRel);
+        if !found.is_null() {
+            // SAFETY: the count that `get` left here.
+            drop(unsafe { Arc::from_raw(found) });
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.take();
+    }
+}
+
+/// How far a thread is: for those who join it.
+pub(super) const RUNNING: u32 = 0;
+pub(super) const DETACHED: u32 = 1;
+/// Its result is there, its stack still in use.
+pub(super) const LEAVING: u32 = 2;
+pub(super) const DONE: u32 = 3;
+
+/// A spawned thread: its control block, at the top of its own stack. Below it lies the packet: the
+/// closure, and in its place the result.
+#[repr(C)]
+pub(super) struct Block {
+    pub tcb: Tcb,
+    pub stack: ManuallyDrop<FiberStack>,
+    /// Runs the packet's closure, and leaves the result there.
+    pub run: Cell<unsafe fn(*mut ())>,
+    /// Drops the result.
+    pub discard: Cell<unsafe fn(*mut ())>,
+    pub packet: Cell<*mut ()>,
+    /// The packet lies on the heap, by this layout.
+    pub heap: Cell<Option<Layout>>,
+    pub name: Option<Arc<str>>,
+    /// Changes under the lock of `joiners`; [`DONE`] once the stack is no longer used.
+    pub progress: AtomicU32,
+    pub joiners: Queue,
+}
+
+impl Block {
+    /// Whether it has started.
+    pub(super) fn has_started(&self) -> bool {
+        !self.tcb.home.load(Ordering::Acquire).is_null()
+    }
+}
+
+/// A queue of blocks, linked through them; one kthread's own.
+pub(super) struct Fifo {
+    first: Cell<*mut Tcb>,
+    last: Cell<*mut Tcb>,
+    length: Cell<usize>,
+}
+
+impl Fifo {
+    pub(super) const fn new() -> Self {
+        Self {
+            first: Cell::new(ptr::null_mut()),
+            last: Cell::new(ptr::null_mut()),
+            length: Cell::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.get().is_null()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.length.get()
+    }
+
+    /// Puts a block last. It is alive, and in no other queue.
+    #[inline]
+    pub(super) fn push(&self, tcb: &Tcb) {
+        tcb.link().store(ptr::null_mut(), Ordering::Relaxed);
+        let last = self.last.replace(tcb.as_ptr());
+        match last.is_null() {
+            true => self.first.set(tcb.as_ptr()),
+            // SAFETY: blocks in the queue are alive.
+            false => unsafe { (*last).link().store(tcb.as_ptr(), Ordering::Relaxed) },
+        }
+        self.length.set(self.length.get() + 1);
+    }
+
+    /// Puts a block first.
+    fn push_first(&self, tcb: &Tcb) {
+        let first = self.first.replace(tcb.as_ptr());
+        tcb.link().store(first, Ordering::Relaxed);
+        if first.is_null() {
+            self.last.set(tcb.as_ptr());
+        }
+        self.length.set(self.length.get() + 1);
+    }
+
+    /// Takes the first.
+    #[inline]
+    pub(super) fn pop(&self) -> Option<&'static Tcb> {
+        let first = self.first.get();
+        // SAFETY: blocks in the queue are alive, and a block lives until its thread has ended; the
+        // caller has the thread from here on.
+        let tcb = unsafe { first.as_ref()? };
+        let next = tcb.link().load(Ordering::Relaxed);
+        self.first.set(next);
+        if next.is_null() {
+            self.last.set(ptr::null_mut());
+        }
+        self.length.set(self.length.get() - 1);
+        Some(tcb)
+    }
+}
+
+/// A queue of blocks that several kthreads take from: where a ring had no room. Its lock is held
+/// for a few instructions, by kthreads' own code, in which nothing is pre-empted.
+pub(super) struct Overflow {
+    locked: AtomicBool,
+    length: AtomicUsize,
+    blocks: Fifo,
+}
+
+// SAFETY: `blocks` is touched under the lock only.
+unsafe impl Send for Overflow {}
+// SAFETY: as above.
+unsafe impl Sync for Overflow {}
+
+impl Overflow {
+    pub(super) const fn new() -> Self {
+        Self { locked: AtomicBool::new(false), length: AtomicUsize::new(0), blocks: Fifo::new() }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&Fifo) -> R) -> R {
+        let mut spins = 0_u32;
+        while self.locked.swap(true, Ordering::Acquire) {
+            spins += 1;
+            match spins.is_multiple_of(64) {
+                true => rustix::thread::sched_yield(), // Its holder has lost its core.
+                false => std::hint::spin_loop(),
+            }
+        }
+        let result = f(&self.blocks);
+        self.length.store(self.blocks.len(), Ordering::Relaxed);
+        self.locked.store(false, Ordering::Release);
+        result
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.length.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    pub(super) fn push(&self, tcb: &Tcb) {
+        self.with(|blocks| blocks.push(tcb));
+    }
+
+    /// Takes up to `most`, oldest first, as long as `take` has room for them: it gives back what
+    /// it has none for. Returns how many were taken.
+    #[cold]
+    pub(super) fn take(&self, most: usize, mut take: impl FnMut(&Tcb) -> bool) -> usize {
+        self.with(|blocks| {
+            let mut taken = 0;
+            while taken < most
+                && let Some(tcb) = blocks.pop()
+            {
+                if !take(tcb) {
+                    blocks.push_first(tcb);
+                    break;
+                }
+                taken += 1;
+            }
+            taken
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! The queue of those who wait for one thing: nodes on the waiters' own stacks.
+//!
+//! **The protocol.** A waiter makes a [`Node`], locks the [`WaitQueue`], checks once more that it
+//! has to wait, pushes the node, unlocks, and sleeps until its node is woken. A waker locks the
+//! queue, changes what is waited for, takes a waiter out with [`Locked::pop`], unlocks, and makes
+//! ready whom it got. A timer may end the wait instead: [`Node::expire`]. Each wait ends once, by
+//! the one compare-and-swap on the node's state that succeeds.
+//!
+//! **Lifetimes.** A node is touched by others only under the queue's lock, while it is in the queue,
+//! and by [`Node::expire`], which its owner's own kthread calls. A waiter whose wait expired locks
+//! the queue and [removes](Locked::remove) its node before it returns, so no waker holds it then. A
+//! waiter that was woken has been taken out before.
+//!
+//! The lock is held for a few instructions, never across a switch, and never while anything is
+//! woken.
+
+use crate::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop, yield_now};
+use std::ptr;
+
+const WAITING: u32 = 0;
+const WOKEN: u32 = 1;
+const EXPIRED: u32 = 2;
+
+/// Who waits.
+pub trait Waiter: Copy {
+    /// It will never run again (its runtime has ended): it is not to be woken.
+    fn is_gone(self) -> bool;
+}
+
+struct Links<W> {
+    next: *const Node<W>,
+    previous: *const Node<W>,
+    queued: bool,
+}
+
+/// Whose wait a waker has ended, and who is to be made ready by it.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Woken<W> {
+    /// The waiter.
+    pub who: W,
+    /// The node's state, by which a plain thread sleeps in the kernel. Only its address is of use:
+    /// the node may be gone.
+    pub word: *const AtomicU32,
+}
+
+/// One wait.
+pub struct Node<W> {
+    state: AtomicU32,
+    who: W,
+    /// What the waiter wants, and what the waker answers: for the object that is waited for.
+    note: AtomicU32,
+    links: UnsafeCell<Links<W>>,
+}
+
+// SAFETY: `state` and `note` are atomics, `who` is a copy, and `links` is touched only under the
+// queue's lock.
+unsafe impl<W: Send> Send for Node<W> {}
+// SAFETY: as above.
+unsafe impl<W: Send> Sync for Node<W> {}
+
+impl<W: Waiter> Node<W> {
+    /// A wait of `who`, not in a queue yet.
+    #[inline]
+    pub fn new(who: W, note: u32) -> Self {
+        let links = Links { next: ptr::null(), previous: ptr::null(), queued: false };
+        Self {
+            state: AtomicU32::new(WAITING),
+            who,
+            note: AtomicU32::new(note),
+            links: UnsafeCell::new(links),
+        }
+    }
+
+    /// Whose wait it is.
+    #[inline]
+    pub fn who(&self) -> W {
+        self.who
+    }
+
+    /// What the waiter wanted, or the waker answered.
+    #[inline]
+    pub fn note(&self) -> u32 {
+        self.note.load(Ordering::Relaxed)
+    }
+
+    /// Answers, or wants something else: under the queue's lock.
+    #[inline]
+    pub fn set_note(&self, note: u32) {
+        self.note.store(note, Ordering::Relaxed);
+    }
+
+    /// A waker has ended the wait.
+    #[inline]
+    pub fn is_woken(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WOKEN
+    }
+
+    /// The wait has ended, one way or the other.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.state.load(Ordering::Acquire) != WAITING
+    }
+
+    /// Ends the wait because its time is over; true: the caller makes the waiter ready. Called by
+    /// the waiter's own kthread.
+    #[must_use]
+    pub fn expire(&self) -> bool {
+        self.end(EXPIRED)
+    }
+
+    /// Ends the wait for good; true: the caller makes the waiter ready. While the node cannot go
+    /// away: under the queue's lock, or by an owner of the waiter.
+    #[inline]
+    #[must_use]
+    pub fn claim(&self) -> bool {
+        self.end(WOKEN)
+    }
+
+    #[inline]
+    fn end(&self, how: u32) -> bool {
+        self.state.compare_exchange(WAITING, how, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The word by which a plain thread sleeps in the kernel: 0 as long as it waits.
+    #[cfg(not(loom))]
+    pub fn word(&self) -> &std::sync::atomic::AtomicU32 {
+        &self.state
+    }
+
+    /// Makes it as new, for another wait of the same waiter. When it is in no queue.
+    pub fn reset(&self, note: u32) {
+        self.note.store(note, Ordering::Relaxed);
+        self.state.store(WAITING, Ordering::Relaxed);
+    }
+}
+
+struct Ends<W> {
+    first: *const Node<W>,
+    last: *const Node<W>,
+}
+
+/// See the module's head.
+pub struct WaitQueue<W> {
+    lock: AtomicU32,
+    ends: UnsafeCell<Ends<W>>,
+}
+
+// SAFETY: `ends` is touched only under the lock.
+unsafe impl<W: Send> Send for WaitQueue<W> {}
+// SAFETY: as above.
+unsafe impl<W: Send> Sync for WaitQueue<W> {}
+
+impl<W> std::fmt::Debug for WaitQueue<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WaitQueue(..)")
+    }
+}
+
+impl<W> Default for WaitQueue<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W> WaitQueue<W> {
+    /// Nobody waits.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        let ends = Ends { first: ptr::null(), last: ptr::null() };
+        Self { lock: AtomicU32::new(0), ends: UnsafeCell::new(ends) }
+    }
+
+    /// Nobody waits.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        let ends = Ends { first: ptr::null(), last: ptr::null() };
+        Self { lock: AtomicU32::new(0), ends: UnsafeCell::new(ends) }
+    }
+
+    /// Locks it. The caller must not be suspended before it unlocks (on a thread: in a critical
+    /// section).
+    #[inline]
+    pub fn lock(&self) -> Locked<'_, W> {
+        if self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.lock_slowly();
+        }
+        Locked { queue: self }
+    }
+
+    #[cold]
+    fn lock_slowly(&self) {
+        const SPINS: u32 = if cfg!(loom) { 0 } else { 64 };
+        let mut spins = 0;
+        loop {
+            if self.lock.load(Ordering::Relaxed) == 0
+                && self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
+            if spins < SPINS {
+                spins += 1;
+                spin_loop();
+            } else {
+                // Its holder has lost its core.
+                yield_now();
+            }
+        }
+    }
+}
+
+/// A queue, locked until this is dropped.
+pub struct Locked<'a, W> {
+    queue: &'a WaitQueue<W>,
+}
+
+impl<W> Drop for Locked<'_, W> {
+    #[inline]
+    fn drop(&mut self) {
+        self.queue.lock.store(0, Ordering::Release);
+    }
+}
+
+impl<W: Waiter> Locked<'_, W> {
+    #[inline]
+    fn ends<R>(&mut self, f: impl FnOnce(&mut Ends<W>) -> R) -> R {
+        // SAFETY: under the lock.
+        self.queue.ends.with_mut(|ends| f(unsafe { &mut *ends }))
+    }
+
+    /// Whether nobody is in it.
+    #[inline]
+    pub fn is_empty(&mut self) -> bool {
+        self.ends(|ends| ends.first.is_null())
+    }
+
+    /// The first in it.
+    pub fn first(&mut self) -> Option<&Node<W>> {
+        let first = self.ends(|ends| ends.first);
+        // SAFETY: in the queue, hence alive while it is locked.
+        unsafe { first.as_ref() }
+    }
+
+    /// Puts a node last.
+    ///
+    /// # Safety
+    /// The node is in no queue, and stays alive and where it is until it has been taken out.
+    #[inline]
+    pub unsafe fn push(&mut self, node: &Node<W>) {
+        self.ends(|ends| {
+            // SAFETY: under the lock.
+            node.links.with_mut(|links| unsafe {
+                *links = Links { next: ptr::null(), previous: ends.last, queued: true };
+            });
+            match ends.last.is_null() {
+                true => ends.first = node,
+                // SAFETY: the last is in the queue, hence alive; under the lock.
+                false => unsafe { (*ends.last).links.with_mut(|links| (*links).next = node) },
+            }
+            ends.last = node;
+        });
+    }
+
+    /// Puts a node first.
+    ///
+    /// # Safety
+    /// As for [`Locked::push`].
+    pub unsafe fn push_first(&mut self, node: &Node<W>) {
+        self.ends(|ends| {
+            // SAFETY: under the lock.
+            node.links.with_mut(|links| unsafe {
+                *links = Links { next: ends.first, previous: ptr::null(), queued: true };
+            });
+            match ends.first.is_null() {
+                true => ends.last = node,
+                // SAFETY: the first is in the queue, hence alive; under the lock.
+                false => unsafe { (*ends.first).links.with_mut(|links| (*links).previous = node) },
+            }
+            ends.first = node;
+        });
+    }
+
+    /// Takes a node out; false: it is in the queue no more.
+    pub fn remove(&mut self, node: &Node<W>) -> bool {
+        // SAFETY: under the lock.
+        let (next, previous, queued) = node.links.with_mut(|links| unsafe {
+            let was = ((*links).next, (*links).previous, (*links).queued);
+            (*links).queued = false;
+            was
+        });
+        if !queued {
+            return false;
+        }
+        self.ends(|ends| {
+            match previous.is_null() {
+                true => ends.first = next,
+                // SAFETY: in the queue, hence alive; under the lock.
+                false => unsafe { (*previous).links.with_mut(|links| (*links).next = next) },
+            }
+            match next.is_null() {
+                true => ends.last = previous,
+                // SAFETY: as above.
+                false => unsafe { (*next).links.with_mut(|links| (*links).previous = previous) },
+            }
+        });
+        true
+    }
+
+    /// Ends the wait of the first whose wait has not ended yet, after telling `answer` of it (which
+    /// may leave a note, read what it wants, or refuse: then nobody is taken out). The caller makes
+    /// it ready when it has unlocked.
+    #[inline]
+    pub fn pop_if(&mut self, mut answer: impl FnMut(&Node<W>) -> bool) -> Option<Woken<W>> {
+        loop {
+            let first = self.ends(|ends| ends.first);
+            // SAFETY: in the queue, hence alive while it is locked.
+            let node = unsafe { first.as_ref()? };
+            let who = node.who;
+            let word = &raw const node.state;
+            if who.is_gone() || node.is_over() {
+                self.remove(node);
+                continue;
+            }
+            if !answer(node) {
+                return None;
+            }
+            self.remove(node);
+            // From here on the node may be gone.
+            if node.claim() {
+                return Some(Woken { who, word });
+            }
+        }
+    }
+
+    /// Ends the wait of the first whose wait has not ended yet.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Woken<W>> {
+        self.pop_if(|_| true)
+    }
+}
