@@ -9,7 +9,7 @@
 pub const HEADER_BYTES: usize = 4;
 
 /// A buffer larger than this is given back once it is empty.
-const KEEP_BYTES: usize = 16 << 10;
+const KEEP_BYTES: usize = 4 << 10;
 
 /// A peer announced a frame above the limit: the stream can't be followed any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,12 @@ impl Framer {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held.len() - self.start
+    }
+
+    /// Bytes of memory that the framer has.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.held.capacity()
     }
 
     /// Forgets what is held.

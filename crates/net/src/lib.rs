@@ -135,6 +135,8 @@ pub enum Status {
 pub trait Transport: Send {
     /// Takes what has come, up to `into.room()`; never blocks. `now_tsc` is a fresh reading.
     ///
+    /// It does a bounded amount of work, however much there is.
+    ///
     /// When it returns, either `into.room()` is 0, or everything that had come was taken, or
     /// [`Transport::wait_fds`] are readable. A call that starts without room still accepts, flushes
     /// and closes.

@@ -5,60 +5,66 @@
 //! An epoll instance of its own watches everything; connections are edge-triggered.
 //!
 //! Invariants:
-//! * a connection that may have bytes to read, or has held back frames, is in `ready`; all others
-//!   announce themselves by an edge;
+//! * a connection that may have bytes to read, or has held back frames, is in `ready`, `ending` or
+//!   paused; all others announce themselves by an edge;
 //! * a slot's generation grows when its connection goes, so that an answer, an event or a completion
 //!   for the old one finds nobody;
-//! * bytes that the dispatcher has no room for stay in the kernel, but for the rest of one read.
+//! * bytes that the dispatcher has no room for stay in the kernel, but for the rest of one read;
+//! * one poll does a bounded amount of work, however many connections come, go and send: this is the
+//!   thread that keeps the quanta.
 
 use crate::error::OpenError;
 use crate::socket::{self, drain, signal};
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
 pub use config::TcpConfig;
-use connection::{Connection, Next};
+use connection::{Connection, Next, Table};
+use deadline::Deadlines;
 use outbox::Outboxes;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::net::{SocketType, listen};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::Instant;
 use token::Token;
 
 mod accept;
+mod budget;
 mod config;
 mod connection;
+mod deadline;
+mod ends;
 mod outbox;
+mod share;
 mod token;
 
 /// Bytes that one system call reads at most.
 const READ_BYTES: usize = 64 << 10;
-/// Turns that connections may have in one poll, so that a poll ends although senders don't.
-const MOST_TURNS: usize = 256;
+/// Turns that connections may have in one poll, and bytes after which none begins.
+const MOST_TURNS: usize = 64;
+const MOST_BYTES: usize = 512 << 10;
 /// Events that one poll takes; the rest stays readable.
-const EVENTS: usize = 256;
+const EVENTS: usize = 32;
 
 /// Kernel TCP on one or more addresses.
 ///
-/// A peer's FIN ends its requests, not its answers: the connection is closed when those under way
+/// A peer's FIN ends its requests, not its answers: the connection is closed when those in progress
 /// have ended and their responses are out. The same goes for a peer that announced too long a frame.
-/// A reset ends everything at once.
+/// Where it is we who end it, our FIN follows the last response, and the connection lingers for the
+/// peer's ([`TcpConfig::fin_wait`]). A reset ends everything at once.
 ///
-/// After [`Transport::close`], nothing is accepted or read any more, and requests that were not
-/// handed over are forgotten. `poll` answers `Closed` once every connection is gone: each goes when
-/// all its requests have been [`Transport::completed`] and the kernel has taken all its responses;
-/// [`TcpConfig::linger`] after `close` those that are left are reset. The end of that time makes
-/// [`Transport::wait_fds`] readable.
+/// After [`Transport::close`], nothing is accepted or read any more; frames that were read are still
+/// handed over. `poll` answers `Closed` once every connection is gone: each goes when all its requests
+/// have been [`Transport::completed`], the kernel has taken all its responses and the peer has closed
+/// or the time for that is over; [`TcpConfig::linger`] after `close` those that are left are reset.
 ///
-/// Memory: an idle connection has no buffer. One that sends has at most a frame and one read
-/// (64 KiB); one that doesn't read its responses at most [`TcpConfig::out_limit`].
+/// Memory: an idle connection has no buffer. What a connection has in progress and unsent is bounded
+/// ([`TcpConfig::in_limit`], [`TcpConfig::out_limit`]), and so is what all have together
+/// ([`TcpConfig::memory`]).
 pub struct Tcp {
     config: TcpConfig,
     shared: Arc<Outboxes>,
@@ -66,15 +72,24 @@ pub struct Tcp {
     addresses: Vec<SocketAddr>,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
-    ready: VecDeque<u32>,
+    /// Slot, generation; one that has gone is passed over.
+    ready: VecDeque<(u32, u32)>,
     scratch: Box<[u8]>,
     /// Readable while `ready` is left non-empty for another reason than want of room.
     again: OwnedFd,
     again_signalled: bool,
-    /// Ticks twice in [`TcpConfig::idle`].
-    idle_timer: Option<OwnedFd>,
-    /// Expires [`TcpConfig::linger`] after `close`.
-    linger_timer: Option<OwnedFd>,
+    /// Connections of which no more requests come, that have something to do: slot, generation.
+    ending: VecDeque<(u32, u32)>,
+    /// Paused for want of everybody's memory, and how many of these are to be looked at.
+    starved: VecDeque<(u32, u32)>,
+    to_feed: usize,
+    /// Slots that are to be searched for connections to evict, and where the search is.
+    to_search: usize,
+    search_at: usize,
+    /// Requests in progress whose connections have gone, and the bytes that they count.
+    orphans: usize,
+    orphan_bytes: usize,
+    deadlines: Deadlines,
     /// Given up for a moment to accept and close a connection when there are no descriptors left.
     spare: Option<OwnedFd>,
     closing: bool,
@@ -89,17 +104,15 @@ impl Tcp {
         if addresses.is_empty() {
             return Err(OpenError::NoAddress);
         }
-        let count = OpenError::within("connections", config.connections, 1, 1 << 20)?;
-        OpenError::within("largest frame", config.limit, 0, u32::MAX as usize)?;
-        OpenError::within("unsent bytes", config.out_limit, 0, u32::MAX as usize)?;
-        OpenError::within("burst", config.burst, 1, 1 << 20)?;
-        let backlog = OpenError::within("backlog", config.backlog, 1, 1 << 20)?;
+        config.check()?;
+        let (count, backlog) = (config.connections, config.backlog);
         let system = |error| OpenError::system("TCP transport", error);
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
         let mut listeners = Vec::new();
         let mut bound = Vec::new();
         for (index, &address) in addresses.iter().enumerate() {
             let (socket, local) = socket::bind(address, SocketType::STREAM)?;
+            accept::prepare(&socket, config.keepalive).map_err(system)?;
             listen(&socket, backlog as i32).map_err(|error| OpenError::of(address, error))?;
             let token = Token::Listener(index as u32).into();
             epoll::add(&epoll, &socket, token, EventFlags::IN).map_err(system)?;
@@ -108,13 +121,9 @@ impl Tcp {
         }
         let again = socket::event().map_err(system)?;
         epoll::add(&epoll, &again, Token::Again.into(), EventFlags::IN).map_err(system)?;
-        let mut idle_timer = None;
-        if let Some(idle) = config.idle {
-            let every = (idle / 2).max(Duration::from_millis(1));
-            idle_timer = Some(timer(&epoll, Token::Idle, every, true).map_err(system)?);
-        }
+        let deadlines = Deadlines::new(&epoll).map_err(system)?;
         Ok(Self {
-            shared: Arc::new(Outboxes::new(count, config.out_limit, epoll)),
+            shared: Arc::new(Outboxes::new(config, epoll)),
             listeners,
             addresses: bound,
             connections: (0..count).map(|_| None).collect(),
@@ -123,8 +132,14 @@ impl Tcp {
             scratch: vec![0; READ_BYTES].into_boxed_slice(),
             again,
             again_signalled: false,
-            idle_timer,
-            linger_timer: None,
+            ending: VecDeque::new(),
+            starved: VecDeque::new(),
+            to_feed: 0,
+            to_search: 0,
+            search_at: 0,
+            orphans: 0,
+            orphan_bytes: 0,
+            deadlines,
             spare: accept::spare(),
             closing: false,
             config: config.clone(),
@@ -149,21 +164,28 @@ impl Tcp {
                     drain(&self.again);
                     self.again_signalled = false;
                 }
-                Token::Idle => self.tick(),
-                Token::Linger => self.linger_over(),
+                Token::Timer => self.expire(),
             }
         }
     }
 
     fn connection_event(&mut self, slot: u32, generation: u32, flags: EventFlags) {
         let Some(connection) = self.connection(slot, generation) else { return };
-        if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
-            return self.release(slot, false);
+        if connection.doomed.is_some() {
+            return;
         }
-        if flags.intersects(EventFlags::IN | EventFlags::RDHUP) && connection.reading {
+        let parts = connection.parting.is_some();
+        // Once both FINs are out, that is a hang-up, too, and there may be more to read before.
+        if flags.contains(EventFlags::ERR) || flags.contains(EventFlags::HUP) && !parts {
+            return self.doom(slot, false);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP) && !connection.eof
+        {
             connection.readable = true;
-            connection.fin_seen |= flags.contains(EventFlags::RDHUP);
-            self.enqueue(slot);
+            connection.fin_seen |= flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
+            if !connection.paused {
+                self.enqueue(slot);
+            }
         }
         if flags.contains(EventFlags::OUT) {
             self.flush(slot);
@@ -174,46 +196,65 @@ impl Tcp {
         let Some(connection) = &mut self.connections[slot as usize] else { return };
         match self.shared.flush(slot, connection.generation) {
             Ok(moved) => {
-                if moved {
-                    connection.quiet_ticks = 0;
-                }
-                self.release_if_finished(slot);
+                connection.touched |= moved;
+                self.feed_later();
+                self.settle(slot);
             }
-            Err(_) => self.release(slot, false),
+            Err(_) => self.doom(slot, false),
         }
     }
 
     /// Gives ready connections their turns.
     fn serve_ready(&mut self, now_tsc: u64, into: &mut dyn Intake) {
+        let mut read = 0;
         for _ in 0..MOST_TURNS {
-            if into.room() == 0 {
+            if into.room() == 0 || read >= MOST_BYTES {
                 return;
             }
-            let Some(slot) = self.ready.pop_front() else { return };
-            let Some(connection) = &mut self.connections[slot as usize] else { continue };
+            let Some((slot, generation)) = self.ready.pop_front() else { return };
+            let connection = self.connections[slot as usize].as_mut();
+            let living = connection.filter(|found| found.generation == generation);
+            let Some(connection) = living else { continue };
             connection.queued = false;
-            let turn = connection.turn(slot, self.config.burst, &mut self.scratch, now_tsc, into);
-            match turn {
+            if connection.doomed.is_some() {
+                continue;
+            }
+            let mut table = Table {
+                burst: self.config.burst,
+                in_limit: self.config.in_limit,
+                scratch: &mut self.scratch,
+                budget: &self.shared.budget,
+                read: &mut read,
+                now_tsc,
+            };
+            match connection.turn(slot, &mut table, into) {
                 Next::More => self.enqueue(slot),
-                Next::Wait => {}
+                Next::Wait => self.waits(slot),
+                Next::Pause => self.pause(slot),
                 Next::End { malformed } => {
                     if let Some(counter) = malformed.counter(&self.shared.counters) {
                         counter.fetch_add(1, Relaxed);
                         into.malformed(1);
                     }
-                    self.stop_reading(slot);
+                    connection.stop_reading(true);
+                    self.enqueue(slot);
                 }
-                Next::Gone => self.release(slot, false),
+                Next::Gone => self.doom(slot, false),
             }
         }
     }
 
+    /// Gives it a turn: among those that bring requests, or among those that end.
     fn enqueue(&mut self, slot: u32) {
-        if let Some(connection) = &mut self.connections[slot as usize]
-            && !connection.queued
-        {
-            connection.queued = true;
-            self.ready.push_back(slot);
+        let Some(connection) = &mut self.connections[slot as usize] else { return };
+        if connection.doomed.is_none() && connection.brings() {
+            if !connection.queued {
+                connection.queued = true;
+                self.ready.push_back((slot, connection.generation));
+            }
+        } else if !connection.ending {
+            connection.ending = true;
+            self.ending.push_back((slot, connection.generation));
         }
     }
 
@@ -222,68 +263,26 @@ impl Tcp {
         (connection.generation == generation).then_some(connection)
     }
 
-    /// No more requests from there; what is under way is finished.
-    fn stop_reading(&mut self, slot: u32) {
-        if let Some(connection) = &mut self.connections[slot as usize] {
-            connection.stop_reading();
-            self.release_if_finished(slot);
-        }
-    }
-
-    fn release_if_finished(&mut self, slot: u32) {
-        if let Some(connection) = &self.connections[slot as usize]
-            && !connection.reading
-            && connection.in_flight == 0
-            && self.shared.is_flushed(slot)
-        {
-            self.release(slot, false);
-        }
-    }
-
-    /// Closes a connection now. `reset`: the kernel is not to go on sending what it holds.
-    fn release(&mut self, slot: u32, reset: bool) {
-        let Some(connection) = self.connections[slot as usize].take() else { return };
-        if connection.queued {
-            self.ready.retain(|&other| other != slot);
-        }
-        self.shared.release(slot, reset);
-        self.free.push(slot);
-    }
-
-    fn tick(&mut self) {
-        if let Some(timer) = &self.idle_timer {
-            drain(timer);
-        }
-        for slot in 0..self.connections.len() as u32 {
-            let Some(connection) = &mut self.connections[slot as usize] else { continue };
-            if connection.in_flight > 0 || connection.queued {
-                continue;
-            }
-            connection.quiet_ticks += 1;
-            if connection.quiet_ticks > 2 {
-                self.shared.counters.idle.fetch_add(1, Relaxed);
-                let unsent = !self.shared.is_flushed(slot);
-                self.release(slot, unsent);
-            }
-        }
-    }
-
-    fn linger_over(&mut self) {
-        self.linger_timer = None;
-        for slot in 0..self.connections.len() as u32 {
-            self.release(slot, true);
-        }
-    }
-
     /// Keeps `again` readable exactly while there is work that `poll` left although there was room.
     fn settle_again(&mut self, room: usize) {
-        let wanted = room > 0 && !self.ready.is_empty();
+        let wanted = room > 0 && !self.ready.is_empty()
+            || !self.ending.is_empty()
+            || self.to_feed > 0 && !self.starved.is_empty()
+            || self.needs_relief();
         if wanted && !self.again_signalled {
             signal(&self.again);
         } else if !wanted && self.again_signalled {
             drain(&self.again);
         }
         self.again_signalled = wanted;
+    }
+
+    /// Something has come up outside of `poll`.
+    fn wake(&mut self) {
+        if !self.again_signalled {
+            self.again_signalled = true;
+            signal(&self.again);
+        }
     }
 
     fn is_closed(&self) -> bool {
@@ -297,8 +296,13 @@ impl Transport for Tcp {
             return Status::Closed;
         }
         self.take_events();
+        self.note_filled();
+        self.relieve();
+        self.end_some();
+        self.feed();
         self.serve_ready(now_tsc, into);
         self.settle_again(into.room());
+        self.deadlines.arm();
         if self.is_closed() { Status::Closed } else { Status::Open }
     }
 
@@ -315,10 +319,10 @@ impl Transport for Tcp {
         if completion.outcome == Outcome::Orphaned {
             self.shared.counters.orphaned.fetch_add(1, Relaxed);
         }
-        if let Some(connection) = self.connection(slot, generation) {
-            connection.in_flight = connection.in_flight.saturating_sub(1);
-            connection.quiet_ticks = 0;
-            self.release_if_finished(slot);
+        self.give_back(slot, generation, completion.request_bytes as usize);
+        self.feed_later();
+        if self.to_feed > 0 || !self.ending.is_empty() {
+            self.wake();
         }
     }
 
@@ -329,13 +333,18 @@ impl Transport for Tcp {
         self.closing = true;
         self.listeners.clear();
         for slot in 0..self.connections.len() as u32 {
-            self.stop_reading(slot);
+            if let Some(connection) = &mut self.connections[slot as usize] {
+                connection.stop_reading(false);
+                connection.paused = false;
+                self.enqueue(slot);
+            }
         }
-        match timer(&self.shared.epoll, Token::Linger, self.config.linger, false) {
-            Ok(timer) => self.linger_timer = Some(timer),
-            // No descriptor left to measure the time with, so it is over.
-            Err(_) => self.linger_over(),
+        let by = Instant::now().checked_add(self.config.linger);
+        if let Some(by) = by {
+            self.deadlines.set(deadline::ALL, &mut None, by);
+            self.deadlines.arm();
         }
+        self.wake();
     }
 
     fn describe(&self) -> String {
@@ -348,7 +357,9 @@ impl Transport for Tcp {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.shared.counters.list()
+        let mut all = self.shared.counters.list();
+        all.push(("tcp_memory_bytes", self.shared.budget.used() as u64));
+        all
     }
 }
 
@@ -359,25 +370,4 @@ impl Drop for Tcp {
             self.release(slot, false);
         }
     }
-}
-
-/// A timer in `epoll` that expires after `time`, and so on where it is `periodic`.
-fn timer(
-    epoll: &OwnedFd,
-    token: Token,
-    time: Duration,
-    periodic: bool,
-) -> Result<OwnedFd, rustix::io::Errno> {
-    let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-    let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // Zero would disarm it; what the kernel's time can't hold is as good as for ever.
-    let time = time.clamp(Duration::from_nanos(1), Duration::from_secs(u32::MAX.into()));
-    let value = Timespec::try_from(time).unwrap_or(none);
-    let interval = if periodic { value } else { none };
-    let times = Itimerspec { it_interval: interval, it_value: value };
-    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &times)?;
-    let token: EventData = token.into();
-    epoll::add(epoll, &timer, token, EventFlags::IN)?;
-    Ok(timer)
 }

@@ -21,7 +21,7 @@ mod batch;
 const MOST_BYTES: usize = 65_535;
 /// Batches that one socket may fill in one poll: malformed datagrams use up no room, and a flood
 /// of them must not keep the dispatcher here.
-const MOST_BATCHES: usize = 8;
+const MOST_BATCHES: usize = 3;
 /// Attempts to send one response while the socket's send buffer is full.
 const SEND_ATTEMPTS: usize = 16;
 /// Pauses between two such attempts.

@@ -6,16 +6,18 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE";
-const TCP_OPTIONS: &str =
-    "max=SIZE, out=SIZE, connections=N, burst=N, backlog=N, idle=DURATION, linger=DURATION";
+const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections=N, burst=N, \
+     backlog=N, stall=DURATION, idle=DURATION, keepalive=DURATION, finwait=DURATION, linger=DURATION";
 
 /// Opens what a URL names, or one transport for a comma-separated list of URLs.
 ///
 /// * `udp://IP:PORT` with `max` (largest datagram) and `rcvbuf` (receive buffer);
-/// * `tcp://IP:PORT` with `max` (largest frame), `out` (unsent bytes that a connection may have),
-///   `connections`, `burst` (requests of one connection before another's turn), `backlog`, `idle`
-///   (`off` or a time after which a silent connection is closed) and `linger` (how long closing may
-///   take).
+/// * `tcp://IP:PORT` with `max` (largest frame), `in` and `out` (bytes in progress and unsent that a
+///   connection may have), `memory` (that all may have), `connections`, `burst` (requests of one
+///   connection before another's turn), `backlog`, `stall` (the time to end a begun frame and to
+///   take responses), `idle` (after which a silent connection is closed), `keepalive` (after which a
+///   silent peer is probed), `finwait` (for the peer's FIN after ours) and `linger` (how long closing
+///   may take): see [`TcpConfig`]. `stall`, `idle` and `keepalive` may be `off`.
 ///
 /// Sizes are bytes, or end in `k` or `m` (1,024 and its square); durations end in `ms` or `s`. IPv6
 /// addresses stand in brackets. Port 0: the kernel chooses, see [`Transport::local_addrs`]. All URLs
@@ -103,8 +105,12 @@ impl Wanted {
             "connections" => config.connections = size(name, value)?,
             "burst" => config.burst = size(name, value)?,
             "backlog" => config.backlog = size(name, value)?,
-            "idle" if value == "off" => config.idle = None,
-            "idle" => config.idle = Some(duration(name, value)?),
+            "in" => config.in_limit = size(name, value)?,
+            "memory" => config.memory = size(name, value)?,
+            "stall" => config.stall = time_or_off(name, value)?,
+            "idle" => config.idle = time_or_off(name, value)?,
+            "keepalive" => config.keepalive = time_or_off(name, value)?,
+            "finwait" => config.fin_wait = duration(name, value)?,
             "linger" => config.linger = duration(name, value)?,
             _ => return Err(Reason::Option { name: name.to_owned(), known: TCP_OPTIONS }),
         }
@@ -122,6 +128,10 @@ fn size(name: &str, value: &str) -> Result<usize, Reason> {
     };
     let parsed = number(digits).and_then(|n| usize::try_from(n).ok()?.checked_mul(unit));
     parsed.ok_or_else(|| bad(name, value, "a number, like 2048, 64k or 1m"))
+}
+
+fn time_or_off(name: &str, value: &str) -> Result<Option<Duration>, Reason> {
+    if value == "off" { Ok(None) } else { duration(name, value).map(Some) }
 }
 
 fn duration(name: &str, value: &str) -> Result<Duration, Reason> {

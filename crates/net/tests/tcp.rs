@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::tcp::{assert_closed, client, frame, receive, reset, server};
+use common::tcp::{
+    assert_closed, assert_ends, client, frame, poll_until_closed, receive, reset, server,
+};
 use common::{
     Collect, completion, counter, loopback, loopbacks, poll_counter, poll_requests, poll_until,
 };
@@ -11,12 +13,6 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
-
-/// No connection is left that has anything to say: closing is at once complete.
-fn assert_no_connections(mut tcp: Tcp) {
-    tcp.close();
-    assert_eq!(tcp.poll(0, &mut Collect::default()), Status::Closed);
-}
 
 #[test]
 fn requests_come_and_answers_go_on_every_address() {
@@ -58,9 +54,10 @@ fn without_room_nothing_is_lost() {
         let mut into = Collect::up_to(3.min(200 - got as usize));
         let wanted = into.limit;
         poll_requests(&mut tcp, &mut into, wanted);
-        for (payload, _) in &into.requests {
+        for (payload, from) in &into.requests {
             assert_eq!(payload[..4], got.to_le_bytes());
             got += 1;
+            tcp.completed(&completion(*from));
         }
     }
     writer.join().unwrap();
@@ -136,8 +133,9 @@ fn a_frame_above_the_limit_ends_the_requests_not_the_answers() {
     reply.reply(from, b"answer");
     tcp.completed(&completion(from));
     assert_eq!(receive(&mut client), b"answer");
-    assert_closed(&mut client);
-    assert_no_connections(tcp);
+    poll_until_closed(&mut tcp, &mut client);
+    drop(client);
+    assert_ends(tcp);
 }
 
 #[test]
@@ -151,8 +149,8 @@ fn a_stream_that_ends_within_a_frame_is_malformed() {
     poll_counter(&mut tcp, &mut into, "tcp_cut", 1);
     assert_eq!((into.payloads(), into.malformed), (vec![b"whole".to_vec()], 1));
     tcp.completed(&completion(into.requests[0].1));
-    assert_closed(&mut client);
-    assert_no_connections(tcp);
+    poll_until_closed(&mut tcp, &mut client);
+    assert_ends(tcp);
 }
 
 #[test]
@@ -177,14 +175,9 @@ fn answers_go_out_after_the_peers_fin() {
         assert_eq!(receive(&mut client), expected);
     }
     // Now nothing is under way, and whether the FIN was read above or is now, that is the end.
-    poll_until(&mut tcp, &mut Collect::up_to(1), |_, _, _| {
-        client.set_nonblocking(true).unwrap();
-        let ended = matches!((&client).read(&mut [0; 1]), Ok(0));
-        client.set_nonblocking(false).unwrap();
-        ended
-    });
+    poll_until_closed(&mut tcp, &mut client);
     assert_eq!(reply.dropped(), 0);
-    assert_no_connections(tcp);
+    assert_ends(tcp);
 }
 
 #[test]

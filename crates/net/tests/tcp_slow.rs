@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::tcp::server;
+use common::tcp::{poll_until_closed, server};
 use common::{Collect, LONG, completion, counter, poll_counter, poll_requests, poll_until};
 use curtail_net::{Peer, Status, Tcp, TcpConfig, Transport};
 use std::io::{Read, Write};
@@ -102,11 +102,14 @@ fn closing_waits_for_what_is_under_way() {
     reply.reply(peer, b"done");
     assert_eq!(tcp.poll(0, &mut into), Status::Open, "not completed yet");
     tcp.completed(&completion(peer));
-    assert_eq!(tcp.poll(0, &mut into), Status::Closed);
-    assert_eq!(tcp.poll(0, &mut into), Status::Closed);
     let mut answer = [0; 8];
     client.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"\x04\0\0\0done");
+    poll_until_closed(&mut tcp, &mut client);
+    assert_eq!(tcp.poll(0, &mut into), Status::Open, "it lingers");
+    drop(client);
+    until_closed(&mut tcp);
+    assert_eq!(tcp.poll(0, &mut into), Status::Closed);
 }
 
 #[test]

@@ -18,14 +18,15 @@ fn reason(url: &str) -> Reason {
 #[test]
 fn good_urls() {
     let every_tcp_option = "tcp://127.0.0.1:0?max=1m&out=64k&connections=10&burst=2&backlog=5\
-                            &idle=30s&linger=100ms";
+                            &in=2m&memory=64m&stall=5s&idle=30s&keepalive=20s\
+                            &finwait=50ms&linger=100ms";
     for url in ["udp://127.0.0.1:0", "udp://127.0.0.1:0?max=9000&rcvbuf=1m", every_tcp_option] {
         let transport = open(url).unwrap();
         let address = transport.local_addrs()[0];
         assert_ne!(address.port(), 0);
         assert_eq!(transport.describe(), format!("{}://{address}", &url[..3]));
     }
-    assert!(open("tcp://127.0.0.1:0?idle=off").is_ok());
+    assert!(open("tcp://127.0.0.1:0?idle=off&stall=off&keepalive=off").is_ok());
 }
 
 #[test]

@@ -5,12 +5,13 @@ use super::connection::Connection;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 /// Connections accepted in one poll from one listener; the rest keeps it readable.
-const MOST_ACCEPTS: usize = 64;
+const MOST_ACCEPTS: usize = 8;
 
 impl Tcp {
     pub(super) fn accept(&mut self, listener: usize) {
@@ -41,8 +42,6 @@ impl Tcp {
             counters.refused.fetch_add(1, Relaxed);
             return;
         };
-        // Responses are whole frames, written at once: waiting to fill a segment only delays them.
-        let _ = sockopt::set_tcp_nodelay(&socket, true);
         let socket = Arc::new(socket);
         let Ok(generation) = self.shared.open(slot, socket.clone()) else {
             counters.refused.fetch_add(1, Relaxed);
@@ -52,6 +51,10 @@ impl Tcp {
         self.free.pop();
         let connection = Connection::new(socket, generation, self.config.limit);
         self.connections[slot as usize] = Some(connection);
+        let look = self.config.idle.and_then(|idle| Instant::now().checked_add(idle / 2));
+        if let Some(at) = look {
+            self.look_at(slot, at);
+        }
     }
 
     /// No descriptors are left: a connection that nobody accepts would keep the listener readable
@@ -67,6 +70,27 @@ impl Tcp {
         self.spare = spare();
         accepted
     }
+}
+
+/// What accepted connections are to inherit from their listener.
+pub(super) fn prepare(listener: impl AsFd, keepalive: Option<Duration>) -> Result<(), Errno> {
+    /// Between two questions, and how many a peer may leave unanswered.
+    const AGAIN: Duration = Duration::from_secs(10);
+    const QUESTIONS: u32 = 3;
+    let listener = listener.as_fd();
+    // Responses are whole frames, written at once: waiting to fill a segment only delays them.
+    sockopt::set_tcp_nodelay(listener, true)?;
+    if let Some(quiet) = keepalive {
+        let quiet = quiet.clamp(Duration::from_secs(1), Duration::from_secs(32_767));
+        sockopt::set_tcp_keepidle(listener, quiet)?;
+        sockopt::set_tcp_keepintvl(listener, AGAIN)?;
+        sockopt::set_tcp_keepcnt(listener, QUESTIONS)?;
+        sockopt::set_socket_keepalive(listener, true)?;
+        // Questions are asked only where nothing waits to be acknowledged; this is for the others.
+        let patience = quiet + AGAIN * QUESTIONS;
+        sockopt::set_tcp_user_timeout(listener, patience.as_millis() as u32)?;
+    }
+    Ok(())
 }
 
 /// A descriptor to give up in need.

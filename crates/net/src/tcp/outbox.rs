@@ -7,29 +7,33 @@
 //! interest makes the kernel look anew, so no edge is lost); who finds `unsent` non-empty appends,
 //! so frames never interleave; `generation` is that of the connection in `socket`, or the next one's
 //! where there is none; after `broken` nothing is written, and the dispatcher is about to hear of it.
+//! The budget knows the capacity of `unsent`, which is none while that is empty.
 
+use super::budget::Budget;
 use super::token::Token;
 use crate::frame::HEADER_BYTES;
-use crate::{Peer, Reply};
+use crate::{Peer, Reply, TcpConfig};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, IoSlice};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes that the dispatcher flushes for one connection before it looks at the others again.
-const FLUSH_BYTES: usize = 256 << 10;
-/// A larger buffer is given back when it is empty.
-const KEEP_BYTES: usize = 64 << 10;
+const FLUSH_BYTES: usize = 64 << 10;
 
 pub(super) struct Outboxes {
     slots: Box<[Slot]>,
     limit: usize,
     pub(super) epoll: OwnedFd,
     pub(super) counters: Counters,
+    pub(super) budget: Budget,
+    /// Connections that have got something unsent since the dispatcher last asked: slot, generation.
+    filled: Mutex<Vec<(u32, u32)>>,
+    has_filled: AtomicBool,
 }
 
 /// On cache lines of its own (two: the processor fetches pairs).
@@ -49,6 +53,8 @@ struct Outbox {
     generation: u32,
     socket: Option<Arc<OwnedFd>>,
     unsent: VecDeque<u8>,
+    /// Since when its peer has taken none of it.
+    since: Option<Instant>,
     /// Responses of which bytes have gone to `unsent` since it was last empty.
     responses: u64,
     broken: bool,
@@ -76,18 +82,33 @@ counters! {
     // Connections ended for an oversized frame; streams that ended within a frame.
     too_long: "tcp_too_long";
     cut: "tcp_cut";
-    // Connections closed because the peer did not read, and for silence.
+    // Connections closed because more responses waited than may; because a begun frame did not end
+    // or no response was taken in time; for silence; because the peer's FIN did not come in time.
     unread: "tcp_unread";
+    stalled: "tcp_stalled";
     idle: "tcp_idle";
+    no_fin: "tcp_no_fin";
+    // Connections closed because all together had too much, and this one much of it for long.
+    evicted: "tcp_evicted";
+    // How often a connection was not read for what it had in progress, or for what all had.
+    paused: "tcp_paused";
+    starved: "tcp_starved";
     dropped: "tcp_responses_dropped";
     // Requests that were not run, for their connections had gone.
     orphaned: "tcp_requests_orphaned";
 }
 
 impl Outboxes {
-    pub(super) fn new(count: usize, limit: usize, epoll: OwnedFd) -> Self {
-        let slots = (0..count).map(|_| Slot::default()).collect();
-        Self { slots, limit, epoll, counters: Counters::default() }
+    pub(super) fn new(config: &TcpConfig, epoll: OwnedFd) -> Self {
+        Self {
+            slots: (0..config.connections).map(|_| Slot::default()).collect(),
+            limit: config.out_limit,
+            epoll,
+            counters: Counters::default(),
+            budget: Budget::new(config.memory),
+            filled: Mutex::default(),
+            has_filled: AtomicBool::new(false),
+        }
     }
 
     fn lock(&self, slot: u32) -> Option<MutexGuard<'_, Outbox>> {
@@ -125,12 +146,46 @@ impl Outboxes {
             // Else the kernel would keep for minutes what the peer does not read.
             let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
         }
-        outbox.empty();
+        outbox.empty(&self.budget);
         outbox.broken = false;
     }
 
     pub(super) fn is_flushed(&self, slot: u32) -> bool {
         self.lock(slot).is_none_or(|outbox| outbox.unsent.is_empty())
+    }
+
+    pub(super) fn is_broken(&self, slot: u32) -> bool {
+        self.lock(slot).is_none_or(|outbox| outbox.broken)
+    }
+
+    /// Since when the peer has taken nothing of what waits; `None`: nothing does.
+    pub(super) fn waits_since(&self, slot: u32) -> Option<Instant> {
+        self.lock(slot)?.since
+    }
+
+    /// Bytes of memory that what waits has.
+    pub(super) fn unsent_bytes(&self, slot: u32) -> usize {
+        self.lock(slot).map_or(0, |outbox| outbox.unsent.capacity())
+    }
+
+    pub(super) fn has_filled(&self) -> bool {
+        self.has_filled.load(Relaxed)
+    }
+
+    /// Connections in which something waits, and did not when this was last asked.
+    pub(super) fn take_filled(&self) -> Vec<(u32, u32)> {
+        if !self.has_filled() {
+            return Vec::new();
+        }
+        let mut filled = self.filled.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_filled.store(false, Relaxed);
+        std::mem::take(&mut filled)
+    }
+
+    /// Sends our FIN: all responses have been written. False: there is no connection any more.
+    pub(super) fn part(&self, slot: u32) -> bool {
+        let socket = self.lock(slot).and_then(|outbox| outbox.socket.clone());
+        socket.is_some_and(|socket| shutdown(&socket, Shutdown::Write).is_ok())
     }
 
     /// Writes what waits, as far as the kernel takes it. Answers whether any of it went out.
@@ -153,7 +208,9 @@ impl Outboxes {
         }
         let more = !outbox.unsent.is_empty();
         if !more {
-            outbox.empty();
+            outbox.empty(&self.budget);
+        } else if moved > 0 {
+            outbox.since = Some(Instant::now());
         }
         // Where the kernel would have taken more, no edge is to come: arming anew makes one.
         if !more || moved == FLUSH_BYTES {
@@ -195,10 +252,18 @@ impl Outboxes {
             return Ok(());
         }
         outbox.responses += 1;
-        let fits = outbox.unsent.len() + rest <= self.limit;
+        let fits = outbox.unsent.len() + rest <= self.budget.unsent_share(self.limit);
         if fits {
+            let before = outbox.unsent.capacity();
             outbox.unsent.extend(header.get(sent..).unwrap_or_default());
             outbox.unsent.extend(&payload[sent.saturating_sub(HEADER_BYTES)..]);
+            self.budget.swap_unsent(before, outbox.unsent.capacity());
+            if was_empty {
+                outbox.since = Some(Instant::now());
+                let mut filled = self.filled.lock().unwrap_or_else(PoisonError::into_inner);
+                filled.push((slot, generation));
+                self.has_filled.store(true, Relaxed);
+            }
         }
         if fits && (!was_empty || self.arm(&socket, slot, generation, true).is_ok()) {
             return Ok(());
@@ -214,12 +279,13 @@ impl Outboxes {
 }
 
 impl Outbox {
-    fn empty(&mut self) {
+    /// Nothing waits any more. The buffer is given back: whoever comes here has been in the kernel
+    /// twice already.
+    fn empty(&mut self, budget: &Budget) {
         self.responses = 0;
-        self.unsent.clear();
-        if self.unsent.capacity() > KEEP_BYTES {
-            self.unsent = VecDeque::new();
-        }
+        self.since = None;
+        budget.swap_unsent(self.unsent.capacity(), 0);
+        self.unsent = VecDeque::new();
     }
 }
 

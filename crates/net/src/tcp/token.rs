@@ -3,7 +3,7 @@
 use rustix::event::epoll::EventData;
 
 /// Slots are fewer than 2²⁰, so the numbers from here on are free for other uses.
-const OTHER: u32 = u32::MAX - 3;
+const OTHER: u32 = u32::MAX - 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
@@ -14,8 +14,7 @@ pub(super) enum Token {
     },
     Listener(u32),
     Again,
-    Idle,
-    Linger,
+    Timer,
 }
 
 impl From<Token> for EventData {
@@ -24,8 +23,7 @@ impl From<Token> for EventData {
             Token::Connection { slot, generation } => (slot, generation),
             Token::Listener(index) => (OTHER, index),
             Token::Again => (OTHER + 1, 0),
-            Token::Idle => (OTHER + 2, 0),
-            Token::Linger => (OTHER + 3, 0),
+            Token::Timer => (OTHER + 2, 0),
         };
         Self::new_u64(u64::from(high) << 32 | u64::from(low))
     }
@@ -38,8 +36,7 @@ impl From<EventData> for Token {
             None => Self::Connection { slot: high, generation: low },
             Some(0) => Self::Listener(low),
             Some(1) => Self::Again,
-            Some(2) => Self::Idle,
-            Some(_) => Self::Linger,
+            Some(_) => Self::Timer,
         }
     }
 }

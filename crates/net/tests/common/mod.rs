@@ -70,7 +70,7 @@ pub fn ended(peer: Peer, outcome: Outcome) -> Completion {
 pub fn poll_until(
     transport: &mut dyn Transport,
     into: &mut Collect,
-    done: impl Fn(&dyn Transport, &Collect, Status) -> bool,
+    mut done: impl FnMut(&dyn Transport, &Collect, Status) -> bool,
 ) {
     let mut waiter = Waiter::new(&transport.wait_fds()).unwrap();
     for _ in 0..1_000_000 {

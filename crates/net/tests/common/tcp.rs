@@ -1,7 +1,7 @@
 //! A TCP server to poll and clients that speak its frames.
 
-use super::{LONG, loopback};
-use curtail_net::{Reply, Tcp, TcpConfig, Transport};
+use super::{Collect, LONG, loopback, poll_until};
+use curtail_net::{Reply, Status, Tcp, TcpConfig, Transport};
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -39,6 +39,27 @@ pub fn assert_closed(stream: &mut TcpStream) {
         Ok(count) => assert_eq!(count, 0),
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
     }
+}
+
+/// Polls until the peer's end has come to the client, and has no more bytes before it.
+pub fn poll_until_closed(tcp: &mut Tcp, client: &mut TcpStream) {
+    client.set_nonblocking(true).unwrap();
+    poll_until(tcp, &mut Collect::up_to(1), |_, _, _| match client.peek(&mut [0; 1]) {
+        Ok(count) => {
+            assert_eq!(count, 0);
+            true
+        }
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    });
+    client.set_nonblocking(false).unwrap();
+    assert_closed(client);
+}
+
+/// Closes it and sees that soon nothing is left: no connection, and no memory.
+pub fn assert_ends(mut tcp: Tcp) {
+    tcp.close();
+    poll_until(&mut tcp, &mut Collect::default(), |_, _, status| status == Status::Closed);
+    assert_eq!(super::counter(&tcp, "tcp_memory_bytes"), 0);
 }
 
 /// Closes with a reset.
