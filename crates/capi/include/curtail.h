@@ -88,7 +88,7 @@ typedef uint16_t (*curtail_classify_fn)(void *context, const uint8_t *request, s
 typedef struct curtail_app {
   /* sizeof(curtail_app). */
   size_t size;
-  /* Passed to every function; must be valid until curtail_server_free. */
+  /* Passed to every function; must be valid until curtail_server_free has returned. */
   void *context;
   /* The classes, by number. Default: one, called "request". */
   const curtail_class *classes;
@@ -190,8 +190,14 @@ curtail_status curtail_server_classify_by(curtail_server *server, curtail_classi
                                           void *context, void (*release)(void *context),
                                           curtail_error *error);
 
-/* Ends a server that runs still, without waiting for it, and forgets it; NULL does nothing. Not while
-   other threads are in calls for it, curtail_server_run excepted. */
+/*
+ * Ends a server that runs still, waits until none of the application's functions runs or will be called
+ * again, and forgets the server; NULL does nothing. A handler that curtail_server_run gave up (setting
+ * drain) and that goes on all the same, without safepoints, is waited for however long it takes: its
+ * context, and what it works on, may go when this returns. A handler that waits, or comes to a
+ * safepoint, does not go on once it was given up; what it holds is never released. Not while other
+ * threads are in calls for the server, curtail_server_run excepted.
+ */
 void curtail_server_free(curtail_server *server);
 
 /* ---- Statistics -------------------------------------------------------------------------------- */

@@ -2,15 +2,18 @@
 //!
 //! Made by the thread that makes the server, called by the runtime's threads. The invariant: functions
 //! and context are what the application promised to keep valid, for any thread, as long as there is
-//! the server.
+//! the server; whatever may call with the context holds a [`Use`] of it, and `curtail_server_free`
+//! waits until there is none.
 
 use crate::border::{CError, Failure, given, text};
 use crate::contain::contain;
 use curtail::{App, Class, ClassId, Nanos, Response, WorkerId};
+use std::convert::Infallible;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::size_of;
 use std::panic::resume_unwind;
 use std::ptr;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// `curtail_classify_fn`.
@@ -51,12 +54,16 @@ type Handler =
 /// Why a worker was not set up, for whoever runs the server.
 pub(crate) type Refusal = Arc<Mutex<Option<String>>>;
 
+/// Nothing is ever sent: that all are gone is the message.
+pub(crate) type Use = Sender<Infallible>;
+
 /// See the module's head.
 pub(crate) struct Application {
     functions: CApp,
     handle: Handler,
     classes: Vec<Class>,
     refusal: Refusal,
+    uses: Use,
 }
 
 // SAFETY: the header tells the application that any thread may call its functions with its context;
@@ -70,7 +77,11 @@ impl Application {
     ///
     /// # Safety
     /// `app` is null, or of the size that it names, with classes as many as it names.
-    pub(crate) unsafe fn read(app: *const CApp, refusal: Refusal) -> Result<Self, Failure> {
+    pub(crate) unsafe fn read(
+        app: *const CApp,
+        refusal: Refusal,
+        uses: Use,
+    ) -> Result<Self, Failure> {
         // SAFETY: the first field is there in any version of the header.
         let size = *unsafe { given(app.cast::<usize>(), "the application") }?;
         if size != size_of::<CApp>() {
@@ -86,7 +97,7 @@ impl Application {
         let handle = functions.handle.ok_or(Failure::misuse("curtail_app.handle is NULL"))?;
         // SAFETY: the caller's promise.
         let classes = unsafe { classes(functions.classes, functions.class_count) }?;
-        Ok(Self { functions, handle, classes, refusal })
+        Ok(Self { functions, handle, classes, refusal, uses })
     }
 
     fn answer(&self, answer: Option<Answer>, request: &[u8], response: &mut Response) {
@@ -162,7 +173,7 @@ impl App for Application {
                 resume_unwind(Box::new("setup_worker refused"));
             }
         }
-        Worker { state, context, teardown: teardown_worker }
+        Worker { state, context, teardown: teardown_worker, _uses: self.uses.clone() }
     }
 
     fn classify(&self, request: &[u8]) -> ClassId {
@@ -214,6 +225,8 @@ pub(crate) struct Worker {
     state: *mut c_void,
     context: *mut c_void,
     teardown: Option<unsafe extern "C-unwind" fn(*mut c_void, *mut c_void)>,
+    /// An engine drops the application before its state.
+    _uses: Use,
 }
 
 impl Drop for Worker {

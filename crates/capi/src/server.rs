@@ -10,10 +10,12 @@ use crate::settings::Settings;
 use crate::stats::{CStats, copy};
 use curtail::net::{self, OpenError};
 use curtail::{ChangeError, ClassStats, Handle, Nanos, Preempt, Report, Server, StartError, Stats};
+use std::convert::Infallible;
 use std::ffi::{CString, c_char, c_void};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// `curtail_server`.
@@ -23,6 +25,8 @@ pub struct CServer {
     /// Until it is run.
     waiting: Mutex<Option<Server>>,
     refusal: Refusal,
+    /// Tells when nobody uses the application any more.
+    uses: Mutex<Receiver<Infallible>>,
     /// What it left when it had run.
     end: Mutex<Option<Look>>,
 }
@@ -115,9 +119,11 @@ impl CServer {
     /// As for [`curtail_server_new`].
     unsafe fn make(app: *const CApp, settings: *const Settings) -> Result<Self, Failure> {
         let refusal = Refusal::default();
+        let (using, uses) = channel();
         // SAFETY: the caller's promises.
-        let (app, settings) =
-            unsafe { (Application::read(app, refusal.clone())?, given(settings, "the settings")?) };
+        let app = unsafe { Application::read(app, refusal.clone(), using)? };
+        // SAFETY: as above.
+        let settings = unsafe { given(settings, "the settings")? };
         let builder = settings.configure(Server::builder(app))?;
         let transport = net::open(settings.listen()?).map_err(|error| match error {
             OpenError::Url { .. } => Failure::setting(format!("listen: {error}")),
@@ -131,6 +137,7 @@ impl CServer {
             address,
             waiting: Mutex::new(Some(server)),
             refusal,
+            uses: Mutex::new(uses),
             end: Mutex::default(),
         })
     }
@@ -152,6 +159,15 @@ impl CServer {
         report.notes.iter().for_each(|note| say(note));
         *locked(&self.end) = Some(report.into());
         Ok(())
+    }
+
+    /// Returns when nobody will call a function of the application any more: the server has ended, and
+    /// so have the handlers that it gave up and that went on. However long that takes: what they use
+    /// goes when this returns.
+    fn await_the_last_use(&self) {
+        // One that was never run.
+        drop(locked(&self.waiting).take());
+        let Err(_) = locked(&self.uses).recv();
     }
 
     fn stats(&self) -> Result<*mut CStats, Failure> {
@@ -361,6 +377,7 @@ pub unsafe extern "C" fn curtail_server_stats(
 pub unsafe extern "C" fn curtail_server_free(server: *const CServer) {
     let call = |of: &CServer| {
         of.handle.shutdown();
+        of.await_the_last_use();
         // SAFETY: C's own count, which it gives back.
         drop(unsafe { Arc::from_raw(server) });
         Ok(())

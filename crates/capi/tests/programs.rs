@@ -208,6 +208,11 @@ fn who_waits_for_a_lock_of_c_blocks_its_request_only() {
 }
 
 #[test]
+fn what_handlers_use_may_go_when_the_server_is_freed() {
+    passes("tests/outlives.c", Compilers::Plain);
+}
+
+#[test]
 fn exceptions_stay_inside() {
     passes("tests/throws.cc", Compilers::Plain);
 }
@@ -312,5 +317,6 @@ fn instrumented_handlers_are_preempted() {
 fn instrumented_programs_get_the_same_answers() {
     passes("tests/misuse.c", Compilers::Curtail);
     passes("tests/waits.c", Compilers::Curtail);
+    passes("tests/outlives.c", Compilers::Curtail);
     passes("tests/throws.cc", Compilers::Curtail);
 }
