@@ -6,8 +6,8 @@
 use crate::clock;
 use crate::engine::Engine;
 use crate::thread::KThread;
-use curtail_fiber::Suspend;
 use curtail_fiber::safepoint::{Block, Safepoint};
+use curtail_fiber::{ControlWords, Suspend};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Once;
@@ -117,32 +117,10 @@ pub(crate) fn yield_request() {
     give_up(Suspend::Yielded);
 }
 
-/// Suspends by the handler's own wish. Its floating-point control words are its own: the others get
-/// the ABI's defaults. (A safepoint's stub does the same for pre-emptions.)
+/// Suspends by the handler's own wish.
 #[inline(never)]
 fn give_up(why: Suspend) {
-    const DEFAULT_MXCSR: u32 = 0x1f80;
-    const DEFAULT_X87: u16 = 0x37f;
-    let (mut mxcsr, mut x87) = (0_u32, 0_u16);
-    // SAFETY: stores two control words to our own variables.
-    unsafe {
-        std::arch::asm!("stmxcsr [{}]", "fnstcw [{}]", in(reg) &raw mut mxcsr, in(reg) &raw mut x87,
-            options(nostack, preserves_flags));
-    }
-    let set = |mxcsr: &u32, x87: &u16| {
-        // SAFETY: loads values that were in these registers before, or the ABI's defaults.
-        unsafe {
-            std::arch::asm!("ldmxcsr [{}]", "fldcw [{}]", in(reg) mxcsr, in(reg) x87,
-                options(nostack, preserves_flags));
-        }
-    };
-    // The low six bits are sticky status, not control.
-    let own = mxcsr & !0x3f != DEFAULT_MXCSR || x87 != DEFAULT_X87;
-    if own {
-        set(&DEFAULT_MXCSR, &DEFAULT_X87);
-    }
+    let control = ControlWords::put_away();
     curtail_fiber::suspend(why);
-    if own {
-        set(&mxcsr, &x87);
-    }
+    control.restore();
 }

@@ -213,7 +213,6 @@ fn heap_packet(layout: Layout) -> *mut () {
 unsafe extern "C" fn main(block: *mut ()) -> ! {
     // SAFETY: `create` passed it; it lives until the end is published.
     let block = unsafe { &*block.cast::<Block>() };
-    KThread::here().started();
     block.tcb.context.set_in_task(true);
     // SAFETY: the packet holds the closure.
     unsafe { (block.run.get())(block.packet.get()) };

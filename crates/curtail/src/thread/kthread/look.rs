@@ -1,0 +1,70 @@
+//! The world around the threads: what others, time and sockets make ready, and sleep.
+
+use super::KThread;
+use crate::block::Deadline;
+use crate::socket::Poller;
+use std::time::Duration;
+
+impl KThread {
+    /// Makes ready what has become so: from elsewhere, by time, by a socket.
+    pub(crate) fn look_around(&self, now: u64) {
+        self.take_in();
+        if !self.wheel.is_empty() {
+            self.fire(now);
+        }
+        if let Some(poller) = self.poller.get() {
+            poller.look(now);
+        }
+    }
+
+    /// Ends the waits whose time is over.
+    pub(crate) fn fire(&self, now: u64) {
+        self.wheel.advance(now, |timer| {
+            // SAFETY: a set timer's node is alive: its owner cancels the timer before it goes.
+            let node = unsafe { &*timer.what };
+            if node.expire() {
+                // SAFETY: it blocks here, and its wait was ended by us.
+                unsafe { Self::make_ready(node.who().as_tcb()) };
+            }
+        });
+    }
+
+    /// This kthread's poller, made when the first thread waits for a socket.
+    ///
+    /// # Errors
+    /// What the kernel says: no more descriptors.
+    pub(crate) fn poller(&self) -> std::io::Result<&Poller> {
+        if let Some(poller) = self.poller.get() {
+            return Ok(poller);
+        }
+        let poller = Poller::new()?;
+        self.shared.parker.set_bell(poller.bell());
+        Ok(self.poller.get_or_init(|| poller))
+    }
+
+    /// How long nothing becomes ready by time; `most` at most.
+    pub(crate) fn time_left(&self, most: Option<Duration>) -> Option<Duration> {
+        let due = self.wheel.next_tsc().map(|tsc| Deadline(tsc).left().unwrap_or_default());
+        match (due, most) {
+            (Some(due), Some(most)) => Some(due.min(most)),
+            (due, most) => due.or(most),
+        }
+    }
+
+    /// Sleeps until something is ready, a timer is due, or `most` has passed, unless `work`, asked
+    /// after the announcement, finds some.
+    pub(crate) fn rest(&self, work: impl FnOnce() -> bool, most: Option<Duration>) {
+        let most = self.time_left(most);
+        if most.is_some_and(|most| most.is_zero()) {
+            return;
+        }
+        let work = || self.has_mail() || work();
+        match self.poller.get() {
+            Some(poller) => self.shared.parker.sleep(work, || poller.wait(most)),
+            None => self.shared.parker.sleep(work, || match most {
+                Some(most) => std::thread::park_timeout(most),
+                None => std::thread::park(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Quanta: when a thread that runs on is cut.
+//!
+//! The quantum is the kthread's: a thread that blocks or yields leaves the rest of it to the next,
+//! so that a switch needs no clock and arms nothing. A thread that came in during a quantum gets a
+//! whole one when it is over, so it has between one quantum and two.
+
+use super::KThread;
+use crate::clock;
+use crate::thread::tcb::Tcb;
+use curtail_fiber::safepoint::Mode;
+
+/// When and how its threads are pre-empted.
+#[derive(Clone, Debug)]
+pub(in crate::thread) struct Quanta {
+    pub mode: Mode,
+    /// One tick: the smallest quantum.
+    pub cycles: u64,
+    /// A thread's quantum in ticks; `None`: it runs to completion.
+    pub usual: Option<u32>,
+    /// The same for some classes.
+    pub by_class: Box<[(u16, Option<u32>)]>,
+}
+
+impl Quanta {
+    fn of(&self, class: u16) -> Option<u32> {
+        self.by_class.iter().find(|(one, _)| *one == class).map_or(self.usual, |&(_, ticks)| ticks)
+    }
+}
+
+impl KThread {
+    #[inline]
+    pub(super) fn arm(&self, now: u64) {
+        if let Some(quanta) = self.quanta.get() {
+            self.quantum_pick.set(self.picks.get());
+            self.safepoint.arm(quanta.mode, now, now + quanta.cycles);
+        }
+    }
+
+    #[inline]
+    pub(super) fn disarm(&self) {
+        if self.quanta.get().is_some() {
+            self.safepoint.disarm();
+        }
+    }
+
+    /// A safepoint of the running thread found that the quantum is over. The quantum is the
+    /// kthread's: switches between threads don't begin a new one, so that they need no clock. A
+    /// thread that came in meanwhile gets a whole one now.
+    pub(crate) fn expired(&self, me: &Tcb) {
+        let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
+        let same = self.quantum_pick.get() == self.picks.get();
+        self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
+        self.arm(now);
+        let ticks = self.quanta.get().and_then(|quanta| quanta.of(me.class.get()));
+        if ticks.is_none_or(|ticks| self.ticks.get() < ticks) || std::thread::panicking() {
+            return;
+        }
+        self.look_around(now);
+        if self.has_threads() {
+            self.local.push(me);
+            let next = self.next();
+            self.quantum_pick.set(self.picks.get());
+            self.ticks.set(0);
+            self.leave(me, next);
+        }
+    }
+
+    /// How its threads are pre-empted. Once, before the first runs.
+    pub(in crate::thread) fn set_quanta(&self, quanta: Option<Quanta>) {
+        if let Some(quanta) = quanta {
+            self.quanta.set(quanta).expect("set once");
+        }
+    }
+}

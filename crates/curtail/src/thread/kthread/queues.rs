@@ -1,0 +1,140 @@
+//! Ready threads: which is next, and which others may take.
+
+use super::{KThread, Shared};
+use crate::thread::runtime::Seat;
+use crate::thread::tcb::{Block, Tcb};
+use curtail_fiber::{FiberStack, StackError, StackPool};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl KThread {
+    /// A thread that has not started is to run, here or wherever there is room.
+    #[inline]
+    pub(in crate::thread) fn launch(&self, block: &Block) {
+        self.shared.push_fresh(&block.tcb);
+        if let Some(seat) = &self.seat {
+            seat.wake_idle();
+        }
+    }
+
+    /// A thread that has not started is to run here and nowhere else.
+    pub(in crate::thread) fn launch_here(&self, block: &Block) {
+        self.adopt(&block.tcb);
+        self.local.push(&block.tcb);
+    }
+
+    /// The next ready thread, marked as started here, and current from now on.
+    #[inline]
+    pub(super) fn pick(&self) -> Option<&'static Tcb> {
+        let fresh_first = self.fresh_turn.get() || self.local.is_empty();
+        let tcb = if fresh_first && let Some(tcb) = self.pick_fresh() {
+            self.fresh_turn.set(false);
+            tcb
+        } else {
+            self.fresh_turn.set(true);
+            self.local.pop().or_else(|| self.pick_fresh())?
+        };
+        self.count_pick();
+        self.current.set(tcb);
+        Some(tcb)
+    }
+
+    #[inline]
+    pub(super) fn count_pick(&self) {
+        let picks = self.picks.get().wrapping_add(1);
+        self.picks.set(picks);
+        self.shared.picks.store(picks, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn pick_fresh(&self) -> Option<&'static Tcb> {
+        if self.shared.overflow.len() > 0 {
+            self.refill();
+        }
+        let tcb = self.shared.fresh.pop();
+        // SAFETY: what is in the queue has not started, and so has not ended.
+        let tcb = unsafe { tcb.as_ref()? };
+        self.adopt(tcb);
+        Some(tcb)
+    }
+
+    /// A thread that has not started is going to do so here.
+    #[inline]
+    pub(in crate::thread) fn adopt(&self, tcb: &Tcb) {
+        self.alive.set(self.alive.get() + 1);
+        tcb.home.store(Arc::as_ptr(&self.shared).cast_mut(), Ordering::Release);
+    }
+
+    #[cold]
+    fn refill(&self) {
+        let shared = &self.shared;
+        shared.overflow.take(usize::MAX, |tcb| shared.fresh.push(tcb.as_ptr()));
+    }
+
+    /// Its place in a runtime.
+    pub(in crate::thread) fn seat(&self) -> &Seat {
+        self.seat.as_ref().expect("a kthread of a runtime")
+    }
+
+    /// Takes threads that have not started from another kthread's queue: how many.
+    pub(in crate::thread) fn steal_from(&self, victim: &Shared, most: usize) -> usize {
+        let stolen = victim.fresh.steal(most, |tcb| {
+            // SAFETY: what was in the queue has not started, and is ours now.
+            self.shared.push_fresh(unsafe { &*tcb });
+        });
+        match stolen {
+            0 => victim.overflow.take(most, |tcb| self.shared.fresh.push(tcb.as_ptr())),
+            stolen => stolen,
+        }
+    }
+
+    /// Whether others may take some of what it has.
+    pub(in crate::thread) fn has_spare_threads(&self) -> bool {
+        self.shared.stealable() > 1
+    }
+
+    /// A stack of `size` bytes, or of the usual size.
+    pub(in crate::thread) fn take_stack(
+        &self,
+        size: Option<usize>,
+    ) -> Result<FiberStack, StackError> {
+        // SAFETY: this kthread's own; the pool calls nothing of ours.
+        let (usual, odd) = unsafe { (&mut *self.stacks.get(), &mut *self.odd_stacks.get()) };
+        let Some(size) = size else { return usual.take() };
+        let wanted = StackPool::new(size)?;
+        if usual.usable() == wanted.usable() {
+            return usual.take();
+        }
+        let place = odd.iter().position(|pool| pool.usable() == wanted.usable());
+        let place = place.unwrap_or_else(|| {
+            odd.push(wanted);
+            odd.len() - 1
+        });
+        odd[place].take()
+    }
+
+    /// A stack that nothing runs on any more.
+    pub(in crate::thread) fn give_stack(&self, stack: FiberStack) {
+        // SAFETY: as in `take_stack`.
+        let (usual, odd) = unsafe { (&mut *self.stacks.get(), &mut *self.odd_stacks.get()) };
+        match std::iter::once(usual).chain(odd).find(|pool| pool.fits(&stack)) {
+            Some(pool) => pool.give(stack),
+            None => drop(stack), // To the reserve.
+        }
+    }
+
+    /// How many threads have started here and have not ended.
+    pub(crate) fn alive(&self) -> usize {
+        self.alive.get()
+    }
+
+    /// A request that has started here is left where it is, for ever.
+    pub(crate) fn abandon_request(&self) {
+        self.alive.set(self.alive.get() + 1);
+    }
+
+    /// How many threads are ready here.
+    pub(in crate::thread) fn ready_len(&self) -> usize {
+        self.local.len() + self.shared.stealable()
+    }
+}

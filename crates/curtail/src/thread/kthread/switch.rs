@@ -1,0 +1,159 @@
+//! From one thread to the next.
+//!
+//! A thread that has ended switches to the kthread's own loop, which publishes the end: only then
+//! its stack is free. The one exception is a thread that was started by who joins it
+//! ([`KThread::run_child`]): it switches back to that.
+
+use super::{DIRECT, KThread};
+use crate::block::{Deadline, Node, Timer, Who};
+use crate::clock;
+use crate::thread::runtime::Seat;
+use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
+use curtail_fiber::{Context, ControlWords, switch, switch_away};
+use std::ptr;
+
+impl KThread {
+    /// Runs ready threads until none is ready or it is time to look around; true: some ran. By the
+    /// kthread's own loop.
+    pub(crate) fn run_threads(&self, direct: u32) -> bool {
+        debug_assert!(self.current.get().is_null());
+        let Some(next) = self.pick() else { return false };
+        let mut next: *const Context = &raw const next.context;
+        self.direct.set(direct.min(DIRECT));
+        self.arm(clock::now());
+        while !ptr::eq(next, &raw const self.base) {
+            // SAFETY: this is the base; what is picked is suspended, or was prepared, and is ours.
+            unsafe { switch(&raw const self.base, next, self.safepoint) };
+            let ended = self.ended.replace(ptr::null());
+            if ended.is_null() {
+                break;
+            }
+            self.current.set(ptr::null());
+            crate::thread::spawn::publish_end(ended);
+            if self.seat.as_ref().is_some_and(Seat::is_to_stop) {
+                break;
+            }
+            next = self.next();
+        }
+        self.current.set(ptr::null());
+        self.disarm();
+        true
+    }
+
+    /// Where a thread that leaves the processor switches to: the next thread, which is current then,
+    /// or the base.
+    #[inline]
+    pub(super) fn next(&self) -> *const Context {
+        let left = self.direct.get();
+        if left > 0 && !self.has_mail() {
+            self.direct.set(left - 1);
+            if let Some(next) = self.pick() {
+                return &raw const next.context;
+            }
+        }
+        &raw const self.base
+    }
+
+    /// The thread `me`, which calls, leaves the processor; returns when it is its turn again.
+    ///
+    /// Nothing may follow a call of this in its caller: see `curtail_switch`.
+    #[inline(always)]
+    pub(super) fn leave(&self, me: &Tcb, next: *const Context) {
+        if ptr::eq(next, &raw const me.context) {
+            return; // Nothing else was ready.
+        }
+        let control = ControlWords::put_away();
+        if control.are_own() {
+            return self.leave_with(me, next, &control);
+        }
+        // SAFETY: `me` is the calling thread; `next` is suspended, and this kthread's.
+        unsafe { switch(&raw const me.context, next, self.safepoint) }
+    }
+
+    #[cold]
+    fn leave_with(&self, me: &Tcb, next: *const Context, control: &ControlWords) {
+        // SAFETY: as in `leave`.
+        unsafe { switch(&raw const me.context, next, self.safepoint) };
+        control.restore();
+    }
+
+    /// The calling thread or request blocks until something makes it ready.
+    #[inline]
+    pub(crate) fn block(&self, me: &Tcb) {
+        match me.request() {
+            None => {
+                let next = self.next();
+                self.leave(me, next);
+            }
+            Some(_) => crate::calls::block_request(),
+        }
+    }
+
+    /// The caller, `me`, sleeps until its node's wait is over, or expires it at the deadline or at
+    /// the end of its own limit.
+    #[inline]
+    pub(crate) fn sleep(&self, me: &Tcb, node: &Node<Who>, deadline: Option<Deadline>) {
+        let until = me.limit.get().min(deadline.map_or(u64::MAX, |deadline| deadline.0));
+        match until {
+            u64::MAX => self.block(me),
+            until => self.sleep_until(me, node, until),
+        }
+    }
+
+    fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: u64) {
+        let timer = Timer::new(ptr::from_ref(node));
+        // SAFETY: it is cancelled below, or has fired, before this returns.
+        unsafe { self.wheel.set(&timer, until) };
+        self.block(me);
+        self.wheel.cancel(&timer);
+    }
+
+    /// The calling thread lets others run that are ready.
+    #[inline]
+    pub(crate) fn yield_now(&self, me: &Tcb) {
+        if me.request().is_some() {
+            return crate::calls::yield_request();
+        }
+        self.local.push(me);
+        let next = self.next();
+        self.leave(me, next);
+    }
+
+    /// Whether the calling thread `me` may run the thread of `block`, which it is going to wait for:
+    /// that is next here and has not started. Then it has been taken out of the queue.
+    #[inline]
+    pub(in crate::thread) fn can_run_child(&self, me: &Tcb, block: &Block) -> bool {
+        me.request().is_none()
+            && me.limit.get() == NO_LIMIT
+            && self.shared.fresh.pop_if(block.tcb.as_ptr())
+    }
+
+    /// The calling thread runs `child`, which is about to start, and goes on when that has ended.
+    #[inline]
+    pub(in crate::thread) fn run_child(&self, me: &Tcb, child: &Block) {
+        child.tcb.joiner.set(me);
+        self.adopt(&child.tcb);
+        self.count_pick();
+        self.current.set(&child.tcb);
+        self.leave(me, &raw const child.tcb.context);
+    }
+
+    /// The calling thread has ended.
+    pub(in crate::thread) fn end(&self, block: &Block) -> ! {
+        self.alive.set(self.alive.get() - 1);
+        let joiner = block.tcb.joiner.get();
+        // SAFETY: a joiner waits for this, and for nothing else, so it is alive and suspended.
+        let next = match unsafe { joiner.as_ref() } {
+            Some(joiner) => {
+                self.current.set(joiner);
+                &raw const joiner.context
+            }
+            None => {
+                self.ended.set(block);
+                &raw const self.base
+            }
+        };
+        // SAFETY: this stack's context, never resumed again; `next` is suspended, and ours.
+        unsafe { switch_away(&raw const block.tcb.context, next, self.safepoint) }
+    }
+}
