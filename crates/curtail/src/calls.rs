@@ -6,8 +6,8 @@
 use crate::clock;
 use crate::engine::Engine;
 use crate::thread::KThread;
+use curtail_fiber::Suspend;
 use curtail_fiber::safepoint::{Block, Safepoint};
-use curtail_fiber::{ControlWords, Suspend};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Once;
@@ -108,19 +108,11 @@ pub fn served_cycles() -> Option<u64> {
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
 /// (hold a critical section), so that it is not ready and waiting at once.
 pub(crate) fn block_request() {
-    give_up(Suspend::Blocked);
+    curtail_fiber::suspend(Suspend::Blocked);
 }
 
 /// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
 /// when it is this job's turn again.
 pub(crate) fn yield_request() {
-    give_up(Suspend::Yielded);
-}
-
-/// Suspends by the handler's own wish.
-#[inline(never)]
-fn give_up(why: Suspend) {
-    let control = ControlWords::put_away();
-    curtail_fiber::suspend(why);
-    control.restore();
+    curtail_fiber::suspend(Suspend::Yielded);
 }

@@ -248,8 +248,11 @@ pub unsafe fn switch_away(from: *const Context, to: *const Context, safepoint: S
     unreachable!("a fiber that has ended was resumed")
 }
 
-/// Saves what the ABI has a callee preserve (but for the control words, which are the caller's
-/// business), and goes on with the other stack where it left off.
+/// Saves what the ABI has a callee preserve, and goes on with the other stack where it left off.
+///
+/// The floating-point control words are rarely other than the ABI's defaults: the others get those,
+/// and only who had other ones has them loaded again. (The low six bits of mxcsr are sticky status,
+/// not control.)
 ///
 /// The way back is `pop` and `jmp`: the processor predicts a `ret` to go to the last call's place,
 /// which after a switch is the other stack's, and 15 cycles are lost. Callers call it last, so that
@@ -266,6 +269,16 @@ unsafe extern "C" fn curtail_switch(from: *mut usize, to: usize) {
         "push r13",
         "push r14",
         "push r15",
+        "sub rsp, 8",
+        "stmxcsr [rsp]",
+        "fnstcw [rsp + 4]",
+        "mov eax, [rsp]",
+        "and eax, -64",
+        "cmp eax, {mxcsr}",
+        "jne 3f",
+        "cmp word ptr [rsp + 4], {x87}",
+        "jne 3f",
+        "4:",
         "lea rax, [rip + 2f]",
         "push rax",
         "mov [rdi], rsp",
@@ -273,6 +286,14 @@ unsafe extern "C" fn curtail_switch(from: *mut usize, to: usize) {
         "pop rax",
         "jmp rax",
         "2:",
+        "mov eax, [rsp]",
+        "and eax, -64",
+        "cmp eax, {mxcsr}",
+        "jne 5f",
+        "cmp word ptr [rsp + 4], {x87}",
+        "jne 5f",
+        "6:",
+        "add rsp, 8",
         "pop r15",
         "pop r14",
         "pop r13",
@@ -281,8 +302,23 @@ unsafe extern "C" fn curtail_switch(from: *mut usize, to: usize) {
         "pop rbp",
         "pop rcx",
         "jmp rcx",
+        "3:",
+        "ldmxcsr [rip + {defaults}]",
+        "fldcw [rip + {defaults} + 4]",
+        "jmp 4b",
+        "5:",
+        "ldmxcsr [rsp]",
+        "fldcw [rsp + 4]",
+        "jmp 6b",
+        mxcsr = const DEFAULTS[0],
+        x87 = const DEFAULTS[1],
+        defaults = sym DEFAULTS_IN_MEMORY,
     )
 }
+
+/// Of mxcsr and of the x87 control word.
+const DEFAULTS: [u32; 2] = [0x1f80, 0x37f];
+static DEFAULTS_IN_MEMORY: [u32; 2] = DEFAULTS;
 
 // The first frame of each fiber. Unwinders stop here: there is no caller.
 std::arch::global_asm!(

@@ -13,7 +13,6 @@
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
 
 mod context;
-mod control;
 mod fiber;
 mod overflow;
 pub mod safepoint;
@@ -24,7 +23,6 @@ pub use context::{
     Context, Kind as ContextKind, Label, MOST_WORDS, current, current_label, keep_word, on_fiber,
     switch, switch_away,
 };
-pub use control::ControlWords;
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use overflow::prepare_thread;
 pub use stack::{FiberStack, StackError, StackPool};

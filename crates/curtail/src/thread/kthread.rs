@@ -49,7 +49,6 @@ pub(crate) struct KThread {
     ended: Cell<*const Block>,
     direct: Cell<u32>,
     fresh_turn: Cell<bool>,
-    picks: Cell<u32>,
     /// `picks` when the present quantum began.
     quantum_pick: Cell<u32>,
     /// Ticks that the same thread has had, one after the other.
@@ -90,7 +89,6 @@ impl KThread {
             ended: Cell::new(ptr::null()),
             direct: Cell::new(0),
             fresh_turn: Cell::new(false),
-            picks: Cell::new(0),
             quantum_pick: Cell::new(0),
             ticks: Cell::new(0),
             quanta: OnceCell::new(),

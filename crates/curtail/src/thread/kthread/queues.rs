@@ -41,9 +41,8 @@ impl KThread {
 
     #[inline]
     pub(super) fn count_pick(&self) {
-        let picks = self.picks.get().wrapping_add(1);
-        self.picks.set(picks);
-        self.shared.picks.store(picks, Ordering::Relaxed);
+        let picks = self.shared.picks.load(Ordering::Relaxed);
+        self.shared.picks.store(picks.wrapping_add(1), Ordering::Relaxed);
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use crate::block::{Deadline, Node, Timer, Who};
 use crate::clock;
 use crate::thread::runtime::Seat;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
-use curtail_fiber::{Context, ControlWords, switch, switch_away};
+use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
 
 impl KThread {
@@ -62,19 +62,8 @@ impl KThread {
         if ptr::eq(next, &raw const me.context) {
             return; // Nothing else was ready.
         }
-        let control = ControlWords::put_away();
-        if control.are_own() {
-            return self.leave_with(me, next, &control);
-        }
         // SAFETY: `me` is the calling thread; `next` is suspended, and this kthread's.
         unsafe { switch(&raw const me.context, next, self.safepoint) }
-    }
-
-    #[cold]
-    fn leave_with(&self, me: &Tcb, next: *const Context, control: &ControlWords) {
-        // SAFETY: as in `leave`.
-        unsafe { switch(&raw const me.context, next, self.safepoint) };
-        control.restore();
     }
 
     /// The calling thread or request blocks until something makes it ready.
