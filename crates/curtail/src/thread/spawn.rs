@@ -106,14 +106,10 @@ impl Builder {
 
     /// A thread that is not launched yet.
     fn prepare<F: FnOnce() -> T, T>(self, f: F) -> io::Result<JoinHandle<T>> {
-        let block = create(&self, Packet::<F, T>::LAYOUT)?;
+        let block =
+            create(&self, Packet::<F, T>::LAYOUT, (run_packet::<F, T>, discard_packet::<T>))?;
         // SAFETY: the packet is ours, of that layout, until the thread is launched.
-        unsafe {
-            let made = &*block.as_ptr();
-            made.packet.get().cast::<F>().write(f);
-            made.run.set(run_packet::<F, T>);
-            made.discard.set(|packet| ptr::drop_in_place(packet.cast::<std::thread::Result<T>>()));
-        }
+        unsafe { block.as_ref().packet.get().cast::<F>().write(f) };
         Ok(JoinHandle { block, result: PhantomData })
     }
 }
@@ -159,8 +155,21 @@ unsafe fn run_packet<F: FnOnce() -> T, T>(packet: *mut ()) {
     unsafe { packet.cast::<std::thread::Result<T>>().write(result) };
 }
 
+/// Drops the result.
+///
+/// # Safety
+/// `packet` holds one of this type.
+unsafe fn discard_packet<T>(packet: *mut ()) {
+    // SAFETY: by contract.
+    unsafe { ptr::drop_in_place(packet.cast::<std::thread::Result<T>>()) };
+}
+
 /// A thread that is not launched yet, with room for a packet.
-fn create(builder: &Builder, layout: Layout) -> io::Result<NonNull<Block>> {
+fn create(
+    builder: &Builder,
+    layout: Layout,
+    (run, discard): (unsafe fn(*mut ()), unsafe fn(*mut ())),
+) -> io::Result<NonNull<Block>> {
     let here = KThread::try_here().unwrap_or_else(|| panic!("{NO_RUNTIME}"));
     let stack = here.take_stack(builder.stack_size).map_err(io::Error::other)?;
     let heap = (layout.size() > MOST_ON_STACK || layout.align() > BLOCK_ALIGN).then_some(layout);
@@ -173,22 +182,21 @@ fn create(builder: &Builder, layout: Layout) -> io::Result<NonNull<Block>> {
     let block: *mut Block = ptr::with_exposed_provenance_mut(place);
     let usable = stack.usable();
     // SAFETY: the stack is ours; block, packet and frames share it, in this order, without overlap.
+    // Field by field: a whole block would be made elsewhere and copied in pieces, whose loads wait
+    // for the stores before them.
     unsafe {
-        block.write(Block {
-            tcb: Tcb::new(),
-            stack: ManuallyDrop::new(stack),
-            run: Cell::new(|_| {}),
-            discard: Cell::new(|_| {}),
-            packet: Cell::new(packet),
-            heap: Cell::new(heap),
-            name: builder.name.clone(),
-            progress: AtomicU32::new(RUNNING),
-            joiners: Queue::new(),
-        });
-        let made = &*block;
-        made.tcb.class.set(builder.class);
-        made.tcb.context.prepare(&usable, top, main, block.cast(), ContextKind::Thread);
-        made.tcb.context.set_label(Label { class: builder.class, ..Label::default() });
+        Tcb::make_at(&raw mut (*block).tcb, builder.class);
+        (&raw mut (*block).stack).write(ManuallyDrop::new(stack));
+        (&raw mut (*block).run).write(Cell::new(run));
+        (&raw mut (*block).discard).write(Cell::new(discard));
+        (&raw mut (*block).packet).write(Cell::new(packet));
+        (&raw mut (*block).heap).write(Cell::new(heap));
+        (&raw mut (*block).name).write(builder.name.clone());
+        (&raw mut (*block).progress).write(AtomicU32::new(RUNNING));
+        (&raw mut (*block).joiners).write(Queue::new());
+        let context = &(*block).tcb.context;
+        context.prepare(&usable, top, main, block.cast(), ContextKind::Thread);
+        context.set_label(Label { class: builder.class, ..Label::default() });
     }
     Ok(NonNull::new(block).expect("on a stack"))
 }

@@ -14,7 +14,7 @@ use curtail_fiber::{Context, FiberStack};
 use curtail_ring::Linked;
 use std::alloc::Layout;
 use std::cell::Cell;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -54,24 +54,35 @@ unsafe impl Linked for Tcb {
 impl Tcb {
     const THREAD: u32 = u32::MAX;
 
-    pub(super) fn new() -> Self {
-        Self {
-            context: Context::new(),
-            link: AtomicPtr::new(ptr::null_mut()),
-            home: AtomicPtr::new(ptr::null_mut()),
-            job: Cell::new(Self::THREAD),
-            class: Cell::new(0),
-            joiner: Cell::new(ptr::null()),
-            limit: Cell::new(NO_LIMIT),
-            waits_for: Cell::new(0),
-            locals: Locals::new(),
-            handle: Handle::default(),
+    /// A thread's, made in place.
+    ///
+    /// # Safety
+    /// `place` is memory of the caller's that nothing uses.
+    #[inline]
+    pub(super) unsafe fn make_at(place: *mut Self, class: u16) {
+        // SAFETY: by contract; each field is written.
+        unsafe {
+            (&raw mut (*place).context).write(Context::new());
+            (&raw mut (*place).link).write(AtomicPtr::new(ptr::null_mut()));
+            (&raw mut (*place).home).write(AtomicPtr::new(ptr::null_mut()));
+            (&raw mut (*place).job).write(Cell::new(Self::THREAD));
+            (&raw mut (*place).class).write(Cell::new(class));
+            (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
+            (&raw mut (*place).limit).write(Cell::new(NO_LIMIT));
+            (&raw mut (*place).waits_for).write(Cell::new(0));
+            (&raw mut (*place).locals).write(Locals::new());
+            (&raw mut (*place).handle).write(Handle::default());
         }
     }
 
     /// Of a request, which is on this kthread.
     pub(crate) fn of_request() -> Self {
-        let tcb = Self::new();
+        let mut tcb = MaybeUninit::<Self>::uninit();
+        // SAFETY: our own variable, which `make_at` fills in.
+        let tcb = unsafe {
+            Self::make_at(tcb.as_mut_ptr(), 0);
+            tcb.assume_init()
+        };
         tcb.job.set(0);
         tcb
     }
@@ -179,8 +190,10 @@ impl Handle {
 
     /// Gives the block's own count up.
     pub(super) fn take(&self) {
-        let found = self.0.swap(ptr::null_mut(), Ordering::AcqRel);
+        // Nobody gets it any more: the caller is the last who refers to the block.
+        let found = self.0.load(Ordering::Acquire);
         if !found.is_null() {
+            self.0.store(ptr::null_mut(), Ordering::Relaxed);
             // SAFETY: the count that `get` left here.
             drop(unsafe { Arc::from_raw(found) });
         }
