@@ -6,7 +6,8 @@
 //! * [`Client::offer`], an open loop: messages are due at the instants of a Poisson process, whatever
 //!   the server does, and count from the instant at which they were due.
 
-use crate::load::{Load, arrivals};
+use crate::load::{Load, Offered, arrivals};
+use crate::neighbours::Neighbours;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a message: its number, eight times.
 pub const MESSAGE: usize = 64;
+
+/// How often an open loop asks for neighbours, in nanoseconds: it takes some microseconds.
+const LOOK_NS: u64 = 500_000;
 
 /// How long a server may say nothing before it counts as dead.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -122,19 +126,6 @@ impl Connection {
     }
 }
 
-/// What an open loop found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Offered {
-    /// Messages that were due.
-    pub due: usize,
-    /// From due to back, in nanoseconds, of those that came back in time.
-    pub sojourn_ns: Vec<u64>,
-    /// Messages that went out more than 100 µs after they were due: the client's own share.
-    pub sent_late: usize,
-    /// It was given up: more messages than allowed were late, or the socket was full.
-    pub given_up: bool,
-}
-
 /// A few connections to a server.
 pub struct Client {
     connections: Vec<Connection>,
@@ -227,93 +218,101 @@ impl Client {
         Ok(taken)
     }
 
-    /// Offers `rate_rps` messages a second for `span`, over all connections by turns. What is not
-    /// back `limit` after it was due is late; when more than `allowed` of all are, it gives up.
+    /// Offers that load over all connections by turns. `neighbours` is asked about every half
+    /// millisecond. Ends early where a socket has no room: what was due after that is lost.
     ///
     /// # Errors
     /// Where a connection breaks.
-    pub fn offer(&mut self, load: &Load) -> io::Result<Offered> {
+    pub fn offer(&mut self, load: &Load, mut neighbours: Neighbours) -> io::Result<Offered> {
         let due = arrivals(load.rate_rps, load.span, load.seed);
-        let limit = load.limit.as_nanos() as u64;
-        let allowed = (due.len() as f64 * load.allowed) as usize;
-        let mut found = Offered {
-            due: due.len(),
-            sojourn_ns: Vec::with_capacity(due.len()),
-            sent_late: 0,
-            given_up: false,
-        };
-        let (mut next, mut late) = (0, 0);
+        let end = due.last().copied().unwrap_or(0) + load.patience.as_nanos() as u64;
+        let mut sojourns = vec![None; due.len()];
+        let (mut gaps, mut sent_late) = (Vec::new(), 0);
+        let (mut next, mut back, mut looked) = (0, 0, 0);
         let start = Instant::now();
-        let last = due.last().copied().unwrap_or(0) + 2 * limit;
-        while found.sojourn_ns.len() < due.len() {
+        while back < due.len() {
             let now = start.elapsed().as_nanos() as u64;
+            if now > end {
+                break;
+            }
+            if now - looked > LOOK_NS {
+                if let Some(wait) = neighbours.look() {
+                    let wait = wait.as_nanos() as u64;
+                    gaps.push((looked.saturating_sub(wait), now + 2 * wait));
+                }
+                looked = now;
+            }
             // A few at most, so that answers do not wait behind messages that were late already.
+            let mut full = false;
             for _ in 0..8 {
                 let Some(at) = due.get(next).filter(|at| **at <= now) else { break };
-                found.sent_late += usize::from(now - at > 100_000);
+                sent_late += usize::from(now - at > 100_000);
                 let connection = &self.connections[next % self.connections.len()];
-                if !connection.wire.send(next as u64)? {
-                    found.given_up = true;
-                    return Ok(found);
+                full = !connection.wire.send(next as u64)?;
+                if full {
+                    break;
                 }
                 next += 1;
             }
-            let sojourns = &mut found.sojourn_ns;
+            if full {
+                break;
+            }
             let mut strange = false;
             self.poll(|_, number| {
-                match due.get(number as usize).filter(|_| number < next as u64) {
-                    Some(at) => {
-                        let sojourn = start.elapsed().as_nanos() as u64 - at;
-                        late += usize::from(sojourn > limit);
-                        sojourns.push(sojourn);
-                    }
-                    None => strange = true,
+                let number = number as usize;
+                strange |= number >= next || sojourns[number].is_some();
+                if !strange {
+                    sojourns[number] = Some(start.elapsed().as_nanos() as u64 - due[number]);
+                    back += 1;
                 }
             })?;
             if strange {
-                return Err(io::Error::other("a message came back that was not sent"));
-            }
-            if late > allowed || now > last {
-                found.given_up = late > allowed;
-                break;
+                return Err(io::Error::other("a message came back that was not awaited"));
             }
         }
-        Ok(found)
+        Ok(Offered { due_ns: due, sojourn_ns: sojourns, gaps_ns: gaps, sent_late })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// A datagram server on a thread that does to messages what `answer` says, until it gets one of
-    /// another length.
+    /// A datagram server on a thread, which does to the messages what `answer` says.
     fn served<T>(answer: fn(u64, &mut [u8]) -> bool, with: impl FnOnce(u16) -> T) -> T {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
+        socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let mut buffer = [0; 128];
-                for at in 0.. {
-                    let (length, from) = socket.recv_from(&mut buffer).unwrap();
-                    if length != MESSAGE {
-                        break;
-                    }
+            scope.spawn(|| {
+                let (mut buffer, mut at) = ([0; 128], 0);
+                while !stop.load(Ordering::Relaxed) {
+                    let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
                     if answer(at, &mut buffer[..length]) {
-                        socket.send_to(&buffer[..length], from).unwrap();
+                        // The client may be gone.
+                        let _ = socket.send_to(&buffer[..length], from);
                     }
+                    at += 1;
                 }
             });
-            let end = UdpSocket::bind("127.0.0.1:0").unwrap();
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| with(port)));
-            end.send_to(b"end", ("127.0.0.1", port)).unwrap();
+            stop.store(true, Ordering::Relaxed);
             result.unwrap()
         })
     }
 
-    fn load(limit: Duration, allowed: f64) -> Load {
-        let span = Duration::from_millis(50);
-        Load { rate_rps: 5_000.0, span, limit, allowed, seed: 1 }
+    /// Nobody to ask about: a program that does nothing.
+    fn alone() -> Neighbours {
+        let core = crate::program::Cores::pick().unwrap().program;
+        let program = std::path::Path::new("/bin/sleep");
+        let sleeping = crate::program::Running::start(program, &["100"], core).unwrap();
+        Neighbours::of(&sleeping).unwrap()
+    }
+
+    fn load(patience: Duration) -> Load {
+        Load { rate_rps: 5_000.0, span: Duration::from_millis(50), patience, seed: 1 }
     }
 
     #[test]
@@ -322,11 +321,11 @@ mod tests {
             |at, _| at % 10 != 0,
             |port| {
                 let mut client = Client::connect(Kind::Udp, port, 2).unwrap();
-                client.offer(&load(Duration::from_millis(200), 1.0)).unwrap()
+                client.offer(&load(Duration::from_millis(200)), alone()).unwrap()
             },
         );
-        assert_eq!(found.sojourn_ns.len(), found.due - found.due.div_ceil(10), "{}", found.due);
-        assert!(!found.given_up);
+        let due = found.due_ns.len();
+        assert_eq!(found.sojourns().count(), due - due.div_ceil(10), "{due}");
     }
 
     #[test]
@@ -343,15 +342,19 @@ mod tests {
     }
 
     #[test]
-    fn a_late_server_is_given_up() {
+    fn a_slow_server_is_seen_from_when_messages_were_due() {
         let slow = |_, _: &mut [u8]| {
             std::thread::sleep(Duration::from_millis(3));
             true
         };
         let found = served(slow, |port| {
             let mut client = Client::connect(Kind::Udp, port, 1).unwrap();
-            client.offer(&load(Duration::from_millis(1), 0.01)).unwrap()
+            client.offer(&load(Duration::from_millis(1)), alone()).unwrap()
         });
-        assert!(found.given_up && found.sojourn_ns.len() < 20, "{}", found.sojourn_ns.len());
+        // 50 ms and one more have room for 17 answers, each later than the one ahead.
+        let back: Vec<u64> = found.sojourns().collect();
+        assert!((1..=17).contains(&back.len()), "{back:?}");
+        assert!(back[0] >= 3_000_000, "{back:?}");
+        assert_eq!(found.in_time(Duration::from_millis(1)).in_time, 0);
     }
 }

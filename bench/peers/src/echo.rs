@@ -8,8 +8,9 @@
 use crate::Size;
 use crate::client::{Client, Kind};
 use crate::figures::{Spread, greatest, median, show, table};
-use crate::load::Load;
-use crate::program::{self, Cores, Running, Watch};
+use crate::load::{InTime, Load};
+use crate::neighbours::{Neighbours, ran};
+use crate::program::{self, Cores, Running};
 use crate::rate::highest;
 use curtail_report::Machine;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub const SERVERS: [&str; 4] = ["curtail", "tokio", "go", "epoll"];
 const FEW: usize = 8;
 /// Connections of the open loop.
 const OPEN: usize = 16;
+/// How long a message of the open loop may take.
+const IN_TIME: Duration = Duration::from_millis(1);
 
 /// What one server does over one protocol: medians over the rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -136,9 +139,9 @@ impl Served {
         }
         let mut found = Trips::default();
         for _ in 0..slices {
-            let watch = Watch::start(&self.program)?;
+            let mut neighbours = Neighbours::of(&self.program)?;
             let trips = client.round_trips(slice).map_err(failed)?;
-            if !watch.disturbed()? {
+            if neighbours.look().is_none() {
                 found.undisturbed.extend(&trips);
             }
             found.all.extend(trips);
@@ -151,25 +154,31 @@ impl Served {
         let span = self.size.pick(Duration::from_millis(5), Duration::from_millis(200));
         let mut client = Client::connect(self.kind, self.port, OPEN).map_err(failed)?;
         client.round_trips(span / 4).map_err(failed)?;
-        let before = self.program.ran()?;
+        let before = ran(&self.program)?;
         let count = client.round_trips(span).map_err(failed)?.len();
-        Ok(count as f64 / (self.program.ran()? - before).as_secs_f64())
+        Ok(count as f64 / (ran(&self.program)? - before).as_secs_f64())
     }
 
-    /// What was achieved at `load`, if it passes; and whether a neighbour disturbed it.
-    fn try_load(&self, load: &Load, late: &mut f64) -> Result<(Option<f64>, bool), String> {
-        let failed = |error| self.failed(error);
-        let watch = Watch::start(&self.program)?;
+    /// What was achieved at that rate, if it passes; `Err` where too much of it was disturbed.
+    fn try_rate(&self, rate_rps: f64, seed: u64, late: &mut f64) -> Result<Option<f64>, Stop> {
+        let failed = |error| Stop::Broken(self.failed(error));
+        let span = self.size.pick(Duration::from_millis(20), Duration::from_millis(60));
+        let load = Load { rate_rps, span, patience: 2 * IN_TIME, seed };
+        let neighbours = Neighbours::of(&self.program).map_err(Stop::Broken)?;
         // New connections each time: nothing of an overload is left in them.
         let mut client = Client::connect(self.kind, self.port, OPEN).map_err(failed)?;
-        let found = client.offer(load).map_err(failed)?;
-        let limit = load.limit.as_nanos() as u64;
-        let in_time = found.sojourn_ns.iter().filter(|ns| **ns <= limit).count() as f64;
-        if !found.given_up && in_time >= found.due as f64 * (1.0 - load.allowed) {
-            return Ok((Some(in_time / load.span.as_secs_f64()), false));
+        let found = client.offer(&load, neighbours).map_err(failed)?;
+        let InTime { undisturbed, in_time } = found.in_time(IN_TIME);
+        let due = found.due_ns.len();
+        if due == 0 || undisturbed * 3 < due {
+            return Err(Stop::Disturbed);
         }
-        *late = found.sent_late as f64 / found.due as f64;
-        Ok((None, watch.disturbed()?))
+        let share = in_time as f64 / undisturbed as f64;
+        if share >= 0.99 {
+            return Ok(Some(due as f64 * share / load.span.as_secs_f64()));
+        }
+        *late = found.sent_late as f64 / due as f64;
+        Ok(None)
     }
 
     fn round(&self, first_rps: f64, mut seed: u64) -> Result<Measured, String> {
@@ -177,16 +186,16 @@ impl Served {
         let rps_cpu = self.per_cpu_second()?;
         let (mut client_late, mut repeated, mut most) = (0.0, 0, 0.0_f64);
         let rps = highest(first_rps, 2e6, |rate| {
-            for _ in 0..self.size.pick(1, 12) {
+            for _ in 0..self.size.pick(2, 12) {
                 seed += 1;
-                let load = Load::at(rate, self.size, seed);
-                let (passed, disturbed) =
-                    self.try_load(&load, &mut client_late).map_err(Stop::Broken)?;
-                if passed.is_some() || !disturbed {
-                    most = most.max(passed.unwrap_or(0.0));
-                    return Ok(passed);
+                match self.try_rate(rate, seed, &mut client_late) {
+                    Err(Stop::Disturbed) => repeated += 1,
+                    Ok(passed) => {
+                        most = most.max(passed.unwrap_or(0.0));
+                        return Ok(passed);
+                    }
+                    broken => return broken,
                 }
-                repeated += 1;
             }
             Err(Stop::Disturbed)
         });

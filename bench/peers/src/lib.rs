@@ -14,6 +14,7 @@ pub mod client;
 pub mod echo;
 pub mod figures;
 pub mod load;
+pub mod neighbours;
 pub mod program;
 pub mod rate;
 pub mod threads;

@@ -1,6 +1,5 @@
 //! What an open loop offers, and when.
 
-use crate::Size;
 use std::time::Duration;
 
 /// What an open loop offers.
@@ -10,20 +9,55 @@ pub struct Load {
     pub rate_rps: f64,
     /// For how long.
     pub span: Duration,
-    /// When a message that is not back is late.
-    pub limit: Duration,
-    /// The share of messages that may be late.
-    pub allowed: f64,
+    /// How long the last message may take; what is not back then is lost.
+    pub patience: Duration,
     /// Of the random numbers.
     pub seed: u64,
 }
 
-impl Load {
-    /// At most 1% of the messages may take longer than a millisecond.
+/// What an open loop found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offered {
+    /// When each message was due, in nanoseconds from the beginning.
+    pub due_ns: Vec<u64>,
+    /// From due to back, in nanoseconds; `None` of what was lost.
+    pub sojourn_ns: Vec<Option<u64>>,
+    /// Spans of time in which a neighbour had a core, and as much again twice, in which what had
+    /// queued up may have drained.
+    pub gaps_ns: Vec<(u64, u64)>,
+    /// Messages that went out more than 100 µs after they were due: the client's own share.
+    pub sent_late: usize,
+}
+
+/// How many messages were due outside of gaps, and how many of these were back in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InTime {
+    /// Messages due outside of gaps.
+    pub undisturbed: usize,
+    /// Of these, the ones that came back within the limit.
+    pub in_time: usize,
+}
+
+impl Offered {
+    /// All sojourn times of messages that came back.
+    pub fn sojourns(&self) -> impl Iterator<Item = u64> {
+        self.sojourn_ns.iter().copied().flatten()
+    }
+
+    /// What was back within `limit` of what no gap touched.
     #[must_use]
-    pub fn at(rate_rps: f64, size: Size, seed: u64) -> Self {
-        let span = size.pick(Duration::from_millis(20), Duration::from_millis(60));
-        Self { rate_rps, span, limit: Duration::from_millis(1), allowed: 0.01, seed }
+    pub fn in_time(&self, limit: Duration) -> InTime {
+        let limit = limit.as_nanos() as u64;
+        let touched =
+            |due: u64| self.gaps_ns.iter().any(|(start, end)| due + limit >= *start && due <= *end);
+        let mut found = InTime { undisturbed: 0, in_time: 0 };
+        for (due, sojourn) in self.due_ns.iter().zip(&self.sojourn_ns) {
+            if !touched(*due) {
+                found.undisturbed += 1;
+                found.in_time += usize::from(sojourn.is_some_and(|ns| ns <= limit));
+            }
+        }
+        found
     }
 }
 
@@ -61,5 +95,19 @@ mod tests {
         let share = long as f64 / due.len() as f64;
         assert!((share - (-1.0_f64).exp()).abs() < 0.01, "{share}");
         assert_ne!(due, arrivals(100_000.0, Duration::from_secs(1), 8));
+    }
+
+    #[test]
+    fn what_a_gap_touched_does_not_count() {
+        let ms = 1_000_000;
+        let offered = Offered {
+            due_ns: vec![0, 10 * ms, 19 * ms, 25 * ms, 31 * ms, 40 * ms],
+            sojourn_ns: vec![Some(1), Some(2 * ms), None, None, Some(1), None],
+            gaps_ns: vec![(20 * ms, 30 * ms)],
+            sent_late: 0,
+        };
+        let found = offered.in_time(Duration::from_millis(1));
+        assert_eq!(found, InTime { undisturbed: 4, in_time: 2 });
+        assert_eq!(offered.sojourns().count(), 3);
     }
 }

@@ -106,31 +106,10 @@ impl Running {
         }
     }
 
-    /// For how long its threads were ready to run while the core was another's, so far.
-    ///
-    /// # Errors
-    /// Where it has ended.
-    pub fn waited(&self) -> Result<Duration, String> {
-        self.sum(1)
-    }
-
-    /// For how long its threads have run, so far.
-    ///
-    /// # Errors
-    /// Where it has ended.
-    pub fn ran(&self) -> Result<Duration, String> {
-        self.sum(0)
-    }
-
-    fn sum(&self, column: usize) -> Result<Duration, String> {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let told = |error: std::io::Error| format!("{tasks}: {error}");
-        let mut sum = Duration::ZERO;
-        for task in std::fs::read_dir(&tasks).map_err(told)? {
-            // A thread may have ended meanwhile.
-            sum += schedstat(&task.map_err(told)?.path(), column).unwrap_or(Duration::ZERO);
-        }
-        Ok(sum)
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Its next line, as a number.
@@ -140,43 +119,6 @@ impl Running {
     pub fn number<T: std::str::FromStr>(&mut self, limit: Duration) -> Result<T, String> {
         let line = self.line(limit)?;
         line.trim().parse().map_err(|_| format!("said `{line}`, which is no number"))
-    }
-}
-
-/// A thread's `schedstat`: how long it ran (0), how long it waited for a core (1).
-fn schedstat(task: &Path, column: usize) -> Option<Duration> {
-    let text = std::fs::read_to_string(task.join("schedstat")).ok()?;
-    Some(Duration::from_nanos(text.split_whitespace().nth(column)?.parse().ok()?))
-}
-
-/// Tells of a span of time whether a neighbour had a core meanwhile: the program's, or this thread's.
-/// What the hypervisor takes away is not seen.
-#[derive(Debug)]
-pub struct Watch<'a> {
-    program: &'a Running,
-    before: Duration,
-}
-
-impl<'a> Watch<'a> {
-    /// From now on.
-    ///
-    /// # Errors
-    /// Where the program has ended.
-    pub fn start(program: &'a Running) -> Result<Self, String> {
-        Ok(Self { program, before: Self::sum(program)? })
-    }
-
-    fn sum(program: &Running) -> Result<Duration, String> {
-        let own = schedstat(Path::new("/proc/thread-self"), 1).unwrap_or(Duration::ZERO);
-        Ok(program.waited()? + own)
-    }
-
-    /// Whether more than half a millisecond was waited since.
-    ///
-    /// # Errors
-    /// Where the program has ended.
-    pub fn disturbed(&self) -> Result<bool, String> {
-        Ok(Self::sum(self.program)?.saturating_sub(self.before) > Duration::from_micros(500))
     }
 }
 
@@ -222,23 +164,6 @@ mod tests {
         assert!(Path::new(&format!("/proc/{pid}")).exists());
         drop(program);
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
-    }
-
-    #[test]
-    fn a_neighbour_on_the_core_is_noticed() {
-        let spinning = "echo go; while :; do :; done";
-        let limit = Duration::from_secs(10);
-        let mut first = shell(spinning);
-        first.line(limit).unwrap();
-        let watch = Watch::start(&first).unwrap();
-        let mut second = shell(spinning);
-        second.line(limit).unwrap();
-        // Both compute on one core: whoever waits, it is for the other.
-        let deadline = std::time::Instant::now() + limit;
-        while !watch.disturbed().unwrap() {
-            assert!(std::time::Instant::now() < deadline);
-            std::thread::yield_now();
-        }
     }
 
     #[test]

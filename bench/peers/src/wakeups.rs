@@ -11,7 +11,8 @@ use crate::Size;
 use crate::client::{Client, Kind};
 use crate::figures::{Spread, median, show, table};
 use crate::load::Load;
-use crate::program::{self, Cores, Running, Watch};
+use crate::neighbours::Neighbours;
+use crate::program::{self, Cores, Running};
 use curtail_report::Machine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -109,27 +110,27 @@ impl Samples {
         let load = Load {
             rate_rps: RATE_RPS,
             span: size.pick(Duration::from_millis(60), Duration::from_millis(300)),
-            limit: Duration::from_millis(200),
-            allowed: 1.0,
+            patience: Duration::from_millis(200),
             seed,
         };
         let failed = |error: std::io::Error| format!("socket: {error}");
-        let watch = Watch::start(&program)?;
+        let mut round = Neighbours::of(&program)?;
+        let neighbours = Neighbours::of(&program)?;
         let mut client = Client::connect(Kind::Tcp, port, 1).map_err(failed)?;
-        let found = client.offer(&load).map_err(failed)?;
-        let quiet = name != "pthread" && !watch.disturbed()?;
+        let found = client.offer(&load, neighbours).map_err(failed)?;
+        let quiet = name != "pthread" && round.look().is_none();
         let line = program.line(Duration::from_secs(30))?;
         let late: Result<Vec<u64>, _> = line.split_whitespace().map(str::parse).collect();
         let late = late.map_err(|_| format!("said `{line}` of its sleeps"))?;
         if quiet {
             self.quiet_sleep_late_ns.extend(&late);
-            self.quiet_socket_ns.extend(&found.sojourn_ns);
+            self.quiet_socket_ns.extend(found.sojourns());
         }
         self.sleep_late_ns.extend(late);
         let computed: f64 = program.number(Duration::from_secs(5))?;
         self.computed.push(computed / 1e3);
-        self.unanswered += found.due - found.sojourn_ns.len();
-        self.socket_ns.extend(found.sojourn_ns);
+        self.unanswered += found.sojourn_ns.iter().filter(|ns| ns.is_none()).count();
+        self.socket_ns.extend(found.sojourns());
         Ok(())
     }
 }
