@@ -173,21 +173,7 @@ impl StackPool {
         if !self.free.is_empty() {
             return Ok(());
         }
-        let bytes = slot * SLAB_SLOTS;
-        // SAFETY: a fresh private anonymous mapping at an address of the kernel's choice.
-        let low = unsafe {
-            rustix::mm::mmap_anonymous(
-                ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )?
-        };
-        for index in 0..SLAB_SLOTS {
-            // SAFETY: the slot lies inside the mapping made above, which nobody else knows yet.
-            unsafe { install_guard(low.byte_add(index * slot))? };
-        }
-        crate::overflow::register_slab(low as usize, slot, SLAB_SLOTS)?;
+        let low = map_slab(slot, install_guard)?;
         for index in (0..SLAB_SLOTS).rev() {
             let slot_low = low as usize + index * slot;
             let colour = (self.made + index) % COLOURS * COLOUR_STEP;
@@ -198,6 +184,36 @@ impl StackPool {
         self.made += SLAB_SLOTS;
         Ok(())
     }
+}
+
+/// A slab of stacks with their guards, known to the handler of overflows. Where that fails, nothing
+/// is left of it.
+fn map_slab(
+    slot: usize,
+    guard: unsafe fn(*mut libc::c_void) -> Result<(), StackError>,
+) -> Result<*mut libc::c_void, StackError> {
+    let bytes = slot * SLAB_SLOTS;
+    // SAFETY: a fresh private anonymous mapping at an address of the kernel's choice.
+    let low = unsafe {
+        rustix::mm::mmap_anonymous(
+            ptr::null_mut(),
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )?
+    };
+    let prepare = || {
+        for index in 0..SLAB_SLOTS {
+            // SAFETY: the slot lies inside the mapping made above, which nobody else knows yet.
+            unsafe { guard(low.byte_add(index * slot))? };
+        }
+        crate::overflow::register_slab(low as usize, slot, SLAB_SLOTS)
+    };
+    prepare().inspect_err(|_| {
+        // SAFETY: the whole mapping made above, which nobody has got to know.
+        let _ = unsafe { rustix::mm::munmap(low, bytes) };
+    })?;
+    Ok(low)
 }
 
 /// Makes the `GUARD` bytes at `low` fault.
@@ -219,4 +235,42 @@ unsafe fn install_guard(low: *mut libc::c_void) -> Result<(), StackError> {
     // SAFETY: per this function's contract.
     unsafe { rustix::mm::mprotect(low, GUARD, MprotectFlags::empty())? };
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        static GUARDED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    /// Fails at the last slot, as where the kernel has no more mappings to give.
+    unsafe fn fails_late(low: *mut libc::c_void) -> Result<(), StackError> {
+        let (first, count) = GUARDED.get();
+        GUARDED.set((if count == 0 { low as usize } else { first }, count + 1));
+        if count + 1 == SLAB_SLOTS {
+            return Err(StackError::Memory(rustix::io::Errno::NOMEM));
+        }
+        // SAFETY: the caller's own.
+        unsafe { install_guard(low) }
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_slab_that_cannot_be_guarded() {
+        // A size that nobody else asks for.
+        let slot = MIN_USABLE + GUARD + 123 * rustix::param::page_size();
+        assert!(matches!(map_slab(slot, fails_late), Err(StackError::Memory(_))));
+        let (low, count) = GUARDED.get();
+        assert_eq!(count, SLAB_SLOTS);
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let holds = |line: &str| {
+            let (start, rest) = line.split_once('-').unwrap();
+            let end = rest.split(' ').next().unwrap();
+            let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).unwrap());
+            (start..end).contains(&low) && end - start >= slot * SLAB_SLOTS / 2
+        };
+        assert!(!maps.lines().any(holds), "{low:x} of\n{maps}");
+    }
 }
