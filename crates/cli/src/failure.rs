@@ -27,7 +27,7 @@ impl Failure {
             Self::Usage(message) => (message, 2),
             Self::Failed(message) => (message, 1),
         };
-        eprintln!("curtail: {}", one_line(message));
+        say!("curtail: {}", one_line(message));
         ExitCode::from(code)
     }
 }

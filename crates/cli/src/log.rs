@@ -14,10 +14,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub(crate) fn listen() {
     let asked = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = filter(&asked).unwrap_or_else(|problem| {
-        eprintln!("note: RUST_LOG: {problem}");
+        say!("note: RUST_LOG: {problem}");
         usual()
     });
-    let layer = fmt::layer().with_writer(std::io::stderr);
+    let layer = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
     tracing_subscriber::registry().with(filter).with(layer).init();
 }
 

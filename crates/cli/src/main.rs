@@ -5,6 +5,9 @@
 //! standard error.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod say;
+
 mod args;
 mod bench;
 mod calibrate;

@@ -41,7 +41,7 @@ pub(crate) fn beside(lines: &[String], json: Option<&str>) -> Result<(), Failure
     }
     let said = format!("{}\n", lines.join("\n"));
     if json == Some("-") {
-        eprint!("{said}");
+        say!("{}", lines.join("\n"));
         return Ok(());
     }
     text(&said)

@@ -102,9 +102,9 @@ impl Serve {
         let server = builder.build().map_err(Failure::failed)?;
         let signals = on_signals(server.handle())?;
         if let Err(error) = live::expose(server.handle(), name, &addresses) {
-            eprintln!("note: `curtail top` cannot look at this server: {error}");
+            say!("note: `curtail top` cannot look at this server: {error}");
         }
-        eprintln!("listening on {addresses} ({spec})", spec = spec.name);
+        say!("listening on {addresses} ({spec})", spec = spec.name);
         let start = Instant::now();
         let report = server.run().map_err(Failure::failed);
         signals.close();
@@ -114,13 +114,10 @@ impl Serve {
 
     fn summary(&self, report: &Report, seconds: f64) -> Result<(), Failure> {
         for note in report.preempt_note.iter().chain(&report.notes) {
-            eprintln!("note: {note}");
+            say!("note: {note}");
         }
         if report.malformed + report.unsent > 0 {
-            eprintln!(
-                "{} malformed requests, {} responses not sent",
-                report.malformed, report.unsent
-            );
+            say!("{} malformed requests, {} responses not sent", report.malformed, report.unsent);
         }
         output::results(&[summary(report, seconds)], false, self.json.json.as_deref())
     }
@@ -185,7 +182,7 @@ fn on_signals(server: Handle) -> Result<signal_hook::iterator::Handle, Failure> 
             server.shutdown();
         }
         if pending.next().is_some() {
-            eprintln!("curtail: interrupted while draining");
+            say!("curtail: interrupted while draining");
             std::process::exit(1);
         }
     };

@@ -70,7 +70,7 @@ impl Top {
                 "process {pid} shows nothing: its server has ended"
             )));
         }
-        eprintln!("the server has ended");
+        say!("the server has ended");
         Ok(())
     }
 

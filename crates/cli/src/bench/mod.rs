@@ -248,7 +248,7 @@ impl Bar {
         for note in &measured.notes {
             if !self.said.contains(note) {
                 self.said.push(note.clone());
-                self.bar.suspend(|| eprintln!("note: {note}"));
+                self.bar.suspend(|| say!("note: {note}"));
             }
         }
         Ok(measured)

@@ -126,7 +126,7 @@ impl Calibrate {
     /// A line beside the table; on standard error where JSON has standard output.
     fn say(&self, line: &str) -> Result<(), Failure> {
         if self.json.json.as_deref() == Some("-") {
-            eprintln!("{line}");
+            say!("{line}");
             return Ok(());
         }
         output::text(&format!("{line}\n"))

@@ -124,7 +124,7 @@ impl Compare {
                     let measured = real.measure(spec, preempt, at)?;
                     for note in measured.notes {
                         if !said.contains(&note) {
-                            bar.suspend(|| eprintln!("note: {note}"));
+                            bar.suspend(|| say!("note: {note}"));
                             said.push(note);
                         }
                     }

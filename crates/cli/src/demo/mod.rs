@@ -161,21 +161,21 @@ impl Demo {
         let before = shown.services.join("\n");
         // JSON on standard output stands there alone.
         if self.json.as_deref() == Some("-") {
-            eprintln!("{before}");
+            say!("{before}");
         } else {
             output::text(&format!("{before}\n\n"))?;
         }
         output::results(runs, true, self.json.as_deref())?;
         let written = self.write(shown, &sentence)?;
         if self.json.as_deref() == Some("-") {
-            eprintln!("{sentence}");
+            say!("{sentence}");
         } else {
             output::text(&format!("\n{sentence}\n"))?;
         }
         for note in &shown.notes {
-            eprintln!("note: {note}");
+            say!("note: {note}");
         }
-        eprintln!("wrote {written}");
+        say!("wrote {written}");
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl Demo {
         // Where nothing was answered there is nothing to draw; the table says so.
         match curtail_report::svg(runs, &picture) {
             Ok(svg) => curtail_report::write_text(&file("demo.svg")?, &svg)?,
-            Err(error) => eprintln!("note: {error}"),
+            Err(error) => say!("note: {error}"),
         }
         Ok(report)
     }

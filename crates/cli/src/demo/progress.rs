@@ -26,7 +26,7 @@ impl Progress {
                 bar.set_message(what.to_owned());
                 bar.tick();
             }
-            None => eprintln!("{what}"),
+            None => say!("{what}"),
         }
     }
 
@@ -34,7 +34,7 @@ impl Progress {
     pub(super) fn next(&mut self, what: &str) {
         match &self.bar {
             Some(_) => self.say(what),
-            None => eprintln!("{}/{} {what}", self.begun + 1, self.total),
+            None => say!("{}/{} {what}", self.begun + 1, self.total),
         }
         self.begun += 1;
     }

@@ -44,7 +44,7 @@ impl Progress {
 
     /// A line between two runs.
     pub(super) fn say(&self, line: &str) {
-        self.0.suspend(|| eprintln!("{line}"));
+        self.0.suspend(|| say!("{line}"));
     }
 }
 
