@@ -14,14 +14,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/verify", &["crates/driver"]),
     ("ci/tidy", &[]),
     ("fuzz", &[]),
-    ("crates/sim", &["crates/policy", "crates/workload"]),
+    ("crates/sched", &["crates/policy"]),
+    ("crates/sim", &["crates/policy", "crates/sched", "crates/workload"]),
     ("crates/study", &["crates/policy", "crates/report", "crates/sim", "crates/workload"]),
     (
         "python",
         &["crates/policy", "crates/report", "crates/sim", "crates/study", "crates/workload"],
     ),
     ("crates/net", &["crates/ring"]),
-    ("crates/curtail", &["crates/policy", "crates/ring", "crates/fiber", "crates/net"]),
+    (
+        "crates/curtail",
+        &["crates/policy", "crates/sched", "crates/ring", "crates/fiber", "crates/net"],
+    ),
     ("crates/capi", &["crates/curtail", "crates/study", "crates/workload"]),
 ];
 
@@ -156,6 +160,9 @@ mod tests {
     fn arrows_of_the_architecture_only() {
         for (from, to) in [
             ("crates/curtail", "crates/policy"),
+            ("crates/curtail", "crates/sched"),
+            ("crates/sim", "crates/sched"),
+            ("crates/sched", "crates/policy"),
             ("crates/net", "crates/ring"),
             ("crates/cli", "apps/kv"),
             ("crates/cli", "crates/curtail"),
@@ -168,6 +175,8 @@ mod tests {
         }
         for (from, to) in [
             ("crates/policy", "crates/workload"),
+            ("crates/policy", "crates/sched"),
+            ("crates/sched", "crates/workload"),
             ("crates/policy", "crates/curtail"),
             ("crates/net", "crates/curtail"),
             ("crates/curtail", "crates/cli"),

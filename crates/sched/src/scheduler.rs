@@ -1,0 +1,339 @@
+//! See the crate's head.
+
+mod view;
+
+use crate::jobs::{Jobs, Place};
+use crate::look::Lookout;
+use crate::record::{Call, Tap};
+use crate::rules::{Rules, Setup};
+use crate::{Action, Arrival, Command, Event, Expiry, Full, What};
+use curtail_policy::{AnyPolicy, Decision, Job, JobId, Nanos, Policy, WorkerId};
+use std::collections::VecDeque;
+
+/// The state machine around a policy. `T` is what its driver keeps of each job, in the job's slot.
+///
+/// # Panics
+/// Every method that is told of a job panics where the job is not where the event says, and every
+/// method that names a worker where there is none of that number.
+pub struct Scheduler<T> {
+    setup: Setup,
+    rules: Rules,
+    policy: AnyPolicy,
+    jobs: Jobs<T>,
+    looks: Lookout,
+    /// Woken, and sent to their workers without the policy's having a say.
+    resent: VecDeque<(JobId, WorkerId)>,
+    /// Some gave way, or are to be sent again.
+    aside: bool,
+    /// A job runs on the dispatcher.
+    runs_here: bool,
+    /// How often in a row the policy has asked for a place.
+    asked: usize,
+    /// When each worker's quantum is renewed next, where it times itself and nobody asks it.
+    renews: Vec<Nanos>,
+    up: Vec<bool>,
+    tap: Option<Box<Tap>>,
+}
+
+impl<T> Scheduler<T> {
+    /// A scheduler without jobs, all of whose workers are up. What it is told and answers goes to
+    /// `tap`, where there is one.
+    ///
+    /// # Panics
+    /// Where the setup's specification has an objection, or with 2³² − 1 jobs or more.
+    #[must_use]
+    pub fn new(setup: Setup, tap: Option<Tap>) -> Self {
+        let mut tap = tap.map(Box::new);
+        if let Some(tap) = &mut tap {
+            tap.note(&Call::Begin(setup.clone()));
+        }
+        Self {
+            rules: Rules::of(&setup),
+            policy: setup.spec.build(setup.workers, setup.jobs, setup.seed),
+            jobs: Jobs::new(setup.jobs),
+            looks: Lookout::new(setup.jobs),
+            resent: VecDeque::with_capacity(setup.jobs),
+            aside: false,
+            runs_here: false,
+            asked: 0,
+            renews: vec![Nanos::ZERO; setup.workers],
+            up: vec![true; setup.workers],
+            tap,
+            setup,
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, call: impl FnOnce() -> Call) {
+        if let Some(tap) = &mut self.tap {
+            tap.note(&call());
+        }
+    }
+
+    /// A request has arrived. If there is room it gets a slot, and `data` is made for it.
+    ///
+    /// # Errors
+    /// [`Full`]: there is none.
+    #[inline]
+    pub fn handle_arrival(
+        &mut self,
+        now: Nanos,
+        arrival: Arrival,
+        data: impl FnOnce(JobId) -> T,
+    ) -> Result<JobId, Full> {
+        let id = self.admit(now, &arrival);
+        self.note(|| Call::Arrive { now, arrival, admitted: id });
+        let id = id.ok_or(Full)?;
+        self.jobs.insert(id, &arrival, data(id));
+        Ok(id)
+    }
+
+    #[inline]
+    fn admit(&mut self, now: Nanos, arrival: &Arrival) -> Option<JobId> {
+        let id = self.jobs.vacant()?;
+        let Arrival { class, at, hint } = *arrival;
+        self.policy.arrive(now, Job { hint, ..Job::new(id, class, at) }).ok()?;
+        Some(id)
+    }
+
+    /// Something has happened to a job on `on`. What its driver kept of a job that has ended can be
+    /// read until the next arrival.
+    #[inline]
+    pub fn handle_event(&mut self, now: Nanos, on: WorkerId, event: Event) {
+        self.note(|| Call::Event { now, on, event });
+        let Event { job, attained, what } = event;
+        match what {
+            What::Ended => {
+                self.left(on, true);
+                self.jobs.remove(job, on);
+                self.policy.completed(now, on, job, attained);
+            }
+            What::Yielded => {
+                self.left(on, true);
+                let stays = self.rules.pins || on == WorkerId::DISPATCHER;
+                let job = self.jobs.yielded(job, on, attained, stays.then_some(on));
+                self.policy.yielded(now, on, job);
+            }
+            What::GaveWay => {
+                self.left(on, false);
+                self.jobs.block(job, on, attained);
+                self.policy.blocked(now, on, job);
+                self.looks.gave_way(now, on, job);
+                self.aside = true;
+            }
+            What::Blocked => {
+                self.left(on, true);
+                self.jobs.block(job, on, attained);
+                self.policy.blocked(now, on, job);
+            }
+            What::Woken => self.woken(now, on, job, attained),
+            What::Resumed => {
+                self.jobs.resume(job, on, attained);
+                self.policy.resumed(now, on, job);
+            }
+        }
+    }
+
+    /// A job has left its place on `on`; not by giving way, if others may take that for progress.
+    #[inline]
+    fn left(&mut self, on: WorkerId, progress: bool) {
+        self.runs_here &= on != WorkerId::DISPATCHER;
+        if progress {
+            self.looks.progress();
+        }
+    }
+
+    fn woken(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        if self.rules.two_level && on != WorkerId::DISPATCHER {
+            // The worker asked before it heard that it decides by itself now, or the job gave way.
+            self.jobs.resume(job, on, attained);
+            self.policy.resumed(now, on, job);
+            self.resent.push_back((job, on));
+            self.aside = true;
+        } else {
+            let job = self.jobs.woken(job, on, attained);
+            self.policy.woken(now, on, job);
+        }
+    }
+
+    /// `on` has finished so many whole quanta for jobs that it still holds, in all its unfinished jobs
+    /// together. To be told before decisions where [`Scheduler::counts_quanta`] says so.
+    #[inline]
+    pub fn handle_serviced(&mut self, on: WorkerId, quanta: u64) {
+        if let Some(tap) = &mut self.tap {
+            tap.note_serviced(on, quanta);
+        }
+        self.policy.serviced(on, quanta);
+    }
+
+    /// A change of how it works.
+    ///
+    /// # Panics
+    /// Where the new policy's specification has an objection.
+    pub fn handle_command(&mut self, now: Nanos, command: Command) {
+        match command {
+            Command::Quantum(quantum) => {
+                self.note(|| Call::Quantum { quantum });
+                self.setup.spec.quantum = quantum;
+                self.policy.set_quantum(quantum);
+            }
+            Command::Policy { spec, pins } => {
+                self.switch(now, Setup { spec: *spec, pins, ..self.setup })
+            }
+        }
+    }
+
+    /// Another policy from now on. What waits moves over in order; what the workers hold is told to it.
+    fn switch(&mut self, now: Nanos, setup: Setup) {
+        self.note(|| Call::Switch { now, setup: setup.clone() });
+        let mut policy = setup.spec.build(setup.workers, setup.jobs, setup.seed);
+        for (worker, _) in self.up.iter().enumerate().filter(|(_, up)| !**up) {
+            policy.worker_down(now, WorkerId(worker as u16));
+        }
+        for (job, place) in self.jobs.iter() {
+            match place {
+                Place::Waiting => {}
+                Place::On(on) => policy.adopt(now, on, job),
+                Place::Blocked(on) => {
+                    policy.adopt(now, on, job);
+                    policy.blocked(now, on, job.id);
+                }
+            }
+        }
+        while let Some(job) = self.policy.evict() {
+            policy.inherit(now, job);
+        }
+        self.rules = Rules::of(&setup);
+        (self.policy, self.setup) = (policy, setup);
+    }
+
+    /// `on` takes jobs again.
+    pub fn worker_up(&mut self, now: Nanos, on: WorkerId) {
+        if !std::mem::replace(&mut self.up[on.index()], true) {
+            self.note(|| Call::WorkerUp { now, on });
+            self.policy.worker_up(now, on);
+        }
+    }
+
+    /// `on` has no core, or is stuck. What it holds stays there; it gets nothing more until it is up.
+    pub fn worker_down(&mut self, now: Nanos, on: WorkerId) {
+        if std::mem::replace(&mut self.up[on.index()], false) {
+            self.note(|| Call::WorkerDown { now, on });
+            self.policy.worker_down(now, on);
+        }
+    }
+
+    /// What to do next; `None`: nothing, until something happens or [`Scheduler::poll_timeout`].
+    #[inline]
+    pub fn poll_action(&mut self, now: Nanos) -> Option<Action> {
+        let action = self.next_action(now);
+        if let Some(tap) = &mut self.tap {
+            let timeout = self.policy.next_wakeup().into_iter();
+            let timeout = timeout.chain(self.looks.next(self.policy.waiting() > 0)).min();
+            tap.note_action(now, action, timeout);
+        }
+        action
+    }
+
+    #[inline]
+    fn next_action(&mut self, now: Nanos) -> Option<Action> {
+        if self.aside
+            && let Some((job, on)) = self.look_again(now)
+        {
+            return Some(Action::Run { job, on, quantum: None });
+        }
+        if self.runs_here {
+            return None;
+        }
+        match self.policy.decide(now) {
+            Decision::Idle => {
+                self.asked = 0;
+                None
+            }
+            Decision::Run { job, on, quantum } => Some(self.run(job.id, on, quantum)),
+            Decision::Preempt { on } => {
+                self.asked += 1;
+                assert!(
+                    self.asked <= 2 * self.setup.workers,
+                    "the policy asks for no end of yields"
+                );
+                Some(Action::Preempt { on })
+            }
+        }
+    }
+
+    /// Those who gave way, and look again by now; a job that goes to its worker at once.
+    #[cold]
+    fn look_again(&mut self, now: Nanos) -> Option<(JobId, WorkerId)> {
+        while let Some((job, on)) = self.looks.take(now, self.policy.waiting() > 0) {
+            self.woken(now, on, job, self.jobs.get(job).0.attained);
+        }
+        let resent = self.resent.pop_front();
+        self.aside = !self.looks.is_empty() || !self.resent.is_empty();
+        resent
+    }
+
+    #[inline]
+    fn run(&mut self, job: JobId, on: WorkerId, quantum: Option<Nanos>) -> Action {
+        self.jobs.send(job, on);
+        let here = on == WorkerId::DISPATCHER;
+        self.runs_here |= here;
+        // A two-level policy leaves quanta to the worker.
+        let quantum = quantum.filter(|_| here || !self.rules.two_level);
+        Action::Run { job, on, quantum }
+    }
+
+    /// When to ask for actions again although nothing happened. Binding: a driver that sleeps must not
+    /// sleep longer. `None`: not before something happens.
+    #[inline]
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        let wakeup = self.policy.next_wakeup();
+        if !self.aside {
+            return wakeup;
+        }
+        wakeup.into_iter().chain(self.looks.next(self.policy.waiting() > 0)).min()
+    }
+
+    /// The quantum of what runs on `on` has ended: what becomes of it? Nothing stays on the
+    /// dispatcher, which must come back to its queues.
+    #[inline]
+    pub fn quantum_over(&mut self, now: Nanos, on: WorkerId) -> Expiry {
+        let wanted = on == WorkerId::DISPATCHER || self.policy.wants_place(now, on);
+        if !wanted {
+            self.policy.renewed(now, on);
+        }
+        self.note(|| Call::QuantumOver { now, on, yields: wanted });
+        if wanted { Expiry::Yield } else { Expiry::Continue }
+    }
+
+    /// Whether it would help anybody if `on` gave up what it runs: what a worker that times itself must
+    /// know before its quantum ends. Where it would not, the quanta there are taken to be renewed at
+    /// their times.
+    #[inline]
+    pub fn contended(&mut self, now: Nanos, on: WorkerId) -> bool {
+        if self.rules.two_level || self.policy.waiting() == 0 {
+            return false;
+        }
+        if !self.rules.has_wishes {
+            return true;
+        }
+        let wanted = self.policy.wants_place(now, on);
+        if !wanted
+            && now >= self.renews[on.index()]
+            && let Some(quantum) = self.setup.spec.quantum
+        {
+            self.renews[on.index()] = now + quantum;
+            self.note(|| Call::QuantumOver { now, on, yields: false });
+            self.policy.renewed(now, on);
+        }
+        wanted
+    }
+
+    /// Whether the policy wants to know of completed quanta before it decides now.
+    #[inline]
+    #[must_use]
+    pub fn counts_quanta(&self) -> bool {
+        self.rules.counts_quanta && self.policy.waiting() > 0
+    }
+}
