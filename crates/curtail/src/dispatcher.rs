@@ -1,11 +1,11 @@
-//! The dispatcher: takes requests in, asks the policy, feeds the workers, keeps their time where
-//! they poll flags, and runs requests itself where the policy is work-conserving (Concord §3.3).
+//! The dispatcher: sockets and rings around the scheduler ([`curtail_sched`]), which decides. It takes
+//! requests in, tells of them and of what the workers did, feeds the workers, keeps their time where
+//! they poll flags, and runs requests itself where it is told to (Concord §3.3).
 //!
 //! One thread. Everything in here is its own; workers are reached through rings and the words in
 //! [`Remote`].
 
 mod link;
-mod look;
 mod orders;
 mod place;
 mod tell;
@@ -19,7 +19,7 @@ use crate::clock::{self, Clock};
 use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
 use crate::intake::{Desk, batch};
-use crate::jobs::{Jobs, Place};
+use crate::jobs::{Account, Held, prefetch};
 use crate::message::{Event, Message, What};
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
@@ -27,9 +27,9 @@ use crate::stats::{ClassStats, row};
 use crate::thread::KThread;
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
-use curtail_policy::record::{Tap, Tapped};
-use curtail_policy::{Nanos, Policy, Spec, WorkerId};
-use look::Lookout;
+use curtail_policy::{Nanos, WorkerId};
+use curtail_sched::record::Tap;
+use curtail_sched::{Scheduler, Setup, Watch};
 use std::sync::Arc;
 use std::time::Duration;
 use tell::Told;
@@ -57,15 +57,16 @@ pub(crate) struct Tally {
 
 pub(crate) struct Dispatcher {
     pub set: Parts,
-    pub policy: Tapped,
-    pub jobs: Jobs,
+    pub sched: Scheduler<Held>,
     pub tally: Tally,
+    account: Account,
+    watch: Watch,
     events: Vec<Event>,
+    /// Of this turn: jobs that wait again, which are told of after the arrivals.
+    returns: Vec<(WorkerId, Event)>,
     refusal: Response,
     turned_away: Vec<Completion>,
-    lookout: Lookout,
     told: Told,
-    quantum_cycles: u64,
     gap_cycles: u64,
     item_cycles: u64,
     /// When this turn began (TSC), and how much it had to do.
@@ -77,14 +78,10 @@ pub(crate) struct Dispatcher {
 /// What a dispatcher starts from.
 pub(crate) struct Parts {
     pub around: Surroundings,
-    pub spec: Spec,
     pub wished: Preempt,
     pub choice: Choice,
     pub kind: Kind,
     pub busy: bool,
-    /// Never again once signals have interrupted handlers: then it is not only safepoints where
-    /// they may be continued.
-    pub migratable: bool,
     pub shares_core: bool,
     pub workers: Vec<WorkerLink>,
     pub lines: Vec<Line>,
@@ -96,44 +93,33 @@ pub(crate) struct Parts {
     /// The dispatcher's own engine, for as long as it runs.
     pub own: *mut Engine,
     pub own_remote: Arc<Remote>,
-    pub seed: u64,
     /// Bytes that the requests in the system may have.
     pub memory: usize,
-    /// Where the policy's calls are recorded, until the policy has it.
-    pub tap: Option<Tap>,
-}
-
-impl Parts {
-    /// What a policy needs room for, and its seed.
-    fn size(&self) -> (usize, usize, u64) {
-        (self.workers.len(), self.around.jobs, self.seed)
-    }
 }
 
 impl Dispatcher {
-    pub(crate) fn new(mut set: Parts) -> Self {
-        set.choice.limit(&mut set.spec, set.kind);
-        set.migratable &= set.choice.effective != Preempt::Signal;
+    /// `tap`: where the scheduler's calls are recorded.
+    pub(crate) fn new(set: Parts, mut setup: Setup, tap: Option<Tap>) -> Self {
+        set.choice.limit(&mut setup.spec, set.kind);
+        setup.pins |= set.choice.effective == Preempt::Signal;
         let clock = set.around.clock;
-        let mut dispatcher = Self {
-            policy: Tapped::new(&set.spec, set.size(), set.tap.take()),
-            jobs: Jobs::new(set.around.jobs, set.memory),
+        Self {
+            watch: Watch::new(setup.workers, setup.spec.quantum),
+            sched: Scheduler::new(setup, tap),
             tally: Tally::default(),
+            account: Account::new(set.memory),
             events: Vec::with_capacity(EVENTS),
+            returns: Vec::with_capacity(EVENTS),
             refusal: Response::default(),
             turned_away: Vec::new(),
-            lookout: Lookout::default(),
             told: Told::default(),
-            quantum_cycles: 0,
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
             turn: 0,
             items: 0,
             closing: None,
             set,
-        };
-        dispatcher.set_quantum(dispatcher.set.spec.quantum);
-        dispatcher
+        }
     }
 
     /// Until every transport has closed and the last job has left, or draining took too long.
@@ -143,13 +129,10 @@ impl Dispatcher {
         loop {
             let now = clock::now();
             self.watch(now);
-            // Arrivals first: they came before the quanta ended that the workers report.
-            let mut active = self.take_requests(now);
-            active |= self.hear(now);
-            if self.set.choice.is_watched() {
-                self.keep_time(now);
-            }
-            self.look_again(now);
+            // In the order that the scheduler's README states.
+            let mut active = self.hear(now);
+            active |= self.take_requests(now);
+            self.take_back(now);
             active |= self.place(now);
             self.obey(now);
             self.tell(now);
@@ -176,7 +159,7 @@ impl Dispatcher {
     }
 
     fn is_done(&self) -> bool {
-        self.jobs.len() == 0 && self.set.lines.iter().all(|line| !line.open)
+        self.sched.is_empty() && self.set.lines.iter().all(|line| !line.open)
     }
 
     /// A turn of the loop is short; a long one was interrupted by the machine.
@@ -190,7 +173,7 @@ impl Dispatcher {
         (self.turn, self.items) = (now, 0);
     }
 
-    /// Takes the workers' news.
+    /// Takes the workers' news, and tells of jobs that left their places.
     fn hear(&mut self, now: u64) -> bool {
         let mut heard = false;
         for index in 0..self.set.workers.len() {
@@ -199,9 +182,14 @@ impl Dispatcher {
             if worker.events.pop_batch(&mut events, EVENTS) > 0 {
                 heard = true;
                 self.items += events.len() as u64;
-                events.iter().for_each(|event| self.jobs.prefetch(event.job));
+                events.iter().for_each(|event| prefetch(&self.sched, event.job));
                 for event in events.drain(..) {
-                    self.note(WorkerId(index as u16), event, now);
+                    let on = WorkerId(index as u16);
+                    if event.what.told().is_before_arrivals() {
+                        self.note(on, &event, now);
+                    } else {
+                        self.returns.push((on, event));
+                    }
                 }
             }
             self.events = events;
@@ -209,59 +197,37 @@ impl Dispatcher {
         heard | self.hear_own(now)
     }
 
-    fn note(&mut self, on: WorkerId, event: Event, now: u64) {
-        let time = self.nanos(now);
-        self.lookout.note(event.what);
-        match event.what {
-            What::Ended(outcome) => self.ended(on, &event, outcome, time),
-            What::Yielded => {
-                let attained = self.nanos(event.ran_cycles);
-                let pinned = (!self.set.migratable).then_some(on);
-                let job = self.jobs.get(event.job).came_back(event.resume, attained, pinned);
-                self.policy.yielded(time, on, job);
-            }
-            What::GaveWay => self.gave_way(on, event, now),
-            What::Blocked => {
-                self.jobs.get(event.job).place = Place::Blocked(on);
-                self.policy.blocked(time, on, event.job);
-            }
-            What::Woken => self.woken(on, &event, time),
-            What::Resumed => {
-                self.jobs.get(event.job).place = Place::On(on);
-                self.policy.resumed(time, on, event.job);
-            }
+    /// Tells of jobs that came back to wait.
+    fn take_back(&mut self, now: u64) {
+        let mut returns = std::mem::take(&mut self.returns);
+        returns.drain(..).for_each(|(on, event)| self.note(on, &event, now));
+        self.returns = returns;
+    }
+
+    fn note(&mut self, on: WorkerId, event: &Event, now: u64) {
+        if !event.resume.is_null() {
+            self.sched.data_mut(event.job).message.resume = event.resume;
+        }
+        let clock = self.set.around.clock;
+        self.sched.handle_event(clock.nanos(now), on, event.told(clock));
+        if let What::Ended(outcome) = event.what {
+            self.ended(event, outcome);
         }
     }
 
-    fn woken(&mut self, on: WorkerId, event: &Event, time: Nanos) {
-        let attained = self.nanos(event.ran_cycles);
-        let two_level = self.set.spec.is_two_level() && on != WorkerId::DISPATCHER;
-        let entry = self.jobs.get(event.job);
-        let job = entry.came_back(event.resume, attained, Some(on));
-        if two_level {
-            // The worker asked before it heard that it decides by itself now.
-            entry.place = Place::On(on);
-            let message = entry.message;
-            self.policy.resumed(time, on, event.job);
-            self.set.workers[on.index()].send(message);
-        } else {
-            self.policy.woken(time, on, job);
-        }
-    }
-
-    fn ended(&mut self, on: WorkerId, event: &Event, outcome: Outcome, time: Nanos) {
-        let attained = self.nanos(event.ran_cycles);
-        self.policy.completed(time, on, event.job, attained);
-        let entry = self.jobs.remove(event.job);
-        if entry.message.inline == Message::IN_ENVELOPE {
+    /// The scheduler has let go of the job; what we kept of it is there until the next arrival.
+    fn ended(&mut self, event: &Event, outcome: Outcome) {
+        let held = self.sched.data(event.job);
+        if held.message.inline == Message::IN_ENVELOPE {
             // SAFETY: with its last event the job came back to us.
             let envelope = unsafe { self.set.around.envelopes.get(event.job) };
-            self.jobs.put_away(&mut envelope.payload);
+            self.account.put_away(&mut envelope.payload);
         }
-        let arrived = entry.message.arrived_tsc;
-        let clock = self.clock();
+        self.account.left(held.bytes);
+        let (arrived, of) = (held.message.arrived_tsc, held.message.class);
+        let clock = self.set.around.clock;
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
-        let class = row(&mut self.set.classes, entry.job.class);
+        let class = row(&mut self.set.classes, of);
         match outcome {
             Outcome::Done => class.completed += 1,
             Outcome::Failed | Outcome::Dropped => class.failed += 1,
@@ -273,12 +239,12 @@ impl Dispatcher {
             class.service_ns.saturating_record(clock.ns(event.ran_cycles));
         }
         let last_gap = event.gap_tsc.max(self.tally.last_gap_tsc);
-        self.set.lines[usize::from(entry.transport)].transport.completed(&Completion {
-            peer: entry.peer,
-            class: entry.job.class.0,
+        self.set.lines[usize::from(held.transport)].transport.completed(&Completion {
+            peer: held.peer,
+            class: of.0,
             outcome,
-            tag: entry.tag,
-            request_bytes: entry.bytes,
+            tag: held.tag,
+            request_bytes: held.bytes,
             arrived_tsc: arrived,
             started_tsc: event.started_tsc,
             finished_tsc: event.at_tsc,
@@ -290,20 +256,21 @@ impl Dispatcher {
 
     fn take_requests(&mut self, now: u64) -> bool {
         let mut taken = 0;
+        let hints = self.sched.setup().spec.dispatch.uses_hints();
         for index in 0..self.set.lines.len() {
             let line = &mut self.set.lines[index];
             if !line.open {
                 continue;
             }
-            let batch = batch(&self.jobs);
+            let batch = batch(&self.sched);
             let mut desk = Desk {
                 app: &*self.set.around.app,
                 classifier: &self.set.classifier,
                 clock: self.set.around.clock,
                 now: self.set.around.clock.nanos(now),
                 now_tsc: now,
-                policy: &mut self.policy,
-                jobs: &mut self.jobs,
+                sched: &mut self.sched,
+                account: &mut self.account,
                 envelopes: &self.set.around.envelopes,
                 classes: &mut self.set.classes,
                 malformed: &mut self.tally.malformed,
@@ -311,7 +278,7 @@ impl Dispatcher {
                 reply: &self.set.around.replies[index],
                 turned_away: &mut self.turned_away,
                 transport: index as u16,
-                hints: self.set.spec.dispatch.uses_hints(),
+                hints,
                 batch,
                 taken: 0,
             };
@@ -338,10 +305,15 @@ impl Dispatcher {
         self.turn = clock::now();
     }
 
-    /// Sleeps until a transport has something, a worker reports, or a command comes. While central
-    /// jobs wait for a worker to report, it stays awake between yields to others.
+    /// Sleeps until a transport has something, a worker reports, a command comes, or the scheduler
+    /// wants to be asked. While central jobs wait for a worker to report, and where that time comes
+    /// soon, it stays awake between yields to others.
     fn sleep(&mut self) {
-        if self.policy.waiting() > 0 || !self.lookout.is_empty() {
+        const LONGEST: Nanos = Nanos::from_micros(100_000);
+        const SOON: Nanos = Nanos::from_micros(50);
+        let now = self.nanos(clock::now());
+        let timeout = self.sched.poll_timeout().map_or(LONGEST, |at| at.since(now).min(LONGEST));
+        if self.sched.waiting() > 0 || timeout <= SOON {
             std::thread::yield_now();
             return;
         }
@@ -355,7 +327,7 @@ impl Dispatcher {
                 // SAFETY: this thread's engine, which runs nothing now.
                 || unsafe { (*own).has_mail() }
         };
-        let most = KThread::here().time_left(Some(Duration::from_millis(100)));
+        let most = KThread::here().time_left(Some(Duration::from_nanos(timeout.0)));
         remote.parker.sleep(work, || {
             if let Err(error) = waiter.wait(most) {
                 tracing::warn!(%error, "epoll");

@@ -5,12 +5,12 @@ use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::clock::Clock;
 use crate::contain::contain;
-use crate::jobs::{Entry, Jobs, Place};
+use crate::jobs::{Account, Held};
 use crate::message::{Envelopes, Message};
 use crate::stats::{ClassStats, row};
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply};
-use curtail_policy::record::Tapped;
-use curtail_policy::{ClassId, Job, Nanos, Policy};
+use curtail_policy::{ClassId, Nanos};
+use curtail_sched::{Arrival, Scheduler};
 use std::sync::Arc;
 
 /// How many requests are taken from a transport at a time: enough to amortise a look, few enough
@@ -20,8 +20,8 @@ const BATCH: usize = 64;
 const BATCH_TO_REFUSE: usize = 8;
 
 /// How many requests to take from a transport in one turn.
-pub(crate) fn batch(jobs: &Jobs) -> usize {
-    if jobs.vacant().is_some() { BATCH } else { BATCH_TO_REFUSE }
+pub(crate) fn batch(sched: &Scheduler<Held>) -> usize {
+    if sched.is_full() { BATCH_TO_REFUSE } else { BATCH }
 }
 
 /// The dispatcher's parts that an arrival touches.
@@ -31,8 +31,8 @@ pub(crate) struct Desk<'a> {
     pub clock: Clock,
     pub now: Nanos,
     pub now_tsc: u64,
-    pub policy: &'a mut Tapped,
-    pub jobs: &'a mut Jobs,
+    pub sched: &'a mut Scheduler<Held>,
+    pub account: &'a mut Account,
     pub envelopes: &'a Envelopes,
     pub classes: &'a mut [ClassStats],
     pub malformed: &'a mut u64,
@@ -59,33 +59,31 @@ impl Intake for Desk<'_> {
             let last = self.classifier.last();
             return self.turn_away(payload, from, last, arrived_tsc, Outcome::Failed);
         };
-        let Some(id) = self.jobs.vacant_for(payload.len()) else {
+        if self.sched.is_full() || !self.account.has_room_for(payload.len()) {
             return self.refuse(payload, from, class, arrived_tsc);
-        };
+        }
         let hint = self.hints.then(|| self.hint(payload)).flatten();
-        let job = Job { hint, ..Job::new(id, class, self.clock.nanos(arrived_tsc)) };
-        if self.policy.arrive(self.now, job).is_err() {
-            return self.refuse(payload, from, class, arrived_tsc);
-        }
-        let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
-        message.reply = u8::from(from != Peer::None);
-        if message.reply != 0 || !inline {
-            // SAFETY: the slot is vacant, so no worker has its job.
-            let envelope = unsafe { self.envelopes.get(id) };
-            (envelope.peer, envelope.transport) = (from, self.transport);
-            if !inline {
-                self.jobs.fill(&mut envelope.payload, payload);
+        let arrival = Arrival { class, at: self.clock.nanos(arrived_tsc), hint };
+        let Self { account, envelopes, transport, .. } = self;
+        let transport = *transport;
+        let admitted = self.sched.handle_arrival(self.now, arrival, |id| {
+            let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
+            message.reply = u8::from(from != Peer::None);
+            if message.reply != 0 || !inline {
+                // SAFETY: the slot was vacant, so no worker has its job.
+                let envelope = unsafe { envelopes.get(id) };
+                (envelope.peer, envelope.transport) = (from, transport);
+                if !inline {
+                    account.fill(&mut envelope.payload, payload);
+                }
             }
-        }
-        self.jobs.insert(Entry {
-            job,
-            message,
-            place: Place::Waiting,
-            peer: from,
-            transport: self.transport,
-            tag: tag(payload),
-            bytes: payload.len() as u32,
+            let bytes = payload.len() as u32;
+            account.came(bytes);
+            Held { message, peer: from, transport, tag: tag(payload), bytes }
         });
+        if admitted.is_err() {
+            self.refuse(payload, from, class, arrived_tsc);
+        }
     }
 
     fn malformed(&mut self, count: u64) {

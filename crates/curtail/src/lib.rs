@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! A request's way through the modules: `intake` → policy → `dispatcher` → ring → `worker` →
+//! A request's way through the modules: `intake` → scheduler → `dispatcher` → ring → `worker` →
 //! `engine` (a fiber runs the handler) → ring → `dispatcher`.
 
 mod activation;

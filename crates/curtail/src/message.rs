@@ -8,6 +8,7 @@
 //! until its event (done, yielded) is in the ring back. The envelope and the activation go with it.
 
 use crate::activation::Activation;
+use crate::clock::Clock;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::{ClassId, JobId};
 use std::cell::UnsafeCell;
@@ -63,6 +64,21 @@ pub(crate) enum What {
     Resumed,
 }
 
+impl What {
+    /// As the scheduler is told of it.
+    pub(crate) const fn told(self) -> curtail_sched::What {
+        use curtail_sched::What as Told;
+        match self {
+            Self::Ended(_) => Told::Ended,
+            Self::Yielded => Told::Yielded,
+            Self::GaveWay => Told::GaveWay,
+            Self::Blocked => Told::Blocked,
+            Self::Woken => Told::Woken,
+            Self::Resumed => Told::Resumed,
+        }
+    }
+}
+
 /// A job's news, on its way to the dispatcher.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -84,6 +100,14 @@ const _: () = assert!(size_of::<Event>() == 64);
 
 // SAFETY: as for `Message`.
 unsafe impl Send for Event {}
+
+impl Event {
+    /// As the scheduler is told of it.
+    pub(crate) fn told(&self, clock: Clock) -> curtail_sched::Event {
+        let attained = clock.nanos(self.ran_cycles);
+        curtail_sched::Event { job: self.job, attained, what: self.what.told() }
+    }
+}
 
 /// What of a job does not fit into its message.
 pub(crate) struct Envelope {

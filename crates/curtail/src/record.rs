@@ -5,7 +5,7 @@
 //! gives the buffers back. Between the two lie at most [`CHUNKS`] of them. When the disk does not
 //! keep up, the record ends there, whole up to its end, and the server goes on.
 
-use curtail_policy::record::Tap;
+use curtail_sched::record::Tap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ use crate::dispatcher::Dispatcher;
 use crate::engine::{Counts, GAP_NS};
 use crate::stats::{Cpu, Noise, Report, Stats, split};
 use crate::worker::WorkerReport;
+use curtail_policy::Spec;
 
 /// One dispatcher's part of it.
 pub(crate) struct Part {
@@ -32,8 +33,9 @@ impl Part {
         for counts in counts() {
             late_ns.add(&counts.late_ns).expect("same bounds");
         }
-        let abandoned = dispatcher.jobs.len();
+        let abandoned = dispatcher.sched.len();
         let ticks = dispatcher.ticks();
+        let Spec { name, quantum, .. } = dispatcher.sched.setup().spec.clone();
         let (classes, unknown) = split(dispatcher.set.classes);
         let watched_cycles = total + watched_cycles;
         let lost_share = share(lost, watched_cycles);
@@ -43,10 +45,10 @@ impl Part {
             preemptions: counts().map(|counts| counts.preemptions).sum(),
             late_ns,
             ticks,
-            policy: dispatcher.set.spec.name.clone(),
+            policy: name,
             preempt: dispatcher.set.choice.effective,
             preempt_note: dispatcher.set.choice.note.clone(),
-            quantum: dispatcher.set.spec.quantum,
+            quantum,
             workers: workers.len(),
             malformed: tally.malformed,
             unsent,

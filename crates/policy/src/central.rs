@@ -192,6 +192,10 @@ impl Policy for Central {
     fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
 
     fn decide(&mut self, _now: Nanos) -> Decision {
+        // The answer to most questions, as each event is followed by one.
+        if self.table.waiting() == 0 {
+            return Decision::Idle;
+        }
         if let Some((job, on)) = self.take_for_worker() {
             let quantum = self.options.quantum.filter(|_| self.options.shares);
             return Decision::Run { job, on, quantum };

@@ -137,11 +137,13 @@ impl Darc {
 
     /// After a change of what a worker holds, of what waits for it alone, or of the plan.
     fn refresh(&mut self, worker: usize) {
-        let Books { up, held, pinned, .. } = self.workers[worker];
-        let length = 2 * held + u32::from(!pinned.is_empty());
+        // Not copied as a whole: what was just written is read again, field by field.
+        let books = &self.workers[worker];
+        let (up, held, wanted) = (books.up, books.held, !books.pinned.is_empty());
+        let length = 2 * held + u32::from(wanted);
         self.places.set(worker, if up { length } else { u32::MAX });
         let has_place = up && held < self.bound;
-        let best = if !pinned.is_empty() && has_place { self.pinned_key(worker) } else { NOBODY };
+        let best = if wanted && has_place { self.pinned_key(worker) } else { NOBODY };
         self.best_pinned.set(worker, best);
     }
 

@@ -41,7 +41,6 @@ mod names;
 mod per_worker;
 mod places;
 mod ranked;
-pub mod record;
 mod rng;
 mod set;
 mod spec;

@@ -46,8 +46,8 @@ pub struct PerWorker {
     /// Which workers take new jobs, and how many do not.
     up: Vec<bool>,
     down: usize,
-    /// The quanta that each worker told last.
-    quanta: Vec<u64>,
+    /// The complement of the quanta that jobs have had on each worker that is down.
+    serviced: Vec<u64>,
     rng: Rng,
     /// Whose turn it is.
     turn: usize,
@@ -73,7 +73,7 @@ impl PerWorker {
             blocked: vec![0; workers],
             up: vec![true; workers],
             down: 0,
-            quanta: vec![0; workers],
+            serviced: vec![u64::MAX; workers],
             rng: Rng::new(seed),
             turn: 0,
         }
@@ -108,10 +108,12 @@ impl PerWorker {
 
     /// After a change of a worker's unfinished jobs, or of the quanta that they have had.
     fn rank(&mut self, worker: usize, quanta: Option<u64>) {
-        if let Some(shortest) = &mut self.shortest {
-            self.quanta[worker] = quanta.unwrap_or(self.quanta[worker]);
-            let key = (self.unfinished[worker], !self.quanta[worker]);
-            shortest.set(worker, if self.up[worker] { key } else { Self::DOWN });
+        let Some(shortest) = &mut self.shortest else { return };
+        if self.up[worker] {
+            let serviced = quanta.map_or_else(|| shortest.key(worker).1, |quanta| !quanta);
+            shortest.set(worker, (self.unfinished[worker], serviced));
+        } else if let Some(quanta) = quanta {
+            self.serviced[worker] = !quanta;
         }
     }
 
@@ -131,7 +133,7 @@ impl PerWorker {
                 None => self.shorter_of_two(),
             },
         };
-        if !self.up[worker] {
+        if self.down > 0 && !self.up[worker] {
             worker = self.another();
         }
         WorkerId(worker as u16)
@@ -209,6 +211,10 @@ impl Policy for PerWorker {
     }
 
     fn decide(&mut self, _now: Nanos) -> Decision {
+        // The answer to most questions, as each event is followed by one.
+        if self.table.waiting() == 0 {
+            return Decision::Idle;
+        }
         let placed = |job: &Job| job.pinned.is_some() || self.down < self.workers();
         if let Some(next) = self.table.head(&self.new).filter(placed) {
             let on = next.pinned.unwrap_or_else(|| self.choose());
@@ -228,16 +234,23 @@ impl Policy for PerWorker {
     }
 
     fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
-        if !std::mem::replace(&mut self.up[on.index()], true) {
+        let worker = on.index();
+        if !std::mem::replace(&mut self.up[worker], true) {
             self.down -= 1;
-            self.rank(on.index(), None);
+            if let Some(shortest) = &mut self.shortest {
+                shortest.set(worker, (self.unfinished[worker], self.serviced[worker]));
+            }
         }
     }
 
     fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
-        if std::mem::replace(&mut self.up[on.index()], false) {
+        let worker = on.index();
+        if std::mem::replace(&mut self.up[worker], false) {
             self.down += 1;
-            self.rank(on.index(), None);
+            if let Some(shortest) = &mut self.shortest {
+                self.serviced[worker] = shortest.key(worker).1;
+                shortest.set(worker, Self::DOWN);
+            }
         }
     }
 

@@ -47,6 +47,11 @@ impl<K: Copy + Ord> Tournament<K> {
         }
     }
 
+    /// The key of contestant `index`.
+    pub(crate) fn key(&self, index: usize) -> K {
+        self.nodes[self.leaves + index].key
+    }
+
     /// Changes the key of contestant `index`.
     pub(crate) fn set(&mut self, index: usize, key: K) {
         let mut node = self.leaves + index;
@@ -133,7 +138,7 @@ mod tests {
                 assert_eq!(tree.best(), (tied[0], least));
                 assert_eq!(tree.ties(), tied.len());
                 assert!(tied.iter().enumerate().all(|(rank, &i)| tree.tied(rank) == i));
-                assert_eq!(tree.nodes[tree.leaves + index].key, key);
+                assert_eq!(tree.key(index), key);
                 let from = rng.below(n);
                 let to = from + 1 + rng.below(n - from);
                 let (first, &key) = keys

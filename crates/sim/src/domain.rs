@@ -13,9 +13,10 @@ use crate::agenda::{Agenda, COMPLETION, DISPATCH, Key, NEVER, key, time};
 use crate::config::{Config, Hints};
 use crate::costs::Costs;
 use crate::engine::Done;
-use crate::jobs::{Jobs, Slot};
+use crate::jobs::{Newcomer, Progress};
 use curtail_policy::{AnyPolicy, ClassId, Job, JobId, Nanos, PreemptKind, WorkerId};
-use curtail_workload::{Distribution, Request, Service, ServiceSampler};
+use curtail_sched::{Arrival, Scheduler, Setup};
+use curtail_workload::{Distribution, Service, ServiceSampler};
 use desk::Desk;
 use worker::{Next, Worker};
 
@@ -37,16 +38,16 @@ pub(crate) struct Counts {
 }
 
 pub(crate) struct Domain {
-    policy: AnyPolicy,
+    sched: Scheduler<Progress>,
     /// Workers schedule what was sent to them by themselves.
     two_level: bool,
     /// The dispatcher is told of completed quanta.
     reports: bool,
+    capacity: usize,
     /// The dispatcher ends quanta. Otherwise they end by themselves.
     watched: bool,
     /// Nobody ever yields.
     never: bool,
-    pinned: bool,
     hints: Hints,
     class_means_ns: Vec<u64>,
     costs: Costs,
@@ -55,7 +56,6 @@ pub(crate) struct Domain {
     /// Nor does a quantum's end.
     ideal: bool,
     overshoot: Option<ServiceSampler>,
-    jobs: Jobs,
     workers: Vec<Worker>,
     agenda: Agenda,
     /// Workers whose completed quanta changed since the policy was told.
@@ -74,21 +74,22 @@ impl Domain {
         let costs = config.costs;
         let seed = config.seed.wrapping_add(index as u64);
         let overshoots = costs.overshoot != Service::Constant(0);
+        let setup =
+            Setup { spec: spec.clone(), workers, jobs: config.capacity, seed, pins: config.pinned };
         let room = (config.capacity / workers).clamp(64, 4_096);
         Self {
-            policy: spec.build(workers, config.capacity, seed),
+            sched: Scheduler::new(setup, None),
             two_level: spec.is_two_level(),
             reports: spec.is_two_level() && workers > 1,
+            capacity: config.capacity,
             watched: matches!(spec.preempt, PreemptKind::Flag | PreemptKind::Signal),
             never,
-            pinned: config.pinned,
             hints: config.hints,
             class_means_ns: config.class_means_ns.clone(),
             costs,
             instant: costs.is_instant(),
             ideal: costs.is_instant() && costs.notify == 0 && !overshoots,
             overshoot: overshoots.then(|| costs.overshoot.sampler(seed)),
-            jobs: Jobs::new(config.capacity),
             workers: (0..workers).map(|_| Worker::new(spec.build_core(room))).collect(),
             agenda: Agenda::new(workers),
             unreported: Vec::with_capacity(workers),
@@ -112,12 +113,13 @@ impl Domain {
 
     /// The dispatcher's policy.
     pub(crate) fn policy(&self) -> &AnyPolicy {
-        &self.policy
+        self.sched.policy()
     }
 
     /// Jobs in this part of the system.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.jobs.len()
+        self.sched.len() + self.desk.newcomers
     }
 
     /// Does what comes next; there is something.
@@ -138,8 +140,19 @@ impl Domain {
 
     /// A request arrives.
     #[inline]
-    pub(crate) fn arrive(&mut self, request: Request, counted: bool, sink: &mut impl Sink) {
+    pub(crate) fn arrive(&mut self, newcomer: Newcomer, sink: &mut impl Sink) {
         self.counts.events += 1;
+        if self.len() < self.capacity {
+            self.receive(newcomer.request.at_ns, newcomer, sink);
+        } else {
+            sink.dropped(ClassId(newcomer.request.class), newcomer.counted);
+        }
+    }
+
+    /// The dispatcher has taken a request in.
+    #[inline]
+    fn admit(&mut self, now: u64, newcomer: Newcomer, sink: &mut impl Sink) {
+        let Newcomer { request, counted } = newcomer;
         let class = ClassId(request.class);
         let hint = match self.hints {
             Hints::None => None,
@@ -148,14 +161,36 @@ impl Domain {
             }
             Hints::Exact => Some(Nanos(request.service_ns)),
         };
-        let job = Job { hint, ..Job::new(JobId(0), class, Nanos(request.at_ns)) };
         let service = request.service_ns;
         let remaining = self.costs.inflated(service);
-        let slot = Slot { job, remaining, service, quantum: 0, quanta: 0, started: false, counted };
-        match self.jobs.insert(slot) {
-            Some(id) => self.receive(request.at_ns, id, sink),
-            None => sink.dropped(class, counted),
+        let progress = Progress {
+            remaining,
+            attained: 0,
+            service,
+            quantum: 0,
+            quanta: 0,
+            started: false,
+            counted,
+        };
+        let arrival = Arrival { class, at: Nanos(request.at_ns), hint };
+        if self.sched.handle_arrival(Nanos(now), arrival, |_| progress).is_err() {
+            sink.dropped(class, counted);
         }
+    }
+
+    /// A job as its worker knows it.
+    #[inline]
+    fn job(&self, id: JobId) -> (Job, &Progress) {
+        let (job, progress) = self.sched.get(id);
+        (Job { attained: Nanos(progress.attained), ..job }, progress)
+    }
+
+    /// A job completes.
+    #[inline]
+    fn completes(&self, id: JobId, now: u64, sink: &mut impl Sink) {
+        let (job, progress) = self.sched.get(id);
+        let done = Done::of(&job, progress.service, progress.quanta, now);
+        sink.completed(&done, progress.counted);
     }
 
     fn schedule(&mut self, worker: usize, next: Next, at: u64) {

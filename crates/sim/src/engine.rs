@@ -3,9 +3,9 @@
 use crate::agenda::{ARRIVAL, Agenda, NEVER, key};
 use crate::config::{Config, ConfigError};
 use crate::domain::{Counts, Domain, Sink};
-use crate::jobs::Slot;
+use crate::jobs::Newcomer;
 use crate::threads::Threads;
-use curtail_policy::{AnyPolicy, Balancer, ClassId, Share};
+use curtail_policy::{AnyPolicy, Balancer, ClassId, Job, Share};
 use curtail_workload::{Distribution, Recorder, Request, Until, numbers};
 
 /// A job that has completed.
@@ -24,14 +24,8 @@ pub struct Done {
 }
 
 impl Done {
-    pub(crate) fn of(slot: &Slot, finished_ns: u64) -> Self {
-        Self {
-            arrived_ns: slot.job.arrived.0,
-            finished_ns,
-            class: slot.job.class,
-            service_ns: slot.service,
-            quanta: slot.quanta,
-        }
+    pub(crate) fn of(job: &Job, service_ns: u64, quanta: u32, finished_ns: u64) -> Self {
+        Self { arrived_ns: job.arrived.0, finished_ns, class: job.class, service_ns, quanta }
     }
 
     /// From its arrival to its completion, in nanoseconds.
@@ -191,8 +185,8 @@ impl<I: Iterator<Item = Request>> Arrivals<I> {
         Self { requests, next, key, warmup, arrived: 0, offered: 0, first_ns, last_ns: 0 }
     }
 
-    /// The request that arrives now, and whether it is counted.
-    fn take(&mut self) -> (Request, bool) {
+    /// The request that arrives now.
+    fn take(&mut self) -> Newcomer {
         let request = self.next.expect("the key says that there is one");
         let counted = match self.warmup {
             Until::Jobs(jobs) => self.arrived >= jobs,
@@ -211,7 +205,7 @@ impl<I: Iterator<Item = Request>> Arrivals<I> {
             assert!(next.at_ns >= request.at_ns, "requests arrive in the order of time");
             key(next.at_ns, ARRIVAL)
         });
-        (request, counted)
+        Newcomer { request, counted }
     }
 }
 
@@ -264,9 +258,9 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
         loop {
             let next = domain.next();
             if self.arrivals.key < next {
-                let (request, counted) = self.arrivals.take();
-                self.look(request.at_ns, &domain);
-                domain.arrive(request, counted, &mut self.tally);
+                let newcomer = self.arrivals.take();
+                self.look(newcomer.request.at_ns, &domain);
+                domain.arrive(newcomer, &mut self.tally);
                 most = most.max(domain.len());
             } else if next == NEVER || domain.len() == 0 && self.arrivals.key == NEVER {
                 // What a policy still wants to be woken for does not matter to anybody.
@@ -288,12 +282,12 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
         loop {
             let (next, at) = agenda.next();
             let at = if self.arrivals.key < next {
-                let (request, counted) = self.arrivals.take();
-                self.look(request.at_ns, &domains[0]);
+                let newcomer = self.arrivals.take();
+                self.look(newcomer.request.at_ns, &domains[0]);
                 let to =
                     balancer.choose(None, |i| Share { jobs: domains[i].len(), workers: share(i) });
                 in_system -= domains[to].len();
-                domains[to].arrive(request, counted, &mut self.tally);
+                domains[to].arrive(newcomer, &mut self.tally);
                 to
             } else if next == NEVER || in_system == 0 && self.arrivals.key == NEVER {
                 break;
@@ -319,7 +313,7 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
         let mut most = 0;
         loop {
             if self.arrivals.key < threads.next() {
-                let (request, counted) = self.arrivals.take();
+                let Newcomer { request, counted } = self.arrivals.take();
                 threads.arrive(request, counted, &mut self.tally);
                 most = most.max(threads.len());
             } else if threads.len() == 0 && self.arrivals.key == NEVER {

@@ -1,15 +1,22 @@
-//! The jobs in a part of the system: a slot for each, reused when the job has left, last in first
-//! out, so that few of them stay warm.
+//! What the simulator keeps of a job, in its slot in the scheduler.
 
-use curtail_policy::{Job, JobId};
+use curtail_workload::Request;
+
+/// A request that has arrived and that the dispatcher has not taken in yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) request: Request,
+    /// It arrived after the warm-up.
+    pub(crate) counted: bool,
+}
 
 /// A job in the system.
 #[derive(Clone, Copy)]
-pub(crate) struct Slot {
-    /// As policies see it.
-    pub(crate) job: Job,
+pub(crate) struct Progress {
     /// What it still has to run, inflated by instrumentation, in nanoseconds.
     pub(crate) remaining: u64,
+    /// What it has run.
+    pub(crate) attained: u64,
     /// Its un-inflated service time in nanoseconds.
     pub(crate) service: u64,
     /// How long the dispatcher lets it run at a time, in nanoseconds; 0: as its worker says.
@@ -22,46 +29,11 @@ pub(crate) struct Slot {
     pub(crate) counted: bool,
 }
 
-pub(crate) struct Jobs {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    capacity: usize,
-}
-
-impl Jobs {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), capacity }
-    }
-
-    /// How many are in the system.
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
-    /// Puts a job into a free slot, of which it gets its id; `None`: there is none.
+impl Progress {
+    /// So much of it has been done now.
     #[inline]
-    pub(crate) fn insert(&mut self, mut slot: Slot) -> Option<JobId> {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None if self.slots.len() < self.capacity => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
-            None => return None,
-        };
-        slot.job.id = JobId(index);
-        self.slots[index as usize] = slot;
-        Some(JobId(index))
-    }
-
-    #[inline]
-    pub(crate) fn get(&mut self, id: JobId) -> &mut Slot {
-        &mut self.slots[id.0 as usize]
-    }
-
-    /// The job has left.
-    #[inline]
-    pub(crate) fn remove(&mut self, id: JobId) {
-        self.free.push(id.0);
+    pub(crate) fn ran(&mut self, ns: u64) {
+        self.remaining -= ns;
+        self.attained += ns;
     }
 }

@@ -1,10 +1,10 @@
-//! A discrete-event simulator around the very policies that serve requests: virtual time, workers
-//! and a dispatcher with a cost model, driven through [`curtail_policy::Policy`] and
-//! [`curtail_policy::CorePolicy`] exactly as the runtime drives them.
+//! A discrete-event simulator around the very scheduler that serves requests: virtual time, workers
+//! and a dispatcher with a cost model, around [`curtail_sched::Scheduler`] and
+//! [`curtail_policy::CorePolicy`], which the runtime's dispatcher and workers drive, too.
 //!
 //! One run is one thread's, deterministic from its seed, and its memory does not grow with its
 //! length: results go into histograms, slots of jobs are reused. [`run`] does one;
-//! [`sweep`] does many on all cores. [`replay`] plays what the runtime recorded of its policy.
+//! [`sweep`] does many on all cores. [`replay`] plays what the runtime recorded of its scheduler.
 //!
 //! **Conventions**, so that curves can be compared. Slowdown is sojourn time over un-inflated
 //! service time. A quantum that ends exactly with its job is a completion; a job whose quantum ends

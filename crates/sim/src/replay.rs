@@ -1,11 +1,12 @@
-//! A recorded run, played again: the same calls at the same policy must give the same answers.
+//! A recorded run, played again: the same calls at the same scheduler must give the same answers.
 //!
-//! A policy is a function of its calls, so that a difference is a bug (a policy that looks at
+//! A scheduler is a function of its calls, so that a difference is a bug (a policy that looks at
 //! something else), or the record was made by other code. Only the first difference means anything;
 //! the replay ends there.
 
-use curtail_policy::record::{Call, Damaged, Decided, Header, MAGIC, Reader};
-use curtail_policy::{AnyPolicy, Job, JobId, Nanos, Policy, WorkerId};
+use curtail_policy::{JobId, Nanos, WorkerId};
+use curtail_sched::record::{Call, Damaged, MAGIC, Reader};
+use curtail_sched::{Action, Command, Expiry, Scheduler, Setup};
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -96,9 +97,7 @@ pub fn replay(mut from: impl Read) -> Result<Replay, ReplayError> {
 #[derive(Default)]
 struct Player {
     replay: Replay,
-    policy: Option<(AnyPolicy, Header)>,
-    /// The one before, which still has what the new one will inherit.
-    before: Option<AnyPolicy>,
+    sched: Option<Scheduler<()>>,
     first: Option<Nanos>,
 }
 
@@ -114,19 +113,23 @@ impl Player {
             let first = *self.first.get_or_insert(now);
             self.replay.span = now.since(first);
         }
-        if let Call::Begin(header) = call {
-            return self.begin(header).map(|()| false);
+        if let Call::Begin(setup) | Call::Switch { setup, .. } = &call {
+            self.check(setup)?;
+            self.replay.policies.push(setup.spec.name.clone());
         }
-        let Some((policy, header)) = &mut self.policy else {
+        if let Call::Begin(setup) = call {
+            self.sched = Some(Scheduler::new(setup, None));
+            return Ok(false);
+        }
+        let Some(sched) = &mut self.sched else {
             return Err(self.damaged("it comes before any policy".to_owned()));
         };
-        if !is_within(&call, header) {
+        if !is_within(&call, sched.setup()) {
             return Err(self.damaged(format!("it names what there is not: {call:?}")));
         }
-        self.replay.decisions += u64::from(matches!(call, Call::Decide { .. }));
-        let before = &mut self.before;
-        // A policy panics at calls that fit nothing before: then the record is not of it.
-        let answer = catch_unwind(AssertUnwindSafe(|| answer(policy, before, &call)));
+        self.replay.decisions += u64::from(matches!(call, Call::Poll { .. }));
+        // A scheduler panics at calls that fit nothing before: then the record is not of it.
+        let answer = catch_unwind(AssertUnwindSafe(|| answer(sched, &call)));
         match answer {
             Ok(None) => Ok(false),
             Ok(Some((recorded, replayed))) => {
@@ -134,112 +137,94 @@ impl Player {
                 self.replay.difference = Some(Difference { call, at, recorded, replayed });
                 Ok(true)
             }
-            Err(_) => Err(self.damaged(format!("the policy refuses it: {call:?}"))),
+            Err(_) => Err(self.damaged(format!("the scheduler refuses it: {call:?}"))),
         }
     }
 
-    fn begin(&mut self, header: Header) -> Result<(), ReplayError> {
+    fn check(&self, setup: &Setup) -> Result<(), ReplayError> {
         const MOST_JOBS: usize = 1 << 24;
-        header.spec.validate(header.workers).map_err(|error| self.damaged(error.to_string()))?;
-        if header.jobs > MOST_JOBS {
-            return Err(self.damaged(format!("{} jobs at once", header.jobs)));
+        setup.spec.validate(setup.workers).map_err(|error| self.damaged(error.to_string()))?;
+        if setup.jobs > MOST_JOBS {
+            return Err(self.damaged(format!("{} jobs at once", setup.jobs)));
         }
-        self.replay.policies.push(header.spec.name.clone());
-        let next = header.spec.build(header.workers, header.jobs, header.seed);
-        self.before = self.policy.replace((next, header)).map(|(policy, _)| policy);
         Ok(())
     }
 }
 
 fn time(call: &Call) -> Option<Nanos> {
     match *call {
-        Call::Begin(_) | Call::Serviced { .. } | Call::SetQuantum { .. } => None,
-        Call::Arrive { now, .. }
-        | Call::Inherit { now, .. }
-        | Call::Adopt { now, .. }
-        | Call::Yielded { now, .. }
-        | Call::Completed { now, .. }
-        | Call::Blocked { now, .. }
-        | Call::Woken { now, .. }
-        | Call::Resumed { now, .. }
-        | Call::Decide { now, .. }
-        | Call::Renewed { now, .. }
+        Call::Begin(_) | Call::Serviced { .. } | Call::Quantum { .. } => None,
+        Call::Switch { now, .. }
+        | Call::Arrive { now, .. }
+        | Call::Event { now, .. }
         | Call::WorkerUp { now, .. }
-        | Call::WorkerDown { now, .. } => Some(now),
+        | Call::WorkerDown { now, .. }
+        | Call::QuantumOver { now, .. }
+        | Call::Poll { now, .. } => Some(now),
     }
 }
 
 /// Whether its workers and jobs exist.
-fn is_within(call: &Call, header: &Header) -> bool {
-    let worker = |on: WorkerId| on == WorkerId::DISPATCHER || on.index() < header.workers;
-    let id = |id: JobId| (id.0 as usize) < header.jobs;
-    let job = |job: &Job| id(job.id) && job.pinned.is_none_or(worker);
+fn is_within(call: &Call, setup: &Setup) -> bool {
+    let worker = |on: WorkerId| on != WorkerId::DISPATCHER && on.index() < setup.workers;
+    let anywhere = |on: WorkerId| on == WorkerId::DISPATCHER || worker(on);
     match call {
-        Call::Begin(_) | Call::SetQuantum { .. } | Call::Decide { .. } => true,
-        Call::Arrive { job: it, refused, .. } => *refused || job(it),
-        Call::Inherit { job: it, .. } => job(it),
-        Call::Adopt { on, job: it, .. }
-        | Call::Yielded { on, job: it, .. }
-        | Call::Woken { on, job: it, .. } => worker(*on) && job(it),
-        Call::Completed { on, job, .. }
-        | Call::Blocked { on, job, .. }
-        | Call::Resumed { on, job, .. } => worker(*on) && id(*job),
-        Call::Serviced { on, .. } => *on != WorkerId::DISPATCHER && worker(*on),
-        Call::Renewed { on, .. } | Call::WorkerUp { on, .. } | Call::WorkerDown { on, .. } => {
-            *on != WorkerId::DISPATCHER && worker(*on)
+        Call::Begin(_) | Call::Quantum { .. } | Call::Arrive { .. } | Call::Poll { .. } => true,
+        Call::Switch { setup: next, .. } => {
+            (next.workers, next.jobs, next.seed) == (setup.workers, setup.jobs, setup.seed)
+        }
+        Call::Event { on, event, .. } => anywhere(*on) && (event.job.0 as usize) < setup.jobs,
+        Call::QuantumOver { on, .. } => anywhere(*on),
+        Call::Serviced { on, .. } | Call::WorkerUp { on, .. } | Call::WorkerDown { on, .. } => {
+            worker(*on)
         }
     }
 }
 
-/// Asks the policy; where its answer is not the recorded one: both.
-fn answer(
-    policy: &mut AnyPolicy,
-    before: &mut Option<AnyPolicy>,
-    call: &Call,
-) -> Option<(String, String)> {
+/// Tells the scheduler; where its answer is not the recorded one: both.
+fn answer(sched: &mut Scheduler<()>, call: &Call) -> Option<(String, String)> {
     match *call {
         Call::Begin(_) => {}
-        Call::Arrive { now, job, refused } => {
-            let now_refused = policy.arrive(now, job).is_err();
-            let word = |refused| {
-                format!("job {} {}", job.id.0, if refused { "refused" } else { "taken in" })
+        Call::Switch { now, ref setup } => {
+            let (spec, pins) = (Box::new(setup.spec.clone()), setup.pins);
+            sched.handle_command(now, Command::Policy { spec, pins });
+        }
+        // That it was has no time, and none matters.
+        Call::Quantum { quantum } => sched.handle_command(Nanos::ZERO, Command::Quantum(quantum)),
+        Call::Arrive { now, arrival, admitted } => {
+            let now_admitted = sched.handle_arrival(now, arrival, |_| ()).ok();
+            let word = |job: Option<JobId>| match job {
+                Some(job) => format!("a request taken in as job {}", job.0),
+                None => "a request refused".to_owned(),
             };
-            return (now_refused != refused).then(|| (word(refused), word(now_refused)));
+            return (now_admitted != admitted).then(|| (word(admitted), word(now_admitted)));
         }
-        Call::Inherit { now, job } => {
-            let evicted = before.as_mut().and_then(Policy::evict);
-            if evicted != Some(job) {
-                return Some((format!("gives up {job:?}"), format!("gives up {evicted:?}")));
-            }
-            policy.inherit(now, job);
+        Call::Event { now, on, event } => sched.handle_event(now, on, event),
+        Call::Serviced { on, quanta } => sched.handle_serviced(on, quanta),
+        Call::WorkerUp { now, on } => sched.worker_up(now, on),
+        Call::WorkerDown { now, on } => sched.worker_down(now, on),
+        Call::QuantumOver { now, on, yields } => {
+            let now_yields = sched.quantum_over(now, on) == Expiry::Yield;
+            let word =
+                |yields| format!("the job on {on} {}", if yields { "yields" } else { "goes on" });
+            return (now_yields != yields).then(|| (word(yields), word(now_yields)));
         }
-        Call::Adopt { now, on, job } => policy.adopt(now, on, job),
-        Call::Yielded { now, on, job } => policy.yielded(now, on, job),
-        Call::Completed { now, on, job, attained } => policy.completed(now, on, job, attained),
-        Call::Blocked { now, on, job } => policy.blocked(now, on, job),
-        Call::Woken { now, on, job } => policy.woken(now, on, job),
-        Call::Resumed { now, on, job } => policy.resumed(now, on, job),
-        Call::Serviced { on, quanta } => policy.serviced(on, quanta),
-        Call::SetQuantum { quantum } => policy.set_quantum(quantum),
-        Call::Decide { now, decision } => {
-            let decided = Decided::from(policy.decide(now));
-            return (decided != decision).then(|| (shown(decision), shown(decided)));
+        Call::Poll { now, action } => {
+            let next = sched.poll_action(now);
+            return (next != action).then(|| (shown(action), shown(next)));
         }
-        Call::Renewed { now, on } => policy.renewed(now, on),
-        Call::WorkerUp { now, on } => policy.worker_up(now, on),
-        Call::WorkerDown { now, on } => policy.worker_down(now, on),
     }
     None
 }
 
-fn shown(decision: Decided) -> String {
-    match decision {
-        Decided::Idle => "nothing".to_owned(),
-        Decided::Preempt { on } => format!("pre-empt {on}"),
-        Decided::Run { job, on, quantum: Some(quantum) } => {
+fn shown(action: Option<Action>) -> String {
+    match action {
+        None => "nothing".to_owned(),
+        Some(Action::Preempt { on }) => format!("pre-empt {on}"),
+        Some(Action::Run { job, on, quantum: Some(quantum) }) => {
             format!("run job {} on {on} for {} ns", job.0, quantum.0)
         }
-        Decided::Run { job, on, quantum: None } => {
+        Some(Action::Run { job, on, quantum: None }) => {
             format!("run job {} on {on} to completion", job.0)
         }
     }

@@ -16,6 +16,7 @@
 //! Every kthread has at most one pending event. The invariant between events: a kthread searches only
 //! while nothing can be stolen, and `loads` say what the queues hold.
 
+mod jobs;
 mod kthread;
 mod queue;
 
@@ -23,11 +24,11 @@ use crate::agenda::{Agenda, COMPLETION, DISPATCH, Key, NEVER, QUANTUM, key, time
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::domain::{Counts, Sink};
-use crate::jobs::{Jobs, Slot};
 use curtail_policy::{
     Balance, Balancer, ClassId, Job, JobId, Load, Nanos, PreemptKind, Share, Thief, WorkerId,
 };
 use curtail_workload::{Distribution, Request, Service, ServiceSampler, numbers};
+use jobs::{Jobs, Slot};
 use kthread::{Kthread, Next};
 use queue::Pool;
 
@@ -146,7 +147,7 @@ impl Threads {
         let job = Job::new(JobId(0), class, Nanos(now));
         let service = request.service_ns;
         let remaining = self.costs.inflated(service);
-        let slot = Slot { job, remaining, service, quantum: 0, quanta: 0, started: false, counted };
+        let slot = Slot { job, remaining, service, quanta: 0, started: false, counted };
         let Some(job) = self.jobs.insert(slot) else { return sink.dropped(class, counted) };
         let home = self.balancer.choose(None, |_| Share { jobs: 0, workers: 1 });
         self.kthreads[home].ingress.push_back((job, now));

@@ -1,7 +1,8 @@
 //! A record plays to the same end; anything else is named.
 
-use curtail_policy::record::{Tap, Tapped};
-use curtail_policy::{ClassId, Decision, Job, JobId, Nanos, Policy, Spec, WorkerId, dispatched};
+use curtail_policy::{ClassId, JobId, Nanos, Spec, WorkerId, dispatched};
+use curtail_sched::record::Tap;
+use curtail_sched::{Action, Arrival, Command, Event, Expiry, Scheduler, Setup, What};
 use curtail_sim::{Replay, ReplayError, replay};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,58 +19,43 @@ fn record(first: &str, second: &str) -> Vec<u8> {
         into.lock().unwrap().extend(chunk);
         Some(Vec::new())
     };
-    let size = (WORKERS, JOBS, 7);
     let spec = |name| Spec::preset(name).unwrap();
-    let mut policy = Tapped::new(&spec(first), size, Some(Tap::new(Box::new(drain))));
-    let mut free: Vec<u32> = (0..JOBS as u32).collect();
-    let mut held: VecDeque<(Job, WorkerId)> = VecDeque::new();
+    let setup = Setup { spec: spec(first), workers: WORKERS, jobs: JOBS, seed: 7, pins: false };
+    let mut sched = Scheduler::new(setup, Some(Tap::new(Box::new(drain))));
+    let mut held: VecDeque<(JobId, WorkerId)> = VecDeque::new();
     for step in 0..4_000_u64 {
         let now = Nanos(step * 137);
         if step == 2_000 {
-            let mut next = policy.successor(&spec(second), size);
-            held.iter().for_each(|&(job, on)| next.adopt(now, on, job));
-            while let Some(job) = policy.evict() {
-                next.inherit(now, job);
-            }
-            policy = next;
+            let command = Command::Policy { spec: Box::new(spec(second)), pins: true };
+            sched.handle_command(now, command);
         }
-        if step % 5 < 4
-            && let Some(id) = free.pop()
-        {
-            let job = Job::new(JobId(id), ClassId((step % 4) as u16), now);
-            if policy.arrive(now, job).is_err() {
-                free.push(id);
-            }
+        if step % 5 < 4 {
+            let class = ClassId((step % 4) as u16);
+            let _ = sched.handle_arrival(now, Arrival { class, at: now, hint: None }, |_| ());
         }
-        while let Decision::Run { job, on, .. } = policy.decide(now) {
-            held.push_back((job, on));
+        if step % 11 == 0 {
+            sched.handle_serviced(WorkerId((step % WORKERS as u64) as u16), step / 10);
+        }
+        while let Some(action) = sched.poll_action(now) {
+            if let Action::Run { job, on, .. } = action {
+                held.push_back((job, on));
+            }
         }
         if step % 3 != 0
-            && let Some((mut job, on)) = held.pop_front()
+            && let Some((job, on)) = held.pop_front()
         {
-            job.attained += Nanos(500);
-            if on != WorkerId::DISPATCHER && !policy.wants_place(now, on) {
-                policy.renewed(now, on);
-            }
-            if step % 7 == 0
-                && Spec::preset(if step < 2_000 { first } else { second }).unwrap().shares()
-            {
-                policy.yielded(now, on, job);
-            } else {
-                policy.completed(now, on, job.id, job.attained);
-                free.push(job.id.0);
-            }
-        }
-        if on_turn(step) {
-            policy.serviced(WorkerId((step % WORKERS as u64) as u16), step / 10);
+            let attained = sched.job(job).attained + Nanos(500);
+            let expiry = sched.quantum_over(now, on);
+            let what = match expiry {
+                _ if step % 7 == 1 => What::GaveWay,
+                Expiry::Yield if step % 7 == 0 && sched.setup().spec.shares() => What::Yielded,
+                _ => What::Ended,
+            };
+            sched.handle_event(now, on, Event { job, attained, what });
         }
     }
-    drop(policy);
+    drop(sched);
     Arc::try_unwrap(bytes).unwrap().into_inner().unwrap()
-}
-
-fn on_turn(step: u64) -> bool {
-    step.is_multiple_of(11)
 }
 
 fn play(bytes: &[u8]) -> Replay {
@@ -136,10 +122,10 @@ fn what_is_no_record_is_refused() {
         let error = replay(bytes).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     };
-    says(b"CURTREC2\x0c\x00", "before any policy");
+    says(b"CURTREC2\x09\x00", "before any policy");
     says(b"CURTREC2\x63", "no call number 99");
     let good = record("fcfs", "fcfs");
     // A job completes that never arrived; a worker that there is not.
-    says(&[&good[..], &[6, 0, 0, 3, 0]].concat(), "refuses it");
-    says(&[&good[..], &[15, 0, 9]].concat(), "what there is not");
+    says(&[&good[..], &[12, 0, 0, 39, 0]].concat(), "refuses it");
+    says(&[&good[..], &[7, 0, 9]].concat(), "what there is not");
 }

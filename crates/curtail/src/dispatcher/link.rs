@@ -20,9 +20,6 @@ pub(crate) struct WorkerLink {
     /// Something is staged or was published since the worker was last woken.
     pub dirty: bool,
     pub contended: bool,
-    /// When the quantum that runs there is to be looked at (TSC), and which one that was.
-    pub quantum_start: u64,
-    pub quantum_end: u64,
 }
 
 impl WorkerLink {
@@ -40,8 +37,6 @@ impl WorkerLink {
             orders,
             dirty: false,
             contended: false,
-            quantum_start: 0,
-            quantum_end: 0,
         }
     }
 

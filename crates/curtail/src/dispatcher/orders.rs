@@ -5,13 +5,13 @@ use super::link::WorkerLink;
 use super::tell::Told;
 use crate::control::Command;
 use crate::engine::Config;
-use crate::jobs::Place;
 use crate::preempt::{Choice, Preempt};
 use crate::server::knowing;
 use crate::stats::{Stats, WorkerStats, split};
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
-use curtail_policy::{ClassId, Nanos, Policy, Spec, WorkerId};
+use curtail_policy::{ClassId, Nanos, Spec, WorkerId};
+use curtail_sched::Place;
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
@@ -26,10 +26,7 @@ impl Dispatcher {
                     self.set.lines.iter_mut().for_each(|line| line.transport.close());
                 }
                 Command::Stats(answer) => drop(answer.send(self.stats())),
-                Command::Quantum(quantum) => {
-                    self.set_quantum(quantum);
-                    self.reconfigure();
-                }
+                Command::Quantum(quantum) => self.set_quantum(quantum, now),
                 Command::Switch(spec) => self.switch(spec, now),
                 Command::Classify(classify) => self.set.classifier.replace(classify),
             }
@@ -42,44 +39,32 @@ impl Dispatcher {
         let mut spec = knowing(spec, &*self.set.around.app);
         self.set.choice = Choice::make(self.set.wished, spec.preempt, self.set.kind, self.set.busy);
         self.set.choice.limit(&mut spec, self.set.kind);
-        self.set.migratable &= self.set.choice.effective != Preempt::Signal;
-        let time = self.nanos(now);
-        let mut policy = self.policy.successor(&spec, self.set.size());
-        for entry in self.jobs.iter() {
-            match entry.place {
-                Place::Waiting => {}
-                Place::On(on) => policy.adopt(time, on, entry.job),
-                Place::Blocked(on) => {
-                    policy.adopt(time, on, entry.job);
-                    policy.blocked(time, on, entry.job.id);
-                }
-            }
-        }
-        while let Some(job) = self.policy.evict() {
-            policy.inherit(time, job);
-        }
-        self.policy = policy;
+        // For good once signals have interrupted handlers: then it is not only safepoints where they
+        // may be continued.
+        let pins = self.sched.setup().pins || self.set.choice.effective == Preempt::Signal;
+        self.watch.set_quantum(spec.quantum);
+        let command = curtail_sched::Command::Policy { spec: Box::new(spec), pins };
+        self.sched.handle_command(self.nanos(now), command);
         self.told = Told::default();
-        self.set.spec = spec;
-        self.set_quantum(self.set.spec.quantum);
         self.reconfigure();
     }
 
-    pub(super) fn set_quantum(&mut self, quantum: Option<Nanos>) {
-        self.set.spec.quantum = quantum;
-        self.policy.set_quantum(quantum);
-        self.quantum_cycles = quantum.map_or(0, |quantum| self.clock().cycles(quantum.0));
+    fn set_quantum(&mut self, quantum: Option<Nanos>, now: u64) {
+        self.watch.set_quantum(quantum);
+        self.sched.handle_command(self.nanos(now), curtail_sched::Command::Quantum(quantum));
+        self.reconfigure();
     }
 
     /// Gives the workers their orders for the policy in force.
     fn reconfigure(&mut self) {
-        let config = config_of(&self.set.spec, &self.set.choice, self.set.workers.len());
+        let spec = &self.sched.setup().spec;
+        let config = config_of(spec, &self.set.choice, self.set.workers.len());
         // SAFETY: this thread's engine, which runs nothing while commands are carried out.
         unsafe { (*self.set.own).config = own_config(&self.set.choice) };
         for worker in &mut self.set.workers {
             worker.contended = false;
             worker.remote.wishes.contended.store(false, Ordering::Relaxed);
-            let core = self.set.spec.build_core(self.set.around.jobs);
+            let core = spec.build_core(self.set.around.jobs);
             *worker.orders.lock().unwrap_or_else(|p| p.into_inner()) = Some((config.clone(), core));
             worker.remote.wishes.epoch.fetch_add(1, Ordering::Release);
             worker.remote.parker.unpark();
@@ -89,18 +74,19 @@ impl Dispatcher {
     pub(crate) fn stats(&self) -> Stats {
         let workers = self.worker_stats();
         let (classes, unknown) = split(self.set.classes.clone());
+        let spec = &self.sched.setup().spec;
         Stats {
             classes,
             unknown,
             decided: self.decided(),
             malformed: self.tally.malformed,
             unsent: self.unsent(),
-            in_system: self.jobs.len(),
-            waiting: self.policy.waiting(),
+            in_system: self.sched.len(),
+            waiting: self.sched.waiting(),
             preemptions: workers.iter().map(|worker| worker.preemptions).sum(),
             workers,
-            policy: self.set.spec.name.clone(),
-            quantum: self.set.spec.quantum,
+            policy: spec.name.clone(),
+            quantum: spec.quantum,
             preempt: self.set.choice.effective,
             preempt_note: self.set.choice.note.clone(),
             ticks: self.ticks(),
@@ -115,8 +101,8 @@ impl Dispatcher {
         };
         let mut workers: Vec<WorkerStats> = self.set.workers.iter().enumerate().map(look).collect();
         // The first slots are used most, so all are found long before the table's end.
-        for entry in self.jobs.iter().take(self.jobs.len()) {
-            if let Place::On(on) | Place::Blocked(on) = entry.place
+        for (_, place) in self.sched.jobs().take(self.sched.len()) {
+            if let Place::On(on) | Place::Blocked(on) = place
                 && let Some(worker) = workers.get_mut(usize::from(on.0))
             {
                 worker.holds += 1;
@@ -141,7 +127,7 @@ impl Dispatcher {
             None if class == ClassId::UNKNOWN => "unknown".to_owned(),
             None => format!("class {}", class.0),
         };
-        self.policy.policy().explain(name)
+        self.sched.policy().explain(name)
     }
 
     pub(crate) fn unsent(&self) -> u64 {

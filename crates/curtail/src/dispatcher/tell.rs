@@ -30,13 +30,13 @@ impl Dispatcher {
     #[cold]
     fn tell_changes(&mut self, now: u64) {
         self.told.next = now + self.clock().cycles(PAUSE_NS);
-        let revision = self.policy.policy().revision();
+        let revision = self.sched.policy().revision();
         if revision == self.told.revision || !enabled!(Level::INFO) {
             return;
         }
         self.told.revision = revision;
         if let Some(decided) = self.decided() {
-            info!(policy = %self.set.spec.name, "{decided}");
+            info!(policy = %self.sched.setup().spec.name, "{decided}");
             // That took a while, but it was not the machine that took it.
             self.turn = clock::now();
         }

@@ -18,8 +18,9 @@ use crate::stats::ClassStats;
 use crate::topology::{Layout, pin};
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::{Transport, Waiter};
-use curtail_policy::record::Tap;
 use curtail_policy::{Spec, WorkerId};
+use curtail_sched::Setup;
+use curtail_sched::record::Tap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -98,14 +99,19 @@ impl Domain {
         let classes = around.app.classes();
         let classifier = Classifier::new(around.app.clone(), classes.len());
         let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
-        let mut dispatcher = Dispatcher::new(Parts {
-            around,
+        let setup = Setup {
             spec: common.spec.clone(),
+            workers: links.len(),
+            jobs: *capacity,
+            seed: common.seed.wrapping_add(self.index as u64),
+            pins: !common.migratable,
+        };
+        let parts = Parts {
+            around,
             wished: common.wished,
             choice: choice.clone(),
             kind: common.kind,
             busy: common.busy,
-            migratable: common.migratable,
             shares_core: !layout.dedicated,
             workers: links,
             lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
@@ -115,10 +121,9 @@ impl Domain {
             waiter: self.waiter,
             own: &raw mut *own,
             own_remote: self.remote,
-            seed: common.seed.wrapping_add(self.index as u64),
             memory: common.memory,
-            tap,
-        });
+        };
+        let mut dispatcher = Dispatcher::new(parts, setup, tap);
         let begun = clock::now();
         let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;

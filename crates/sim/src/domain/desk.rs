@@ -4,18 +4,21 @@
 
 use super::dispatch_key;
 use crate::agenda::{Key, NEVER, QUANTUM, key};
+use crate::jobs::Newcomer;
 use curtail_policy::{JobId, WorkerId};
+use curtail_sched::What;
 use std::collections::VecDeque;
 
 /// How much that takes time the dispatcher takes in before it decides, so that it gets to decide
 /// under overload: as the runtime's does.
 pub(super) const BATCH: u32 = 64;
 
-/// What a worker tells.
+/// What a worker tells of a job, which goes nowhere until the dispatcher has heard of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum News {
-    Ended { on: WorkerId, job: JobId },
-    Yielded { on: WorkerId, job: JobId },
+pub(super) struct News {
+    pub(super) on: WorkerId,
+    pub(super) job: JobId,
+    pub(super) what: What,
 }
 
 /// A quantum of a worker's, by its number.
@@ -29,7 +32,7 @@ pub(super) struct Slice {
 /// What waits for the dispatcher.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input {
-    Request(JobId),
+    Request(Newcomer),
     News(News),
     /// A quantum has ended.
     QuantumEnd(Slice),
@@ -58,8 +61,10 @@ pub(super) struct Desk {
     pub(super) batch: u32,
     /// Something is in one of the queues.
     pub(super) queued: bool,
+    /// Requests that it has not taken in yet.
+    pub(super) newcomers: usize,
     // All in the order of time.
-    pub(super) requests: VecDeque<(u64, JobId)>,
+    pub(super) requests: VecDeque<(u64, Newcomer)>,
     pub(super) news: VecDeque<(u64, News)>,
     pub(super) ended: VecDeque<(u64, Slice)>,
     /// On the way to workers.
@@ -76,6 +81,7 @@ impl Desk {
             wakeup: u64::MAX,
             batch: BATCH,
             queued: false,
+            newcomers: 0,
             requests: VecDeque::new(),
             news: VecDeque::new(),
             ended: VecDeque::new(),

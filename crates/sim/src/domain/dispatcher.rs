@@ -4,17 +4,19 @@
 use super::desk::{BATCH, Doing, Input, News, Slice};
 use super::worker::Next;
 use super::{Domain, Sink};
-use crate::engine::Done;
-use curtail_policy::{Decision, Job, JobId, Nanos, Policy, WorkerId};
+use crate::jobs::Newcomer;
+use curtail_policy::{JobId, Nanos, WorkerId};
+use curtail_sched::{Action, Event, What};
 
 impl Domain {
     /// A request is there.
     #[inline]
-    pub(super) fn receive(&mut self, now: u64, job: JobId, sink: &mut impl Sink) {
+    pub(super) fn receive(&mut self, now: u64, newcomer: Newcomer, sink: &mut impl Sink) {
         if self.instant && self.desk.is_free() {
-            self.take_in(Input::Request(job), now, sink);
+            self.admit(now, newcomer, sink);
         } else {
-            self.desk.requests.push_back((now, job));
+            self.desk.requests.push_back((now, newcomer));
+            self.desk.newcomers += 1;
             self.desk.queued = true;
         }
         self.pump(now, sink);
@@ -24,7 +26,7 @@ impl Domain {
     #[inline]
     pub(super) fn tell(&mut self, now: u64, news: News, sink: &mut impl Sink) {
         if self.instant && self.desk.is_free() {
-            self.take_in(Input::News(news), now, sink);
+            self.hear(news, now);
         } else {
             self.desk.news.push_back((now + self.costs.ring, news));
             self.desk.queued = true;
@@ -98,7 +100,7 @@ impl Domain {
         }
         self.desk.pumping = false;
         // It has been asked for this moment: a wake-up that is due already would never end.
-        self.desk.wakeup = self.policy.next_wakeup().map_or(u64::MAX, |at| at.0.max(now + 1));
+        self.desk.wakeup = self.sched.poll_timeout().map_or(u64::MAX, |at| at.0.max(now + 1));
         self.desk.look_ahead();
     }
 
@@ -118,54 +120,40 @@ impl Domain {
 
     #[inline]
     fn take_in(&mut self, input: Input, now: u64, sink: &mut impl Sink) {
-        let time = Nanos(now);
         match input {
-            Input::Request(id) => {
-                let slot = self.jobs.get(id);
-                let (class, counted) = (slot.job.class, slot.counted);
-                if self.policy.arrive(time, slot.job).is_err() {
-                    sink.dropped(class, counted);
-                    self.jobs.remove(id);
-                }
+            Input::Request(newcomer) => {
+                self.desk.newcomers -= 1;
+                self.admit(now, newcomer, sink);
             }
-            Input::News(News::Ended { on, job }) => {
-                let attained = self.jobs.get(job).job.attained;
-                self.policy.completed(time, on, job, attained);
-                self.jobs.remove(job);
-            }
-            Input::News(News::Yielded { on, job }) => {
-                self.policy.yielded(time, on, self.jobs.get(job).job);
-            }
+            Input::News(news) => self.hear(news, now),
             Input::QuantumEnd(slice) => self.see_end(slice, now, sink),
         }
     }
 
-    /// What the policy decides, until it has nothing more to say (true) or the dispatcher is busy.
+    #[inline]
+    fn hear(&mut self, News { on, job, what }: News, now: u64) {
+        let attained = Nanos(self.sched.data(job).attained);
+        self.sched.handle_event(Nanos(now), on, Event { job, attained, what });
+    }
+
+    /// What the scheduler says is to be done, until that is nothing (true) or the dispatcher is busy.
     #[inline]
     fn decide(&mut self, now: u64, sink: &mut impl Sink) -> bool {
-        let mut asked = 0;
         loop {
-            if !self.unreported.is_empty() && self.policy.waiting() > 0 {
+            if !self.unreported.is_empty() && self.sched.counts_quanta() {
                 self.report();
             }
-            let (cost, doing) = match self.policy.decide(Nanos(now)) {
-                Decision::Idle => return true,
-                Decision::Run { job, on: WorkerId::DISPATCHER, quantum } => {
+            let (cost, doing) = match self.sched.poll_action(Nanos(now)) {
+                None => return true,
+                Some(Action::Run { job, on: WorkerId::DISPATCHER, quantum }) => {
                     self.run_here(job, quantum, now);
                     return false;
                 }
-                Decision::Run { job, on, quantum } => {
-                    // A two-level policy leaves quanta to the worker.
-                    let quantum = quantum.filter(|_| !self.two_level);
-                    self.jobs.get(job.id).quantum = quantum.map_or(0, |quantum| quantum.0);
-                    (self.costs.dispatch, Doing::Sending(job.id, on))
+                Some(Action::Run { job, on, quantum }) => {
+                    self.sched.data_mut(job).quantum = quantum.map_or(0, |quantum| quantum.0);
+                    (self.costs.dispatch, Doing::Sending(job, on))
                 }
-                Decision::Preempt { on } => {
-                    asked += 1;
-                    assert!(
-                        asked <= 2 * self.workers.len(),
-                        "the policy asks for no end of yields"
-                    );
+                Some(Action::Preempt { on }) => {
                     (self.costs.signal, Doing::Asking(Slice { worker: on.0, number: None }))
                 }
             };
@@ -177,12 +165,12 @@ impl Domain {
         }
     }
 
-    /// Tells the policy of completed quanta, as the runtime does: when somebody waits to be placed.
+    /// Tells of completed quanta, which the policy wants to know when somebody waits to be placed.
     fn report(&mut self) {
         for worker in self.unreported.drain(..) {
             let at = &mut self.workers[usize::from(worker)];
             at.unreported = false;
-            self.policy.serviced(WorkerId(worker), at.quanta);
+            self.sched.handle_serviced(WorkerId(worker), at.quanta);
         }
     }
 
@@ -234,32 +222,30 @@ impl Domain {
     }
 
     /// The dispatcher runs a job itself, for at most a quantum.
-    fn run_here(&mut self, job: Job, quantum: Option<Nanos>, now: u64) {
-        let slot = self.jobs.get(job.id);
-        let length = quantum.map_or(slot.remaining, |quantum| slot.remaining.min(quantum.0));
-        let start = if slot.started { 0 } else { self.costs.start };
-        slot.started = true;
-        let after = if length == slot.remaining { self.costs.finish } else { self.costs.switch };
+    fn run_here(&mut self, job: JobId, quantum: Option<Nanos>, now: u64) {
+        let progress = self.sched.data_mut(job);
+        let remaining = progress.remaining;
+        let length = quantum.map_or(remaining, |quantum| remaining.min(quantum.0));
+        let start = if progress.started { 0 } else { self.costs.start };
+        progress.started = true;
+        let after = if length == remaining { self.costs.finish } else { self.costs.switch };
         let until = now + start + length + after;
-        self.desk.doing = Some((until, Doing::Running(job.id, length)));
+        self.desk.doing = Some((until, Doing::Running(job, length)));
     }
 
     fn ran_here(&mut self, job: JobId, length: u64, now: u64, sink: &mut impl Sink) {
-        let on = WorkerId::DISPATCHER;
         // Meanwhile it heard of nothing.
         self.desk.batch = BATCH;
-        let slot = self.jobs.get(job);
-        slot.remaining -= length;
-        slot.job.attained += Nanos(length);
-        if slot.remaining == 0 {
-            sink.completed(&Done::of(slot, now - self.costs.finish), slot.counted);
-            self.policy.completed(Nanos(now), on, job, slot.job.attained);
-            return self.jobs.remove(job);
-        }
-        slot.quanta += 1;
-        slot.job.pinned = Some(on);
-        let job = slot.job;
-        self.counts.preemptions += 1;
-        self.policy.yielded(Nanos(now), on, job);
+        let progress = self.sched.data_mut(job);
+        progress.ran(length);
+        let what = if progress.remaining == 0 {
+            self.completes(job, now - self.costs.finish, sink);
+            What::Ended
+        } else {
+            progress.quanta += 1;
+            self.counts.preemptions += 1;
+            What::Yielded
+        };
+        self.hear(News { on: WorkerId::DISPATCHER, job, what }, now);
     }
 }

@@ -4,8 +4,9 @@
 use super::desk::News;
 use super::{Domain, Sink, id};
 use crate::agenda::NEVER;
-use crate::engine::Done;
-use curtail_policy::{AnyCore, CorePolicy, JobId, Nanos, Policy};
+use crate::jobs::Progress;
+use curtail_policy::{AnyCore, CorePolicy, JobId, Nanos};
+use curtail_sched::{Expiry, What};
 
 /// What a worker's pending event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +76,12 @@ impl Domain {
     /// A job gets to its worker.
     #[inline]
     pub(super) fn deliver(&mut self, worker: usize, job: JobId, now: u64) {
-        let slot = self.jobs.get(job);
+        let (known, &Progress { quanta, .. }) = self.job(job);
         let at = &mut self.workers[worker];
-        at.core.ready(Nanos(now), slot.job);
+        at.core.ready(Nanos(now), known);
         // One that goes on brings its past along.
-        if slot.quanta > 0 {
-            at.quanta += u64::from(slot.quanta);
+        if quanta > 0 {
+            at.quanta += u64::from(quanta);
             self.unreport(worker);
         }
         if self.workers[worker].next == Next::Nothing {
@@ -97,18 +98,18 @@ impl Domain {
             at.next = Next::Nothing;
             return;
         };
-        let slot = self.jobs.get(job.id);
+        let progress = self.sched.data_mut(job.id);
         at.job = job.id;
         at.started = now;
-        at.quantum = match (slot.quantum, quantum) {
+        at.quantum = match (progress.quantum, quantum) {
             (0, Some(quantum)) => quantum.0,
             (own, _) => own,
         };
         if self.never {
             at.quantum = 0;
         }
-        if !slot.started {
-            slot.started = true;
+        if !progress.started {
+            progress.started = true;
             at.started += self.costs.start;
             self.counts.overhead_ns += self.costs.start;
         }
@@ -120,7 +121,7 @@ impl Domain {
     fn begin(&mut self, worker: usize) {
         let at = &mut self.workers[worker];
         at.slice = at.slice.wrapping_add(1);
-        let remaining = self.jobs.get(at.job).remaining;
+        let remaining = self.sched.data(at.job).remaining;
         let (started, mut length) = (at.started, at.quantum);
         if length > 0
             && !self.watched
@@ -139,7 +140,7 @@ impl Domain {
         if self.watched && !(self.ideal && self.desk.is_free()) {
             // The dispatcher will see, sooner or later; until it does, the job runs.
             let at = &self.workers[worker];
-            let (due, slice) = (at.started + self.jobs.get(at.job).remaining, at.slice);
+            let (due, slice) = (at.started + self.sched.data(at.job).remaining, at.slice);
             self.schedule(worker, Next::Complete, due);
             return self.watch(now, worker, slice, sink);
         }
@@ -154,25 +155,24 @@ impl Domain {
     pub(super) fn wants_place(&mut self, worker: usize, now: u64) -> bool {
         if self.two_level && !self.watched {
             let at = &self.workers[worker];
-            let attained = self.jobs.get(at.job).job.attained + Nanos(now - at.started);
-            return at.core.wants_place(attained);
+            let attained = self.sched.data(at.job).attained + now - at.started;
+            return at.core.wants_place(Nanos(attained));
         }
-        self.policy.wants_place(Nanos(now), id(worker))
+        self.sched.quantum_over(Nanos(now), id(worker)) == Expiry::Yield
     }
 
     /// What ran until now counts as a quantum of its job.
     fn account(&mut self, worker: usize, now: u64) {
         let at = &mut self.workers[worker];
-        let slot = self.jobs.get(at.job);
+        let progress = self.sched.data_mut(at.job);
         let ran = now - at.started;
         if let Some(late) = &mut self.counts.late
             && at.quantum > 0
         {
             late.record(ran.saturating_sub(at.quantum));
         }
-        slot.remaining -= ran;
-        slot.job.attained += Nanos(ran);
-        slot.quanta += 1;
+        progress.ran(ran);
+        progress.quanta += 1;
         at.quanta += 1;
         at.started = now;
         self.counts.app_ns += ran;
@@ -181,9 +181,6 @@ impl Domain {
 
     /// Nobody waits: another whole quantum.
     pub(super) fn go_on(&mut self, worker: usize, now: u64) {
-        if !self.two_level {
-            self.policy.renewed(Nanos(now), id(worker));
-        }
         self.account(worker, now);
         self.begin(worker);
     }
@@ -194,7 +191,7 @@ impl Domain {
             return;
         }
         let at = &self.workers[worker];
-        let due = at.started + self.jobs.get(at.job).remaining;
+        let due = at.started + self.sched.data(at.job).remaining;
         let overshoot = self.overshoot.as_mut().map_or(0, |overshoot| overshoot.draw());
         let seen = now.max(at.started) + overshoot;
         if due <= seen {
@@ -221,26 +218,23 @@ impl Domain {
     }
 
     fn switched(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
-        let at = &mut self.workers[worker];
-        let job = at.job;
-        let slot = self.jobs.get(job);
+        let job = self.workers[worker].job;
         if self.two_level {
-            at.core.ready(Nanos(now), slot.job);
+            let (known, _) = self.job(job);
+            self.workers[worker].core.ready(Nanos(now), known);
             return self.start(worker, now);
         }
-        at.quanta -= u64::from(slot.quanta);
-        slot.job.pinned = self.pinned.then_some(id(worker));
+        self.workers[worker].quanta -= u64::from(self.sched.data(job).quanta);
         self.start(worker, now);
-        self.tell(now, News::Yielded { on: id(worker), job }, sink);
+        self.tell(now, News { on: id(worker), job, what: What::Yielded }, sink);
     }
 
     fn complete(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
-        let at = &mut self.workers[worker];
-        let slot = self.jobs.get(at.job);
-        self.counts.app_ns += now - at.started;
-        slot.job.attained += Nanos(now - at.started);
-        slot.remaining = 0;
-        sink.completed(&Done::of(slot, now), slot.counted);
+        let Worker { job, started, .. } = self.workers[worker];
+        let ran = now - started;
+        self.counts.app_ns += ran;
+        self.sched.data_mut(job).ran(ran);
+        self.completes(job, now, sink);
         if self.costs.finish > 0 {
             self.counts.overhead_ns += self.costs.finish;
             self.schedule(worker, Next::Finished, now + self.costs.finish);
@@ -252,13 +246,13 @@ impl Domain {
     fn finished(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
         let at = &mut self.workers[worker];
         let job = at.job;
-        let slot = self.jobs.get(job);
-        if slot.quanta > 0 {
-            at.quanta -= u64::from(slot.quanta);
+        let quanta = self.sched.data(job).quanta;
+        if quanta > 0 {
+            at.quanta -= u64::from(quanta);
             self.unreport(worker);
         }
         self.start(worker, now);
-        self.tell(now, News::Ended { on: id(worker), job }, sink);
+        self.tell(now, News { on: id(worker), job, what: What::Ended }, sink);
     }
 
     fn unreport(&mut self, worker: usize) {

@@ -191,7 +191,7 @@ impl Threads {
         let job = at.job;
         self.counts.app_ns += now - at.started;
         let slot = self.jobs.get(job);
-        sink.completed(&Done::of(slot, now), slot.counted);
+        sink.completed(&Done::of(&slot.job, slot.service, slot.quanta, now), slot.counted);
         self.jobs.remove(job);
         if self.costs.finish > 0 {
             self.counts.overhead_ns += self.costs.finish;
