@@ -68,6 +68,24 @@ pub(crate) fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) {
     }
 }
 
+/// Has the kernel take no more than about `bytes` of a stream beyond what it has sent already: the
+/// rest is better kept where it is counted. What is on its way is not limited by this.
+pub(crate) fn limit_unsent(socket: impl AsFd, bytes: u32) -> Result<(), Errno> {
+    // SAFETY: the kernel reads one `u32`, of the length that is told, from a place that outlives the
+    // call.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_NOTSENT_LOWAT,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    let error = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
+    if answer == 0 { Ok(()) } else { Err(error()) }
+}
+
 /// Datagrams that the kernel dropped because this socket's receive buffer was full.
 pub(crate) fn kernel_drops(socket: impl AsFd) -> u64 {
     // `SK_MEMINFO_VARS` and `SK_MEMINFO_DROPS` of the kernel's `sock_diag.h`.

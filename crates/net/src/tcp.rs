@@ -41,6 +41,7 @@ mod ends;
 mod outbox;
 mod share;
 mod token;
+mod unsent;
 
 /// Bytes that one system call reads at most.
 const READ_BYTES: usize = 64 << 10;
@@ -90,6 +91,9 @@ pub struct Tcp {
     orphans: usize,
     orphan_bytes: usize,
     deadlines: Deadlines,
+    /// Most memory used since the allocator was last asked to give some back, and when that was.
+    peak: usize,
+    trimmed: Option<Instant>,
     /// Given up for a moment to accept and close a connection when there are no descriptors left.
     spare: Option<OwnedFd>,
     closing: bool,
@@ -140,6 +144,8 @@ impl Tcp {
             orphans: 0,
             orphan_bytes: 0,
             deadlines,
+            peak: 0,
+            trimmed: None,
             spare: accept::spare(),
             closing: false,
             config: config.clone(),
@@ -301,6 +307,7 @@ impl Transport for Tcp {
         self.end_some();
         self.feed();
         self.serve_ready(now_tsc, into);
+        self.give_back_to_kernel();
         self.settle_again(into.room());
         self.deadlines.arm();
         if self.is_closed() { Status::Closed } else { Status::Open }

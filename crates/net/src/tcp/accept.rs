@@ -2,6 +2,7 @@
 
 use super::Tcp;
 use super::connection::Connection;
+use crate::socket;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
@@ -72,6 +73,9 @@ impl Tcp {
     }
 }
 
+/// Bytes of responses that the kernel takes for a connection beyond what it has sent.
+const KERNEL_UNSENT: u32 = 128 << 10;
+
 /// What accepted connections are to inherit from their listener.
 pub(super) fn prepare(listener: impl AsFd, keepalive: Option<Duration>) -> Result<(), Errno> {
     /// Between two questions, and how many a peer may leave unanswered.
@@ -80,6 +84,7 @@ pub(super) fn prepare(listener: impl AsFd, keepalive: Option<Duration>) -> Resul
     let listener = listener.as_fd();
     // Responses are whole frames, written at once: waiting to fill a segment only delays them.
     sockopt::set_tcp_nodelay(listener, true)?;
+    socket::limit_unsent(listener, KERNEL_UNSENT)?;
     if let Some(quiet) = keepalive {
         let quiet = quiet.clamp(Duration::from_secs(1), Duration::from_secs(32_767));
         sockopt::set_tcp_keepidle(listener, quiet)?;

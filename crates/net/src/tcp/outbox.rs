@@ -11,12 +11,12 @@
 
 use super::budget::Budget;
 use super::token::Token;
+use super::unsent::Unsent;
 use crate::frame::HEADER_BYTES;
 use crate::{Peer, Reply, TcpConfig};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, IoSlice};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ const ALIVE: u64 = 1 << 32;
 struct Outbox {
     generation: u32,
     socket: Option<Arc<OwnedFd>>,
-    unsent: VecDeque<u8>,
+    unsent: Unsent,
     /// Since when its peer has taken none of it.
     since: Option<Instant>,
     /// Responses of which bytes have gone to `unsent` since it was last empty.
@@ -194,11 +194,13 @@ impl Outboxes {
         let Some(socket) = outbox.socket.clone() else { return Ok(false) };
         let mut moved = 0;
         while !outbox.unsent.is_empty() && moved < FLUSH_BYTES {
-            let (front, _) = outbox.unsent.as_slices();
+            let front = outbox.unsent.front();
             let piece = &front[..front.len().min(FLUSH_BYTES - moved)];
             match send(&socket, piece, flags()) {
                 Ok(count) => {
-                    outbox.unsent.drain(..count);
+                    let before = outbox.unsent.capacity();
+                    outbox.unsent.consume(count);
+                    self.budget.swap_unsent(before, outbox.unsent.capacity());
                     moved += count;
                 }
                 Err(Errno::AGAIN) => break,
@@ -252,11 +254,12 @@ impl Outboxes {
             return Ok(());
         }
         outbox.responses += 1;
-        let fits = outbox.unsent.len() + rest <= self.budget.unsent_share(self.limit);
+        let mut fits = outbox.unsent.len() + rest <= self.budget.unsent_share(self.limit);
         if fits {
             let before = outbox.unsent.capacity();
-            outbox.unsent.extend(header.get(sent..).unwrap_or_default());
-            outbox.unsent.extend(&payload[sent.saturating_sub(HEADER_BYTES)..]);
+            let header = header.get(sent..).unwrap_or_default();
+            let payload = &payload[sent.saturating_sub(HEADER_BYTES)..];
+            fits = outbox.unsent.push(header).and_then(|()| outbox.unsent.push(payload)).is_ok();
             self.budget.swap_unsent(before, outbox.unsent.capacity());
             if was_empty {
                 outbox.since = Some(Instant::now());
@@ -279,13 +282,12 @@ impl Outboxes {
 }
 
 impl Outbox {
-    /// Nothing waits any more. The buffer is given back: whoever comes here has been in the kernel
-    /// twice already.
+    /// Nothing waits any more.
     fn empty(&mut self, budget: &Budget) {
         self.responses = 0;
         self.since = None;
         budget.swap_unsent(self.unsent.capacity(), 0);
-        self.unsent = VecDeque::new();
+        self.unsent = Unsent::default();
     }
 }
 
