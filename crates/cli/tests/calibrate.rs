@@ -39,7 +39,7 @@ fn what_is_measured_is_what_simulations_cost() {
     assert!(output.status.success(), "{said}");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let figures = result["figures"].as_array().unwrap();
-    assert_eq!(figures.len(), 11, "one for each cost");
+    assert_eq!(figures.len(), 14, "one for each cost");
     for figure in figures {
         let cost = figure["cost"].as_str().unwrap();
         let trials = figure["trials"].as_u64().unwrap();
@@ -52,7 +52,7 @@ fn what_is_measured_is_what_simulations_cost() {
         }
     }
     // Nothing is for nothing: what every request needs has a price.
-    for cost in ["receive", "dispatch", "hear", "start", "finish"] {
+    for cost in ["receive", "dispatch", "hear", "start", "finish", "steal", "park", "wake"] {
         assert_ne!(result["costs"][cost], "0ns", "{}", result["costs"]);
     }
 

@@ -1,6 +1,7 @@
 //! From trials to costs.
 
 use super::batches::Short;
+use super::kthreads::Kthreads;
 use super::rivals::Round;
 use curtail_sim::Costs;
 use curtail_workload::{Service, format_duration};
@@ -50,6 +51,8 @@ pub(super) struct Measured {
     /// From the end of a quantum to the safepoint, and from the dispatcher's flag to it.
     pub(super) late_ns: Option<Histogram<u64>>,
     pub(super) late_watched_ns: Option<Histogram<u64>>,
+    /// Without a dispatcher.
+    pub(super) kthreads: Kthreads,
     pub(super) cycles_per_ns: f64,
     pub(super) instrumented: bool,
 }
@@ -139,6 +142,7 @@ impl Measured {
     /// The costs, and how each came about.
     pub(super) fn costs(&self) -> (Costs, Vec<Figure>) {
         let Short { receive, dispatch, hear, between, there, back, .. } = &self.short;
+        let Kthreads { steal, park, wake } = &self.kthreads;
         let middle = |trials: &Trials| trials.median().unwrap_or(0.0);
         let (start, finish) = (middle(between) / 2.0, middle(between) / 2.0);
         let on_the_way = middle(receive) + middle(dispatch) + start + finish + middle(hear);
@@ -163,10 +167,12 @@ impl Measured {
             start: whole(start),
             switch: whole(middle(&switch)),
             finish: whole(finish),
+            steal: whole(middle(steal)),
+            park: whole(middle(park)),
+            wake: whole(middle(wake)),
             overshoot,
             // To a hundredth of a per cent: more is noise.
             instrumentation: (middle(&instrumentation).max(0.0) * 1e4).round() / 1e4,
-            ..Costs::IDEAL
         };
         let half = || Trials(between.0.iter().map(|ns| ns / 2.0).collect());
         let time = format_duration;
@@ -180,6 +186,9 @@ impl Measured {
             ("start", time(costs.start), half()),
             ("switch", time(costs.switch), switch),
             ("finish", time(costs.finish), half()),
+            ("steal", time(costs.steal), steal.clone()),
+            ("park", time(costs.park), park.clone()),
+            ("wake", time(costs.wake), wake.clone()),
             ("overshoot", costs.overshoot.to_string(), late),
             ("instrumentation", costs.instrumentation.to_string(), instrumentation),
         ];
@@ -220,6 +229,9 @@ fn meaning(key: &str) -> &'static str {
         "start" => "worker: to start a request (half of what lies between two)",
         "switch" => "worker: from one request to the other at the end of a quantum",
         "finish" => "worker: after a request completed (the other half)",
+        "steal" => "worker: to steal from another, without a dispatcher",
+        "park" => "worker: to go to sleep (half of a sleep's processor time)",
+        "wake" => "from its being woken until it runs",
         "overshoot" => "from the end of a quantum to the next safepoint (5th to 95th percentile)",
         _ => "what safepoints add to service, as a fraction",
     }
@@ -263,6 +275,11 @@ mod tests {
             // A turn is 50 ns; 100 of them in 6,000 leave 1,000 for 10 quanta.
             alone_watched: vec![round(0, 10_000, 100, 0)],
             rivals_watched: vec![round(0, 12_000, 100, 10)],
+            kthreads: Kthreads {
+                steal: trials(&[200.0, 300.0, 9_000.0]),
+                park: trials(&[700.0]),
+                wake: trials(&[3_000.0]),
+            },
             late_ns: Some(late),
             late_watched_ns: Some(flags),
             cycles_per_ns: 2.0,
@@ -280,12 +297,14 @@ mod tests {
             start: 50,
             switch: 100,
             finish: 50,
+            steal: 300,
+            park: 700,
+            wake: 3_000,
             overshoot: Service::Uniform(5, 95),
             instrumentation: 0.25,
-            ..Costs::IDEAL
         };
         assert_eq!(costs, expected);
-        assert_eq!(figures.len(), 11);
+        assert_eq!(figures.len(), 14);
         assert_eq!(figures[0].middle(), "20 to 40");
         assert_eq!(Costs::parse("c", &costs.to_toml()), Ok(costs));
     }

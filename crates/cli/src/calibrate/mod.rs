@@ -7,6 +7,7 @@
 mod app;
 mod batches;
 mod figures;
+mod kthreads;
 mod rivals;
 
 use crate::args::{Json, cores};
@@ -184,7 +185,13 @@ impl Bench {
         self.long(quiet, flag, NO_QUANTUM_NS, &mut measured.alone_watched)?;
         let late = self.long(rivals, flag, self.quantum_ns, &mut measured.rivals_watched)?;
         add(&mut measured.late_watched_ns, late);
-        Ok(())
+        measured.kthreads.round(self.two_cores())
+    }
+
+    /// The dispatcher's core and the worker's; `None`: there are no two.
+    fn two_cores(&self) -> Option<[usize; 2]> {
+        let cores = self.cores.clone().unwrap_or_else(curtail::allowed_cores);
+        cores.get(..2).and_then(|two| two.try_into().ok())
     }
 
     fn short(&mut self, into: &mut Short) -> Result<(), Failure> {
