@@ -3,7 +3,8 @@
 //!
 //! A theft reads the victim's published load, moves the head of its queue by compare-and-swap, reads
 //! the entry, and the first line of the thread that it finds there: four lines that the victim wrote
-//! last. A wake-up is timed from before the waker's call until the sleeper reads the clock. What it
+//! last. The clock does not wait for what is read before it, so thefts are timed in chains, in which
+//! each waits for what the one before has read. A wake-up is timed from before the waker's call until the sleeper reads the clock. What it
 //! takes to fall asleep is half of the processor time of a sleep and a wake-up.
 //!
 //! Who waits for the other spins and now and then lets others run, so that one core does, too.
@@ -17,8 +18,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// In one round.
-const THEFTS: u64 = 200;
+/// In one round: so many chains of so many thefts.
+const CHAINS: u64 = 100;
+const THEFTS: usize = 32;
 const SLEEPS: u64 = 40;
 /// Who said so long ago that it goes to sleep is asleep.
 const ASLEEP_NS: u64 = 30_000;
@@ -60,8 +62,8 @@ impl Line {
 impl Kthreads {
     /// A round more, on these two cores; without them, wherever the kernel puts the threads.
     pub(super) fn round(&mut self, cores: Option<[usize; 2]>) -> Result<(), Failure> {
-        let queue = Queue::default();
-        self.steal.extend(on_two(cores, || queue.fill(), || queue.rob())?);
+        let victim = Victim::default();
+        self.steal.extend(on_two(cores, || victim.fill(), || victim.rob())?);
         let bed = Bed::default();
         let (wake, park_ns) = on_two(cores, || bed.wake(), || bed.sleep())?;
         self.wake.extend(wake);
@@ -104,44 +106,55 @@ fn on_two<R: Send>(
     })
 }
 
-/// What a theft touches, and whose turn it is.
+/// What a theft touches.
 #[derive(Default)]
 struct Queue {
     load: Line,
     head: Line,
     entry: Line,
     thread: Line,
+}
+
+/// The queues of a chain, and whose turn it is.
+#[derive(Default)]
+struct Victim {
+    queues: [Queue; THEFTS],
     filled: Line,
     robbed: Line,
 }
 
-impl Queue {
+impl Victim {
     fn fill(&self) {
-        for round in 1..=THEFTS {
-            for line in [&self.thread, &self.entry, &self.head, &self.load] {
-                line.set(round);
+        for round in 1..=CHAINS {
+            for Queue { load, head, entry, thread } in &self.queues {
+                [thread, entry, head, load].iter().for_each(|line| line.set(round));
             }
             self.filled.set(round);
             self.robbed.wait_for(round);
         }
     }
 
+    /// The time of a theft, chain by chain.
     fn rob(&self) -> Trials {
         let clock = Clock::get();
         let mut trials = Trials::default();
-        for round in 1..=THEFTS {
+        for round in 1..=CHAINS {
             self.filled.wait_for(round);
             let start = now();
-            let load = self.load.get();
-            let moved =
-                self.head.0.compare_exchange(load, 0, Ordering::AcqRel, Ordering::Acquire).is_ok();
-            let found = self.entry.get() + self.thread.get();
-            // What was read decides whether this is a trial, so that it has been read by then.
-            if moved && found == 2 * round {
-                let end = now();
-                let nothing = now() - end;
-                trials.add(clock.ns((end - start).saturating_sub(nothing)) as f64);
+            let mut at = 0;
+            let mut stolen = 0;
+            for _ in 0..THEFTS {
+                let Queue { load, head, entry, thread } = &self.queues[at];
+                let seen = load.get();
+                let (taken, failed) = (Ordering::AcqRel, Ordering::Acquire);
+                stolen += u64::from(head.0.compare_exchange(seen, 0, taken, failed).is_ok());
+                // The next one is one further, which only who has read both knows.
+                let both_the_same = entry.get() ^ thread.get();
+                at = (at + 1 + both_the_same as usize) % THEFTS;
             }
+            let cycles = now() - start;
+            assert_eq!((at, stolen), (0, THEFTS as u64), "nobody else steals here");
+            trials.add(clock.ns(cycles) as f64 / THEFTS as f64);
             self.robbed.set(round);
         }
         trials
@@ -205,7 +218,7 @@ mod tests {
         let mut kthreads = Kthreads::default();
         (0..2).for_each(|_| kthreads.round(None).unwrap());
         let Kthreads { steal, park, wake } = &kthreads;
-        assert_eq!(steal.len(), 2 * THEFTS as usize);
+        assert_eq!(steal.len(), 2 * CHAINS as usize);
         assert_eq!((park.len(), wake.len()), (2, 2 * SLEEPS as usize));
         assert!([steal, park, wake].iter().all(|trials| trials.quantile(1.0) > Some(0.0)));
     }
