@@ -78,7 +78,7 @@ pub use server::{
 pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, Stats, WorkerStats};
 pub use thread::{
-    Builder, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle, Thread, ThreadId,
+    Builder, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle, Stall, Thread, ThreadId,
     UthreadKey, current, park, park_timeout, run, scope, spawn, yield_now,
 };
 pub use topology::allowed_cores;

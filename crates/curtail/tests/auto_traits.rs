@@ -87,6 +87,7 @@ auto_traits! {
     curtail::Scope<'static, 'static>: [Send & Sync];
     curtail::ScopedJoinHandle<'static, Cell<u8>>: [Send & Sync];
     curtail::ScopedJoinHandle<'static, Rc<u8>>: [!Send & !Sync];
+    curtail::Stall: [Send & Sync];
     curtail::Thread: [Send & Sync];
     curtail::ThreadId: [Send & Sync];
     curtail::UthreadKey<Rc<u8>>: [Send & Sync];

@@ -273,3 +273,32 @@ fn plain_threads_join_and_unpark() {
     let message = outside.unwrap_err();
     assert!(message.downcast_ref::<String>().unwrap().contains("curtail::run"));
 }
+
+#[test]
+fn a_stuck_kthread_is_told_of_and_its_queue_goes_on() {
+    #[inline(never)]
+    fn stuck_here(release: &AtomicUsize) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while release.load(Ordering::Acquire) == 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1)); // In the kernel.
+        }
+    }
+    let stalls = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = stalls.clone();
+    let builder = Runtime::builder().kthreads(1).watchdog(Some(Duration::from_millis(20)));
+    let builder = builder.on_stall(move |stall| told.lock().unwrap().push(stall.clone()));
+    builder.run(|| {
+        let release = Arc::new(AtomicUsize::new(0));
+        let releases = release.clone();
+        // Only a spare kthread can run it.
+        let other = spawn(move || releases.store(1, Ordering::Release));
+        stuck_here(&release);
+        assert_eq!(release.load(Ordering::Acquire), 1);
+        other.join().unwrap();
+    });
+    let stalls = stalls.lock().unwrap();
+    let first = &stalls[0];
+    assert_eq!(first.kthread, 0);
+    assert!(first.duration >= Duration::from_millis(20));
+    assert!(first.stack.iter().any(|frame| frame.contains("stuck_here")), "{first}");
+}

@@ -41,6 +41,8 @@ impl Engine {
         // SAFETY: as above.
         unsafe {
             (*this).sample_overhead(now);
+            let ready = usize::from((*this).has_ready());
+            (*this).kthread.note_pick(ready);
             (*this).kthread.set_current(&raw const (*activation).tcb);
         }
         // SAFETY: the fiber is the activation's; `on_safepoint`, which runs on it, does not touch
@@ -65,6 +67,7 @@ impl Engine {
         // SAFETY: the fiber is suspended or idle: exclusive again.
         unsafe {
             (*this).kthread.set_current(ptr::null());
+            (*this).kthread.nothing_runs();
             if (*this).looks_soon(end) {
                 (*this).expect_mail();
             }

@@ -99,6 +99,7 @@ impl KThread {
             poller: OnceCell::new(),
             seat,
         });
+        kthread.shared.set_lives(true);
         HERE.set(&raw const *kthread);
         Ok(kthread)
     }
@@ -209,7 +210,7 @@ impl KThread {
 impl Drop for KThread {
     /// Threads that have not ended are left behind: see [`super::runtime`].
     fn drop(&mut self) {
-        self.shared.ended.store(true, Ordering::Release);
+        self.shared.set_lives(false);
         self.safepoint.disarm();
         HERE.set(ptr::null());
         if self.alive.get() > 0 {

@@ -4,7 +4,8 @@
 //! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next;
 //! * `runtime`: several kthreads: stealing, idleness, the end;
 //! * `spawn`, `scope`, `park`, `locals`: what users call;
-//! * `parker`: how a kthread sleeps.
+//! * `parker`: how a kthread sleeps;
+//! * `watchdog`, `stack_of`: a kthread that is stuck is told of.
 
 mod kthread;
 mod locals;
@@ -13,7 +14,9 @@ mod parker;
 mod runtime;
 mod scope;
 mod spawn;
+mod stack_of;
 mod tcb;
+mod watchdog;
 
 pub(crate) use kthread::{KThread, Shared};
 pub use locals::UthreadKey;
@@ -23,6 +26,8 @@ pub use runtime::{Runtime, RuntimeBuilder, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, JoinHandle, spawn};
 pub(crate) use tcb::{NO_LIMIT, Tcb};
+pub use watchdog::Stall;
+pub(crate) use watchdog::{Watch, default_on_stall};
 
 /// Lets others run that are ready; returns when it is the caller's turn again. A plain thread asks
 /// the kernel for the same.

@@ -10,19 +10,24 @@ use super::kthread::{KThread, Quanta, Shared};
 use super::parker::Parker;
 use super::spawn::Builder;
 use super::tcb::Tcb;
+use super::watchdog::{OnStall, Stall, Watch, default_on_stall};
 use crate::clock::{self, Clock};
 use crate::topology::{allowed_cores, pin};
 use curtail_fiber::safepoint::{Kind, Mode, kind};
 use curtail_policy::{Load, Loot, Thief, WorkerId};
 use curtail_ring::{CachePadded, StealRing};
 use std::cell::RefCell;
+use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
+const MOST_KTHREADS: usize = 64 - SPARES;
 /// Bits of `idle`.
-const MOST_KTHREADS: usize = 64;
+const MOST_SEATS: usize = 64;
+/// Seats for kthreads that are started when all others are stuck.
+const SPARES: usize = 4;
 const STACK: usize = 256 * 1024;
 /// How long the end waits for kthreads that run threads of their own still.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -42,6 +47,8 @@ impl Runtime {
             quantum: None,
             class_quanta: Vec::new(),
             spin: Duration::from_micros(20),
+            watchdog: Watchdog::Usual,
+            on_stall: None,
         }
     }
 }
@@ -62,8 +69,16 @@ where
     Runtime::builder().run(f)
 }
 
+/// When a kthread counts as stuck.
+#[derive(Clone, Copy, Debug)]
+enum Watchdog {
+    Off,
+    Usual,
+    After(Duration),
+}
+
 /// How a runtime is to be.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct RuntimeBuilder {
     kthreads: Option<usize>,
@@ -72,10 +87,26 @@ pub struct RuntimeBuilder {
     quantum: Option<Duration>,
     class_quanta: Vec<(u16, Option<Duration>)>,
     spin: Duration,
+    watchdog: Watchdog,
+    on_stall: Option<OnStall>,
+}
+
+impl fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeBuilder")
+            .field("kthreads", &self.kthreads)
+            .field("cores", &self.cores)
+            .field("stack_size", &self.stack_size)
+            .field("quantum", &self.quantum)
+            .field("class_quanta", &self.class_quanta)
+            .field("spin", &self.spin)
+            .field("watchdog", &self.watchdog)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RuntimeBuilder {
-    /// How many kthreads, from 1 to 64. Default: one for each core that the process may use.
+    /// How many kthreads, from 1 to 60. Default: one for each core that the process may use.
     pub fn kthreads(mut self, count: usize) -> Self {
         self.kthreads = Some(count);
         self
@@ -117,6 +148,23 @@ impl RuntimeBuilder {
         self
     }
 
+    /// After how long a kthread that picks nothing, although something waits for it, counts as
+    /// stuck; `None`: nobody looks. Default: 10 ms where there are quanta, and otherwise 100 ms, since
+    /// threads then run to completion. It is told of while it is stuck
+    /// ([`RuntimeBuilder::on_stall`]), and what has not started goes on elsewhere.
+    pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
+        self.watchdog = limit.map_or(Watchdog::Off, Watchdog::After);
+        self
+    }
+
+    /// What to do when a kthread is stuck: called on the watchdog's thread, at the limit and then
+    /// after twice as long each time. Default: a warning in the log (`tracing`), or on standard error
+    /// where nobody listens to that.
+    pub fn on_stall(mut self, f: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        self.on_stall = Some(Arc::new(f));
+        self
+    }
+
     /// Runs `f` as the first thread: see [`run`].
     ///
     /// # Panics
@@ -128,7 +176,7 @@ impl RuntimeBuilder {
     {
         assert!(KThread::try_here().is_none(), "curtail::run inside of a runtime");
         let started = self.start();
-        let kthread = started.take_seat(0, &self);
+        let kthread = take_seat(&started.common, 0, &self);
         let common = started.common.clone();
         let stop = common.clone();
         let body = move || {
@@ -163,6 +211,10 @@ pub(super) struct Common {
     idle: CachePadded<AtomicU64>,
     stop: AtomicBool,
     spin_cycles: u64,
+    /// How many kthreads live.
+    live: AtomicUsize,
+    /// Those that were started at the beginning; the others are spare.
+    usual: usize,
 }
 
 impl Common {
@@ -176,6 +228,7 @@ impl Common {
 struct Started {
     common: Arc<Common>,
     threads: Vec<std::thread::JoinHandle<()>>,
+    _watch: Option<Watch>,
 }
 
 impl RuntimeBuilder {
@@ -187,58 +240,87 @@ impl RuntimeBuilder {
         );
         let shared = || Shared::new(Arc::new(CachePadded::new(Parker::default())));
         let common = Arc::new(Common {
-            peers: (0..count).map(|_| shared()).collect(),
+            peers: (0..(count + SPARES).min(MOST_SEATS)).map(|_| shared()).collect(),
             idle: CachePadded::new(AtomicU64::new(0)),
             stop: AtomicBool::new(false),
             spin_cycles: Clock::get().cycles(self.spin.as_nanos() as u64),
+            live: AtomicUsize::new(count),
+            usual: count,
         });
-        let mut started = Started { common, threads: Vec::new() };
+        let mut threads = Vec::new();
         for index in 1..count {
-            let (own, settings) =
-                (Started { common: started.common.clone(), threads: Vec::new() }, self.clone());
-            let thread = std::thread::Builder::new().name(format!("curtail-{index}"));
-            let thread = thread.spawn(move || {
-                let kthread = own.take_seat(index, &settings);
-                kthread.seat().live(&kthread);
-            });
-            match thread {
-                Ok(thread) => started.threads.push(thread),
+            match start_kthread(&common, index, self) {
+                Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    started.common.stop();
+                    common.stop();
                     panic!("kthread {index} could not be started: {error}");
                 }
             }
         }
-        started
+        let watch = self.stall_limit().map(|limit| {
+            let on_stall = self.on_stall.clone().unwrap_or_else(default_on_stall);
+            let (watched, settings) = (common.clone(), self.clone());
+            let all_stuck = move || start_spare(&watched, &settings);
+            Watch::over(PeersOf(common.clone()), limit, on_stall, all_stuck)
+        });
+        Started { common, threads, _watch: watch }
     }
 }
 
-impl Started {
-    /// Makes the calling thread kthread `index`.
-    fn take_seat(&self, index: usize, settings: &RuntimeBuilder) -> Box<KThread> {
-        if let Some(cores) = &settings.cores
-            && let Err(problem) = pin(cores[index % cores.len()])
-        {
-            tracing::warn!(%problem, kthread = index);
-        }
-        let seat = Seat {
-            index,
-            common: self.common.clone(),
-            thief: RefCell::new(Thief::new(
-                WorkerId(index as u16),
-                self.common.peers.len(),
-                None,
-                clock::now(),
-            )),
-        };
-        let shared = self.common.peers[index].clone();
-        let kthread =
-            KThread::new(shared, settings.stack_size, Some(seat)).expect("memory for stacks");
-        kthread.set_quanta(settings.quanta());
-        crate::calls::hook_safepoints();
-        kthread
-    }
+/// For the watchdog.
+struct PeersOf(Arc<Common>);
 
+impl AsRef<[Arc<Shared>]> for PeersOf {
+    fn as_ref(&self) -> &[Arc<Shared>] {
+        &self.0.peers
+    }
+}
+
+fn start_kthread(
+    common: &Arc<Common>,
+    index: usize,
+    settings: &RuntimeBuilder,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let (common, settings) = (common.clone(), settings.clone());
+    let thread = std::thread::Builder::new().name(format!("curtail-{index}"));
+    thread.spawn(move || {
+        let kthread = take_seat(&common, index, &settings);
+        kthread.seat().live(&kthread);
+    })
+}
+
+/// All kthreads are stuck: one more, if there is a seat, which runs what has not started and ends
+/// when there is nothing more.
+fn start_spare(common: &Arc<Common>, settings: &RuntimeBuilder) {
+    let is_free = |index: &usize| common.peers[*index].tid().is_none();
+    let stealable = common.peers.iter().any(|peer| peer.stealable() > 0);
+    let Some(index) = (common.usual..common.peers.len()).find(is_free) else { return };
+    if stealable && !common.stop.load(Ordering::Acquire) {
+        common.live.fetch_add(1, Ordering::AcqRel);
+        if let Err(error) = start_kthread(common, index, settings) {
+            common.live.fetch_sub(1, Ordering::AcqRel);
+            tracing::warn!(%error, "all kthreads are stuck, and no other can be started");
+        }
+    }
+}
+
+/// Makes the calling thread kthread `index`.
+fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> Box<KThread> {
+    if let Some(cores) = &settings.cores
+        && let Err(problem) = pin(cores[index % cores.len()])
+    {
+        tracing::warn!(%problem, kthread = index);
+    }
+    let thief = Thief::new(WorkerId(index as u16), common.peers.len(), None, clock::now());
+    let seat = Seat { index, common: common.clone(), thief: RefCell::new(thief) };
+    let shared = common.peers[index].clone();
+    let kthread = KThread::new(shared, settings.stack_size, Some(seat)).expect("memory for stacks");
+    kthread.set_quanta(settings.quanta());
+    crate::calls::hook_safepoints();
+    kthread
+}
+
+impl Started {
     /// Waits for the other kthreads. One that runs a thread without end is left behind.
     fn end(self) {
         let until = std::time::Instant::now() + PATIENCE;
@@ -256,6 +338,16 @@ impl Started {
 }
 
 impl RuntimeBuilder {
+    fn stall_limit(&self) -> Option<Duration> {
+        let has_quanta = self.quantum.is_some() || !self.class_quanta.is_empty();
+        match self.watchdog {
+            Watchdog::Off => None,
+            Watchdog::After(limit) => Some(limit),
+            Watchdog::Usual if has_quanta => Some(Duration::from_millis(10)),
+            Watchdog::Usual => Some(Duration::from_millis(100)),
+        }
+    }
+
     fn quanta(&self) -> Option<Quanta> {
         let all = self.class_quanta.iter().filter_map(|(_, quantum)| *quantum).chain(self.quantum);
         let least = all.min()?;
@@ -287,7 +379,7 @@ impl Seat {
     /// Somebody who sleeps may steal something now.
     #[inline]
     pub(super) fn wake_idle(&self) {
-        if self.common.peers.len() > 1 {
+        if self.common.live.load(Ordering::Relaxed) > 1 {
             fence(Ordering::SeqCst);
             if self.common.idle.load(Ordering::Relaxed) != 0 {
                 self.wake_one();
@@ -317,16 +409,20 @@ impl Seat {
     fn live(&self, kthread: &KThread) {
         while !self.is_to_stop() {
             kthread.look_around(clock::now());
-            if !kthread.run_threads(u32::MAX) && !self.steal(kthread) {
-                self.idle(kthread);
+            if kthread.run_threads(u32::MAX) || self.steal(kthread) {
+                continue;
             }
+            if self.index >= self.common.usual && kthread.alive() == 0 {
+                break; // A spare one is no longer needed.
+            }
+            self.idle(kthread);
         }
     }
 
     /// Takes threads that have not started from another kthread; true: there was one.
     fn steal(&self, kthread: &KThread) -> bool {
         let peers = &self.common.peers;
-        if peers.len() == 1 {
+        if self.common.live.load(Ordering::Relaxed) == 1 {
             return false;
         }
         let load = |kthread: WorkerId| Load {

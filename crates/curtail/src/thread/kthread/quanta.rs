@@ -32,7 +32,7 @@ impl KThread {
     #[inline]
     pub(super) fn arm(&self, now: u64) {
         if let Some(quanta) = self.quanta.get() {
-            self.quantum_pick.set(self.shared.picks.load(Ordering::Relaxed));
+            self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.safepoint.arm(quanta.mode, now, now + quanta.cycles);
         }
     }
@@ -49,7 +49,7 @@ impl KThread {
     /// thread that came in meanwhile gets a whole one now.
     pub(crate) fn expired(&self, me: &Tcb) {
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
-        let same = self.quantum_pick.get() == self.shared.picks.load(Ordering::Relaxed);
+        let same = self.quantum_pick.get() == self.shared.progress.picks.load(Ordering::Relaxed);
         self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
         self.arm(now);
         let ticks = self.quanta.get().and_then(|quanta| quanta.of(me.class.get()));
@@ -60,7 +60,7 @@ impl KThread {
         if self.has_threads() {
             self.local.push(me);
             let next = self.next();
-            self.quantum_pick.set(self.shared.picks.load(Ordering::Relaxed));
+            self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.ticks.set(0);
             self.leave(me, next);
         }

@@ -41,8 +41,23 @@ impl KThread {
 
     #[inline]
     pub(super) fn count_pick(&self) {
-        let picks = self.shared.picks.load(Ordering::Relaxed);
-        self.shared.picks.store(picks.wrapping_add(1), Ordering::Relaxed);
+        self.note_pick(self.local.len());
+    }
+
+    /// The kthread's own loop goes on: nothing waits for a pick.
+    #[inline]
+    pub(crate) fn nothing_runs(&self) {
+        self.note_pick(0);
+        self.shared.progress.timer.store(0, Ordering::Relaxed);
+    }
+
+    /// Something was picked, and so many more are ready.
+    #[inline]
+    pub(crate) fn note_pick(&self, ready: usize) {
+        let progress = &self.shared.progress;
+        let picks = progress.picks.load(Ordering::Relaxed);
+        progress.picks.store(picks.wrapping_add(1), Ordering::Relaxed);
+        progress.ready.store(ready, Ordering::Relaxed);
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use crate::thread::runtime::Seat;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
+use std::sync::atomic::Ordering;
 
 impl KThread {
     /// Runs ready threads until none is ready or it is time to look around; true: some ran. By the
@@ -20,6 +21,8 @@ impl KThread {
         let Some(next) = self.pick() else { return false };
         let mut next: *const Context = &raw const next.context;
         self.direct.set(direct.min(DIRECT));
+        let timer = self.wheel.next_tsc().unwrap_or(0);
+        self.shared.progress.timer.store(timer, Ordering::Relaxed);
         self.arm(clock::now());
         while !ptr::eq(next, &raw const self.base) {
             // SAFETY: this is the base; what is picked is suspended, or was prepared, and is ours.
@@ -37,6 +40,7 @@ impl KThread {
         }
         self.current.set(ptr::null());
         self.disarm();
+        self.nothing_runs();
         true
     }
 
