@@ -144,6 +144,43 @@ fn requests_of_a_peer_that_has_gone_are_not_run() {
 }
 
 #[test]
+fn completed_answers_arrive_although_the_server_shuts_down() {
+    const ASKED: usize = 60;
+    // More, all together, than kernels take for a peer that does not read yet.
+    let request = vec![b'x'; 32 << 10];
+    for policy in ["tq", "concord"] {
+        let gate = Arc::new(Gate::default());
+        let tcp = Tcp::bind(&["127.0.0.1:0".parse().unwrap()], &TcpConfig::default()).unwrap();
+        let address = tcp.local_addrs()[0];
+        let server = Server::builder(Gated(gate.clone()))
+            .transport(Box::new(tcp))
+            .policy(preset(policy))
+            .workers(1)
+            .build()
+            .unwrap();
+        let end = End(server.handle());
+        let request = request.clone();
+        let client = thread::spawn(move || {
+            let mut stream = connect(address);
+            stream.write_all(&frame(&request).repeat(ASKED)).unwrap();
+            common::when(&end.0, |stats| stats.classes[0].completed == ASKED as u64);
+            drop(end);
+            stream.write_all(&frame(b"one more")).unwrap();
+            for number in 0..ASKED {
+                assert!(receive(&mut stream) == request, "answer {number}");
+            }
+            // Whether the last one was still taken is a race; what follows is a clean end.
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).unwrap();
+            assert!(rest.is_empty() || rest == frame(b"one more"));
+        });
+        let report = server.run().unwrap();
+        client.join().unwrap();
+        assert_eq!((report.unsent, report.abandoned), (0, 0), "{policy}");
+    }
+}
+
+#[test]
 fn requests_beyond_the_memory_for_them_are_refused() {
     const BYTES: usize = 64 << 10;
     let gate = Arc::new(Gate::default());

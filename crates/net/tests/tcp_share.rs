@@ -123,6 +123,7 @@ fn begun_frames_of_many_leave_others_theirs() {
     for payload in [&b"small"[..], &[5; 10 * KIB]] {
         round_trip(&mut tcp, &*reply, &mut client(address), payload);
     }
+    assert!(counter(&tcp, "tcp_evicted") > 0, "the first had taken it all");
     peers.into_iter().for_each(reset);
     poll_until(&mut tcp, &mut into, |tcp, _, _| counter(tcp, "tcp_memory_bytes") < MIB as u64);
     drop(into);
