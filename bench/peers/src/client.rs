@@ -13,10 +13,17 @@ use rustix::event::{Timespec, epoll};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of a message: its number, eight times.
+/// Bytes of a message: the client's session and the message's number, eight times.
 pub const MESSAGE: usize = 64;
+
+/// Every client of this process has another session: a datagram that comes late, to a socket that is
+/// gone, may find the port again in a new one's hands.
+static SESSIONS: AtomicU32 = AtomicU32::new(1);
+
+const SESSION: u64 = 0xffff_ffff_0000_0000;
 
 /// How often an open loop asks for neighbours, in nanoseconds: it takes some microseconds.
 const LOOK_NS: u64 = 500_000;
@@ -70,9 +77,9 @@ impl Wire {
     }
 
     /// Whether the message went out; what the system has no room for did not.
-    fn send(&self, number: u64) -> io::Result<bool> {
+    fn send(&self, word: u64) -> io::Result<bool> {
         let mut message = [0; MESSAGE];
-        message.as_chunks_mut::<8>().0.fill(number.to_le_bytes());
+        message.as_chunks_mut::<8>().0.fill(word.to_le_bytes());
         let sent = match self {
             Self::Tcp(stream) => (&mut &*stream).write(&message),
             Self::Udp(socket) => socket.send(&message),
@@ -102,11 +109,17 @@ impl Wire {
 #[derive(Debug)]
 struct Connection {
     wire: Wire,
+    /// In the upper half of each word.
+    session: u64,
     /// The beginning of a message whose rest is to come.
     rest: Vec<u8>,
 }
 
 impl Connection {
+    fn send(&self, number: u64) -> io::Result<bool> {
+        self.wire.send(self.session | number)
+    }
+
     /// What has come since, at most a bufferful, a message at a time.
     fn receive(&mut self, each: &mut impl FnMut(u64)) -> io::Result<()> {
         let mut buffer = [0; 4_096];
@@ -119,7 +132,10 @@ impl Connection {
             if words.iter().any(|word| *word != words[0]) {
                 return Err(io::Error::other("a message came back changed"));
             }
-            each(u64::from_le_bytes(words[0]));
+            let word = u64::from_le_bytes(words[0]);
+            if word & SESSION == self.session {
+                each(word & !SESSION);
+            }
         }
         self.rest.drain(..taken);
         Ok(())
@@ -144,6 +160,7 @@ impl Client {
             1 => None,
             _ => Some(epoll::create(epoll::CreateFlags::CLOEXEC)?),
         };
+        let session = u64::from(SESSIONS.fetch_add(1, Ordering::Relaxed)) << 32;
         let mut connections = Vec::with_capacity(count);
         for at in 0..count {
             let wire = Wire::connect(kind, port)?;
@@ -154,7 +171,7 @@ impl Client {
                     Wire::Udp(socket) => epoll::add(epoll, socket, data, epoll::EventFlags::IN)?,
                 }
             }
-            connections.push(Connection { wire, rest: Vec::with_capacity(8_192) });
+            connections.push(Connection { wire, session, rest: Vec::with_capacity(8_192) });
         }
         Ok(Self { connections, epoll, ready: Vec::with_capacity(count) })
     }
@@ -190,7 +207,7 @@ impl Client {
         let mut number = 0;
         for (at, connection) in self.connections.iter().enumerate() {
             sent[at] = Instant::now();
-            connection.wire.send(number)?;
+            connection.send(number)?;
             number += 1;
         }
         let mut waiting = self.connections.len();
@@ -208,7 +225,7 @@ impl Client {
                 taken.push((now - sent[at]).as_nanos() as u64);
                 if now - start < span {
                     sent[at] = Instant::now();
-                    self.connections[at].wire.send(number)?;
+                    self.connections[at].send(number)?;
                     number += 1;
                 } else {
                     waiting -= 1;
@@ -248,7 +265,7 @@ impl Client {
                 let Some(at) = due.get(next).filter(|at| **at <= now) else { break };
                 sent_late += usize::from(now - at > 100_000);
                 let connection = &self.connections[next % self.connections.len()];
-                full = !connection.wire.send(next as u64)?;
+                full = !connection.send(next as u64)?;
                 if full {
                     break;
                 }
@@ -277,7 +294,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     /// A datagram server on a thread, which does to the messages what `answer` says.
     fn served<T>(answer: fn(u64, &mut [u8]) -> bool, with: impl FnOnce(u16) -> T) -> T {
@@ -339,6 +356,22 @@ mod tests {
             client.round_trips(Duration::from_millis(10)).unwrap_err()
         });
         assert!(error.to_string().contains("came back changed"), "{error}");
+    }
+
+    #[test]
+    fn answers_to_another_client_are_none_of_ours() {
+        let foreign = |at, message: &mut [u8]| {
+            // As if it had come back to a socket that had the port before.
+            if at % 2 == 0 {
+                message.as_chunks_mut::<8>().0.fill(7_u64.to_le_bytes());
+            }
+            true
+        };
+        let found = served(foreign, |port| {
+            let mut client = Client::connect(Kind::Udp, port, 1).unwrap();
+            client.offer(&load(Duration::from_millis(200)), alone()).unwrap()
+        });
+        assert_eq!(found.sojourns().count(), found.due_ns.len() / 2);
     }
 
     #[test]
