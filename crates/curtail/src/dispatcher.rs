@@ -230,10 +230,11 @@ impl Dispatcher {
         let class = row(&mut self.set.classes, of);
         match outcome {
             Outcome::Done => class.completed += 1,
-            Outcome::Failed | Outcome::Dropped => class.failed += 1,
+            Outcome::Failed => class.failed += 1,
+            Outcome::Dropped => class.dropped += 1,
             Outcome::Orphaned => class.orphaned += 1,
         }
-        if outcome != Outcome::Orphaned {
+        if matches!(outcome, Outcome::Done | Outcome::Failed) {
             class.sojourn_ns.saturating_record(ns(arrived, event.at_tsc));
             class.queueing_ns.saturating_record(ns(arrived, event.started_tsc));
             class.service_ns.saturating_record(clock.ns(event.ran_cycles));
