@@ -103,7 +103,8 @@ typedef struct curtail_app {
   /* Called on the same thread at the end, for what setup_worker made; not for a worker that is stuck
      in a handler. */
   void (*teardown_worker)(void *context, void *state);
-  /* Called on the dispatcher: must be quick, must accept any bytes. A number beyond the classes counts
+  /* Called on the dispatcher: must be quick, must accept any bytes, must not wait for what a handler has
+     to do first (nothing is dispatched meanwhile; so also hint and overloaded). A number beyond the classes counts
      as the last one. Default: all are of class 0. An exception: the request is turned away, without an
      answer, and counted as malformed. */
   curtail_classify_fn classify;
@@ -116,7 +117,8 @@ typedef struct curtail_app {
                 curtail_response *response);
   /* The handler failed: what to answer. Default: nothing. */
   void (*failed)(void *context, const uint8_t *request, size_t length, curtail_response *response);
-  /* There is no room for this request: what to answer, on the dispatcher. Default: nothing. */
+  /* There is no room for this request: what to answer, on the dispatcher; or no memory for a stack to
+     serve it on: then on a worker. Default: nothing. */
   void (*overloaded)(void *context, const uint8_t *request, size_t length,
                      curtail_response *response);
 } curtail_app;

@@ -23,6 +23,11 @@ impl Class {
 /// An application: an ordinary blocking handler and what is around it (Concord §4.1 has the same
 /// three callbacks; `classify` is Perséphone's, §4.2).
 ///
+/// [`App::classify`], [`App::hint`] and [`App::overloaded`] run on the dispatcher's own stack: nothing
+/// is dispatched meanwhile. So they must not wait for what a handler has to do first: a lock that a
+/// handler may hold while it waits would be waited for forever. [`App::failed`] may wait, as handlers
+/// may.
+///
 /// Handlers run on fibers. At any safepoint a handler may be interrupted and another request's
 /// handler may run on the same thread, so a `Worker` is shared by reference.
 pub trait App: Send + Sync + 'static {
@@ -66,12 +71,13 @@ pub trait App: Send + Sync + 'static {
     /// answer. A panic fails this request alone.
     fn handle(&self, worker: &Self::Worker, request: &[u8], response: &mut Response);
 
-    /// The handler panicked: what to answer. Default: nothing.
+    /// The handler panicked: what to answer; on the fiber on which the handler ran. Default: nothing.
     fn failed(&self, request: &[u8], response: &mut Response) {
         let _ = (request, response);
     }
 
-    /// There is no room for this request: what to answer, on the dispatcher. Default: nothing.
+    /// There is no room for this request: what to answer, on the dispatcher; or no memory for a stack
+    /// to serve it on: then on a worker, on a stack kept for that. Default: nothing.
     fn overloaded(&self, request: &[u8], response: &mut Response) {
         let _ = (request, response);
     }
