@@ -168,6 +168,7 @@ impl Server {
             migratable: self.settings.migratable,
             drain: self.settings.drain,
             seed: self.settings.seed,
+            watchdog: &self.settings.watchdog,
             kind,
             choice,
             busy,

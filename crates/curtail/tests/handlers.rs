@@ -90,3 +90,38 @@ fn handlers_spawn_sleep_and_park_under_every_policy() {
         assert_eq!(report.classes[0].failed, 0, "{name}");
     }
 }
+
+/// A handler that sleeps in the kernel, with another request behind it.
+struct Stuck;
+
+impl App for Stuck {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
+        std::thread::sleep(Duration::from_millis(60)); // Time itself is what is tested.
+        response.write(b"done");
+    }
+}
+
+#[test]
+fn a_stuck_worker_is_told_of_with_its_stack() {
+    let stalls = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = stalls.clone();
+    serve(
+        Stuck,
+        |builder| {
+            let builder = builder.workers(1).watchdog(Some(Duration::from_millis(20)));
+            builder.on_stall(move |stall| told.lock().unwrap().push(stall.clone()))
+        },
+        |client, _| {
+            let tickets: Vec<_> = (0..3).map(|_| client.submit(Vec::new()).unwrap()).collect();
+            tickets.into_iter().for_each(|ticket| assert_eq!(ticket.wait().unwrap(), b"done"));
+        },
+    );
+    let stalls = stalls.lock().unwrap();
+    let first = &stalls[0];
+    assert_eq!(first.kthread, 0);
+    assert!(first.stack.iter().any(|frame| frame.contains("Stuck")), "{first}");
+}

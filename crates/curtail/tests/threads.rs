@@ -239,7 +239,9 @@ fn what_has_not_started_is_stolen() {
         let threads: Vec<_> = (0..1_000)
             .map(|_| {
                 let count = count.clone();
-                spawn(move || drop(count.fetch_add(1, Ordering::Relaxed)))
+                spawn(move || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                })
             })
             .collect();
         let until = Instant::now() + Duration::from_secs(20);

@@ -3,8 +3,7 @@
 //! A [`Context`] belongs to one stack. Of the processor's registers it keeps the stack pointer; the
 //! rest lies on the stack itself (`rbp`, `rbx`, and what the compiler keeps around the switch).
 //! Beside it are words that belong to the code on that stack but live in the kthread: the
-//! critical-section depth, the caught C++ exceptions, and words that a program registered
-//! ([`keep_word`]).
+//! critical-section depth, and the words of other libraries ([`crate::words`]).
 //!
 //! **Who touches it.** The kthread on which it runs or will run next. [`current`] is that kthread's
 //! own. A context whose stack runs has stale words; the switch away from it fills them in.
@@ -13,10 +12,10 @@
 //! suspended, by a switch away from it or by [`Context::prepare`].
 
 use crate::safepoint::Safepoint;
+use crate::words::Words;
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// What the running fiber works for; shown when its stack overflows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,12 +29,6 @@ pub struct Label {
     /// Usable bytes of the fiber's stack (filled in by the fiber).
     pub stack_bytes: u32,
 }
-
-/// The words that `__cxa_get_globals` points to: caught exceptions, and the count of uncaught ones.
-type CxaGlobals = [usize; 2];
-
-/// How many words of other libraries can be kept.
-pub const MOST_WORDS: usize = 4;
 
 /// Whose stack a context is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +53,7 @@ pub struct Context {
     kind: Cell<Kind>,
     /// What [`current`] answers while this runs: itself for a fiber, what it stands for otherwise.
     shown: Cell<*const Context>,
-    cxa: Cell<CxaGlobals>,
-    words: Cell<[usize; MOST_WORDS]>,
+    words: Words,
     label: Cell<Label>,
     /// The stack above the guard; empty for a kthread's own.
     low: Cell<usize>,
@@ -76,7 +68,6 @@ impl Default for Context {
 
 thread_local! {
     static CURRENT: Cell<*const Context> = const { Cell::new(ptr::null()) };
-    static CXA: Cell<*mut CxaGlobals> = const { Cell::new(ptr::null_mut()) };
 }
 
 impl Context {
@@ -89,8 +80,7 @@ impl Context {
             in_task: Cell::new(false),
             kind: Cell::new(Kind::Kthread),
             shown: Cell::new(ptr::null()),
-            cxa: Cell::new([0; 2]),
-            words: Cell::new([0; MOST_WORDS]),
+            words: Words::new(),
             label: Cell::new(Label { job: 0, class: 0, worker: 0, stack_bytes: 0 }),
             low: Cell::new(0),
             top: Cell::new(0),
@@ -127,8 +117,7 @@ impl Context {
         self.in_task.set(false);
         self.kind.set(kind);
         self.shown.set(self);
-        self.cxa.set([0; 2]);
-        self.words.set([0; MOST_WORDS]);
+        self.words.clear();
         self.low.set(stack.start);
         self.top.set(stack.end);
     }
@@ -223,15 +212,7 @@ pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepo
     // SAFETY: by contract; nothing else touches a context's cells.
     let (from, to) = unsafe { (&*from, &*to) };
     from.depth.set(safepoint.replace_depth(to.depth.get()));
-    let globals = cxa_globals();
-    if !globals.is_null() {
-        // SAFETY: this kthread's pair of words that the Itanium C++ ABI fixes at this place
-        // (`__cxa_eh_globals`); nothing else on this kthread touches them during a switch.
-        from.cxa.set(unsafe { globals.replace(to.cxa.get()) });
-    }
-    if WORDS.load(Ordering::Relaxed) != 0 {
-        exchange_words(from, to);
-    }
+    from.words.exchange(&to.words);
     CURRENT.set(to.shown.get());
     // SAFETY: `sp` of a suspended context is where the switch, or `prepare`, left it.
     unsafe { curtail_switch(from.sp.as_ptr(), to.sp.get()) };
@@ -343,88 +324,6 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-// A weak reference, which Rust cannot spell: null where no C++ runtime is linked.
-std::arch::global_asm!(
-    ".pushsection .text.curtail_cxa_globals,\"ax\",@progbits",
-    ".weak __cxa_get_globals",
-    ".globl curtail_cxa_globals",
-    ".hidden curtail_cxa_globals",
-    ".type curtail_cxa_globals,@function",
-    "curtail_cxa_globals:",
-    ".cfi_startproc",
-    "mov rax, qword ptr [rip + __cxa_get_globals@GOTPCREL]",
-    "test rax, rax",
-    "je 2f",
-    "jmp rax",
-    "2:",
-    "ret",
-    ".cfi_endproc",
-    ".size curtail_cxa_globals, . - curtail_cxa_globals",
-    ".popsection",
-);
-
 unsafe extern "C" {
     fn curtail_fiber_entry();
-    fn curtail_cxa_globals() -> *mut CxaGlobals;
-}
-
-/// This kthread's C++ exception state, or null in a program without C++.
-#[inline]
-fn cxa_globals() -> *mut CxaGlobals {
-    /// The address was asked for and there is none.
-    const NONE: *mut CxaGlobals = ptr::without_provenance_mut(1);
-    match CXA.get() {
-        NONE => ptr::null_mut(),
-        p if p.is_null() => {
-            // SAFETY: the assembly above tail-calls `__cxa_get_globals` (no arguments, returns a
-            // pointer to the kthread's globals) or returns null.
-            let found = unsafe { curtail_cxa_globals() };
-            CXA.set(if found.is_null() { NONE } else { found });
-            found
-        }
-        p => p,
-    }
-}
-
-/// How many of [`PLACES`] are filled in. Only grows.
-static WORDS: AtomicUsize = AtomicUsize::new(0);
-static PLACES: [AtomicPtr<()>; MOST_WORDS] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; MOST_WORDS];
-
-/// From now on, each fiber has a value of its own in the word that `place` returns the address of,
-/// zero at first: a library's thread-local "current …" (a span, a context) then follows the fiber
-/// through all its suspensions. Fibers that exist already keep what they find at their next switch.
-///
-/// # Errors
-/// Gives `place` back where [`MOST_WORDS`] are kept already.
-///
-/// # Safety
-/// On each kthread `place` returns the address of a word that belongs to this kthread alone, stays
-/// valid until the kthread ends, and may be replaced by a value that it had at another time, or by
-/// zero, between any two instructions of the library at which a fiber can be suspended. `place`
-/// does not suspend.
-pub unsafe fn keep_word(place: fn() -> *mut usize) -> Result<(), fn() -> *mut usize> {
-    static REGISTERING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _registering = REGISTERING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let count = WORDS.load(Ordering::Relaxed);
-    let Some(free) = PLACES.get(count) else { return Err(place) };
-    free.store(place as *mut (), Ordering::Release);
-    WORDS.store(count + 1, Ordering::Release);
-    Ok(())
-}
-
-#[cold]
-#[inline(never)]
-fn exchange_words(from: &Context, to: &Context) {
-    let (mut kept, theirs) = (from.words.get(), to.words.get());
-    let count = WORDS.load(Ordering::Acquire);
-    for ((place, kept), theirs) in PLACES.iter().zip(&mut kept).zip(theirs).take(count) {
-        // SAFETY: `keep_word` stored a function of this type before it raised the count.
-        let place: fn() -> *mut usize = unsafe {
-            std::mem::transmute::<*mut (), fn() -> *mut usize>(place.load(Ordering::Acquire))
-        };
-        // SAFETY: by the contract of `keep_word`.
-        *kept = unsafe { place().replace(theirs) };
-    }
-    from.words.set(kept);
 }

@@ -10,6 +10,7 @@
 //! * `fiber` — a fiber that its owner resumes, one task after another;
 //! * [`safepoint`] — this thread's safepoint block (`include/curtail_safepoint.h`);
 //! * [`signal`] — ticks that interrupt a fiber between any two instructions of application code;
+//! * `words` — words of other libraries that follow a fiber, C++ exceptions among them;
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
 
 mod context;
@@ -18,11 +19,12 @@ mod overflow;
 pub mod safepoint;
 pub mod signal;
 mod stack;
+mod words;
 
 pub use context::{
-    Context, Kind as ContextKind, Label, MOST_WORDS, current, current_label, keep_word, on_fiber,
-    switch, switch_away,
+    Context, Kind as ContextKind, Label, current, current_label, on_fiber, switch, switch_away,
 };
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use overflow::prepare_thread;
 pub use stack::{FiberStack, StackError, StackPool};
+pub use words::{MOST_WORDS, keep_word};

@@ -362,6 +362,7 @@ impl Engine {
             // SAFETY: `running` is the job whose fiber calls us.
             unsafe { (*self.running).preemptions += 1 };
             self.quanta += 1;
+            self.kthread.note_pick(0);
             self.arm(now);
             return false;
         }

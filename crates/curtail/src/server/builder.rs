@@ -4,6 +4,7 @@ use super::domain::Domain;
 use super::{Server, StartError};
 use crate::app::ErasedApp;
 use crate::preempt::Preempt;
+use crate::thread::{Stall, Watching};
 use crate::topology::{Layout, allowed_cores};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec, SpecError};
@@ -46,6 +47,7 @@ pub struct ServerBuilder {
     pub(super) keep_out: Vec<String>,
     pub(super) drain: Duration,
     pub(super) seed: u64,
+    pub(super) watchdog: Watching,
     pub(super) record: Option<PathBuf>,
 }
 
@@ -69,6 +71,7 @@ impl ServerBuilder {
             keep_out: Vec::new(),
             drain: Duration::from_secs(5),
             seed: 1,
+            watchdog: Watching::default(),
             record: None,
         }
     }
@@ -115,6 +118,24 @@ impl ServerBuilder {
     #[must_use]
     pub fn cores(mut self, cores: Vec<usize>) -> Self {
         self.cores = Some(cores);
+        self
+    }
+
+    /// After how long a worker that picks nothing, although something waits for it there, counts as
+    /// stuck; `None`: nobody looks. Default: 10 ms where requests are pre-empted, and otherwise
+    /// 100 ms. It is told of while it is stuck ([`ServerBuilder::on_stall`]).
+    #[must_use]
+    pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
+        self.watchdog.set_limit(limit);
+        self
+    }
+
+    /// What to do when a worker is stuck: called on the watchdog's thread, at the limit and then
+    /// after twice as long each time. Default: a warning in the log (`tracing`), or on standard error
+    /// where nobody listens to that.
+    #[must_use]
+    pub fn on_stall(mut self, f: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        self.watchdog.set_on_stall(f);
         self
     }
 

@@ -8,13 +8,14 @@ use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::clock;
 use crate::control::{Control, Obeyed};
-use crate::dispatcher::{Dispatcher, Line, Parts, own_config};
+use crate::dispatcher::{Dispatcher, Line, Parts, WorkerLink, own_config};
 use crate::engine::{Engine, Surroundings};
 use crate::message::Envelopes;
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::report::Part;
 use crate::stats::ClassStats;
+use crate::thread::{Watch, Watching};
 use crate::topology::{Layout, pin};
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::{Transport, Waiter};
@@ -41,6 +42,7 @@ pub(super) struct Common<'a> {
     pub migratable: bool,
     pub drain: Duration,
     pub seed: u64,
+    pub watchdog: &'a Watching,
     pub kind: SafepointKind,
     pub choice: Choice,
     pub busy: bool,
@@ -92,6 +94,7 @@ impl Domain {
         .map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })?;
         let cores = &layout.workers[self.workers.clone()];
         let (links, started) = workers::start(common, (cores, &self.remote), &around)?;
+        let _watch = watch(common, &links, self.workers.start);
         let mut notes = Vec::new();
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
@@ -134,6 +137,13 @@ impl Domain {
         }
         Ok(Part::new(dispatcher, reports, own.take_counts(), watched, notes))
     }
+}
+
+/// Has the workers watched, as long as the answer lives.
+fn watch(common: &Common<'_>, links: &[WorkerLink], first: usize) -> Option<Watch> {
+    let kthreads: Vec<_> = links.iter().map(|link| link.remote.kthread.clone()).collect();
+    let preempted = common.choice.effective != Preempt::Never;
+    common.watchdog.watch(kthreads, first, preempted, || {})
 }
 
 /// Ends all domains when one cannot go on: without it the others are no whole server.

@@ -5,7 +5,7 @@
 //! the safepoints may each hold a reference to it.
 //!
 //! **Two ways to the next thread.** A thread that blocks, yields or ends switches to the next one
-//! directly, up to [`DIRECT`] times; then, or where none is ready, it switches to `base`, the
+//! directly, for a round of up to [`DIRECT`]; then, or where none is ready, it switches to `base`, the
 //! kthread's own stack, whose loop looks into the inbox, at timers and sockets, steals, and sleeps.
 //!
 //! **Ready threads** lie in two queues: `local`, of those that have started here and stay here, and
@@ -18,10 +18,10 @@ mod queues;
 mod shared;
 mod switch;
 
-use super::runtime::Seat;
+use super::seat::Seat;
 use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Node, Wheel, Who};
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use curtail_fiber::safepoint::Safepoint;
 use curtail_fiber::{Context, StackError, StackPool};
@@ -32,8 +32,10 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Switches from thread to thread before the kthread's own loop looks around.
-const DIRECT: u32 = 61;
+/// Switches from thread to thread, at most, before the kthread's own loop looks around: a round.
+const DIRECT: u32 = 63;
+/// A round is to be no longer than that.
+const ROUND_NS: u64 = 20_000;
 
 /// See the module's head.
 pub(crate) struct KThread {
@@ -47,7 +49,10 @@ pub(crate) struct KThread {
     woken: Fifo,
     /// A thread that has ended and whose stack was still in use until the next one came in.
     ended: Cell<*const Block>,
+    /// Switches left in this round, and how many a round has.
     direct: Cell<u32>,
+    round: Cell<u32>,
+    round_cycles: u64,
     fresh_turn: Cell<bool>,
     /// `picks` when the present quantum began.
     quantum_pick: Cell<u32>,
@@ -88,6 +93,8 @@ impl KThread {
             woken: Fifo::new(),
             ended: Cell::new(ptr::null()),
             direct: Cell::new(0),
+            round: Cell::new(DIRECT),
+            round_cycles: Clock::get().cycles(ROUND_NS),
             fresh_turn: Cell::new(false),
             quantum_pick: Cell::new(0),
             ticks: Cell::new(0),

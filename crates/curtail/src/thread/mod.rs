@@ -2,32 +2,35 @@
 //!
 //! * `tcb`: the control block, and queues of them;
 //! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next;
-//! * `runtime`: several kthreads: stealing, idleness, the end;
-//! * `spawn`, `scope`, `park`, `locals`: what users call;
+//! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them;
+//! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
 //! * `parker`: how a kthread sleeps;
 //! * `watchdog`, `stack_of`: a kthread that is stuck is told of.
 
+mod join;
 mod kthread;
 mod locals;
 mod park;
 mod parker;
 mod runtime;
 mod scope;
+mod seat;
 mod spawn;
 mod stack_of;
 mod tcb;
 mod watchdog;
 
+pub use join::JoinHandle;
 pub(crate) use kthread::{KThread, Shared};
 pub use locals::UthreadKey;
 pub use park::{Thread, ThreadId, current, park, park_timeout};
 pub(crate) use parker::{Bell, Parker};
 pub use runtime::{Runtime, RuntimeBuilder, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
-pub use spawn::{Builder, JoinHandle, spawn};
+pub use spawn::{Builder, spawn};
 pub(crate) use tcb::{NO_LIMIT, Tcb};
 pub use watchdog::Stall;
-pub(crate) use watchdog::{Watch, default_on_stall};
+pub(crate) use watchdog::{Watch, Watching};
 
 /// Lets others run that are ready; returns when it is the caller's turn again. A plain thread asks
 /// the kernel for the same.

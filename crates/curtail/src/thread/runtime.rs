@@ -2,25 +2,22 @@
 //!
 //! The calling thread becomes the first kthread; the others are started. Each runs its own loop
 //! ([`Seat::live`]): look around, run what is ready, steal what has not started elsewhere, and sleep
-//! when there is nothing. `idle` has a bit for each kthread that sleeps or is about to: whoever has
-//! a thread that could be stolen takes a bit out and wakes its owner; an owner looks at all queues
-//! once more between setting its bit and sleeping. The fences on both sides make one see the other.
+//! when there is nothing.
 
 use super::kthread::{KThread, Quanta, Shared};
 use super::parker::Parker;
+use super::seat::{Common, Seat};
 use super::spawn::Builder;
-use super::tcb::Tcb;
-use super::watchdog::{OnStall, Stall, Watch, default_on_stall};
+use super::watchdog::{Stall, Watch, Watching};
 use crate::clock::{self, Clock};
 use crate::topology::{allowed_cores, pin};
 use curtail_fiber::safepoint::{Kind, Mode, kind};
-use curtail_policy::{Load, Loot, Thief, WorkerId};
-use curtail_ring::{CachePadded, StealRing};
+use curtail_policy::{Thief, WorkerId};
+use curtail_ring::CachePadded;
 use std::cell::RefCell;
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const MOST_KTHREADS: usize = 64 - SPARES;
@@ -47,8 +44,7 @@ impl Runtime {
             quantum: None,
             class_quanta: Vec::new(),
             spin: Duration::from_micros(20),
-            watchdog: Watchdog::Usual,
-            on_stall: None,
+            watchdog: Watching::default(),
         }
     }
 }
@@ -69,16 +65,8 @@ where
     Runtime::builder().run(f)
 }
 
-/// When a kthread counts as stuck.
-#[derive(Clone, Copy, Debug)]
-enum Watchdog {
-    Off,
-    Usual,
-    After(Duration),
-}
-
 /// How a runtime is to be.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct RuntimeBuilder {
     kthreads: Option<usize>,
@@ -87,22 +75,7 @@ pub struct RuntimeBuilder {
     quantum: Option<Duration>,
     class_quanta: Vec<(u16, Option<Duration>)>,
     spin: Duration,
-    watchdog: Watchdog,
-    on_stall: Option<OnStall>,
-}
-
-impl fmt::Debug for RuntimeBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RuntimeBuilder")
-            .field("kthreads", &self.kthreads)
-            .field("cores", &self.cores)
-            .field("stack_size", &self.stack_size)
-            .field("quantum", &self.quantum)
-            .field("class_quanta", &self.class_quanta)
-            .field("spin", &self.spin)
-            .field("watchdog", &self.watchdog)
-            .finish_non_exhaustive()
-    }
+    watchdog: Watching,
 }
 
 impl RuntimeBuilder {
@@ -153,7 +126,7 @@ impl RuntimeBuilder {
     /// threads then run to completion. It is told of while it is stuck
     /// ([`RuntimeBuilder::on_stall`]), and what has not started goes on elsewhere.
     pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
-        self.watchdog = limit.map_or(Watchdog::Off, Watchdog::After);
+        self.watchdog.set_limit(limit);
         self
     }
 
@@ -161,7 +134,7 @@ impl RuntimeBuilder {
     /// after twice as long each time. Default: a warning in the log (`tracing`), or on standard error
     /// where nobody listens to that.
     pub fn on_stall(mut self, f: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
-        self.on_stall = Some(Arc::new(f));
+        self.watchdog.set_on_stall(f);
         self
     }
 
@@ -205,25 +178,6 @@ impl Drop for Stop {
     }
 }
 
-/// What all kthreads of a runtime share.
-pub(super) struct Common {
-    pub peers: Box<[Arc<Shared>]>,
-    idle: CachePadded<AtomicU64>,
-    stop: AtomicBool,
-    spin_cycles: u64,
-    /// How many kthreads live.
-    live: AtomicUsize,
-    /// Those that were started at the beginning; the others are spare.
-    usual: usize,
-}
-
-impl Common {
-    fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        self.peers.iter().for_each(|peer| peer.parker.unpark());
-    }
-}
-
 /// Started kthreads.
 struct Started {
     common: Arc<Common>,
@@ -257,12 +211,10 @@ impl RuntimeBuilder {
                 }
             }
         }
-        let watch = self.stall_limit().map(|limit| {
-            let on_stall = self.on_stall.clone().unwrap_or_else(default_on_stall);
-            let (watched, settings) = (common.clone(), self.clone());
-            let all_stuck = move || start_spare(&watched, &settings);
-            Watch::over(PeersOf(common.clone()), limit, on_stall, all_stuck)
-        });
+        let (watched, settings) = (common.clone(), self.clone());
+        let has_quanta = self.quantum.is_some() || !self.class_quanta.is_empty();
+        let all_stuck = move || start_spare(&watched, &settings);
+        let watch = self.watchdog.watch(PeersOf(common.clone()), 0, has_quanta, all_stuck);
         Started { common, threads, _watch: watch }
     }
 }
@@ -338,16 +290,6 @@ impl Started {
 }
 
 impl RuntimeBuilder {
-    fn stall_limit(&self) -> Option<Duration> {
-        let has_quanta = self.quantum.is_some() || !self.class_quanta.is_empty();
-        match self.watchdog {
-            Watchdog::Off => None,
-            Watchdog::After(limit) => Some(limit),
-            Watchdog::Usual if has_quanta => Some(Duration::from_millis(10)),
-            Watchdog::Usual => Some(Duration::from_millis(100)),
-        }
-    }
-
     fn quanta(&self) -> Option<Quanta> {
         let all = self.class_quanta.iter().filter_map(|(_, quantum)| *quantum).chain(self.quantum);
         let least = all.min()?;
@@ -365,115 +307,5 @@ impl RuntimeBuilder {
             usual: ticks(self.quantum),
             by_class: self.class_quanta.iter().map(|&(class, q)| (class, ticks(q))).collect(),
         })
-    }
-}
-
-/// A kthread's place in its runtime.
-pub(crate) struct Seat {
-    index: usize,
-    pub(super) common: Arc<Common>,
-    thief: RefCell<Thief>,
-}
-
-impl Seat {
-    /// Somebody who sleeps may steal something now.
-    #[inline]
-    pub(super) fn wake_idle(&self) {
-        if self.common.live.load(Ordering::Relaxed) > 1 {
-            fence(Ordering::SeqCst);
-            if self.common.idle.load(Ordering::Relaxed) != 0 {
-                self.wake_one();
-            }
-        }
-    }
-
-    #[cold]
-    fn wake_one(&self) {
-        let mut idle = self.common.idle.load(Ordering::Relaxed);
-        while idle != 0 {
-            let bit = 1 << idle.trailing_zeros();
-            let before = self.common.idle.fetch_and(!bit, Ordering::AcqRel);
-            if before & bit != 0 {
-                self.common.peers[bit.trailing_zeros() as usize].parker.unpark();
-                return;
-            }
-            idle = before & !bit;
-        }
-    }
-
-    pub(super) fn is_to_stop(&self) -> bool {
-        self.common.stop.load(Ordering::Acquire)
-    }
-
-    /// The kthread's life, until the first thread has ended.
-    fn live(&self, kthread: &KThread) {
-        while !self.is_to_stop() {
-            kthread.look_around(clock::now());
-            if kthread.run_threads(u32::MAX) || self.steal(kthread) {
-                continue;
-            }
-            if self.index >= self.common.usual && kthread.alive() == 0 {
-                break; // A spare one is no longer needed.
-            }
-            self.idle(kthread);
-        }
-    }
-
-    /// Takes threads that have not started from another kthread; true: there was one.
-    fn steal(&self, kthread: &KThread) -> bool {
-        let peers = &self.common.peers;
-        if self.common.live.load(Ordering::Relaxed) == 1 {
-            return false;
-        }
-        let load = |kthread: WorkerId| Load {
-            ready: peers[kthread.index()].stealable() as u32,
-            ..Load::default()
-        };
-        for _ in 0..peers.len() {
-            // Somebody else may have been quicker: then it is asked again.
-            let Some(theft) = self.thief.borrow_mut().next(load) else { return false };
-            let victim = &peers[theft.victim.index()];
-            let most = match theft.loot {
-                Loot::Half => StealRing::<Tcb>::MOST,
-                Loot::One | Loot::Incoming => 1,
-            };
-            if kthread.steal_from(victim, most) > 0 {
-                // Each that finds more than it needs wakes one more.
-                if kthread.has_spare_threads() || victim.stealable() > 0 {
-                    self.wake_idle();
-                }
-                return true;
-            }
-        }
-        false
-    }
-
-    fn someone_has_work(&self) -> bool {
-        self.common.peers.iter().any(|peer| peer.stealable() > 0)
-    }
-
-    /// Looks for work for a while, then sleeps until there is some.
-    fn idle(&self, kthread: &KThread) {
-        let since = clock::now();
-        loop {
-            for _ in 0..16 {
-                if kthread.has_mail() || self.someone_has_work() || self.is_to_stop() {
-                    return;
-                }
-                std::hint::spin_loop();
-            }
-            let now = clock::now();
-            kthread.look_around(now);
-            if kthread.has_threads() {
-                return;
-            }
-            if now - since > self.common.spin_cycles {
-                break;
-            }
-        }
-        let bit = 1 << self.index;
-        self.common.idle.fetch_or(bit, Ordering::SeqCst);
-        kthread.rest(|| self.someone_has_work() || self.is_to_stop(), None);
-        self.common.idle.fetch_and(!bit, Ordering::AcqRel);
     }
 }

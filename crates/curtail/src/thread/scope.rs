@@ -1,7 +1,8 @@
 //! Threads that borrow from the one that spawns them. As [`std::thread::scope`].
 
+use super::join::JoinHandle;
 use super::park::Thread;
-use super::spawn::{Builder, JoinHandle};
+use super::spawn::Builder;
 use crate::block::{self, Queue};
 use std::io;
 use std::marker::PhantomData;

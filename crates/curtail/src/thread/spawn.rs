@@ -1,4 +1,4 @@
-//! Threads come and go: spawning, what they leave behind, and joining them.
+//! Threads come and go: spawning, and what they leave behind. (`join`: waiting for that.)
 //!
 //! **A thread's memory** is its stack. At the top lies its [`Block`], below that the packet (the
 //! closure; later the result), below that the frames. Packets too large for that lie on the heap.
@@ -8,10 +8,10 @@
 //! it, or else drops its handle, takes the result and gives the stack back; a thread whose handle
 //! has gone gives everything back by itself.
 
+use super::join::JoinHandle;
 use super::kthread::KThread;
-use super::park::Thread;
 use super::tcb::{Block, DETACHED, DONE, LEAVING, RUNNING, Tcb};
-use crate::block::{self, Queue, Wait};
+use crate::block::{self, Queue};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_fiber::{ContextKind, Label};
 use std::alloc::Layout;
@@ -110,7 +110,7 @@ impl Builder {
             create(&self, Packet::<F, T>::LAYOUT, (run_packet::<F, T>, discard_packet::<T>))?;
         // SAFETY: the packet is ours, of that layout, until the thread is launched.
         unsafe { block.as_ref().packet.get().cast::<F>().write(f) };
-        Ok(JoinHandle { block, result: PhantomData })
+        Ok(JoinHandle::of(block))
     }
 }
 
@@ -269,7 +269,7 @@ pub(super) fn publish_end(ended: *const Block) {
     leave_critical();
 }
 
-fn free_packet(block: &Block) {
+pub(super) fn free_packet(block: &Block) {
     if let Some(layout) = block.heap.take()
         && layout.size() > 0
     {
@@ -283,7 +283,7 @@ fn free_packet(block: &Block) {
 /// # Safety
 /// Its end was published, or nothing was ever run on it; the packet is empty; nobody else refers to
 /// it.
-unsafe fn free(block: *const Block) {
+pub(super) unsafe fn free(block: *const Block) {
     // SAFETY: by contract.
     unsafe {
         let block = block.cast_mut();
@@ -294,110 +294,5 @@ unsafe fn free(block: *const Block) {
             Some(here) => here.give_stack(stack),
             None => drop(stack),
         }
-    }
-}
-
-/// A spawned thread's result, to come. As [`std::thread::JoinHandle`].
-#[derive(Debug)]
-pub struct JoinHandle<T> {
-    block: NonNull<Block>,
-    result: PhantomData<T>,
-}
-
-// SAFETY: a handle is the right to take the result, which may move between threads; the block's
-// shared fields are atomics, or under the lock of `joiners`.
-unsafe impl<T: Send> Send for JoinHandle<T> {}
-// SAFETY: as above: by reference it only looks at atomics.
-unsafe impl<T: Send> Sync for JoinHandle<T> {}
-
-impl<T> JoinHandle<T> {
-    fn block(&self) -> &Block {
-        // SAFETY: it lives until its handle has freed it, or was dropped.
-        unsafe { self.block.as_ref() }
-    }
-
-    /// Waits for the thread to end. A plain thread may wait, too.
-    ///
-    /// # Errors
-    /// The thread's panic.
-    pub fn join(self) -> std::thread::Result<T> {
-        wait_for_end(self.block());
-        let this = ManuallyDrop::new(self);
-        // SAFETY: it has ended, so the packet holds its result; nobody else takes that.
-        unsafe {
-            let block = this.block.as_ptr();
-            let result = take_result::<T>(&*block);
-            free(block);
-            result
-        }
-    }
-
-    /// Whether it has ended, so that [`JoinHandle::join`] does not wait.
-    #[must_use]
-    pub fn is_finished(&self) -> bool {
-        self.block().progress.load(Ordering::Acquire) == DONE
-    }
-
-    /// The thread.
-    #[must_use]
-    pub fn thread(&self) -> Thread {
-        Thread::of(self.block().tcb.identity())
-    }
-}
-
-/// # Safety
-/// The packet holds a result of this type, and nobody else takes it.
-unsafe fn take_result<T>(block: &Block) -> std::thread::Result<T> {
-    let packet: *mut std::thread::Result<T> = block.packet.get().cast();
-    // SAFETY: by contract.
-    let result = unsafe { packet.read() };
-    free_packet(block);
-    result
-}
-
-impl<T> Drop for JoinHandle<T> {
-    /// The thread goes on by itself.
-    fn drop(&mut self) {
-        if detach(self.block()) {
-            return;
-        }
-        // SAFETY: it has ended, and this handle was the only one.
-        unsafe {
-            drop(take_result::<T>(self.block()));
-            free(self.block.as_ptr());
-        }
-    }
-}
-
-/// Leaves a thread to itself; false: it has ended already.
-fn detach(block: &Block) -> bool {
-    enter_critical();
-    let locked = block.joiners.lock();
-    let running = block.progress.load(Ordering::Relaxed) == RUNNING;
-    if running {
-        block.progress.store(DETACHED, Ordering::Relaxed);
-    }
-    drop(locked);
-    leave_critical();
-    if !running {
-        // It may be on its way off its stack.
-        let still = || block.progress.load(Ordering::Acquire) != DONE;
-        while block::wait_in(&block.joiners, 0, None, still, || {}) == Wait::Expired {}
-    }
-    running
-}
-
-/// Waits until the end of a thread has been published, or runs it here and now if it is next.
-fn wait_for_end(block: &Block) {
-    if let Some(here) = KThread::try_here()
-        && let Some(me) = KThread::current_tcb()
-        && here.can_run_child(me, block)
-    {
-        here.run_child(me, block);
-        return;
-    }
-    let still = || block.progress.load(Ordering::Acquire) != DONE;
-    if block::wait_in(&block.joiners, 0, None, still, || {}) == Wait::Expired {
-        block::end_by_limit();
     }
 }

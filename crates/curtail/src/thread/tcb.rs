@@ -232,13 +232,6 @@ pub(super) struct Block {
     pub joiners: Queue,
 }
 
-impl Block {
-    /// Whether it has started.
-    pub(super) fn has_started(&self) -> bool {
-        !self.tcb.home.load(Ordering::Acquire).is_null()
-    }
-}
-
 /// A queue of blocks, linked through them; one kthread's own.
 pub(super) struct Fifo {
     first: Cell<*mut Tcb>,

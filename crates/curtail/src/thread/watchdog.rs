@@ -2,7 +2,7 @@
 //!
 //! A plain thread looks at all kthreads of a runtime every half limit. A kthread is stuck if it has
 //! picked nothing for the limit although something waits for it there: it is in a system call that
-//! blocks, or in code without safepoints. What has not started goes on elsewhere: others steal it,
+//! blocks, or in code without safepoints. (One that the machine keeps from its core is not.) What has not started goes on elsewhere: others steal it,
 //! and where all kthreads are stuck, a spare one is started.
 
 use super::kthread::Shared;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stall {
-    /// Which kthread, from 0.
+    /// Which kthread, from 0; of a server: which worker.
     pub kthread: usize,
     /// For how long it has picked nothing, at least.
     pub duration: Duration,
@@ -33,7 +33,7 @@ impl fmt::Display for Stall {
 }
 
 /// Tells of it in the log, or on standard error where nobody listens to that; once a second at most.
-pub(crate) fn default_on_stall() -> OnStall {
+fn default_on_stall() -> OnStall {
     let told = Mutex::new(None::<Instant>);
     Arc::new(move |stall| {
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,13 +51,58 @@ pub(crate) fn default_on_stall() -> OnStall {
 }
 
 /// What is done with a [`Stall`].
-pub(crate) type OnStall = Arc<dyn Fn(&Stall) + Send + Sync>;
+type OnStall = Arc<dyn Fn(&Stall) + Send + Sync>;
+
+/// Whether and how stuck kthreads are told of.
+#[derive(Clone, Default)]
+pub(crate) struct Watching {
+    /// `None`: as is usual; `Some(None)`: not at all.
+    limit: Option<Option<Duration>>,
+    on_stall: Option<OnStall>,
+}
+
+impl Watching {
+    pub(crate) fn set_limit(&mut self, limit: Option<Duration>) {
+        self.limit = Some(limit);
+    }
+
+    pub(crate) fn set_on_stall(&mut self, f: impl Fn(&Stall) + Send + Sync + 'static) {
+        self.on_stall = Some(Arc::new(f));
+    }
+
+    /// Watches `kthreads`, which are known as `first` and so on; `has_quanta`: what runs there is
+    /// pre-empted. `all_stuck` is called at each look that finds all of them stuck.
+    pub(crate) fn watch(
+        &self,
+        kthreads: impl AsRef<[Arc<Shared>]> + Send + 'static,
+        first: usize,
+        has_quanta: bool,
+        all_stuck: impl Fn() + Send + 'static,
+    ) -> Option<Watch> {
+        let usual = Duration::from_millis(if has_quanta { 10 } else { 100 });
+        let limit = self.limit.unwrap_or(Some(usual))?;
+        let on_stall = self.on_stall.clone().unwrap_or_else(default_on_stall);
+        Some(Watch::over(
+            kthreads,
+            Watchdog { limit, on_stall, first, seen: Vec::new() },
+            all_stuck,
+        ))
+    }
+}
+
+impl fmt::Debug for Watching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watching").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
 
 /// What the watchdog knows of one kthread.
 #[derive(Clone, Copy)]
 struct Seen {
     picks: u32,
     since: Instant,
+    /// Processor time that it had had then.
+    cpu: Duration,
     /// When to tell of it again: after twice as long each time.
     tell_after: Duration,
 }
@@ -66,14 +111,12 @@ struct Seen {
 struct Watchdog {
     limit: Duration,
     on_stall: OnStall,
+    /// The first kthread's number.
+    first: usize,
     seen: Vec<Seen>,
 }
 
 impl Watchdog {
-    fn new(limit: Duration, on_stall: OnStall) -> Self {
-        Self { limit, on_stall, seen: Vec::new() }
-    }
-
     /// From one look to the next.
     fn pause(&self) -> Duration {
         self.limit / 2
@@ -82,25 +125,51 @@ impl Watchdog {
     /// Looks at all kthreads, and tells of those that are stuck; true: all that live are.
     fn look(&mut self, kthreads: &[Arc<Shared>]) -> bool {
         let now = Instant::now();
-        let fresh = Seen { picks: 0, since: now, tell_after: self.limit };
+        let fresh = Seen { picks: 0, since: now, cpu: Duration::ZERO, tell_after: self.limit };
         self.seen.resize(kthreads.len(), fresh);
         let mut all = true;
         for (index, (kthread, seen)) in kthreads.iter().zip(&mut self.seen).enumerate() {
             let Some(tid) = kthread.tid() else { continue };
             let picks = kthread.progress.picks.load(Ordering::Relaxed);
             if picks != seen.picks || !kthread.keeps_waiting() {
-                *seen = Seen { picks, ..fresh };
+                *seen = Seen { picks, cpu: processor_time(tid), ..fresh };
             }
             let stuck_for = now - seen.since;
             all &= stuck_for >= self.limit;
-            if stuck_for >= seen.tell_after {
+            if stuck_for >= seen.tell_after && is_its_own_doing(tid, seen.cpu, self.limit) {
                 seen.tell_after = stuck_for * 2;
                 let stack = stack_of(tid);
-                (self.on_stall)(&Stall { kthread: index, duration: stuck_for, stack });
+                (self.on_stall)(&Stall { kthread: self.first + index, duration: stuck_for, stack });
             }
         }
         all
     }
+}
+
+/// Whether a kthread that picks nothing runs or waits itself; otherwise the machine keeps it from its
+/// core. `since`: its processor time when it last picked something.
+fn is_its_own_doing(tid: libc::pid_t, since: Duration, limit: Duration) -> bool {
+    processor_time(tid).saturating_sub(since) >= limit / 2 || is_blocked(tid)
+}
+
+/// What a thread of this process has had; zero where there is none.
+fn processor_time(tid: libc::pid_t) -> Duration {
+    // clock_getcpuclockid(3) for threads: the number's complement, and 6 for "this thread's, as the
+    // scheduler counts it".
+    let clock = !tid << 3 | 6;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is ours; a clock that does not exist is an error.
+    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
+        0 => Duration::new(time.tv_sec as u64, time.tv_nsec as u32),
+        _ => Duration::ZERO,
+    }
+}
+
+/// Whether a thread of this process waits in the kernel.
+fn is_blocked(tid: libc::pid_t) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    state.is_some_and(|state| state.starts_with(['S', 'D']))
 }
 
 /// A watchdog's thread; it ends when this is dropped.
@@ -110,17 +179,14 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches `kthreads`; `all_stuck` is called at each look that finds all of them stuck. Where
-    /// the system gives no thread, nothing is watched, and that is told.
-    pub(crate) fn over(
+    /// Starts it. Where the system gives no thread, nothing is watched, and that is told.
+    fn over(
         kthreads: impl AsRef<[Arc<Shared>]> + Send + 'static,
-        limit: Duration,
-        on_stall: OnStall,
+        mut watchdog: Watchdog,
         all_stuck: impl Fn() + Send + 'static,
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let mut watchdog = Watchdog::new(limit, on_stall);
         let body = move || {
             while !stopped.load(Ordering::Acquire) {
                 if watchdog.look(kthreads.as_ref()) {

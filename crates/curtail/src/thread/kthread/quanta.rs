@@ -57,6 +57,7 @@ impl KThread {
             return;
         }
         self.look_around(now);
+        self.shared.progress.ready.store(self.local.len(), Ordering::Relaxed);
         if self.has_threads() {
             self.local.push(me);
             let next = self.next();

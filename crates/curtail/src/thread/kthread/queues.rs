@@ -1,7 +1,7 @@
 //! Ready threads: which is next, and which others may take.
 
 use super::{KThread, Shared};
-use crate::thread::runtime::Seat;
+use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Tcb};
 use curtail_fiber::{FiberStack, StackError, StackPool};
 use std::sync::Arc;
@@ -145,10 +145,5 @@ impl KThread {
     /// A request that has started here is left where it is, for ever.
     pub(crate) fn abandon_request(&self) {
         self.alive.set(self.alive.get() + 1);
-    }
-
-    /// How many threads are ready here.
-    pub(in crate::thread) fn ready_len(&self) -> usize {
-        self.local.len() + self.shared.stealable()
     }
 }

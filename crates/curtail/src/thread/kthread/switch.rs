@@ -7,7 +7,7 @@
 use super::{DIRECT, KThread};
 use crate::block::{Deadline, Node, Timer, Who};
 use crate::clock;
-use crate::thread::runtime::Seat;
+use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
@@ -20,10 +20,11 @@ impl KThread {
         debug_assert!(self.current.get().is_null());
         let Some(next) = self.pick() else { return false };
         let mut next: *const Context = &raw const next.context;
-        self.direct.set(direct.min(DIRECT));
+        self.direct.set(direct.min(self.round.get()));
         let timer = self.wheel.next_tsc().unwrap_or(0);
         self.shared.progress.timer.store(timer, Ordering::Relaxed);
-        self.arm(clock::now());
+        let begun = clock::now();
+        self.arm(begun);
         while !ptr::eq(next, &raw const self.base) {
             // SAFETY: this is the base; what is picked is suspended, or was prepared, and is ours.
             unsafe { switch(&raw const self.base, next, self.safepoint) };
@@ -41,7 +42,18 @@ impl KThread {
         self.current.set(ptr::null());
         self.disarm();
         self.nothing_runs();
+        self.fit_round(clock::now() - begun);
         true
+    }
+
+    /// Long threads get short rounds, so that timers and sockets are looked at between them; short
+    /// ones long rounds, so that they need no clock.
+    fn fit_round(&self, cycles: u64) {
+        let round = self.round.get();
+        self.round.set(match cycles > self.round_cycles {
+            true => round / 2,
+            false => (2 * round + 1).min(DIRECT),
+        });
     }
 
     /// Where a thread that leaves the processor switches to: the next thread, which is current then,
