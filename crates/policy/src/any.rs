@@ -39,6 +39,8 @@ pub enum AnyPolicy {
     Darc(Darc),
     /// By deadlines that follow from what is measured.
     Auto(Ranked<Auto>),
+    /// A program's own; made by [`Spec::own`](crate::Spec::own).
+    Own(Box<dyn Policy + Send>),
 }
 
 /// Any policy on a worker; made by [`Spec::build_core`](crate::Spec::build_core).
@@ -59,7 +61,7 @@ macro_rules! to_policy {
     ($self:ident, $inner:ident => $call:expr) => {
         forward!(AnyPolicy: $self, $inner => $call;
             Central, PerWorker, Steal, FixedPriority, Sjf, Srpt, Edf,
-            Wrr, Drr, MultiQueue, StaticPartition, Cscq, Darc, Auto)
+            Wrr, Drr, MultiQueue, StaticPartition, Cscq, Darc, Auto, Own)
     };
 }
 

@@ -37,6 +37,7 @@ impl Entry {
             classes: Vec::new(),
             reserved: None,
             darc: DarcOptions::default(),
+            own: None,
         }
     }
 

@@ -189,8 +189,6 @@ impl Policy for Central {
         self.occupy(on);
     }
 
-    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
-
     fn decide(&mut self, _now: Nanos) -> Decision {
         // The answer to most questions, as each event is followed by one.
         if self.table.waiting() == 0 {

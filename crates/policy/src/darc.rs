@@ -301,8 +301,6 @@ impl Policy for Darc {
         self.occupy(now, on, job);
     }
 
-    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
-
     fn decide(&mut self, now: Nanos) -> Decision {
         let (owner, pinned) = self.best_pinned.best();
         let (job, worker) = match self.find() {

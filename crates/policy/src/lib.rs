@@ -38,6 +38,7 @@ mod ids;
 mod las;
 mod mix;
 mod names;
+mod own;
 mod per_worker;
 mod places;
 mod ranked;
@@ -61,6 +62,7 @@ pub use ids::{ClassId, JobId, Nanos, WorkerId};
 pub use las::Las;
 pub use mix::{Kind, Mix};
 pub use names::{CoreKind, Dispatch, PreemptKind, Ties, UnknownName, UnknownPolicy, Victim};
+pub use own::{Own, Size};
 pub use per_worker::PerWorker;
 pub use ranked::Ranked;
 pub use ranked::{
@@ -181,7 +183,9 @@ pub trait Policy {
 
     /// `on` has finished `quanta` whole quanta for jobs it still holds, in all its unfinished jobs
     /// together (Tiny Quanta §3.2, MSQ). Absolute, not a difference.
-    fn serviced(&mut self, on: WorkerId, quanta: u64);
+    fn serviced(&mut self, on: WorkerId, quanta: u64) {
+        let _ = (on, quanta);
+    }
 
     /// What to do now. Called until it answers [`Decision::Idle`], or [`Decision::Run`] for the
     /// dispatcher itself: then again once that job has stopped.
@@ -222,7 +226,9 @@ pub trait Policy {
 
     /// From now on, quanta of this length; `None`: to completion. Of no effect on workers where jobs
     /// run to completion anyway.
-    fn set_quantum(&mut self, quantum: Option<Nanos>);
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        let _ = quantum;
+    }
 
     /// Takes out one waiting job, oldest first, when the policy is being replaced.
     fn evict(&mut self) -> Option<Job>;

@@ -129,6 +129,8 @@ named! {
     Darc = "darc",
     /// A given number of workers reserved for the shortest class.
     DarcStatic = "darc-static",
+    /// As a program's own [`Policy`](crate::Policy) says, see [`Spec::own`](crate::Spec::own).
+    Own = "own",
     /// The earliest deadline first, by what is measured.
     Auto = "auto",
 }
@@ -151,7 +153,7 @@ impl Dispatch {
     /// Whether it looks at [`Job::hint`](crate::Job::hint).
     #[must_use]
     pub const fn uses_hints(self) -> bool {
-        matches!(self, Self::Sjf | Self::Srpt)
+        matches!(self, Self::Sjf | Self::Srpt | Self::Own)
     }
 
     /// Whether jobs are made to yield while others wait: always, never, or (`None`) as

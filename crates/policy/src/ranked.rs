@@ -319,8 +319,6 @@ impl<R: Rank> Policy for Ranked<R> {
         self.place(now, on, &job);
     }
 
-    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
-
     fn decide(&mut self, now: Nanos) -> Decision {
         if let Some((node, on)) = self.first() {
             let job = self.unqueue(node, Place::On(on));

@@ -9,7 +9,8 @@ pub use error::SpecError;
 pub use plan::{ClassPlan, DarcOptions};
 
 use crate::{
-    CoreKind, Dispatch, Nanos, PreemptKind, Ties, UnknownPolicy, Victim, WorkerId, catalogue,
+    CoreKind, Dispatch, Nanos, Own, Policy, PreemptKind, Size, Ties, UnknownPolicy, Victim,
+    WorkerId, catalogue,
 };
 
 /// A policy: what the dispatcher does × what each worker does × how jobs are pre-empted.
@@ -50,6 +51,8 @@ pub struct Spec {
     pub reserved: Option<u16>,
     /// [`Dispatch::Darc`] only.
     pub darc: DarcOptions,
+    /// [`Dispatch::Own`] only, see [`Spec::own`].
+    pub own: Option<Own>,
 }
 
 impl Spec {
@@ -81,6 +84,79 @@ impl Spec {
                 known: catalogue().iter().map(|entry| entry.name).collect(),
             }),
         }
+    }
+
+    /// A policy of the program's own, which `make` makes for each dispatcher: a central one, whose jobs
+    /// run to completion; [`Spec::with_preemptive`] and [`Spec::with_quantum`] make it share. What else
+    /// the specification says (k, plans for classes) is for `make` to read.
+    ///
+    /// ```
+    /// use curtail_policy::*;
+    ///
+    /// /// Last come, first served.
+    /// struct Lifo {
+    ///     waiting: Vec<Job>,
+    ///     free: Vec<bool>,
+    /// }
+    ///
+    /// impl Lifo {
+    ///     /// Where the job may run now.
+    ///     fn place(&self, job: &Job) -> Option<WorkerId> {
+    ///         match job.pinned {
+    ///             Some(on) => self.free[on.index()].then_some(on),
+    ///             None => self.free.iter().position(|free| *free).map(|it| WorkerId(it as u16)),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// impl Policy for Lifo {
+    ///     fn arrive(&mut self, _: Nanos, job: Job) -> Result<(), Refused> {
+    ///         self.waiting.push(job);
+    ///         Ok(())
+    ///     }
+    ///     fn decide(&mut self, _: Nanos) -> Decision {
+    ///         let newest = self.waiting.iter().enumerate().rev();
+    ///         match newest.filter_map(|(at, job)| Some((at, self.place(job)?))).next() {
+    ///             Some((at, on)) => {
+    ///                 self.free[on.index()] = false;
+    ///                 Decision::Run { job: self.waiting.remove(at), on, quantum: None }
+    ///             }
+    ///             None => Decision::Idle,
+    ///         }
+    ///     }
+    ///     fn completed(&mut self, _: Nanos, on: WorkerId, _: JobId, _: Nanos) {
+    ///         self.free[on.index()] = true;
+    ///     }
+    ///     // … and what becomes of jobs that yield, block and wake.
+    /// #   fn yielded(&mut self, _: Nanos, on: WorkerId, job: Job) { self.waiting.push(job); self.free[on.index()] = true; }
+    /// #   fn blocked(&mut self, _: Nanos, on: WorkerId, _: JobId) { self.free[on.index()] = true; }
+    /// #   fn woken(&mut self, _: Nanos, _: WorkerId, job: Job) { self.waiting.push(job); }
+    /// #   fn resumed(&mut self, _: Nanos, on: WorkerId, _: JobId) { self.free[on.index()] = false; }
+    /// #   fn wants_place(&self, _: Nanos, _: WorkerId) -> bool { false }
+    /// #   fn waiting(&self) -> usize { self.waiting.len() }
+    /// #   fn evict(&mut self) -> Option<Job> { (!self.waiting.is_empty()).then(|| self.waiting.remove(0)) }
+    /// #   fn adopt(&mut self, _: Nanos, on: WorkerId, _: Job) { self.free[on.index()] = false; }
+    /// }
+    ///
+    /// let spec = Spec::own("lifo", |_, size| {
+    ///     let waiting = Vec::with_capacity(size.jobs);
+    ///     Box::new(Lifo { waiting, free: vec![true; size.workers] })
+    /// });
+    /// let mut policy = spec.build(1, 16, 0);
+    /// for id in 0..3 {
+    ///     policy.arrive(Nanos(u64::from(id)), Job::new(JobId(id), ClassId(0), Nanos::ZERO)).unwrap();
+    /// }
+    /// let Decision::Run { job, .. } = policy.decide(Nanos(5)) else { panic!("a worker is free") };
+    /// assert_eq!(job.id, JobId(2));
+    /// ```
+    #[must_use]
+    pub fn own(
+        name: &str,
+        make: impl Fn(&Self, Size) -> Box<dyn Policy + Send> + Send + Sync + 'static,
+    ) -> Self {
+        let fcfs = Self::preset("fcfs").expect("it is in the catalogue");
+        let own = Some(Own::new(make));
+        Self { name: name.to_owned(), dispatch: Dispatch::Own, own, ..fcfs }
     }
 
     /// Jobs are sent to a worker once and scheduled there; otherwise the dispatcher gets them back.

@@ -211,8 +211,6 @@ impl Policy for Steal {
         self.occupy(on);
     }
 
-    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
-
     fn decide(&mut self, _now: Nanos) -> Decision {
         let found = match self.own() {
             None => self.stolen(),

@@ -143,8 +143,6 @@ impl<O: Order> Policy for Typed<O> {
         self.occupy(on, self.queues.class_of(job));
     }
 
-    fn serviced(&mut self, _on: WorkerId, _quanta: u64) {}
-
     fn decide(&mut self, now: Nanos) -> Decision {
         if let Some(class) = self.order.choose(now, &self.queues)
             && let Some((job, on)) = self.queues.take(class)

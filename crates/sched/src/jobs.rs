@@ -63,14 +63,23 @@ struct Slot<T> {
     class: ClassId,
     /// Where it is bound to, if `is_pinned`.
     pinned: WorkerId,
-    at: At,
+    /// Where it is, or was last: [`At`] in two fields, which leave no gap.
+    state: State,
+    on: WorkerId,
     is_pinned: bool,
     data: T,
 }
 
 const NO_HINT: Nanos = Nanos::MAX;
 
+const _: () = assert!(size_of::<Slot<()>>() == 32);
+
 impl<T> Slot<T> {
+    #[inline]
+    fn at(&self) -> At {
+        (self.state, self.on)
+    }
+
     fn job(&self, id: JobId) -> Job {
         Job {
             id,
@@ -126,7 +135,8 @@ impl<T> Jobs<T> {
             hint: arrival.hint.unwrap_or(NO_HINT),
             class: arrival.class,
             pinned: WorkerId::DISPATCHER,
-            at: WAITS,
+            state: WAITS.0,
+            on: WAITS.1,
             is_pinned: false,
             data,
         };
@@ -178,10 +188,10 @@ impl<T> Jobs<T> {
     #[inline]
     fn step(&mut self, id: JobId, from: At, to: At) -> &mut Slot<T> {
         let slot = &mut self.slots[id.0 as usize];
-        if slot.at != from {
-            out_of_step(id, slot.at, from);
+        if slot.at() != from {
+            out_of_step(id, slot.at(), from);
         }
-        slot.at = to;
+        (slot.state, slot.on) = to;
         slot
     }
 
@@ -192,7 +202,7 @@ impl<T> Jobs<T> {
     }
 
     pub(crate) fn place(&self, id: JobId) -> Option<Place> {
-        place(self.slots.get(id.0 as usize)?.at)
+        place(self.slots.get(id.0 as usize)?.at())
     }
 
     #[inline]
@@ -208,7 +218,7 @@ impl<T> Jobs<T> {
     /// Those in the system, by their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Job, Place)> {
         let in_system = |(index, slot): (usize, &Slot<T>)| {
-            Some((slot.job(JobId(index as u32)), place(slot.at)?))
+            Some((slot.job(JobId(index as u32)), place(slot.at())?))
         };
         self.slots.iter().enumerate().filter_map(in_system)
     }

@@ -3,7 +3,9 @@
 use super::{Spec, SpecError};
 use crate::central::{Central, Options};
 use crate::per_worker::{Choice, PerWorker};
-use crate::{AnyCore, AnyPolicy, CoreKind, Darc, Dispatch, Fifo, Las, Nanos, Ranked, Steal, Typed};
+use crate::{
+    AnyCore, AnyPolicy, CoreKind, Darc, Dispatch, Fifo, Las, Nanos, Ranked, Size, Steal, Typed,
+};
 
 impl Spec {
     /// Whether it makes sense, with that many workers. A preset changed by the `with_…` methods
@@ -30,6 +32,9 @@ impl Spec {
         }
         if self.work_conserving {
             self.may_conserve_work()?;
+        }
+        if (self.dispatch == Dispatch::Own) != self.own.is_some() {
+            return Err(SpecError::Own(self.name.clone()));
         }
         self.validate_plans()?;
         self.validate_reservations(workers)
@@ -85,6 +90,10 @@ impl Spec {
             Dispatch::Cscq => AnyPolicy::Cscq(Typed::new(self, workers, jobs)),
             Dispatch::Darc | Dispatch::DarcStatic => {
                 AnyPolicy::Darc(Darc::new(self, workers, jobs))
+            }
+            Dispatch::Own => {
+                let own = self.own.as_ref().expect("validated above");
+                AnyPolicy::Own(own.make(self, Size { workers, jobs, seed }))
             }
             Dispatch::Auto => AnyPolicy::Auto(Ranked::new(self, workers, jobs)),
         }

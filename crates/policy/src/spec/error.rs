@@ -42,6 +42,8 @@ pub enum SpecError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// [`Dispatch::Own`](crate::Dispatch::Own) without a policy, or one where another is asked for.
+    Own(String),
     /// As many workers reserved as there are, or more: nobody would serve the other classes.
     Reserved {
         /// How many are to be reserved.
@@ -67,6 +69,9 @@ impl fmt::Display for SpecError {
             Self::NeedsQuantum(policy) => write!(f, "policy `{policy}` needs a quantum"),
             Self::NotFor { option, policy, why } => {
                 write!(f, "{option} is not an option of policy `{policy}`: {why}")
+            }
+            Self::Own(policy) => {
+                write!(f, "policy `{policy}` is a program's own, which `Spec::own` makes, or it is not")
             }
             Self::Dispatcherless(policy) => {
                 write!(

@@ -57,7 +57,9 @@ impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Spec { name, dispatch, core, ties, victim, preempt, jbsq, .. } = &self.spec;
         writeln!(f, "size {} {} {} {}", self.workers, self.jobs, self.seed, self.pins)?;
-        writeln!(f, "policy {name}")?;
+        // Its code is in no record.
+        let key = if self.spec.own.is_some() { "own" } else { "policy" };
+        writeln!(f, "{key} {name}")?;
         writeln!(f, "parts {dispatch} {core} {ties} {victim} {preempt} {jbsq}")?;
         let (quantum, reserved) = (ns(self.spec.quantum), Maybe(self.spec.reserved));
         let (preemptive, conserving) = (self.spec.preemptive, self.spec.work_conserving);
@@ -128,6 +130,11 @@ impl FromStr for Setup {
                         size.ok_or("there is no size before the policy")?;
                     let spec = Spec::preset(rest).map_err(|error| error.to_string())?;
                     header = Some(Self { spec, workers, jobs, seed, pins });
+                }
+                ("own", _) => {
+                    return Err(format!(
+                        "`{rest}` is a policy of the program's own, which is not here"
+                    ));
                 }
                 ("shown", _) => shown = Some(rest),
                 (key, Some(Self { spec, .. })) => set(spec, key, words)?,
