@@ -68,6 +68,11 @@ impl Agenda {
         }
     }
 
+    /// The key of the source's pending event.
+    pub(crate) fn key(&self, source: usize) -> Key {
+        (self.nodes[self.leaves + source] >> 32) as Key
+    }
+
     /// The earliest key, and whose it is.
     #[inline]
     pub(crate) fn next(&self) -> (Key, usize) {

@@ -1,6 +1,6 @@
 //! What is simulated.
 
-use crate::{Costs, Kthreads};
+use crate::{Blocking, Costs, Kthreads, Outages};
 use curtail_policy::{Balance, Spec, SpecError};
 use std::fmt;
 use std::str::FromStr;
@@ -75,6 +75,10 @@ pub struct Config {
     pub class_means_ns: Vec<u64>,
     /// What kthreads do where there is no dispatcher.
     pub kthreads: Kthreads,
+    /// Jobs block in their middle.
+    pub blocking: Option<Blocking>,
+    /// Workers lose their cores now and then.
+    pub outages: Option<Outages>,
     /// Of all that is random in the system. (The requests come from outside.)
     pub seed: u64,
 }
@@ -99,6 +103,12 @@ pub enum ConfigError {
     /// A policy without a dispatcher, and several of them.
     #[error("policy `{0}` has no dispatcher to have several of")]
     Dispatcherless(String),
+    /// Jobs that block, or workers without cores, where there is no dispatcher.
+    #[error("policy `{0}` has no dispatcher: blocking and lost cores are simulated with one only")]
+    Undisturbed(String),
+    /// A chance or a share beyond 0 to 1.
+    #[error("a chance to block, and the share of service before it, are from 0 to 1")]
+    Blocking,
     /// Room for no job, or for more than ids can name.
     #[error("a system holds between 1 and {max} jobs", max = Config::MAX_CAPACITY)]
     Capacity,
@@ -130,6 +140,8 @@ impl Config {
             hints: Hints::default(),
             class_means_ns: Vec::new(),
             kthreads: Kthreads::default(),
+            blocking: None,
+            outages: None,
             seed,
         }
     }
@@ -149,6 +161,13 @@ impl Config {
         }
         if self.spec.is_dispatcherless() && dispatchers > 1 {
             return Err(ConfigError::Dispatcherless(self.spec.name.clone()));
+        }
+        let disturbed = self.blocking.is_some() || self.outages.is_some();
+        if self.spec.is_dispatcherless() && disturbed {
+            return Err(ConfigError::Undisturbed(self.spec.name.clone()));
+        }
+        if self.blocking.is_some_and(|blocking| !blocking.is_valid()) {
+            return Err(ConfigError::Blocking);
         }
         // The smallest part must do, too.
         self.spec.validate(workers / dispatchers)?;

@@ -7,11 +7,13 @@
 
 mod desk;
 mod dispatcher;
+mod timers;
 mod worker;
 
 use crate::agenda::{Agenda, COMPLETION, DISPATCH, Key, NEVER, key, time};
 use crate::config::{Config, Hints};
 use crate::costs::Costs;
+use crate::disturb::{Blocker, Thief};
 use crate::engine::Done;
 use crate::jobs::{Newcomer, Progress};
 use curtail_policy::{AnyPolicy, ClassId, Job, JobId, Nanos, PreemptKind, WorkerId};
@@ -33,6 +35,8 @@ pub(crate) struct Counts {
     /// Workers' time in jobs and around them, in nanoseconds.
     pub(crate) app_ns: u64,
     pub(crate) overhead_ns: u64,
+    /// And how long they had no cores.
+    pub(crate) lost_ns: u64,
     /// By how much jobs overran their quanta before they yielded.
     pub(crate) late: Option<Distribution>,
 }
@@ -56,6 +60,8 @@ pub(crate) struct Domain {
     /// Nor does a quantum's end.
     ideal: bool,
     overshoot: Option<ServiceSampler>,
+    blocker: Option<Blocker>,
+    thief: Option<Thief>,
     workers: Vec<Worker>,
     agenda: Agenda,
     /// Workers whose completed quanta changed since the policy was told.
@@ -77,6 +83,8 @@ impl Domain {
         let setup =
             Setup { spec: spec.clone(), workers, jobs: config.capacity, seed, pins: config.pinned };
         let room = (config.capacity / workers).clamp(64, 4_096);
+        let mut thief = config.outages.map(|outages| Thief::new(&outages, seed));
+        let desk = Desk::new(thief.as_mut().map(|thief| (workers, thief)));
         Self {
             sched: Scheduler::new(setup, None),
             two_level: spec.is_two_level(),
@@ -90,15 +98,18 @@ impl Domain {
             instant: costs.is_instant(),
             ideal: costs.is_instant() && costs.notify == 0 && !overshoots,
             overshoot: overshoots.then(|| costs.overshoot.sampler(seed)),
+            blocker: config.blocking.map(|blocking| Blocker::new(blocking, seed)),
+            thief,
             workers: (0..workers).map(|_| Worker::new(spec.build_core(room))).collect(),
             agenda: Agenda::new(workers),
             unreported: Vec::with_capacity(workers),
-            desk: Desk::new(),
+            desk,
             counts: Counts {
                 events: 0,
                 preemptions: 0,
                 app_ns: 0,
                 overhead_ns: 0,
+                lost_ns: 0,
                 late: (overshoots || !costs.is_instant() || costs.notify > 0)
                     .then(Distribution::sojourn),
             },
@@ -123,7 +134,7 @@ impl Domain {
     }
 
     /// Does what comes next; there is something.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(&mut self, sink: &mut impl Sink) {
         self.counts.events += 1;
         let (at, worker) = self.agenda.next();
@@ -163,7 +174,9 @@ impl Domain {
         };
         let service = request.service_ns;
         let remaining = self.costs.inflated(service);
+        let blocks_at = self.blocker.as_mut().map_or(0, |blocker| blocker.draw(remaining));
         let progress = Progress {
+            blocks_at,
             remaining,
             attained: 0,
             service,
@@ -197,7 +210,7 @@ impl Domain {
         self.workers[worker].next = next;
         let rank = match next {
             Next::QuantumEnd | Next::Yield | Next::Switched => crate::agenda::QUANTUM,
-            Next::Nothing | Next::Complete | Next::Finished => COMPLETION,
+            Next::Nothing | Next::Complete | Next::Finished | Next::Blocked => COMPLETION,
         };
         self.agenda.set(worker, key(at, rank));
     }

@@ -66,6 +66,8 @@ pub struct Shares {
     pub app: f64,
     /// Starting, switching and finishing.
     pub overhead: f64,
+    /// No core was there.
+    pub lost: f64,
     /// Nothing.
     pub idle: f64,
 }
@@ -278,6 +280,7 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
         let mut domains: Vec<Domain> = (0..n).map(|i| Domain::new(config, share(i), i)).collect();
         let mut balancer = Balancer::new(config.balance, n, config.flows, numbers(config.seed));
         let mut agenda = Agenda::new(n);
+        domains.iter().enumerate().for_each(|(i, domain)| agenda.set(i, domain.next()));
         let (mut in_system, mut most) = (0, 0);
         loop {
             let (next, at) = agenda.next();
@@ -333,6 +336,7 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
         let time = (end_ns * config.workers as u64).max(1) as f64;
         let app = sum(|counts| counts.app_ns) as f64 / time;
         let overhead = sum(|counts| counts.overhead_ns) as f64 / time;
+        let lost = sum(|counts| counts.lost_ns) as f64 / time;
         let late = counts.iter().filter_map(|counts| counts.late.clone());
         Outcome {
             offered: arrivals.offered,
@@ -346,7 +350,7 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
                 all.add(&more);
                 all
             }),
-            shares: Shares { app, overhead, idle: (1.0 - app - overhead).max(0.0) },
+            shares: Shares { app, overhead, lost, idle: (1.0 - app - overhead - lost).max(0.0) },
             events: sum(|counts| counts.events),
             recorder: tally.recorder,
             dropped: tally.dropped,

@@ -17,6 +17,8 @@ pub(crate) struct Progress {
     pub(crate) remaining: u64,
     /// What it has run.
     pub(crate) attained: u64,
+    /// What it will have left when it blocks; 0: it will not.
+    pub(crate) blocks_at: u64,
     /// Its un-inflated service time in nanoseconds.
     pub(crate) service: u64,
     /// How long the dispatcher lets it run at a time, in nanoseconds; 0: as its worker says.
@@ -30,6 +32,12 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// How long it can run until it ends or blocks.
+    #[inline]
+    pub(crate) fn stretch(&self) -> u64 {
+        self.remaining - self.blocks_at
+    }
+
     /// So much of it has been done now.
     #[inline]
     pub(crate) fn ran(&mut self, ns: u64) {

@@ -14,8 +14,12 @@
 //! makes it stay, as the runtime does by default), except one that started on a work-conserving
 //! dispatcher, which stays there (Concord §3.3). All costs are zero unless [`Costs`] says otherwise.
 //!
-//! **Simultaneous events**, in this order: completions; the arrival; the dispatcher's business
-//! (deliveries, decisions); ends of quanta; of equals, the lowest worker first. So whoever arrives
+//! Jobs may block in their middle ([`Blocking`]) and workers lose their cores for a time
+//! ([`Outages`]); both only where there is a dispatcher.
+//!
+//! **Simultaneous events**, in this order, the scheduler's own (`crates/sched/README.md`): jobs that
+//! complete or block; the arrival; the dispatcher's business (deliveries, decisions) and jobs that
+//! wake; ends of quanta; of equals, the lowest worker first. So whoever arrives
 //! sees those that leave at that moment gone, and counts as waiting for a quantum that ends at it.
 #![forbid(unsafe_code)]
 
@@ -23,6 +27,7 @@ mod agenda;
 mod config;
 mod cores;
 mod costs;
+mod disturb;
 mod domain;
 mod engine;
 mod jobs;
@@ -34,6 +39,7 @@ pub use config::{Config, ConfigError, Hints};
 pub use cores::{Allocation, OnDemand, by_intervals, on_demand};
 pub use costs::{CostError, Costs};
 pub use curtail_policy::Balance;
+pub use disturb::{Blocking, Outages};
 pub use engine::{Done, Observer, Outcome, Shares, run, run_observed};
 pub use replay::{Difference, Replay, ReplayError, replay};
 pub use sweep::sweep;

@@ -121,6 +121,7 @@ impl Threads {
                 preemptions: 0,
                 app_ns: 0,
                 overhead_ns: 0,
+                lost_ns: 0,
                 late: overshoots.then(Distribution::sojourn),
             },
             thefts: 0,

@@ -3,7 +3,9 @@
 //! Delays are constant, so that each queue is in the order of time by itself.
 
 use super::dispatch_key;
-use crate::agenda::{Key, NEVER, QUANTUM, key};
+use super::timers::{Timer, Timers};
+use crate::agenda::{Key, QUANTUM, key};
+use crate::disturb::Thief;
 use crate::jobs::Newcomer;
 use curtail_policy::{JobId, WorkerId};
 use curtail_sched::What;
@@ -70,12 +72,18 @@ pub(super) struct Desk {
     /// On the way to workers.
     pub(super) sent: VecDeque<(u64, JobId, WorkerId)>,
     pub(super) asked: VecDeque<(u64, Slice)>,
+    pub(super) timers: Timers,
 }
 
 impl Desk {
-    pub(super) fn new() -> Self {
+    /// `thief`: takes cores from so many workers.
+    pub(super) fn new(thief: Option<(usize, &mut Thief)>) -> Self {
+        let mut timers = Timers::new();
+        if let Some((workers, thief)) = thief {
+            (0..workers).for_each(|it| timers.set(thief.next().max(1), Timer::Lose(it as u16)));
+        }
         Self {
-            next: NEVER,
+            next: timers.next,
             doing: None,
             pumping: false,
             wakeup: u64::MAX,
@@ -87,6 +95,7 @@ impl Desk {
             ended: VecDeque::new(),
             sent: VecDeque::new(),
             asked: VecDeque::new(),
+            timers,
         }
     }
 
@@ -99,9 +108,11 @@ impl Desk {
     #[inline]
     pub(super) fn look_ahead(&mut self) {
         if self.queued {
-            return self.look_into_queues();
+            self.look_into_queues();
+        } else {
+            self.next = self.own_key(u64::MAX);
         }
-        self.next = self.own_key(u64::MAX);
+        self.next = self.next.min(self.timers.next);
     }
 
     /// When it is done with what it does, or by itself looks again: at `input` at the latest.

@@ -2,8 +2,9 @@
 //! policy what to do, in turns like the runtime's. What takes it no time happens at once.
 
 use super::desk::{BATCH, Doing, Input, News, Slice};
+use super::timers::Owed;
 use super::worker::Next;
-use super::{Domain, Sink};
+use super::{Domain, Sink, dispatch_key};
 use crate::jobs::Newcomer;
 use curtail_policy::{JobId, Nanos, WorkerId};
 use curtail_sched::{Action, Event, What};
@@ -57,6 +58,9 @@ impl Domain {
             self.desk.asked.pop_front();
             self.ask(slice, now, sink);
             return self.desk.look_ahead();
+        }
+        if self.desk.timers.next <= dispatch_key(now) && self.timer(now, sink) {
+            return self.pump(now, sink);
         }
         if let Some((until, doing)) = self.desk.doing
             && until <= now
@@ -189,7 +193,9 @@ impl Domain {
         if !self.is_still(slice) {
             return;
         }
-        if !self.wants_place(worker, now) {
+        if let Some(lost) = &mut self.workers[worker].lost {
+            lost.owed = Owed::Quantum;
+        } else if !self.wants_place(worker, now) {
             self.go_on(worker, now);
         } else if self.costs.signal > 0 {
             self.desk.doing = Some((now + self.costs.signal, Doing::Asking(slice)));
@@ -210,7 +216,12 @@ impl Domain {
 
     /// A worker notices that it is asked to yield.
     fn ask(&mut self, slice: Slice, now: u64, sink: &mut impl Sink) {
-        if self.is_still(slice) {
+        if !self.is_still(slice) {
+            return;
+        }
+        if let Some(lost) = &mut self.workers[usize::from(slice.worker)].lost {
+            lost.owed = Owed::Place;
+        } else {
             self.preempt(usize::from(slice.worker), now, sink);
         }
     }
@@ -224,11 +235,12 @@ impl Domain {
     /// The dispatcher runs a job itself, for at most a quantum.
     fn run_here(&mut self, job: JobId, quantum: Option<Nanos>, now: u64) {
         let progress = self.sched.data_mut(job);
-        let remaining = progress.remaining;
-        let length = quantum.map_or(remaining, |quantum| remaining.min(quantum.0));
+        let stretch = progress.stretch();
+        let length = quantum.map_or(stretch, |quantum| stretch.min(quantum.0));
         let start = if progress.started { 0 } else { self.costs.start };
         progress.started = true;
-        let after = if length == remaining { self.costs.finish } else { self.costs.switch };
+        let ends = length == progress.remaining;
+        let after = if ends { self.costs.finish } else { self.costs.switch };
         let until = now + start + length + after;
         self.desk.doing = Some((until, Doing::Running(job, length)));
     }
@@ -241,6 +253,10 @@ impl Domain {
         let what = if progress.remaining == 0 {
             self.completes(job, now - self.costs.finish, sink);
             What::Ended
+        } else if progress.stretch() == 0 {
+            progress.blocks_at = 0;
+            self.sleep(job, WorkerId::DISPATCHER, now);
+            What::Blocked
         } else {
             progress.quanta += 1;
             self.counts.preemptions += 1;

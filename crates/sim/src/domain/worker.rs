@@ -2,6 +2,7 @@
 //! became of it.
 
 use super::desk::News;
+use super::timers::Lost;
 use super::{Domain, Sink, id};
 use crate::agenda::NEVER;
 use crate::jobs::Progress;
@@ -13,7 +14,7 @@ use curtail_sched::{Expiry, What};
 pub(super) enum Next {
     /// None: it waits for a job.
     Nothing,
-    /// Its job completes.
+    /// Its job completes or blocks.
     Complete,
     /// Its job's quantum ends.
     QuantumEnd,
@@ -23,12 +24,14 @@ pub(super) enum Next {
     Switched,
     /// What is to be done after a completion is over.
     Finished,
+    /// The switch away from a job that blocks is over.
+    Blocked,
 }
 
 pub(super) struct Worker {
     pub(super) core: AnyCore,
     /// The job that runs, or ran last and is being put away.
-    job: JobId,
+    pub(super) job: JobId,
     pub(super) next: Next,
     /// When its quantum began, in nanoseconds.
     started: u64,
@@ -39,6 +42,8 @@ pub(super) struct Worker {
     /// Quanta completed by its unfinished jobs.
     pub(super) quanta: u64,
     pub(super) unreported: bool,
+    /// It has no core.
+    pub(super) lost: Option<Lost>,
 }
 
 impl Worker {
@@ -52,7 +57,19 @@ impl Worker {
             slice: 0,
             quanta: 0,
             unreported: false,
+            lost: None,
         }
+    }
+
+    /// It may take a job.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.next == Next::Nothing && self.lost.is_none()
+    }
+
+    /// What it does stood still for so long.
+    pub(super) fn delay(&mut self, lost: u64) {
+        self.started += lost;
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -69,6 +86,7 @@ impl Domain {
             Next::Yield => self.give_up(worker, now, sink),
             Next::Switched => self.switched(worker, now, sink),
             Next::Finished => self.finished(worker, now, sink),
+            Next::Blocked => self.blocked(worker, now, sink),
             Next::Nothing => unreachable!("a worker without a job has no events"),
         }
     }
@@ -84,15 +102,15 @@ impl Domain {
             at.quanta += u64::from(quanta);
             self.unreport(worker);
         }
-        if self.workers[worker].next == Next::Nothing {
+        if self.workers[worker].is_free() {
             self.start(worker, now);
         }
     }
 
     /// A worker without a job takes the next, if it holds any. (If not, its caller sees to the
     /// agenda.)
-    #[inline]
-    fn start(&mut self, worker: usize, now: u64) {
+    #[inline(always)]
+    pub(super) fn start(&mut self, worker: usize, now: u64) {
         let at = &mut self.workers[worker];
         let Some((job, quantum)) = at.core.pick(Nanos(now)) else {
             at.next = Next::Nothing;
@@ -117,11 +135,11 @@ impl Domain {
     }
 
     /// A quantum begins.
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, worker: usize) {
         let at = &mut self.workers[worker];
         at.slice = at.slice.wrapping_add(1);
-        let remaining = self.sched.data(at.job).remaining;
+        let stretch = self.sched.data(at.job).stretch();
         let (started, mut length) = (at.started, at.quantum);
         if length > 0
             && !self.watched
@@ -129,18 +147,19 @@ impl Domain {
         {
             length += overshoot.draw();
         }
-        if length == 0 || remaining <= length {
-            self.schedule(worker, Next::Complete, started + remaining);
+        if length == 0 || stretch <= length {
+            self.schedule(worker, Next::Complete, started + stretch);
         } else {
             self.schedule(worker, Next::QuantumEnd, started + length);
         }
     }
 
-    fn quantum_end(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
+    #[inline(always)]
+    pub(super) fn quantum_end(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
         if self.watched && !(self.ideal && self.desk.is_free()) {
             // The dispatcher will see, sooner or later; until it does, the job runs.
             let at = &self.workers[worker];
-            let (due, slice) = (at.started + self.sched.data(at.job).remaining, at.slice);
+            let (due, slice) = (at.started + self.sched.data(at.job).stretch(), at.slice);
             self.schedule(worker, Next::Complete, due);
             return self.watch(now, worker, slice, sink);
         }
@@ -162,6 +181,7 @@ impl Domain {
     }
 
     /// What ran until now counts as a quantum of its job.
+    #[inline]
     fn account(&mut self, worker: usize, now: u64) {
         let at = &mut self.workers[worker];
         let progress = self.sched.data_mut(at.job);
@@ -180,6 +200,7 @@ impl Domain {
     }
 
     /// Nobody waits: another whole quantum.
+    #[inline]
     pub(super) fn go_on(&mut self, worker: usize, now: u64) {
         self.account(worker, now);
         self.begin(worker);
@@ -191,7 +212,7 @@ impl Domain {
             return;
         }
         let at = &self.workers[worker];
-        let due = at.started + self.sched.data(at.job).remaining;
+        let due = at.started + self.sched.data(at.job).stretch();
         let overshoot = self.overshoot.as_mut().map_or(0, |overshoot| overshoot.draw());
         let seen = now.max(at.started) + overshoot;
         if due <= seen {
@@ -206,6 +227,7 @@ impl Domain {
         }
     }
 
+    #[inline]
     fn give_up(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
         self.account(worker, now);
         self.counts.preemptions += 1;
@@ -217,6 +239,7 @@ impl Domain {
         }
     }
 
+    #[inline]
     fn switched(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
         let job = self.workers[worker].job;
         if self.two_level {
@@ -229,11 +252,16 @@ impl Domain {
         self.tell(now, News { on: id(worker), job, what: What::Yielded }, sink);
     }
 
+    #[inline]
     fn complete(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
         let Worker { job, started, .. } = self.workers[worker];
         let ran = now - started;
         self.counts.app_ns += ran;
-        self.sched.data_mut(job).ran(ran);
+        let progress = self.sched.data_mut(job);
+        progress.ran(ran);
+        if progress.blocks_at > 0 {
+            return self.block(worker, now, sink);
+        }
         self.completes(job, now, sink);
         if self.costs.finish > 0 {
             self.counts.overhead_ns += self.costs.finish;
