@@ -19,7 +19,7 @@
 
 use crate::{condclock, thread, wait};
 use curtail_fiber::on_fiber;
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_fiber::safepoint::{enter_critical, leave_critical, leave_critical_if_inside};
 use libc::{c_char, c_int, c_void, clockid_t, timespec};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -113,7 +113,7 @@ fn insist(mut once: impl FnMut() -> c_int, mut expired: impl FnMut() -> bool) ->
 /// Gives a lock back on a fiber.
 fn give_back(answer: c_int) -> c_int {
     if answer == 0 && on_fiber() {
-        leave_critical();
+        leave_critical_if_inside();
     }
     answer
 }

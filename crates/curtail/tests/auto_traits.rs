@@ -3,7 +3,7 @@
 //! other is asserted, too: a lock's guard is its fiber's, and a bound that is too wide is memory
 //! corruption in safe code.
 
-use curtail::sync::{Condvar, Guard, Mutex};
+use curtail::sync::{self, Condvar, Mutex, MutexGuard, RwLock, mpsc, oneshot, rcu};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -53,12 +53,52 @@ auto_traits! {
     Mutex<Rc<u8>>: [!Send & !Sync];
     // A guard lowers its own thread's critical-section depth when it goes, and gives `&T` to whoever
     // sees it.
-    Guard<'static, Vec<String>>: [!Send & Sync];
-    Guard<'static, dyn Send + Sync>: [!Send & Sync];
-    Guard<'static, Cell<u8>>: [!Send & !Sync];
-    Guard<'static, RefCell<Vec<String>>>: [!Send & !Sync];
-    Guard<'static, dyn Send>: [!Send & !Sync];
+    MutexGuard<'static, Vec<String>>: [!Send & Sync];
+    MutexGuard<'static, dyn Send + Sync>: [!Send & Sync];
+    MutexGuard<'static, Cell<u8>>: [!Send & !Sync];
+    MutexGuard<'static, RefCell<Vec<String>>>: [!Send & !Sync];
+    MutexGuard<'static, dyn Send>: [!Send & !Sync];
     Condvar: [Send & Sync];
+    sync::WaitTimeoutResult: [Send & Sync];
+
+    // Readers share the value, so it has to be `Sync`.
+    RwLock<Vec<String>>: [Send & Sync];
+    RwLock<Cell<u8>>: [Send & !Sync];
+    RwLock<Rc<u8>>: [!Send & !Sync];
+    sync::RwLockReadGuard<'static, Vec<String>>: [!Send & Sync];
+    sync::RwLockReadGuard<'static, Cell<u8>>: [!Send & !Sync];
+    sync::RwLockWriteGuard<'static, Vec<String>>: [!Send & Sync];
+    sync::RwLockWriteGuard<'static, Cell<u8>>: [!Send & !Sync];
+    sync::Semaphore: [Send & Sync];
+    sync::Permit<'static>: [Send & Sync];
+    sync::Barrier: [Send & Sync];
+    sync::BarrierWaitResult: [Send & Sync];
+    sync::Once: [Send & Sync];
+    sync::OnceState: [Send & Sync];
+    sync::OnceLock<Vec<String>>: [Send & Sync];
+    sync::OnceLock<Cell<u8>>: [Send & !Sync];
+    sync::OnceLock<Rc<u8>>: [!Send & !Sync];
+    sync::LazyLock<Vec<String>>: [Send & Sync];
+    sync::LazyLock<Cell<u8>>: [Send & !Sync];
+    sync::LazyLock<u8, Box<dyn Fn() -> u8>>: [!Send & !Sync];
+    sync::WaitGroup: [Send & Sync];
+    mpsc::Sender<Cell<u8>>: [Send & Sync];
+    mpsc::Sender<Rc<u8>>: [!Send & !Sync];
+    mpsc::SyncSender<Cell<u8>>: [Send & Sync];
+    mpsc::SyncSender<Rc<u8>>: [!Send & !Sync];
+    mpsc::Receiver<Vec<String>>: [Send & !Sync];
+    mpsc::Receiver<Rc<u8>>: [!Send & !Sync];
+    mpsc::Iter<'static, u8>: [!Send & !Sync];
+    mpsc::TryIter<'static, u8>: [!Send & !Sync];
+    mpsc::IntoIter<u8>: [Send & !Sync];
+    oneshot::Sender<Cell<u8>>: [Send & Sync];
+    oneshot::Sender<Rc<u8>>: [!Send & !Sync];
+    oneshot::Receiver<Vec<String>>: [Send & !Sync];
+    oneshot::Receiver<Rc<u8>>: [!Send & !Sync];
+    rcu::Rcu<Vec<String>>: [Send & Sync];
+    rcu::Rcu<Cell<u8>>: [Send & !Sync];
+    rcu::Rcu<Rc<u8>>: [!Send & !Sync];
+    rcu::Guard<'static, Vec<String>>: [!Send & Sync];
 
     curtail::Server: [Send & !Sync];
     curtail::ServerBuilder: [Send & !Sync];

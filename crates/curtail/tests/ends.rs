@@ -102,7 +102,7 @@ fn who_waited_in_a_server_that_ended_takes_no_wake_up_of_the_next() {
     static LOCK: sync::Mutex<()> = sync::Mutex::new(());
     static CHANGED: sync::Condvar = sync::Condvar::new();
     the_wake_up_is_not_lost(
-        || drop(CHANGED.wait(LOCK.lock())),
+        || drop(CHANGED.wait(LOCK.lock().unwrap())),
         || {
             let _guard = LOCK.lock();
             CHANGED.notify_one();
@@ -265,11 +265,11 @@ fn one_of_two_servers_ends_and_the_other_serves_on() {
         // Requests of both wait for one condition variable.
         let app = || {
             Does(|request: &[u8], response: &mut Response| {
-                let mut turn = LOCK.lock();
+                let mut turn = LOCK.lock().unwrap();
                 match request {
                     b"wait" => {
                         while *turn == 0 {
-                            turn = CHANGED.wait(turn);
+                            turn = CHANGED.wait(turn).unwrap();
                         }
                         response.write(b"woken");
                     }

@@ -55,7 +55,7 @@ impl App for Locking {
         let raw = self.c_mutex.0.get();
         match request {
             b"ours" => {
-                let mut guard = self.ours.lock();
+                let mut guard = self.ours.lock().unwrap();
                 self.alone();
                 *guard += 1;
             }
@@ -67,9 +67,9 @@ impl App for Locking {
                 assert_eq!(libc::pthread_mutex_unlock(&raw mut (*raw).0), 0);
             },
             b"await" => {
-                let mut turn = self.turn.lock();
+                let mut turn = self.turn.lock().unwrap();
                 while *turn == 0 {
-                    turn = self.turned.wait(turn);
+                    turn = self.turned.wait(turn).unwrap();
                 }
                 *turn -= 1;
             }
@@ -96,7 +96,7 @@ impl App for Locking {
                 libc::pthread_mutex_unlock(&raw mut (*raw).0);
             },
             b"advance" => {
-                *self.turn.lock() += 1;
+                *self.turn.lock().unwrap() += 1;
                 self.turned.notify_one();
             }
             // SAFETY: as above.
@@ -188,7 +188,7 @@ fn a_thread_outside_wakes_a_waiting_request() {
         move |client, _| {
             let waiting = client.submit(b"await".to_vec()).unwrap();
             client.call(b"ours".to_vec()).unwrap(); // The waiting one has had its turn.
-            *outside.turn.lock() += 1;
+            *outside.turn.lock().unwrap() += 1;
             outside.turned.notify_all();
             assert_eq!(waiting.wait().unwrap(), b"done");
         },

@@ -23,11 +23,11 @@ impl App for Waits {
     fn setup_worker(&self, _: WorkerId) {}
     fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
         if request == b"wait" {
-            let mut turn = self.turn.lock();
+            let mut turn = self.turn.lock().unwrap();
             let since = *turn;
             self.waiting.fetch_add(1, Ordering::SeqCst);
             while *turn == since {
-                turn = self.changed.wait(turn);
+                turn = self.changed.wait(turn).unwrap();
             }
         }
         response.write(b"done");
@@ -95,7 +95,7 @@ fn who_finds_no_stack_is_refused_and_nobody_else() {
                         false => assert_eq!(answer, Err(NoResponse::Dropped)),
                     }
                 }
-                *wakes.turn.lock() += 1;
+                *wakes.turn.lock().unwrap() += 1;
                 wakes.changed.notify_all();
                 for ticket in waits {
                     assert_eq!(ticket.wait().unwrap(), b"done");

@@ -298,9 +298,9 @@ fn a_request_that_never_ends_does_not_keep_the_server() {
         type Worker = ();
         fn setup_worker(&self, _: WorkerId) {}
         fn handle(&self, (): &(), _: &[u8], _: &mut Response) {
-            let mut guard = STUCK.get_or_init(|| sync::Mutex::new(())).lock();
+            let mut guard = STUCK.get_or_init(|| sync::Mutex::new(())).lock().unwrap();
             loop {
-                guard = self.0.wait(guard);
+                guard = self.0.wait(guard).unwrap();
             }
         }
     }

@@ -106,7 +106,7 @@ impl Plain {
     /// Two numbers that are equal whenever the lock is free.
     fn locked(&self, rounds: u64) -> u64 {
         for _ in 0..rounds {
-            let mut pair = self.shared.lock();
+            let mut pair = self.shared.lock().unwrap();
             if pair[0] != pair[1] {
                 self.torn.fetch_add(1, Ordering::Relaxed);
             }

@@ -196,16 +196,16 @@ impl App for Locks {
         match request {
             b"hold" => {
                 let _outer = self.outer.lock().unwrap();
-                let mut turn = self.lock.lock();
+                let mut turn = self.lock.lock().unwrap();
                 self.holding.fetch_add(1, Ordering::SeqCst);
                 while *turn == 0 {
-                    turn = self.changed.wait(turn);
+                    turn = self.changed.wait(turn).unwrap();
                 }
                 *turn -= 1;
                 response.write(b"held");
             }
             b"release" => {
-                *self.lock.lock() += 1;
+                *self.lock.lock().unwrap() += 1;
                 self.changed.notify_all();
                 response.write(b"released");
             }

@@ -91,6 +91,8 @@ void curtail_safepoint_disarm(struct curtail_safepoint_block *);
  * outermost yields if a yield fell due inside. */
 void curtail_enter_critical(void);
 void curtail_leave_critical(void);
+/* What leaving the outermost does where `pending` is set: for code that changes `depth` itself. */
+void curtail_yield_pending(void);
 
 /* Whether all of this machine's vector registers can be saved; where not, nothing yields. */
 int curtail_safepoint_saves_all(void);

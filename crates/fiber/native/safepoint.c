@@ -229,8 +229,12 @@ void curtail_leave_critical(void) {
   if (b->depth == 0)
     return;
   b->depth -= 1;
-  if (b->depth != 0 || b->pending == 0)
-    return;
+  if (b->depth == 0 && b->pending != 0)
+    curtail_yield_pending();
+}
+
+void curtail_yield_pending(void) {
+  struct curtail_safepoint_block *b = &curtail_safepoint;
   b->pending = 0;
   if (b->mode != CURTAIL_OFF && b->yield != NULL)
     b->yield(b);

@@ -243,6 +243,20 @@ impl<W: Waiter> Locked<'_, W> {
         unsafe { first.as_ref() }
     }
 
+    /// The first whose wait has not ended; those before it are taken out. It stays alive as long as
+    /// it is in the queue and the queue is locked.
+    pub fn first_live(&mut self) -> Option<*const Node<W>> {
+        loop {
+            let first = self.ends(|ends| ends.first);
+            // SAFETY: in the queue, hence alive while it is locked.
+            let node = unsafe { first.as_ref()? };
+            if !node.who.is_gone() && !node.is_over() {
+                return Some(first);
+            }
+            self.remove(node);
+        }
+    }
+
     /// Puts a node last.
     ///
     /// # Safety

@@ -8,7 +8,7 @@ mod wheel;
 use crate::clock::{self, Clock};
 use crate::thread::{KThread, Shared, Tcb};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
-pub(crate) use curtail_ring::wait::{Node, WaitQueue, Waiter, Woken};
+pub(crate) use curtail_ring::wait::{Locked, Node, WaitQueue, Waiter, Woken};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -89,9 +89,45 @@ pub(crate) fn me() -> Who {
     Who(KThread::current_tcb().map_or(ptr::null(), ptr::from_ref))
 }
 
+/// Whether the caller may wait: not while it reads what RCU protects, on a kthread, whose other
+/// threads would seem to read as well.
+#[inline]
+pub(crate) fn may_wait() -> bool {
+    !crate::sync::rcu::is_reading() || KThread::current_tcb().is_none()
+}
+
+/// # Panics
+/// Where the caller must not wait.
+#[inline]
+pub(crate) fn assert_may_wait() {
+    if !may_wait() {
+        refuse_to_wait();
+    }
+}
+
+/// # Panics
+/// Always.
+#[cold]
+pub(crate) fn refuse_to_wait() -> ! {
+    panic!("a thread waits while it reads what RCU protects");
+}
+
+/// Whether what the caller waits for may come about without the caller's kthread.
+pub(crate) fn runs_beside_others() -> bool {
+    KThread::try_here().is_none_or(KThread::runs_beside_others)
+}
+
+/// Where a waiter enters a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    First,
+    Last,
+}
+
 /// Waits in `queue` until a waker ends it or the deadline passes, unless `still`, asked under the
 /// queue's lock, says that there is nothing to wait for. Then `release` is called, with the node in
 /// the queue and the queue unlocked.
+#[inline]
 pub(crate) fn wait_in(
     queue: &Queue,
     note: u32,
@@ -99,6 +135,19 @@ pub(crate) fn wait_in(
     still: impl FnOnce() -> bool,
     release: impl FnOnce(),
 ) -> Wait {
+    wait_at(queue, Place::Last, note, deadline, still, release)
+}
+
+/// [`wait_in`], at a place of the caller's choice.
+pub(crate) fn wait_at(
+    queue: &Queue,
+    place: Place,
+    note: u32,
+    deadline: Option<Deadline>,
+    still: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> Wait {
+    assert_may_wait();
     let node = Node::new(me(), note);
     // Pre-empted between entering the queue and blocking, it would be ready and waiting at once.
     enter_critical();
@@ -110,7 +159,12 @@ pub(crate) fn wait_in(
     }
     // SAFETY: this function does not return (or unwind: neither `release` nor `sleep` do) before
     // the node has been taken out.
-    unsafe { locked.push(&node) };
+    unsafe {
+        match place {
+            Place::First => locked.push_first(&node),
+            Place::Last => locked.push(&node),
+        }
+    }
     drop(locked);
     release();
     sleep(&node, deadline);

@@ -102,7 +102,14 @@ fn detach(block: &Block) -> bool {
     if !running {
         // It may be on its way off its stack.
         let still = || block.progress.load(Ordering::Acquire) != DONE;
-        while block::wait_in(&block.joiners, 0, None, still, || {}) == Wait::Expired {}
+        while still() {
+            match block::may_wait() {
+                true => _ = block::wait_in(&block.joiners, 0, None, still, || {}),
+                // A panic goes on through a read of RCU. The end is a few instructions away, on
+                // another kthread.
+                false => std::hint::spin_loop(),
+            }
+        }
     }
     running
 }

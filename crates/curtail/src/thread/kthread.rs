@@ -174,6 +174,13 @@ impl KThread {
     /// It is ready, and has started here.
     #[inline]
     fn ready(&self, tcb: &Tcb) {
+        let timer = tcb.timer.get();
+        if !timer.is_null() {
+            // Here and now: a request may go on on another kthread.
+            tcb.timer.set(ptr::null());
+            // SAFETY: on the stack of `tcb`, which has not run since it set it.
+            self.wheel.cancel(unsafe { &*timer });
+        }
         match tcb.request() {
             None => self.local.push(tcb),
             Some(_) => self.woken.push(tcb),

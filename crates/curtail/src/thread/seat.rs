@@ -65,6 +65,11 @@ impl Seat {
         }
     }
 
+    /// Whether it is the runtime's only kthread.
+    pub(super) fn is_alone(&self) -> bool {
+        self.common.peers.len() == 1
+    }
+
     pub(super) fn is_to_stop(&self) -> bool {
         self.common.stop.load(Ordering::Acquire)
     }

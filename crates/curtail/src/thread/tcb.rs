@@ -9,7 +9,7 @@
 
 use super::kthread::Shared;
 use super::locals::Locals;
-use crate::block::Queue;
+use crate::block::{Node, Queue, Timer, Who};
 use curtail_fiber::{Context, FiberStack};
 use curtail_ring::Linked;
 use std::alloc::Layout;
@@ -40,6 +40,8 @@ pub(crate) struct Tcb {
     /// The address that it waits for, from the entry into the table of waits until it runs again; 0:
     /// none.
     pub(crate) waits_for: Cell<usize>,
+    /// In the home's wheel, while it sleeps for a limited time; null: none.
+    pub(super) timer: Cell<*const Timer<*const Node<Who>>>,
     pub(super) locals: Locals,
     pub(super) handle: Handle,
 }
@@ -69,6 +71,7 @@ impl Tcb {
             (&raw mut (*place).class).write(Cell::new(class));
             (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
             (&raw mut (*place).limit).write(Cell::new(NO_LIMIT));
+            (&raw mut (*place).timer).write(Cell::new(ptr::null()));
             (&raw mut (*place).waits_for).write(Cell::new(0));
             (&raw mut (*place).locals).write(Locals::new());
             (&raw mut (*place).handle).write(Handle::default());

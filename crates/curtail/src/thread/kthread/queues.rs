@@ -85,6 +85,11 @@ impl KThread {
         shared.overflow.take(usize::MAX, |tcb| shared.fresh.push(tcb.as_ptr()));
     }
 
+    /// Whether there are other kthreads that run threads or requests.
+    pub(crate) fn runs_beside_others(&self) -> bool {
+        self.seat.as_ref().is_none_or(|seat| !seat.is_alone())
+    }
+
     /// Its place in a runtime.
     pub(in crate::thread) fn seat(&self) -> &Seat {
         self.seat.as_ref().expect("a kthread of a runtime")

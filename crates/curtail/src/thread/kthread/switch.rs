@@ -107,15 +107,16 @@ impl KThread {
 
     fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: u64) {
         let timer = Timer::new(ptr::from_ref(node));
-        // SAFETY: it is cancelled below, or has fired, before this returns.
+        // SAFETY: it has fired, or was cancelled when `me` was made ready, before this returns.
         unsafe { self.wheel.set(&timer, until) };
+        me.timer.set(&raw const timer);
         self.block(me);
-        self.wheel.cancel(&timer);
     }
 
     /// The calling thread lets others run that are ready.
     #[inline]
     pub(crate) fn yield_now(&self, me: &Tcb) {
+        crate::block::assert_may_wait();
         if me.request().is_some() {
             return crate::calls::yield_request();
         }
@@ -129,6 +130,7 @@ impl KThread {
     #[inline]
     pub(in crate::thread) fn can_run_child(&self, me: &Tcb, block: &Block) -> bool {
         me.request().is_none()
+            && crate::block::may_wait()
             && me.limit.get() == NO_LIMIT
             && self.shared.fresh.pop_if(block.tcb.as_ptr())
     }

@@ -1,0 +1,318 @@
+//! Read-copy-update: readers that write nothing that others read, and writers that wait for them.
+//!
+//! **Protocol.** Each kernel thread has a [`Record`] with a count, odd while its running code reads.
+//! Who reads is not pre-empted and must not wait, so a kthread that runs something else, is parked
+//! or has ended has an even count. [`synchronize`] looks at all counts after what it waits for was
+//! made unreachable: a count that is even, or has changed since, is of a thread whose later reads do
+//! not find it any more. Readers wake those who wait, if any do.
+//!
+//! **Order.** A reader raises its count and then loads; a writer changes and then looks at counts.
+//! Each must see the other's, which takes a fence on both sides. The writer's is the system call
+//! `membarrier`, which makes all running threads of the process execute one, so that readers need
+//! none. Where the system refuses it, readers execute one, too.
+//!
+//! (Shenango §5 has RCU by scheduler epochs. A count of its own per kthread costs a reader the same,
+//! since what may not be held across a wait has to be counted in any case; and who waits does not
+//! depend on when a kthread picks another thread.)
+
+use crate::block::{self, Queue, Wait};
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence, fence,
+};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A kernel thread's. Never freed; another thread takes it over.
+struct Record {
+    /// Odd: the thread reads.
+    count: AtomicU64,
+    /// How many guards there are. The thread's own.
+    nesting: Cell<u32>,
+    in_use: AtomicBool,
+}
+
+// SAFETY: `nesting` is touched by the one thread that has the record.
+unsafe impl Sync for Record {}
+
+static RECORDS: Mutex<Vec<&'static Record>> = Mutex::new(Vec::new());
+/// Those who wait in [`synchronize`].
+static WAITING: AtomicU32 = AtomicU32::new(0);
+static QUEUE: Queue = Queue::new();
+/// Readers need a fence of their own.
+static READERS_FENCE: AtomicBool = AtomicBool::new(true);
+
+thread_local! {
+    static RECORD: Cell<*const Record> = const { Cell::new(ptr::null()) };
+    static GIVE_BACK: GiveBack = const { GiveBack };
+}
+
+/// At a thread's end its record is free for another.
+struct GiveBack;
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        let record = RECORD.replace(ptr::null());
+        // SAFETY: records are never freed.
+        if let Some(record) = unsafe { record.as_ref() }
+            && record.nesting.get() == 0
+        {
+            record.in_use.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// This thread's.
+#[inline]
+fn record() -> &'static Record {
+    // SAFETY: records are never freed.
+    match unsafe { RECORD.get().as_ref() } {
+        Some(record) => record,
+        None => register(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn register() -> &'static Record {
+    READERS_FENCE.store(!has_membarrier(), Ordering::Relaxed);
+    let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let take = |record: &&&'static Record| !record.in_use.swap(true, Ordering::Acquire);
+    let found = records.iter().find(take).copied();
+    let record = found.unwrap_or_else(|| {
+        let (count, nesting) = (AtomicU64::new(0), Cell::new(0));
+        let made: &'static Record =
+            Box::leak(Box::new(Record { count, nesting, in_use: AtomicBool::new(true) }));
+        records.push(made);
+        made
+    });
+    drop(records);
+    RECORD.set(record);
+    // Where the thread is ending already, its record stays taken.
+    let _ = GIVE_BACK.try_with(|_| {});
+    record
+}
+
+fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: a system call that touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Whether the system makes other threads execute fences. Registers the process for it.
+fn has_membarrier() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+            && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+    })
+}
+
+/// Whether the running code reads: then it must not wait.
+#[inline]
+pub(crate) fn is_reading() -> bool {
+    // SAFETY: records are never freed.
+    unsafe { RECORD.get().as_ref() }.is_some_and(|record| record.nesting.get() != 0)
+}
+
+/// While it is there, nothing that [`synchronize`] waits for goes away. The thread is not pre-empted
+/// meanwhile, and must not wait.
+#[derive(Debug)]
+struct Reading {
+    /// Not `Send`.
+    thread: PhantomData<*const ()>,
+}
+
+// SAFETY: by reference it does nothing.
+unsafe impl Sync for Reading {}
+
+impl Reading {
+    #[inline]
+    fn new() -> Self {
+        enter_critical();
+        let record = record();
+        let nesting = record.nesting.get();
+        record.nesting.set(nesting + 1);
+        if nesting == 0 {
+            // Only this thread writes it.
+            let count = record.count.load(Ordering::Relaxed);
+            record.count.store(count + 1, Ordering::Relaxed);
+            if READERS_FENCE.load(Ordering::Relaxed) {
+                fence(Ordering::SeqCst);
+            }
+            compiler_fence(Ordering::SeqCst);
+        }
+        Self { thread: PhantomData }
+    }
+}
+
+impl Drop for Reading {
+    #[inline]
+    fn drop(&mut self) {
+        let record = record();
+        let nesting = record.nesting.get() - 1;
+        record.nesting.set(nesting);
+        if nesting == 0 {
+            let count = record.count.load(Ordering::Relaxed);
+            record.count.store(count + 1, Ordering::Release);
+            if READERS_FENCE.load(Ordering::Relaxed) {
+                fence(Ordering::SeqCst);
+            }
+            compiler_fence(Ordering::SeqCst);
+            if WAITING.load(Ordering::Relaxed) != 0 {
+                wake();
+            }
+        }
+        leave_critical();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn wake() {
+    block::wake_all(&QUEUE);
+}
+
+/// Waits until every read that has begun has ended. What was made unreachable before is then no
+/// longer in use.
+///
+/// # Panics
+/// Inside of a read.
+pub fn synchronize() {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            WAITING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    assert!(!is_reading(), "rcu::synchronize inside of a read would wait for itself");
+    WAITING.fetch_add(1, Ordering::SeqCst);
+    let _waits = Waits;
+    fence(Ordering::SeqCst);
+    if has_membarrier() {
+        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    }
+    // From here on: who does not see what changed before has an odd count that is seen here, and
+    // whose read ends now sees that somebody waits.
+    let records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reading: Vec<_> = records
+        .iter()
+        .map(|&record| (record, record.count.load(Ordering::Acquire)))
+        .filter(|(_, count)| count % 2 == 1)
+        .collect();
+    drop(records);
+    while let Some(&(record, count)) = reading.last() {
+        let still = || record.count.load(Ordering::Acquire) == count;
+        if still() && block::wait_in(&QUEUE, 0, None, still, || {}) == Wait::Expired {
+            block::end_by_limit();
+        }
+        if !still() {
+            reading.pop();
+        }
+    }
+}
+
+/// A value that is read without waiting, and replaced as a whole. For threads, handlers and plain
+/// threads.
+pub struct Rcu<T> {
+    value: AtomicPtr<T>,
+    own: PhantomData<T>,
+}
+
+// SAFETY: readers on all threads share the value; who replaces it may get it on any thread.
+unsafe impl<T: Send + Sync> Sync for Rcu<T> {}
+// SAFETY: it moves with its value.
+unsafe impl<T: Send> Send for Rcu<T> {}
+
+impl<T> Rcu<T> {
+    /// With a value.
+    #[must_use]
+    pub fn new(value: T) -> Self {
+        Self { value: AtomicPtr::new(Box::into_raw(Box::new(value))), own: PhantomData }
+    }
+
+    /// Reads the value that is there now. `f` is not pre-empted.
+    ///
+    /// # Panics
+    /// If `f` waits for something, on a thread or request of Curtail's.
+    #[inline]
+    pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        f(&self.guard())
+    }
+
+    /// The value that is there now, for as long as the guard is kept. Meanwhile the caller is not
+    /// pre-empted, and must not wait: a wait on a thread or request of Curtail's panics.
+    #[inline]
+    pub fn guard(&self) -> Guard<'_, T> {
+        let reading = Reading::new();
+        // SAFETY: not freed before a `synchronize` that begins after it was replaced, which waits
+        // for `reading`.
+        let value = unsafe { &*self.value.load(Ordering::Acquire) };
+        Guard { value, _reading: reading }
+    }
+
+    /// Replaces the value and waits until nobody reads the old one: that is returned.
+    ///
+    /// # Panics
+    /// Inside of a read.
+    pub fn replace(&self, value: T) -> T {
+        assert!(!is_reading(), "Rcu::replace inside of a read would wait for itself");
+        let old = self.value.swap(Box::into_raw(Box::new(value)), Ordering::AcqRel);
+        // The limit of a timeout must not lose it.
+        crate::thread::without_limit(synchronize);
+        // SAFETY: made by `Box::into_raw`, taken out by the swap, and no longer read.
+        *unsafe { Box::from_raw(old) }
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: made by `Box::into_raw`, and ours alone.
+        unsafe { &mut **self.value.get_mut() }
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        let value = self.value.load(Ordering::Relaxed);
+        std::mem::forget(self);
+        // SAFETY: made by `Box::into_raw`, and ours alone.
+        *unsafe { Box::from_raw(value) }
+    }
+}
+
+impl<T> Drop for Rcu<T> {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw`, and ours alone.
+        drop(unsafe { Box::from_raw(*self.value.get_mut()) });
+    }
+}
+
+impl<T: Default> Default for Rcu<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Rcu<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rcu").field(&*self.guard()).finish()
+    }
+}
+
+/// A value of an [`Rcu`] that is being read.
+#[derive(Debug)]
+pub struct Guard<'a, T> {
+    value: &'a T,
+    _reading: Reading,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
