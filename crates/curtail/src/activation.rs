@@ -70,5 +70,7 @@ pub(crate) unsafe fn serve(argument: *mut ()) {
             Serving::Failure => app.failed(request, &mut *response),
             Serving::Refusal => app.overloaded(request, &mut *response),
         }
+        // Here, where a destructor may wait. (One that panics fails the request.)
+        (*activation).tcb.destroy_locals();
     }
 }

@@ -125,3 +125,45 @@ fn a_stuck_worker_is_told_of_with_its_stack() {
     assert_eq!(first.kthread, 0);
     assert!(first.stack.iter().any(|frame| frame.contains("Stuck")), "{first}");
 }
+
+curtail::uthread_local! {
+    static VISITS: std::cell::Cell<u32> = std::cell::Cell::new(0);
+}
+
+/// Counts its visits in a variable of the request's own.
+struct Visits;
+
+impl App for Visits {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
+        VISITS.set(VISITS.get() + 1);
+        yield_now();
+        VISITS.set(VISITS.get() + 1);
+        if request == b"panic" {
+            panic!("with a local");
+        }
+        response.write(VISITS.get().to_string().as_bytes());
+    }
+}
+
+#[test]
+fn each_request_has_its_own_variables() {
+    serve(
+        Visits,
+        |builder| builder.workers(1),
+        |client, _| {
+            let ask = |n: u32| if n % 5 == 0 { b"panic".to_vec() } else { Vec::new() };
+            let tickets: Vec<_> = (0..200).map(|n| client.submit(ask(n)).unwrap()).collect();
+            for (n, ticket) in tickets.into_iter().enumerate() {
+                let answer = ticket.wait();
+                match n % 5 {
+                    0 => assert!(answer.is_err()),
+                    _ => assert_eq!(answer.unwrap(), b"2"),
+                }
+            }
+        },
+    );
+}

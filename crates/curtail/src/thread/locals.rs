@@ -54,6 +54,18 @@ impl Locals {
         })
     }
 
+    /// Whether there are none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        // SAFETY: only this thread touches the cell, and it is not changed meanwhile.
+        unsafe { (*self.table.as_ptr()).is_none() }
+    }
+
+    /// Leaves all values undropped.
+    pub(super) fn forget(&self) {
+        std::mem::forget(self.table.take());
+    }
+
     /// Drops all values, also those that are made meanwhile.
     pub(super) fn destroy(&self) {
         let Some(table) = self.table.take() else { return };

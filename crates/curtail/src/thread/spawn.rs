@@ -225,7 +225,9 @@ unsafe extern "C" fn main(block: *mut ()) -> ! {
     // SAFETY: the packet holds the closure.
     unsafe { (block.run.get())(block.packet.get()) };
     // A destructor that panics ends here, as any panic does: the hook has told of it.
-    let _ = catch_unwind(AssertUnwindSafe(|| block.tcb.destroy_locals()));
+    if block.tcb.has_locals() {
+        let _ = catch_unwind(AssertUnwindSafe(|| block.tcb.destroy_locals()));
+    }
     if block.tcb.joiner.get().is_null() && leave_result(block) == DETACHED {
         // SAFETY: the packet holds the result, and nobody will ask for it.
         let _ = catch_unwind(AssertUnwindSafe(|| unsafe {

@@ -98,8 +98,9 @@ impl Tcb {
         self.waits_for.set(0);
     }
 
-    /// The request has ended.
+    /// The request has ended. Locals that it has still, after a panic without an answer, are left.
     pub(crate) fn end_request(&self) {
+        self.locals.forget();
         self.handle.take();
     }
 
@@ -116,9 +117,18 @@ impl Tcb {
         (job != Self::THREAD).then_some(job)
     }
 
+    /// Whether it has locals.
+    #[inline]
+    pub(super) fn has_locals(&self) -> bool {
+        !self.locals.is_empty()
+    }
+
     /// The request has ended, or the thread is about to: destroys its locals, on its kthread.
+    #[inline]
     pub(crate) fn destroy_locals(&self) {
-        self.locals.destroy();
+        if self.has_locals() {
+            self.locals.destroy();
+        }
     }
 
     /// Who it is, for others.

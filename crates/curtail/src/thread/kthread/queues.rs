@@ -113,13 +113,19 @@ impl KThread {
     }
 
     /// A stack of `size` bytes, or of the usual size.
+    #[inline]
     pub(in crate::thread) fn take_stack(
         &self,
         size: Option<usize>,
     ) -> Result<FiberStack, StackError> {
         // SAFETY: this kthread's own; the pool calls nothing of ours.
         let (usual, odd) = unsafe { (&mut *self.stacks.get(), &mut *self.odd_stacks.get()) };
-        let Some(size) = size else { return usual.take() };
+        let Some(size) = size else {
+            return match usual.take_warm() {
+                Some(stack) => Ok(stack),
+                None => usual.take(),
+            };
+        };
         let wanted = StackPool::new(size)?;
         if usual.usable() == wanted.usable() {
             return usual.take();
@@ -133,10 +139,14 @@ impl KThread {
     }
 
     /// A stack that nothing runs on any more.
+    #[inline]
     pub(in crate::thread) fn give_stack(&self, stack: FiberStack) {
         // SAFETY: as in `take_stack`.
         let (usual, odd) = unsafe { (&mut *self.stacks.get(), &mut *self.odd_stacks.get()) };
-        match std::iter::once(usual).chain(odd).find(|pool| pool.fits(&stack)) {
+        if usual.fits(&stack) {
+            return usual.give(stack);
+        }
+        match odd.iter_mut().find(|pool| pool.fits(&stack)) {
             Some(pool) => pool.give(stack),
             None => drop(stack), // To the reserve.
         }
