@@ -320,6 +320,10 @@ impl<R: Rank> Policy for Ranked<R> {
     }
 
     fn decide(&mut self, now: Nanos) -> Decision {
+        // The answer to most questions, as each event is followed by one.
+        if self.table.waiting() == 0 && self.running.is_quiet() {
+            return Decision::Idle;
+        }
         if let Some((node, on)) = self.first() {
             let job = self.unqueue(node, Place::On(on));
             self.place(now, on, &job);

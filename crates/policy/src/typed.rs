@@ -29,6 +29,9 @@ pub(crate) trait Order {
     /// A job that yields goes before the others of its class; otherwise after them.
     const YIELDED_FIRST: bool = false;
 
+    /// It changes when it is asked although nothing waits.
+    const FORGETS: bool = false;
+
     /// All memory that it ever needs is allocated here.
     fn new(spec: &Spec, classes: &Classes, workers: usize, jobs: usize) -> Self;
 
@@ -144,6 +147,10 @@ impl<O: Order> Policy for Typed<O> {
     }
 
     fn decide(&mut self, now: Nanos) -> Decision {
+        // The answer to most questions, as each event is followed by one.
+        if !O::FORGETS && self.queues.table.waiting() == 0 {
+            return Decision::Idle;
+        }
         if let Some(class) = self.order.choose(now, &self.queues)
             && let Some((job, on)) = self.queues.take(class)
         {

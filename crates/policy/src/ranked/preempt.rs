@@ -120,6 +120,11 @@ impl Running {
         self.outstanding
     }
 
+    /// Nobody has been asked for a place, or is to be told of it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.outstanding == 0 && self.to_tell.is_empty()
+    }
+
     /// Where the last job in the order runs whose place has not been asked for.
     pub(crate) fn last(&self) -> Option<WorkerId> {
         let (worker, key) = self.last.best();

@@ -23,6 +23,8 @@ pub struct DeficitRoundRobin {
     balance: Vec<i64>,
     /// What each job has been charged beyond the service that was reported.
     charged: Vec<i64>,
+    /// Nothing waited when a class was last asked for, and no balance has changed since.
+    at_rest: bool,
 }
 
 impl DeficitRoundRobin {
@@ -47,12 +49,22 @@ impl DeficitRoundRobin {
 }
 
 impl Order for DeficitRoundRobin {
+    /// A class that has nothing keeps no balance.
+    const FORGETS: bool = true;
+
     fn new(_spec: &Spec, classes: &Classes, _workers: usize, jobs: usize) -> Self {
-        Self { turn: 0, balance: vec![0; classes.len()], charged: vec![0; jobs] }
+        Self { turn: 0, balance: vec![0; classes.len()], charged: vec![0; jobs], at_rest: false }
     }
 
     fn choose(&mut self, _now: Nanos, queues: &Queues) -> Option<usize> {
         let known = queues.classes.known();
+        if queues.table.waiting() == 0 {
+            if !std::mem::replace(&mut self.at_rest, true) {
+                self.balance[..known].iter_mut().for_each(|balance| *balance = (*balance).min(0));
+            }
+            return None;
+        }
+        self.at_rest = false;
         if self.balance[self.turn] > 0 && queues.has(self.turn) {
             return Some(self.turn);
         }
@@ -95,6 +107,7 @@ impl Order for DeficitRoundRobin {
         if classes.is_known(class) {
             let charged = std::mem::take(&mut self.charged[job.0 as usize]);
             self.balance[class] += charged - service.0 as i64;
+            self.at_rest = false;
         }
     }
 }
