@@ -102,7 +102,32 @@ impl Context {
         argument: *mut (),
         kind: Kind,
     ) {
-        debug_assert!(top.is_multiple_of(16) && stack.contains(&(top - 512)));
+        self.depth.set(0);
+        self.in_task.set(false);
+        self.kind.set(kind);
+        self.shown.set(self);
+        self.words.clear();
+        self.low.set(stack.start);
+        self.top.set(stack.end);
+        // SAFETY: by contract.
+        unsafe { self.prepare_again(top, entry, argument) };
+    }
+
+    /// [`Context::prepare`] for a fiber that was prepared before, has ended, and left its depth and
+    /// its words as they were when it began.
+    ///
+    /// # Safety
+    /// As for [`Context::prepare`].
+    #[inline]
+    pub unsafe fn prepare_again(
+        &self,
+        top: usize,
+        entry: unsafe extern "C" fn(*mut ()) -> !,
+        argument: *mut (),
+    ) {
+        debug_assert!(
+            top.is_multiple_of(16) && (self.low.get()..self.top.get()).contains(&(top - 512))
+        );
         let frame: *mut usize = ptr::with_exposed_provenance_mut(top - 40);
         // SAFETY: within the stack, by contract. The order is that in which the switch and the entry
         // stub take the words off.
@@ -113,13 +138,6 @@ impl Context {
             frame.add(3).write(0);
         }
         self.sp.set(frame.expose_provenance());
-        self.depth.set(0);
-        self.in_task.set(false);
-        self.kind.set(kind);
-        self.shown.set(self);
-        self.words.clear();
-        self.low.set(stack.start);
-        self.top.set(stack.end);
     }
 
     /// Says what the fiber works for.
@@ -154,6 +172,13 @@ impl Context {
     #[inline]
     pub fn kind(&self) -> Kind {
         self.kind.get()
+    }
+
+    /// Makes depth and words what they are when a fiber begins: of one that has ended.
+    #[inline]
+    pub fn renew(&self) {
+        self.depth.set(0);
+        self.words.clear();
     }
 
     /// Its critical-section depth, while it is suspended.
@@ -211,9 +236,7 @@ pub(crate) fn stack_in_task() -> Option<Range<usize>> {
 pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepoint) {
     // SAFETY: by contract; nothing else touches a context's cells.
     let (from, to) = unsafe { (&*from, &*to) };
-    from.depth.set(safepoint.replace_depth(to.depth.get()));
-    from.words.exchange(&to.words);
-    CURRENT.set(to.shown.get());
+    exchange(from, to, safepoint);
     // SAFETY: `sp` of a suspended context is where the switch, or `prepare`, left it.
     unsafe { curtail_switch(from.sp.as_ptr(), to.sp.get()) };
 }
@@ -225,8 +248,18 @@ pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepo
 #[inline(always)]
 pub unsafe fn switch_away(from: *const Context, to: *const Context, safepoint: Safepoint) -> ! {
     // SAFETY: by contract.
-    unsafe { switch(from, to, safepoint) };
-    unreachable!("a fiber that has ended was resumed")
+    unsafe {
+        exchange(&*from, &*to, safepoint);
+        curtail_switch_away((*to).sp.get())
+    }
+}
+
+/// What of a switch is not on the stacks.
+#[inline(always)]
+fn exchange(from: &Context, to: &Context, safepoint: Safepoint) {
+    from.depth.set(safepoint.replace_depth(to.depth.get()));
+    from.words.exchange(&to.words);
+    CURRENT.set(to.shown.get());
 }
 
 /// Saves what the ABI has a callee preserve, and goes on with the other stack where it left off.
@@ -291,6 +324,36 @@ unsafe extern "C" fn curtail_switch(from: *mut usize, to: usize) {
         "ldmxcsr [rsp]",
         "fldcw [rsp + 4]",
         "jmp 6b",
+        mxcsr = const DEFAULTS[0],
+        x87 = const DEFAULTS[1],
+        defaults = sym DEFAULTS_IN_MEMORY,
+    )
+}
+
+/// The same without anything to come back to.
+///
+/// # Safety
+/// See [`switch_away`].
+#[unsafe(naked)]
+unsafe extern "C" fn curtail_switch_away(to: usize) -> ! {
+    std::arch::naked_asm!(
+        "sub rsp, 8",
+        "stmxcsr [rsp]",
+        "fnstcw [rsp + 4]",
+        "mov eax, [rsp]",
+        "and eax, -64",
+        "cmp eax, {mxcsr}",
+        "jne 3f",
+        "cmp word ptr [rsp + 4], {x87}",
+        "jne 3f",
+        "4:",
+        "mov rsp, rdi",
+        "pop rax",
+        "jmp rax",
+        "3:",
+        "ldmxcsr [rip + {defaults}]",
+        "fldcw [rip + {defaults} + 4]",
+        "jmp 4b",
         mxcsr = const DEFAULTS[0],
         x87 = const DEFAULTS[1],
         defaults = sym DEFAULTS_IN_MEMORY,

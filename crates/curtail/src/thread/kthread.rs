@@ -60,6 +60,9 @@ pub(crate) struct KThread {
     ticks: Cell<u32>,
     quanta: OnceCell<Quanta>,
     pub(crate) wheel: Wheel<*const Node<Who>>,
+    /// Blocks of threads that have ended, for new ones: linked, and how many.
+    warm: Cell<*const Block>,
+    warm_count: Cell<u32>,
     stacks: UnsafeCell<StackPool>,
     /// Of other sizes.
     odd_stacks: UnsafeCell<Vec<StackPool>>,
@@ -100,6 +103,8 @@ impl KThread {
             ticks: Cell::new(0),
             quanta: OnceCell::new(),
             wheel: Wheel::new(clock::now()),
+            warm: Cell::new(ptr::null()),
+            warm_count: Cell::new(0),
             stacks: UnsafeCell::new(StackPool::new(stack_size)?),
             odd_stacks: UnsafeCell::new(Vec::new()),
             alive: Cell::new(0),
@@ -224,6 +229,10 @@ impl KThread {
 impl Drop for KThread {
     /// Threads that have not ended are left behind: see [`super::runtime`].
     fn drop(&mut self) {
+        while let Some(block) = self.take_warm() {
+            // SAFETY: it is this kthread's, and its thread has ended.
+            unsafe { super::spawn::free_cold(block, Some(self)) };
+        }
         self.shared.set_lives(false);
         self.safepoint.disarm();
         HERE.set(ptr::null());

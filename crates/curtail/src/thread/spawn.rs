@@ -10,7 +10,7 @@
 
 use super::join::JoinHandle;
 use super::kthread::KThread;
-use super::tcb::{Block, DETACHED, DONE, LEAVING, RUNNING, Tcb};
+use super::tcb::{Block, Calls, DETACHED, DONE, LEAVING, RUNNING, Tcb};
 use crate::block::{self, Queue};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_fiber::{ContextKind, Label};
@@ -89,7 +89,7 @@ impl Builder {
         f: F,
     ) -> io::Result<JoinHandle<T>> {
         let handle = self.prepare(f)?;
-        KThread::here().launch(handle.block());
+        launch(handle.block());
         Ok(handle)
     }
 
@@ -106,11 +106,8 @@ impl Builder {
 
     /// A thread that is not launched yet.
     fn prepare<F: FnOnce() -> T, T>(self, f: F) -> io::Result<JoinHandle<T>> {
-        let block =
-            create(&self, Packet::<F, T>::LAYOUT, (run_packet::<F, T>, discard_packet::<T>))?;
-        // SAFETY: the packet is ours, of that layout, until the thread is launched.
-        unsafe { block.as_ref().packet.get().cast::<F>().write(f) };
-        Ok(JoinHandle::of(block))
+        let block = create(&self, Packet::<F, T>::LAYOUT, &Packet::<F, T>::CALLS)?;
+        Ok(Packet::<F, T>::fill(block, f))
     }
 }
 
@@ -125,13 +122,25 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    Builder::new().spawn(f).expect("no thread could be spawned")
+    match create_warm(Packet::<F, T>::LAYOUT, &Packet::<F, T>::CALLS) {
+        Some(block) => {
+            let handle = Packet::<F, T>::fill(block, f);
+            launch(handle.block());
+            handle
+        }
+        None => Builder::new().spawn(f).expect("no thread could be spawned"),
+    }
+}
+
+/// A thread that was filled in is to run.
+fn launch(block: &Block) {
+    KThread::here().launch(block);
 }
 
 /// Closure and result share a place.
 struct Packet<F, T>(PhantomData<(F, T)>);
 
-impl<F, T> Packet<F, T> {
+impl<F: FnOnce() -> T, T> Packet<F, T> {
     const LAYOUT: Layout = {
         let (f, t) = (Layout::new::<F>(), Layout::new::<std::thread::Result<T>>());
         let size = if f.size() > t.size() { f.size() } else { t.size() };
@@ -141,6 +150,16 @@ impl<F, T> Packet<F, T> {
             Err(_) => panic!("no memory is that large"),
         }
     };
+    const CALLS: Calls = Calls { run: run_packet::<F, T>, discard: discard_packet::<T> };
+}
+
+impl<F: FnOnce() -> T, T> Packet<F, T> {
+    /// Puts the closure into a thread that was created by the layout and the calls above.
+    fn fill(block: NonNull<Block>, f: F) -> JoinHandle<T> {
+        // SAFETY: the packet is ours, of that layout, until the thread is launched.
+        unsafe { block.as_ref().packet.get().cast::<F>().write(f) };
+        JoinHandle::of(block)
+    }
 }
 
 /// Runs the closure and puts the result, or the panic, in its place.
@@ -165,11 +184,7 @@ unsafe fn discard_packet<T>(packet: *mut ()) {
 }
 
 /// A thread that is not launched yet, with room for a packet.
-fn create(
-    builder: &Builder,
-    layout: Layout,
-    (run, discard): (unsafe fn(*mut ()), unsafe fn(*mut ())),
-) -> io::Result<NonNull<Block>> {
+fn create(builder: &Builder, layout: Layout, calls: &'static Calls) -> io::Result<NonNull<Block>> {
     let here = KThread::try_here().unwrap_or_else(|| panic!("{NO_RUNTIME}"));
     let stack = here.take_stack(builder.stack_size).map_err(io::Error::other)?;
     let heap = (layout.size() > MOST_ON_STACK || layout.align() > BLOCK_ALIGN).then_some(layout);
@@ -187,8 +202,7 @@ fn create(
     unsafe {
         Tcb::make_at(&raw mut (*block).tcb, builder.class);
         (&raw mut (*block).stack).write(ManuallyDrop::new(stack));
-        (&raw mut (*block).run).write(Cell::new(run));
-        (&raw mut (*block).discard).write(Cell::new(discard));
+        (&raw mut (*block).calls).write(Cell::new(calls));
         (&raw mut (*block).packet).write(Cell::new(packet));
         (&raw mut (*block).heap).write(Cell::new(heap));
         (&raw mut (*block).name).write(builder.name.clone());
@@ -199,6 +213,23 @@ fn create(
         context.set_label(Label { class: builder.class, ..Label::default() });
     }
     Ok(NonNull::new(block).expect("on a stack"))
+}
+
+/// The same on a block that a thread has left, with the usual stack, without a name, of class 0;
+/// `None`: there is none.
+fn create_warm(layout: Layout, calls: &'static Calls) -> Option<NonNull<Block>> {
+    if layout.size() > MOST_ON_STACK || layout.align() > BLOCK_ALIGN {
+        return None;
+    }
+    let block = KThread::try_here()?.take_warm()?;
+    let place = ptr::from_ref(block).addr();
+    let packet = (place - layout.size()) & !(layout.align() - 1);
+    block.calls.set(calls);
+    block.packet.set(ptr::with_exposed_provenance_mut(packet));
+    let argument = ptr::from_ref(block).cast_mut().cast();
+    // SAFETY: the stack is ours, as in `create`; its thread has ended.
+    unsafe { block.tcb.context.prepare_again(packet & !15, main, argument) };
+    Some(NonNull::from(block))
 }
 
 const NO_RUNTIME: &str = "no runtime here: call this inside of curtail::run, or in a handler of a \
@@ -223,7 +254,7 @@ unsafe extern "C" fn main(block: *mut ()) -> ! {
     let block = unsafe { &*block.cast::<Block>() };
     block.tcb.context.set_in_task(true);
     // SAFETY: the packet holds the closure.
-    unsafe { (block.run.get())(block.packet.get()) };
+    unsafe { (block.calls.get().run)(block.packet.get()) };
     // A destructor that panics ends here, as any panic does: the hook has told of it.
     if block.tcb.has_locals() {
         let _ = catch_unwind(AssertUnwindSafe(|| block.tcb.destroy_locals()));
@@ -231,7 +262,7 @@ unsafe extern "C" fn main(block: *mut ()) -> ! {
     if block.tcb.joiner.get().is_null() && leave_result(block) == DETACHED {
         // SAFETY: the packet holds the result, and nobody will ask for it.
         let _ = catch_unwind(AssertUnwindSafe(|| unsafe {
-            (block.discard.get())(block.packet.get());
+            (block.calls.get().discard)(block.packet.get());
         }));
         free_packet(block);
     }
@@ -286,13 +317,32 @@ pub(super) fn free_packet(block: &Block) {
 /// Its end was published, or nothing was ever run on it; the packet is empty; nobody else refers to
 /// it.
 pub(super) unsafe fn free(block: *const Block) {
+    let here = KThread::try_here();
+    // SAFETY: by contract.
+    unsafe {
+        (*block).tcb.renew();
+        if (*block).is_plain() {
+            (*block).progress.store(RUNNING, Ordering::Relaxed);
+            if here.is_some_and(|here| here.keep_warm(&*block)) {
+                return;
+            }
+        }
+        free_cold(block, here);
+    }
+}
+
+/// [`free`], and nothing is kept.
+///
+/// # Safety
+/// As for [`free`].
+pub(super) unsafe fn free_cold(block: *const Block, here: Option<&KThread>) {
     // SAFETY: by contract.
     unsafe {
         let block = block.cast_mut();
         let stack = ManuallyDrop::take(&mut (*block).stack);
         ptr::drop_in_place(&raw mut (*block).tcb);
         ptr::drop_in_place(&raw mut (*block).name);
-        match KThread::try_here() {
+        match here {
             Some(here) => here.give_stack(stack),
             None => drop(stack),
         }

@@ -78,6 +78,16 @@ impl Tcb {
         }
     }
 
+    /// The thread has ended: as new, for another one on the same stack.
+    #[inline]
+    pub(super) fn renew(&self) {
+        self.context.renew();
+        self.home.store(ptr::null_mut(), Ordering::Relaxed);
+        self.joiner.set(ptr::null());
+        self.limit.set(NO_LIMIT);
+        self.handle.take();
+    }
+
     /// Of a request, which is on this kthread.
     pub(crate) fn of_request() -> Self {
         let mut tcb = MaybeUninit::<Self>::uninit();
@@ -226,16 +236,21 @@ pub(super) const DETACHED: u32 = 1;
 pub(super) const LEAVING: u32 = 2;
 pub(super) const DONE: u32 = 3;
 
+/// What is done with a packet.
+pub(super) struct Calls {
+    /// Runs the closure, and leaves the result in its place.
+    pub run: unsafe fn(*mut ()),
+    /// Drops the result.
+    pub discard: unsafe fn(*mut ()),
+}
+
 /// A spawned thread: its control block, at the top of its own stack. Below it lies the packet: the
 /// closure, and in its place the result.
 #[repr(C)]
 pub(super) struct Block {
     pub tcb: Tcb,
     pub stack: ManuallyDrop<FiberStack>,
-    /// Runs the packet's closure, and leaves the result there.
-    pub run: Cell<unsafe fn(*mut ())>,
-    /// Drops the result.
-    pub discard: Cell<unsafe fn(*mut ())>,
+    pub calls: Cell<&'static Calls>,
     pub packet: Cell<*mut ()>,
     /// The packet lies on the heap, by this layout.
     pub heap: Cell<Option<Layout>>,
@@ -243,6 +258,14 @@ pub(super) struct Block {
     /// Changes under the lock of `joiners`; [`DONE`] once the stack is no longer used.
     pub progress: AtomicU32,
     pub joiners: Queue,
+}
+
+impl Block {
+    /// It has no name and no class, and nothing of it is on the heap.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.name.is_none() && self.tcb.class.get() == 0 && !self.tcb.has_locals()
+    }
 }
 
 /// A queue of blocks, linked through them; one kthread's own.

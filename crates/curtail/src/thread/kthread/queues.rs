@@ -7,6 +7,9 @@ use curtail_fiber::{FiberStack, StackError, StackPool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Blocks that are kept warm at most.
+const WARM: u32 = 64;
+
 impl KThread {
     /// A thread that has not started is to run, here or wherever there is room.
     #[inline]
@@ -110,6 +113,31 @@ impl KThread {
     /// Whether others may take some of what it has.
     pub(in crate::thread) fn has_spare_threads(&self) -> bool {
         self.shared.stealable() > 1
+    }
+
+    /// A block of a thread that has ended, as new but for its packet and calls.
+    #[inline]
+    pub(in crate::thread) fn take_warm(&self) -> Option<&'static Block> {
+        // SAFETY: what is kept warm is alive, and the caller's from here on.
+        let block = unsafe { self.warm.get().as_ref()? };
+        self.warm.set(block.tcb.link().load(Ordering::Relaxed).cast());
+        self.warm_count.set(self.warm_count.get() - 1);
+        Some(block)
+    }
+
+    /// Keeps a block warm, which is as new; false: it has another stack than is usual, or there are
+    /// many.
+    #[inline]
+    pub(in crate::thread) fn keep_warm(&self, block: &Block) -> bool {
+        // SAFETY: this kthread's own; the pool calls nothing of ours.
+        let fits = unsafe { (*self.stacks.get()).fits(&block.stack) };
+        let keeps = fits && self.warm_count.get() < WARM;
+        if keeps {
+            block.tcb.link().store(self.warm.get().cast_mut().cast(), Ordering::Relaxed);
+            self.warm.set(block);
+            self.warm_count.set(self.warm_count.get() + 1);
+        }
+        keeps
     }
 
     /// A stack of `size` bytes, or of the usual size.
