@@ -28,6 +28,8 @@ static REGISTERS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 static STACK: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 static COPIED: AtomicUsize = AtomicUsize::new(0);
 static DONE: AtomicBool = AtomicBool::new(false);
+/// Handlers that may write the copy now.
+static COPYING: AtomicUsize = AtomicUsize::new(0);
 
 fn signal() -> c_int {
     libc::SIGRTMIN() + 5
@@ -38,9 +40,19 @@ fn signal() -> c_int {
 ///
 /// A system call that the thread waits in may be interrupted by this, as by any signal's handler.
 pub(super) fn stack_of(tid: libc::pid_t) -> Vec<String> {
+    // Names take long: others may ask meanwhile.
+    let copy = ask(tid);
+    copy.map_or_else(Vec::new, |copy| copy.frames().into_iter().flat_map(names_at).collect())
+}
+
+/// Has the thread make a copy, and takes it; `None`: it did not answer in time.
+fn ask(tid: libc::pid_t) -> Option<Copy> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     install();
+    if COPYING.load(Ordering::Acquire) != 0 {
+        return None; // One that was asked long ago is at it only now.
+    }
     DONE.store(false, Ordering::Relaxed);
     ASKED.store(tid, Ordering::Release);
     // SAFETY: sends a signal that has a handler to a thread of this process, or to none.
@@ -49,34 +61,44 @@ pub(super) fn stack_of(tid: libc::pid_t) -> Vec<String> {
     while sent && !DONE.load(Ordering::Acquire) && Instant::now() < until {
         std::thread::park_timeout(Duration::from_micros(200));
     }
-    // Whoever takes the question back first: the handler does not touch the copy afterwards.
-    if ASKED.swap(0, Ordering::AcqRel) != 0 || !DONE.load(Ordering::Acquire) {
-        return Vec::new();
-    }
-    frames().into_iter().flat_map(names_at).collect()
+    ASKED.store(0, Ordering::SeqCst);
+    DONE.load(Ordering::Acquire).then(|| Copy {
+        registers: [0, 1, 2].map(|index| REGISTERS[index].load(Ordering::Relaxed)),
+        stack: STACK[..COPIED.load(Ordering::Relaxed) / 8]
+            .iter()
+            .map(|word| word.load(Ordering::Relaxed))
+            .collect(),
+    })
 }
 
-/// The addresses of the copy's frames.
-fn frames() -> Vec<u64> {
-    let [ip, sp, bp] = [0, 1, 2].map(|index| REGISTERS[index].load(Ordering::Relaxed));
-    let words = COPIED.load(Ordering::Relaxed) as u64 / 8;
-    let mut read = |address: u64| {
-        let index = address.checked_sub(sp).filter(|offset| offset % 8 == 0).ok_or(())? / 8;
-        if index < words { Ok(STACK[index as usize].load(Ordering::Relaxed)) } else { Err(()) }
-    };
-    let mut unwinder = UnwinderX86_64::new();
-    modules().into_iter().for_each(|module| unwinder.add_module(module));
-    let mut cache = CacheX86_64::new();
-    let registers = UnwindRegsX86_64::new(ip, sp, bp);
-    let mut walk = unwinder.iter_frames(ip, registers, &mut cache, &mut read);
-    let mut frames = Vec::new();
-    while let Ok(Some(frame)) = walk.next() {
-        frames.push(frame.address_for_lookup());
-        if frames.len() == MOST {
-            break;
+/// What a thread copied: its rip, rsp and rbp, and its stack from rsp on.
+struct Copy {
+    registers: [u64; 3],
+    stack: Vec<u64>,
+}
+
+impl Copy {
+    /// The addresses of its frames.
+    fn frames(&self) -> Vec<u64> {
+        let [ip, sp, bp] = self.registers;
+        let mut read = |address: u64| {
+            let offset = address.checked_sub(sp).filter(|offset| offset % 8 == 0).ok_or(())?;
+            self.stack.get((offset / 8) as usize).copied().ok_or(())
+        };
+        let mut unwinder = UnwinderX86_64::new();
+        modules().into_iter().for_each(|module| unwinder.add_module(module));
+        let mut cache = CacheX86_64::new();
+        let registers = UnwindRegsX86_64::new(ip, sp, bp);
+        let mut walk = unwinder.iter_frames(ip, registers, &mut cache, &mut read);
+        let mut frames = Vec::new();
+        while let Ok(Some(frame)) = walk.next() {
+            frames.push(frame.address_for_lookup());
+            if frames.len() == MOST {
+                break;
+            }
         }
+        frames
     }
-    frames
 }
 
 /// A loaded file.
@@ -184,9 +206,17 @@ fn install() {
 extern "C" fn copy_stack(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: no arguments, always succeeds.
     let me = unsafe { libc::gettid() };
-    if ASKED.load(Ordering::Acquire) != me {
-        return; // Too late: the one who asked has gone on.
+    // Before the look at the question: whoever takes that back and asks anew sees this.
+    COPYING.fetch_add(1, Ordering::SeqCst);
+    if ASKED.load(Ordering::SeqCst) == me {
+        copy_from(context);
+        DONE.store(true, Ordering::Release);
     }
+    COPYING.fetch_sub(1, Ordering::Release);
+}
+
+/// Copies the interrupted registers and stack.
+fn copy_from(context: *mut c_void) {
     // SAFETY: the kernel passes the interrupted registers to such a handler.
     let registers = unsafe { &(*context.cast::<ucontext_t>()).uc_mcontext.gregs };
     let wanted = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP];
@@ -200,9 +230,6 @@ extern "C" fn copy_stack(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
     // it can't read, it does not.
     let copied = unsafe { copy(&raw const here, &raw const there) };
     COPIED.store(copied.max(0) as usize, Ordering::Relaxed);
-    DONE.store(true, Ordering::Release);
-    // Unless the one who asked has given up: then the next one stores over this.
-    let _ = ASKED.compare_exchange(me, 0, Ordering::AcqRel, Ordering::Relaxed);
 }
 
 /// process_vm_readv(2) of this process, without touching errno, which is the interrupted code's. It
