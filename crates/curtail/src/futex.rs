@@ -7,18 +7,20 @@
 //! * a wait for a futex blocks the fiber, in the table of `wait`, and the worker goes on;
 //! * a wake-up, from any thread, finds fibers there and threads in the kernel, whichever are to have
 //!   their turn first;
-//! * `park` and `sched_yield` let other fibers run, and return.
+//! * `park` blocks the fiber, for 200 µs at most; `sched_yield` lets others run.
 //!
 //! Off fibers, and for all that fibers do not wait for, the kernel is asked as ever. So it is for a
 //! futex within the thread's own variables, which only a thread waits for at a time (parking_lot
-//! without the compiler pass). A wait with a timeout, and one that another process may end, yields
-//! and looks again.
+//! without the compiler pass). A wait that another process may end looks at the word every
+//! millisecond.
 
 #![allow(unreachable_pub, reason = "the standard library reaches these by their names")]
 
+use crate::block::{Deadline, Place, Wait};
+use crate::own_words::is_thread_local;
 use crate::thread::{self, KThread};
 use crate::wait;
-use libc::{c_int, c_long, c_void, timespec};
+use libc::{c_int, c_long, timespec};
 use std::arch::asm;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -29,7 +31,11 @@ use std::time::Duration;
 /// Of `std::thread`'s token (`std::sys::sync::thread_parking::futex`).
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
+/// How long `park` lasts at most.
+const PARKED: Duration = Duration::from_micros(200);
 const FULL_MASK: u32 = !0;
+/// How often a word is looked at that another process may change.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A call's arguments after the operation's number.
 type Arguments = [c_long; 6];
@@ -113,7 +119,7 @@ pub unsafe extern "C" fn syscall(
 /// As POSIX asks for: nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_yield() -> c_int {
-    if KThread::current_tcb().is_some() && !wait::is_busy() {
+    if KThread::current_tcb().is_some() {
         thread::yield_now();
         return 0;
     }
@@ -135,7 +141,7 @@ unsafe fn futex(arguments: Arguments) -> c_long {
                 return fail(libc::ETIMEDOUT);
             }
             let whole = command == libc::FUTEX_WAIT || mask as u32 == FULL_MASK;
-            if whole && KThread::current_tcb().is_some() && !wait::is_busy() {
+            if whole && KThread::current_tcb().is_some() {
                 let until: *const timespec = ptr::with_exposed_provenance(until as usize);
                 // SAFETY: the caller's word and time.
                 if let Some(answer) = unsafe { wait_on_fiber(operation, word, value, until) } {
@@ -145,9 +151,7 @@ unsafe fn futex(arguments: Arguments) -> c_long {
         }
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => {
             fence(Ordering::SeqCst); // The caller's change of the word comes before the look here.
-            if wait::is_busy() {
-                wait::wake_later(word);
-            } else if wait::anybody() {
+            if wait::anybody() {
                 // SAFETY: the caller's own call.
                 return unsafe { wake(arguments, word, value) };
             }
@@ -155,9 +159,8 @@ unsafe fn futex(arguments: Arguments) -> c_long {
         libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_WAKE_OP => {
             // Fibers look again: any wake-up may be for nothing (futex(2)).
             fence(Ordering::SeqCst);
-            let wake = if wait::is_busy() { wait::wake_later } else { wait::wake_all };
-            wake(word);
-            wake(second as usize);
+            wait::wake_all(word);
+            wait::wake_all(second as usize);
         }
         _ => {}
     }
@@ -185,32 +188,44 @@ unsafe fn wait_on_fiber(
         return None;
     }
     let changed = || futex.load(Ordering::SeqCst) != value;
+    let end = match until.is_null() {
+        true => None,
+        // SAFETY: a valid time.
+        false => Some(unsafe { deadline(operation, *until)? }),
+    };
     // Another process, which cannot know of our fibers, may be the one that wakes.
     let shared = operation & libc::FUTEX_PRIVATE_FLAG == 0;
-    let waited = if until.is_null() && !shared {
-        wait::wait(word, || !changed(), || {})
-    } else {
-        let end = match until.is_null() {
-            true => None,
-            // SAFETY: a valid time.
-            false => Some(unsafe { deadline(operation, *until)? }),
+    loop {
+        let left = match (end.map(time_left), shared) {
+            (None, false) => None,
+            (None, true) => Some(LOOK),
+            (Some(left), false) => Some(left),
+            (Some(left), true) => Some(left.min(LOOK)),
         };
-        let passed = || end.is_some_and(|(clock, end)| now(clock) >= end);
-        let over = || (shared && changed()) || passed();
-        match wait::wait_until(word, || !changed(), || {}, over) {
-            Some(false) if !changed() => return Some(fail(libc::ETIMEDOUT)),
-            Some(_) => true,
-            None => false,
-        }
-    };
-    Some(if waited { 0 } else { fail(libc::EAGAIN) })
+        let deadline = left.and_then(Deadline::after);
+        return Some(match wait::wait(word, Place::Last, deadline, || !changed(), || {}) {
+            Wait::NotNeeded => fail(libc::EAGAIN),
+            Wait::Woken(_) => 0,
+            Wait::Expired if changed() => 0,
+            Wait::Expired if end.is_some_and(|end| time_left(end).is_zero()) => {
+                fail(libc::ETIMEDOUT)
+            }
+            // The clock was set back, or it is time to look.
+            Wait::Expired => continue,
+        });
+    }
 }
 
-/// `std::thread::park`: the token is the thread's, for all its fibers and for the worker itself. So
-/// nobody is seen to wait for it, and who would have waited returns, as `park` may at any time.
+/// `std::thread::park`: the token is the kthread's, for all that runs on it. It must not say that one
+/// of them is parked: the next one would then wait in the standard library, without a call. So
+/// `unpark` wakes nobody here, and whose a notification is cannot be told. Each that parks returns
+/// after a short time, as `park` may at any time.
 fn park(token: &AtomicU32) {
     token.store(EMPTY, Ordering::SeqCst);
     thread::yield_now();
+    let still = || token.load(Ordering::SeqCst) == EMPTY;
+    let word = ptr::from_ref(token).addr();
+    wait::wait(word, Place::Last, Deadline::after(PARKED), still, || {});
     token.store(NOTIFIED, Ordering::SeqCst);
 }
 
@@ -289,34 +304,9 @@ fn now(clock: libc::clockid_t) -> (i64, i64) {
     (now.tv_sec, now.tv_nsec)
 }
 
-/// Whether an address lies in the calling thread's thread-local variables, of any module.
-fn is_thread_local(address: usize) -> bool {
-    struct Search {
-        address: usize,
-        found: bool,
-    }
-    unsafe extern "C" fn look(
-        info: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        search: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader's description of a module, and our own search.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        if info.dlpi_tls_data.is_null() || info.dlpi_phdr.is_null() {
-            return 0;
-        }
-        // SAFETY: so many headers lie there.
-        let headers =
-            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-        let start = info.dlpi_tls_data as usize;
-        search.found |= headers
-            .iter()
-            .filter(|header| header.p_type == libc::PT_TLS)
-            .any(|tls| (start..start + tls.p_memsz as usize).contains(&search.address));
-        c_int::from(search.found)
-    }
-    let mut search = Search { address, found: false };
-    // SAFETY: `look` keeps to its arguments.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    search.found
+/// What is left until that time; zero: nothing.
+fn time_left((clock, end): (libc::clockid_t, (i64, i64))) -> Duration {
+    let now = now(clock);
+    let nanos = i128::from(end.0 - now.0) * 1_000_000_000 + i128::from(end.1 - now.1);
+    Duration::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
 }

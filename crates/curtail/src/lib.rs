@@ -44,6 +44,7 @@ mod futex;
 mod intake;
 mod jobs;
 mod message;
+mod own_words;
 mod preempt;
 mod pthread;
 mod record;

@@ -5,8 +5,9 @@
 //!
 //! * whoever holds a mutex, read–write lock or spin lock is not pre-empted: taking one raises the
 //!   critical-section depth, giving it back lowers it;
-//! * whoever must wait for one lets other fibers run and tries again (its holder is another thread,
-//!   or a fiber of this one that blocked while holding it, and would never run if we blocked);
+//! * whoever must wait for one blocks in the table of `wait` until it is given back here, by a fiber
+//!   or by a plain thread. What libc gives back by itself (a plain thread waits for a condition) is
+//!   found by trying again from time to time;
 //! * waiting on a condition variable blocks the fiber, not the thread: the one that is to signal it
 //!   may be a fiber of the same thread;
 //! * `pthread_once` runs its routine without pre-emption.
@@ -17,52 +18,17 @@
 
 #![allow(unreachable_pub, reason = "C and C++ reach these by their names")]
 
-use crate::{condclock, thread, wait};
+mod real;
+
+use crate::block::{Deadline, Place, Wait};
+use crate::{condclock, wait};
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_critical, leave_critical, leave_critical_if_inside};
-use libc::{c_char, c_int, c_void, clockid_t, timespec};
-use std::ffi::CStr;
+use libc::{c_int, c_void, clockid_t, timespec};
+use real::Real;
 use std::mem::MaybeUninit;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// libc's own function of that name, found at the first call.
-struct Real {
-    name: &'static CStr,
-    version: Option<&'static CStr>,
-    found: AtomicPtr<c_void>,
-}
-
-impl Real {
-    const fn new(name: &'static CStr) -> Self {
-        Self { name, version: None, found: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    /// Condition variables exist in two layouts; an unversioned look-up may find the old one.
-    const fn versioned(name: &'static CStr) -> Self {
-        Self { version: Some(c"GLIBC_2.3.2"), ..Self::new(name) }
-    }
-
-    fn get(&self) -> *mut c_void {
-        let found = self.found.load(Ordering::Relaxed);
-        if found.is_null() { self.find() } else { found }
-    }
-
-    #[cold]
-    fn find(&self) -> *mut c_void {
-        let name: *const c_char = self.name.as_ptr();
-        // SAFETY: valid C strings; both calls only look names up.
-        let found = unsafe {
-            let versioned = self.version.map_or(ptr::null_mut(), |version| {
-                libc::dlvsym(libc::RTLD_NEXT, name, version.as_ptr())
-            });
-            if versioned.is_null() { libc::dlsym(libc::RTLD_NEXT, name) } else { versioned }
-        };
-        assert!(!found.is_null(), "the C library has no {:?}", self.name);
-        self.found.store(found, Ordering::Relaxed);
-        found
-    }
-}
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 
 /// Calls libc's function. `real!(NAME, fn-type; arguments)`
 macro_rules! real {
@@ -99,37 +65,95 @@ fn attempt(attempt: impl FnOnce() -> c_int) -> c_int {
     answer
 }
 
-/// Tries on a fiber until it is taken, it fails for another reason than being held, or `expired`.
-fn insist(mut once: impl FnMut() -> c_int, mut expired: impl FnMut() -> bool) -> c_int {
+/// After so long a lock is tried again, whether it was seen to be given back or not. Doubles each
+/// time, up to [`LONGEST_LOOK`].
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_LOOK: Duration = Duration::from_millis(16);
+
+/// The end of a wait.
+type Until = (clockid_t, timespec);
+
+/// Takes a lock on a fiber: waits until it is taken, it fails for another reason than being held, or
+/// its time is over.
+fn insist(lock: *mut c_void, mut once: impl FnMut() -> c_int, until: Option<Until>) -> c_int {
+    let answer = attempt(&mut once);
+    if answer != libc::EBUSY {
+        return answer;
+    }
+    if until.is_some_and(|until| !is_valid(until)) {
+        return libc::EINVAL;
+    }
+    let (mut place, mut look) = (Place::Last, FIRST_LOOK);
     loop {
-        match attempt(&mut once) {
-            libc::EBUSY if expired() => return libc::ETIMEDOUT,
-            libc::EBUSY => thread::yield_now(),
-            answer => return answer,
+        let left = until.map_or(Some(look), time_left);
+        let Some(left) = left else {
+            return match attempt(&mut once) {
+                libc::EBUSY => libc::ETIMEDOUT,
+                answer => answer,
+            };
+        };
+        let mut answer = libc::EBUSY;
+        let still = || {
+            answer = once();
+            answer == libc::EBUSY
+        };
+        enter_critical();
+        let deadline = Deadline::after(left.min(look));
+        let ended = wait::wait(lock as usize, place, deadline, still, || {});
+        if !is_taken(answer) {
+            leave_critical();
+        }
+        match ended {
+            Wait::NotNeeded => return answer,
+            // Woken, and perhaps too late: then it waits in front.
+            Wait::Woken(_) => (place, look) = (Place::First, FIRST_LOOK),
+            Wait::Expired => look = (2 * look).min(LONGEST_LOOK),
         }
     }
 }
 
-/// Gives a lock back on a fiber.
-fn give_back(answer: c_int) -> c_int {
-    if answer == 0 && on_fiber() {
+/// How many of those who wait for a lock are woken when it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    One,
+    /// Readers may come in together.
+    All,
+}
+
+/// A lock was given back, if `answer` says so.
+fn give_back(lock: *mut c_void, answer: c_int, next: Next) -> c_int {
+    if answer != 0 {
+        return answer;
+    }
+    // libc's release is a locked operation (a spin lock's is followed by a fence, below): it comes
+    // before this look.
+    if wait::anybody() {
+        match next {
+            Next::One => _ = wait::wake_one(lock as usize),
+            Next::All => wait::wake_all(lock as usize),
+        }
+    }
+    if on_fiber() {
         leave_critical_if_inside();
     }
     answer
 }
 
-/// Whether `clock` has reached `*deadline`.
-///
-/// # Safety
-/// `deadline` points to a valid timespec.
-unsafe fn has_passed(clock: clockid_t, deadline: *const timespec) -> bool {
+fn is_valid((_, until): Until) -> bool {
+    (0..1_000_000_000).contains(&until.tv_nsec)
+}
+
+/// What is left until then; `None`: nothing.
+fn time_left((clock, until): Until) -> Option<Duration> {
     let mut now = MaybeUninit::<timespec>::zeroed();
-    // SAFETY: `now` is ours; `deadline` is valid by contract.
-    unsafe {
+    // SAFETY: `now` is ours; all zeroes is a time, too, where there is no such clock.
+    let now = unsafe {
         libc::clock_gettime(clock, now.as_mut_ptr());
-        let (now, deadline) = (now.assume_init(), *deadline);
-        (now.tv_sec, now.tv_nsec) >= (deadline.tv_sec, deadline.tv_nsec)
-    }
+        now.assume_init()
+    };
+    let seconds = i128::from(until.tv_sec) - i128::from(now.tv_sec);
+    let left = seconds * 1_000_000_000 + i128::from(until.tv_nsec - now.tv_nsec);
+    (left > 0).then(|| Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX)))
 }
 
 /// Defines a lock's plain, trying and releasing functions.
@@ -140,7 +164,7 @@ macro_rules! interpose_lock {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $take(lock: *mut c_void) -> c_int {
             if on_fiber() {
-                return insist(|| real!($try_c, new, Lock; lock), || false);
+                return insist(lock, || real!($try_c, new, Lock; lock), None);
             }
             real!($take_c, new, Lock; lock)
         }
@@ -158,12 +182,13 @@ macro_rules! interpose_lock {
 }
 
 macro_rules! interpose_release {
-    ($($give:ident $give_c:literal),*) => {$(
+    ($($give:ident $give_c:literal $next:ident),*) => {$(
         /// # Safety
         /// As POSIX asks for.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $give(lock: *mut c_void) -> c_int {
-            give_back(real!($give_c, new, Lock; lock))
+            let answer = real!($give_c, new, Lock; lock);
+            give_back(lock, answer, Next::$next)
         }
     )*};
 }
@@ -176,8 +201,8 @@ macro_rules! interpose_timed {
         pub unsafe extern "C" fn $timed(lock: *mut c_void, until: *const timespec) -> c_int {
             if on_fiber() {
                 // SAFETY: the caller's timespec.
-                let expired = || unsafe { has_passed(libc::CLOCK_REALTIME, until) };
-                return insist(|| real!($try_c, new, Lock; lock), expired);
+                let until = (libc::CLOCK_REALTIME, unsafe { *until });
+                return insist(lock, || real!($try_c, new, Lock; lock), Some(until));
             }
             real!($timed_c, new, TimedLock; lock, until)
         }
@@ -192,8 +217,8 @@ macro_rules! interpose_timed {
         ) -> c_int {
             if on_fiber() {
                 // SAFETY: the caller's timespec.
-                let expired = || unsafe { has_passed(clock, until) };
-                return insist(|| real!($try_c, new, Lock; lock), expired);
+                let until = (clock, unsafe { *until });
+                return insist(lock, || real!($try_c, new, Lock; lock), Some(until));
             }
             real!($clock_c, new, ClockLock; lock, clock, until)
         }
@@ -208,9 +233,18 @@ interpose_lock!(pthread_rwlock_wrlock c"pthread_rwlock_wrlock",
                 pthread_rwlock_trywrlock c"pthread_rwlock_trywrlock");
 interpose_lock!(pthread_spin_lock c"pthread_spin_lock",
                 pthread_spin_trylock c"pthread_spin_trylock");
-interpose_release!(pthread_mutex_unlock c"pthread_mutex_unlock",
-                   pthread_rwlock_unlock c"pthread_rwlock_unlock",
-                   pthread_spin_unlock c"pthread_spin_unlock");
+interpose_release!(pthread_mutex_unlock c"pthread_mutex_unlock" One,
+                   pthread_rwlock_unlock c"pthread_rwlock_unlock" All);
+
+/// # Safety
+/// As POSIX asks for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_spin_unlock(lock: *mut c_void) -> c_int {
+    let answer = real!(c"pthread_spin_unlock", new, Lock; lock);
+    fence(Ordering::SeqCst); // libc's is a plain store.
+    give_back(lock, answer, Next::One)
+}
+
 interpose_timed!(
     (pthread_mutex_timedlock c"pthread_mutex_timedlock",
      pthread_mutex_clocklock c"pthread_mutex_clocklock", c"pthread_mutex_trylock"),
@@ -229,7 +263,8 @@ pub unsafe extern "C" fn pthread_cond_wait(cond: *mut c_void, mutex: *mut c_void
     }
     // SAFETY: the caller holds the mutex, as POSIX asks; it is taken again before we return.
     unsafe {
-        _ = wait::wait(cond as usize, || true, || _ = pthread_mutex_unlock(mutex));
+        let release = || _ = pthread_mutex_unlock(mutex);
+        _ = wait::wait(cond as usize, Place::Last, None, || true, release);
         pthread_mutex_lock(mutex)
     }
 }
@@ -273,18 +308,20 @@ unsafe fn wait_timed(
     clock: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller holds the mutex, and `until` is valid.
-    let in_time = unsafe {
-        wait::wait_until(
-            cond as usize,
-            || true,
-            || _ = pthread_mutex_unlock(mutex),
-            || has_passed(clock, until),
-        )
-    };
+    // SAFETY: valid, by contract.
+    let until = (clock, unsafe { *until });
+    if !is_valid(until) {
+        return libc::EINVAL;
+    }
+    // What is over already is waited for all the same: the mutex is let go of, and others run.
+    let deadline = Deadline::after(time_left(until).unwrap_or_default());
+    // SAFETY: the caller holds the mutex.
+    let release = || _ = unsafe { pthread_mutex_unlock(mutex) };
+    let ended = wait::wait(cond as usize, Place::Last, deadline, || true, release);
     // SAFETY: the caller's mutex.
     match unsafe { pthread_mutex_lock(mutex) } {
-        0 if in_time == Some(false) => libc::ETIMEDOUT,
+        // If that clock was set back meanwhile, it has woken for nothing, as it may.
+        0 if ended == Wait::Expired && time_left(until).is_none() => libc::ETIMEDOUT,
         answer => answer,
     }
 }

@@ -14,126 +14,13 @@
 //! The lock is held for a few instructions, never across a switch, and never while anything is
 //! woken.
 
+mod node;
+
+pub use node::{Node, Waiter, Woken};
+
 use crate::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop, yield_now};
+use node::Links;
 use std::ptr;
-
-const WAITING: u32 = 0;
-const WOKEN: u32 = 1;
-const EXPIRED: u32 = 2;
-
-/// Who waits.
-pub trait Waiter: Copy {
-    /// It will never run again (its runtime has ended): it is not to be woken.
-    fn is_gone(self) -> bool;
-}
-
-struct Links<W> {
-    next: *const Node<W>,
-    previous: *const Node<W>,
-    queued: bool,
-}
-
-/// Whose wait a waker has ended, and who is to be made ready by it.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct Woken<W> {
-    /// The waiter.
-    pub who: W,
-    /// The node's state, by which a plain thread sleeps in the kernel. Only its address is of use:
-    /// the node may be gone.
-    pub word: *const AtomicU32,
-}
-
-/// One wait.
-pub struct Node<W> {
-    state: AtomicU32,
-    who: W,
-    /// What the waiter wants, and what the waker answers: for the object that is waited for.
-    note: AtomicU32,
-    links: UnsafeCell<Links<W>>,
-}
-
-// SAFETY: `state` and `note` are atomics, `who` is a copy, and `links` is touched only under the
-// queue's lock.
-unsafe impl<W: Send> Send for Node<W> {}
-// SAFETY: as above.
-unsafe impl<W: Send> Sync for Node<W> {}
-
-impl<W: Waiter> Node<W> {
-    /// A wait of `who`, not in a queue yet.
-    #[inline]
-    pub fn new(who: W, note: u32) -> Self {
-        let links = Links { next: ptr::null(), previous: ptr::null(), queued: false };
-        Self {
-            state: AtomicU32::new(WAITING),
-            who,
-            note: AtomicU32::new(note),
-            links: UnsafeCell::new(links),
-        }
-    }
-
-    /// Whose wait it is.
-    #[inline]
-    pub fn who(&self) -> W {
-        self.who
-    }
-
-    /// What the waiter wanted, or the waker answered.
-    #[inline]
-    pub fn note(&self) -> u32 {
-        self.note.load(Ordering::Relaxed)
-    }
-
-    /// Answers, or wants something else: under the queue's lock.
-    #[inline]
-    pub fn set_note(&self, note: u32) {
-        self.note.store(note, Ordering::Relaxed);
-    }
-
-    /// A waker has ended the wait.
-    #[inline]
-    pub fn is_woken(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WOKEN
-    }
-
-    /// The wait has ended, one way or the other.
-    #[inline]
-    pub fn is_over(&self) -> bool {
-        self.state.load(Ordering::Acquire) != WAITING
-    }
-
-    /// Ends the wait because its time is over; true: the caller makes the waiter ready. Called by
-    /// the waiter's own kthread.
-    #[must_use]
-    pub fn expire(&self) -> bool {
-        self.end(EXPIRED)
-    }
-
-    /// Ends the wait for good; true: the caller makes the waiter ready. While the node cannot go
-    /// away: under the queue's lock, or by an owner of the waiter.
-    #[inline]
-    #[must_use]
-    pub fn claim(&self) -> bool {
-        self.end(WOKEN)
-    }
-
-    #[inline]
-    fn end(&self, how: u32) -> bool {
-        self.state.compare_exchange(WAITING, how, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// The word by which a plain thread sleeps in the kernel: 0 as long as it waits.
-    #[cfg(not(loom))]
-    pub fn word(&self) -> &std::sync::atomic::AtomicU32 {
-        &self.state
-    }
-
-    /// Makes it as new, for another wait of the same waiter. When it is in no queue.
-    pub fn reset(&self, note: u32) {
-        self.note.store(note, Ordering::Relaxed);
-        self.state.store(WAITING, Ordering::Relaxed);
-    }
-}
 
 struct Ends<W> {
     first: *const Node<W>,
@@ -352,5 +239,41 @@ impl<W: Waiter> Locked<'_, W> {
     #[inline]
     pub fn pop(&mut self) -> Option<Woken<W>> {
         self.pop_if(|_| true)
+    }
+
+    /// Ends the wait of the first that waits for `key`.
+    pub fn pop_key(&mut self, key: usize) -> Option<Woken<W>> {
+        let mut at = self.ends(|ends| ends.first);
+        // SAFETY: in the queue, hence alive while it is locked.
+        while let Some(node) = unsafe { at.as_ref() } {
+            // SAFETY: under the lock.
+            let next = node.links.with(|links| unsafe { (*links).next });
+            let (who, word) = (node.who, &raw const node.state);
+            if who.is_gone() || node.is_over() {
+                self.remove(node);
+            } else if node.key == key {
+                self.remove(node);
+                // From here on the node may be gone.
+                if node.claim() {
+                    return Some(Woken { who, word });
+                }
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Takes out those for which `leave` says so. Their waits do not end by this.
+    pub fn remove_where(&mut self, mut leave: impl FnMut(&Node<W>) -> bool) {
+        let mut at = self.ends(|ends| ends.first);
+        // SAFETY: in the queue, hence alive while it is locked.
+        while let Some(node) = unsafe { at.as_ref() } {
+            // SAFETY: under the lock.
+            let next = node.links.with(|links| unsafe { (*links).next });
+            if leave(node) {
+                self.remove(node);
+            }
+            at = next;
+        }
     }
 }

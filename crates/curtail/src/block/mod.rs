@@ -139,6 +139,7 @@ pub(crate) fn wait_in(
 }
 
 /// [`wait_in`], at a place of the caller's choice.
+#[inline]
 pub(crate) fn wait_at(
     queue: &Queue,
     place: Place,
@@ -148,7 +149,18 @@ pub(crate) fn wait_at(
     release: impl FnOnce(),
 ) -> Wait {
     assert_may_wait();
-    let node = Node::new(me(), note);
+    wait_with(queue, place, &Node::new(me(), note), deadline, still, release)
+}
+
+/// [`wait_at`], by a node of the caller's.
+pub(crate) fn wait_with(
+    queue: &Queue,
+    place: Place,
+    node: &Node<Who>,
+    deadline: Option<Deadline>,
+    still: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> Wait {
     // Pre-empted between entering the queue and blocking, it would be ready and waiting at once.
     enter_critical();
     let mut locked = queue.lock();
@@ -161,15 +173,15 @@ pub(crate) fn wait_at(
     // the node has been taken out.
     unsafe {
         match place {
-            Place::First => locked.push_first(&node),
-            Place::Last => locked.push(&node),
+            Place::First => locked.push_first(node),
+            Place::Last => locked.push(node),
         }
     }
     drop(locked);
     release();
-    sleep(&node, deadline);
+    sleep(node, deadline);
     let woken = node.is_woken() || {
-        queue.lock().remove(&node);
+        queue.lock().remove(node);
         false
     };
     leave_critical();
@@ -212,18 +224,6 @@ pub(crate) fn wake(woken: Woken<Who>) {
         // its control block is alive.
         false => unsafe { KThread::make_ready(woken.who.0) },
     }
-}
-
-/// Wakes the first in `queue`; false: nobody waits.
-pub(crate) fn wake_one(queue: &Queue) -> bool {
-    enter_critical();
-    let woken = queue.lock().pop();
-    let any = woken.is_some();
-    if let Some(woken) = woken {
-        wake(woken);
-    }
-    leave_critical();
-    any
 }
 
 /// Wakes all that are in `queue` now; how many.

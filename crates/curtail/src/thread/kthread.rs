@@ -86,7 +86,6 @@ impl KThread {
     ) -> Result<Box<Self>, StackError> {
         assert!(HERE.get().is_null(), "this thread is a kthread already");
         curtail_fiber::prepare_thread();
-        shared.parker.set_thread(std::thread::current());
         let kthread = Box::new(Self {
             shared,
             current: Cell::new(ptr::null()),

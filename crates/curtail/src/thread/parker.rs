@@ -1,8 +1,9 @@
 //! How a kthread sleeps, and how it is woken.
 
 use curtail_ring::Doze;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
+use std::time::Duration;
 
 /// Wakes a kthread that sleeps in its poller.
 pub(crate) trait Bell: Send + Sync {
@@ -15,17 +16,14 @@ pub(crate) trait Bell: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Parker {
     doze: Doze,
-    thread: OnceLock<Thread>,
+    /// 1: a nap ends. A word of its own: the token of `std::thread::park` belongs to the program's
+    /// threads.
+    rung: AtomicU32,
     /// From when on it sleeps in a poller.
     bell: OnceLock<Arc<dyn Bell>>,
 }
 
 impl Parker {
-    /// Says who sleeps here. Once, by the sleeper.
-    pub(crate) fn set_thread(&self, thread: Thread) {
-        let _ = self.thread.set(thread);
-    }
-
     /// From now on it sleeps where this bell wakes it. By the sleeper, awake.
     pub(crate) fn set_bell(&self, bell: Arc<dyn Bell>) {
         let _ = self.bell.set(bell);
@@ -34,6 +32,12 @@ impl Parker {
     /// Sleeps by `sleep` unless `work` finds some after the announcement.
     pub(crate) fn sleep(&self, work: impl FnOnce() -> bool, sleep: impl FnOnce()) {
         self.doze.unless(work, sleep);
+    }
+
+    /// A sleep in the kernel, for `most` at most; it may end for nothing. Where no bell was set.
+    pub(crate) fn nap(&self, most: Option<Duration>) {
+        crate::futex::wait_in_kernel(&self.rung, 0, most);
+        self.rung.store(0, Ordering::Relaxed);
     }
 
     /// Wakes the sleeper if it sleeps. What it is to find must have been made visible before.
@@ -46,10 +50,12 @@ impl Parker {
 
     #[cold]
     fn wake(&self) {
-        match (self.bell.get(), self.thread.get()) {
-            (Some(bell), _) => bell.ring(),
-            (None, Some(thread)) => thread.unpark(),
-            (None, None) => {}
+        match self.bell.get() {
+            Some(bell) => bell.ring(),
+            None => {
+                self.rung.store(1, Ordering::Release);
+                crate::futex::wake_in_kernel(&raw const self.rung);
+            }
         }
     }
 }

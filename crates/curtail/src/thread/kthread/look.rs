@@ -61,10 +61,7 @@ impl KThread {
         let work = || self.has_mail() || work();
         match self.poller.get() {
             Some(poller) => self.shared.parker.sleep(work, || poller.wait(most)),
-            None => self.shared.parker.sleep(work, || match most {
-                Some(most) => std::thread::park_timeout(most),
-                None => std::thread::park(),
-            }),
+            None => self.shared.parker.sleep(work, || self.shared.parker.nap(most)),
         }
     }
 }
