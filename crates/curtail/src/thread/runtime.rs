@@ -35,7 +35,6 @@ pub struct Runtime(());
 
 impl Runtime {
     /// How it is to be.
-    #[must_use]
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder {
             kthreads: None,

@@ -236,10 +236,9 @@ const NO_RUNTIME: &str = "no runtime here: call this inside of curtail::run, or 
                           curtail::Server";
 
 fn heap_packet(layout: Layout) -> *mut () {
-    // SAFETY: not of size zero: it was too large for a stack, or has a size that is a multiple of a
-    // large alignment.
     let memory = match layout.size() {
         0 => ptr::without_provenance_mut(layout.align()),
+        // SAFETY: not of size zero.
         _ => unsafe { std::alloc::alloc(layout) },
     };
     if memory.is_null() {
