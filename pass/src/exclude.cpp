@@ -36,11 +36,16 @@ static bool isAllocatorMethod(StringRef Mangled) {
          Name.contains("::operator new") || Name.contains("::operator delete");
 }
 
+// Where the runtime calls closures of the user's: they are inlined there (crates/curtail/src/user.rs).
+static bool callsTheUser(StringRef Name) {
+  return StringRef(readableName(Name)).starts_with("curtail::user::");
+}
+
 static StringRef nameReason(StringRef Name) {
   if (Name.starts_with("curtail_safepoint"))
     return "part of Curtail";
   std::string Root = rootOfPath(Name);
-  if (Root == "curtail" || StringRef(Root).starts_with("curtail_"))
+  if (Root == "curtail" ? !callsTheUser(Name) : StringRef(Root).starts_with("curtail_"))
     return "part of Curtail";
   // `__rustc::__rust_alloc` and friends keep their last component in every mangling.
   if (Root == "__rustc" || Name.starts_with("__rust_") || Name.starts_with("__rg_") ||

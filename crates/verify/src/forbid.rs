@@ -100,9 +100,11 @@ impl<'a> Rules<'a> {
         }
         let root = names::root_of(&readable);
         let mangled = readable != symbol;
-        if symbol.starts_with("curtail_safepoint")
-            || mangled && (root == "curtail" || root.starts_with("curtail_"))
-        {
+        let ours = match root {
+            "curtail" => !names::calls_the_user(&readable),
+            root => root.starts_with("curtail_"),
+        };
+        if symbol.starts_with("curtail_safepoint") || mangled && ours {
             return Some("a part of Curtail".into());
         }
         if mangled && root == "__rustc"

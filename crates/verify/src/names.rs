@@ -64,6 +64,13 @@ pub fn root_of(readable: &str) -> &str {
     &path[..end.unwrap_or(path.len())]
 }
 
+/// Whether a function of Curtail's (its readable name) is where the runtime calls closures of the
+/// user's, which are inlined there: the pass treats it as the user's.
+#[must_use]
+pub fn calls_the_user(readable: &str) -> bool {
+    readable.starts_with("curtail::user::")
+}
+
 /// Does a glob (`*`, `?`, `[a-z]`) match the whole of a name?
 #[must_use]
 pub fn matches(glob: &str, name: &str) -> bool {
@@ -137,6 +144,16 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(root_of(name), root);
+        }
+    }
+
+    #[test]
+    fn callers_of_the_user_are_found() {
+        let call = demangle("_RINvNtCs1234_7curtail4user4callNvCs5678_3app1fE");
+        assert!(calls_the_user(&call), "{call}");
+        for ours in ["curtail::users::f", "curtail::thread::user::f", "<curtail::user::A as B>::f"]
+        {
+            assert!(!calls_the_user(ours), "{ours}");
         }
     }
 

@@ -64,6 +64,36 @@ loop:
   br label %loop
 }
 
+; What stands in curtail::user holds the user's closures: curtail::user::call::<app::f>, in both manglings.
+; CHECK-LABEL: define void @_RINvNtCs1234_7curtail4user4callNvCs5678_3app1fE(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
+define void @_RINvNtCs1234_7curtail4user4callNvCs5678_3app1fE(ptr %p) {
+  br label %loop
+loop:
+  store volatile i64 1, ptr %p
+  br label %loop
+}
+
+; CHECK-LABEL: define void @_ZN7curtail4user4call17h0123456789abcdefE(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
+define void @_ZN7curtail4user4call17h0123456789abcdefE(ptr %p) {
+  br label %loop
+loop:
+  store volatile i64 1, ptr %p
+  br label %loop
+}
+
+; A module of ours whose name begins the same way is ours.
+; CHECK-LABEL: define void @_RNvNtCs1234_7curtail5users1f(
+; CHECK-NOT: call void asm
+; CHECK: br label %loop
+define void @_RNvNtCs1234_7curtail5users1f(ptr %p) {
+  br label %loop
+loop:
+  store volatile i64 1, ptr %p
+  br label %loop
+}
+
 ; A crate whose name merely contains it is none of ours.
 ; CHECK-LABEL: define void @_RNvCs1234_10uncurtaile1f(
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
