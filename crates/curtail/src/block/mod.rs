@@ -3,12 +3,14 @@
 //! Who waits is a [`Who`]: a thread or request of Curtail's, whose kthread goes on with others, or a
 //! plain thread, which sleeps in the kernel.
 
+mod spin;
 mod wheel;
 
 use crate::clock::{self, Clock};
 use crate::thread::{KThread, Shared, Tcb};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 pub(crate) use curtail_ring::wait::{Locked, Node, WaitQueue, Waiter, Woken};
+pub(crate) use spin::Spin;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -180,10 +182,14 @@ pub(crate) fn wait_with(
     drop(locked);
     release();
     sleep(node, deadline);
-    let woken = node.is_woken() || {
+    let woken = node.is_woken();
+    if !woken {
         queue.lock().remove(node);
-        false
-    };
+    } else if node.who().0.is_null() {
+        // A plain thread sees its wait end as soon as the waker has ended it, who has the queue
+        // locked still; the queue may be gone when this returns.
+        drop(queue.lock());
+    }
     leave_critical();
     if woken { Wait::Woken(node.note()) } else { Wait::Expired }
 }
