@@ -44,7 +44,7 @@ fn keep_to_one_job_in_children() {
 
 /// Has this thread's safepoints call [`on_safepoint`].
 pub(crate) fn hook_safepoints() {
-    assert!(crate::pthread::is_linked());
+    assert!(crate::pthread::is_linked() && crate::socket::is_linked());
     crate::futex::learn_token();
     Safepoint::this_thread().set_hook(Some(on_safepoint));
     keep_to_one_job_in_children();

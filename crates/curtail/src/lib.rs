@@ -32,6 +32,7 @@
 mod activation;
 mod app;
 mod block;
+mod blocking;
 mod calls;
 mod classify;
 pub mod clock;
@@ -41,9 +42,11 @@ mod control;
 mod dispatcher;
 mod engine;
 mod futex;
+mod future;
 mod intake;
 mod jobs;
 mod message;
+pub mod net;
 mod own_words;
 mod preempt;
 mod pthread;
@@ -65,12 +68,13 @@ mod wait;
 mod worker;
 
 pub use app::{App, Class, ClassifyFn};
+pub use blocking::blocking;
 pub use calls::served_cycles;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
-pub use curtail_net as net;
 pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId};
+pub use future::block_on;
 pub use preempt::Preempt;
 pub use response::Response;
 pub use server::{

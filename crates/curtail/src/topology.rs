@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::OnceLock;
 
 /// How a thread without work waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +24,21 @@ pub fn allowed_cores() -> Vec<usize> {
     }
 }
 
+/// The cores of the first thread that was pinned, before it was.
+static BEFORE: OnceLock<Option<CpuSet>> = OnceLock::new();
+
+/// Lets the calling thread run wherever the process could before threads were pinned: it may have
+/// been made by one that is.
+pub(crate) fn unpin() {
+    if let Some(Some(set)) = BEFORE.get() {
+        // It runs anyway, on fewer cores.
+        let _ = sched_setaffinity(None, set);
+    }
+}
+
 /// Pins the calling thread. Failure is told, not fatal: it runs anyway, less evenly.
 pub(crate) fn pin(core: usize) -> Result<(), String> {
+    BEFORE.get_or_init(|| sched_getaffinity(None).ok());
     let mut set = CpuSet::new();
     set.set(core);
     sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to core {core}: {error}"))

@@ -189,7 +189,7 @@ impl Worker {
                 continue;
             }
             let now = clock::now();
-            KThread::here().look_around(now);
+            KThread::here().look_closely(now);
             let passed = now - before;
             if !self.engine().watch(passed, now) {
                 self.spun_cycles += passed;

@@ -124,18 +124,19 @@ impl Seat {
     /// Looks for work for a while, then sleeps until there is some.
     fn idle(&self, kthread: &KThread) {
         let since = clock::now();
+        let mut now = since;
         loop {
+            kthread.look_closely(now);
+            if kthread.has_threads() {
+                return;
+            }
             for _ in 0..16 {
                 if kthread.has_mail() || self.someone_has_work() || self.is_to_stop() {
                     return;
                 }
                 std::hint::spin_loop();
             }
-            let now = clock::now();
-            kthread.look_around(now);
-            if kthread.has_threads() {
-                return;
-            }
+            now = clock::now();
             if now - since > self.common.spin_cycles {
                 break;
             }

@@ -17,6 +17,17 @@ impl KThread {
         }
     }
 
+    /// The same by a kthread without work, which asks the kernel about sockets each time.
+    pub(crate) fn look_closely(&self, now: u64) {
+        self.take_in();
+        if !self.wheel.is_empty() {
+            self.fire(now);
+        }
+        if let Some(poller) = self.poller.get() {
+            poller.look_now(now);
+        }
+    }
+
     /// Ends the waits whose time is over.
     pub(crate) fn fire(&self, now: u64) {
         self.wheel.advance(now, |timer| {
