@@ -1,4 +1,5 @@
 //! Calling the command.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};

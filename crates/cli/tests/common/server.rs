@@ -1,4 +1,5 @@
 //! A server for clients to meet.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::curtail;
 use serde_json::Value;
