@@ -155,7 +155,7 @@ fn each_request_has_its_own_variables() {
         Visits,
         |builder| builder.workers(1),
         |client, _| {
-            let ask = |n: u32| if n % 5 == 0 { b"panic".to_vec() } else { Vec::new() };
+            let ask = |n: u32| if n.is_multiple_of(5) { b"panic".to_vec() } else { Vec::new() };
             let tickets: Vec<_> = (0..200).map(|n| client.submit(ask(n)).unwrap()).collect();
             for (n, ticket) in tickets.into_iter().enumerate() {
                 let answer = ticket.wait();

@@ -210,7 +210,7 @@ mod tests {
             for timer in &timers[90..] {
                 wheel.cancel(timer);
             }
-            let mut fired = vec![false; 100];
+            let mut fired = [false; 100];
             let mut now = start;
             while let Some(next) = wheel.next_tsc() {
                 let step = (next >> TICK_BITS).max(now + 1) + random() % 3;
