@@ -34,7 +34,7 @@ impl Random {
 
 fn spawn_and_join(value: u64) {
     let child = spawn(move || {
-        if value % 2 == 0 {
+        if value.is_multiple_of(2) {
             yield_now();
         }
         value
@@ -50,7 +50,7 @@ fn park_among_others(shared: &Shared, random: &mut Random) {
 fn wait_a_little(shared: &Shared) {
     let mut count = shared.count.lock().expect("nobody panics");
     *count += 1;
-    if *count % 3 == 0 {
+    if count.is_multiple_of(3) {
         let waited = shared.changed.wait_timeout(count, Duration::from_micros(100));
         count = waited.expect("nobody panics").0;
     }
