@@ -27,7 +27,7 @@ pub struct Stall {
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kthread {} is stuck since {:?}, in", self.kthread, self.duration)?;
+        write!(f, "kthread {} has been stuck for {:?}, in", self.kthread, self.duration)?;
         self.stack.iter().try_for_each(|frame| write!(f, "\n    {frame}"))
     }
 }
@@ -135,8 +135,10 @@ impl Watchdog {
                 *seen = Seen { picks, cpu: processor_time(tid), ..fresh };
             }
             let stuck_for = now - seen.since;
-            all &= stuck_for >= self.limit;
-            if stuck_for >= seen.tell_after && is_its_own_doing(tid, seen.cpu, self.limit) {
+            let stuck = stuck_for >= self.limit && is_its_own_doing(tid, seen.cpu, self.limit);
+            // It is told of before a spare one takes its queue: after that nothing waits for it.
+            all &= stuck;
+            if stuck && stuck_for >= seen.tell_after {
                 seen.tell_after = stuck_for * 2;
                 let stack = stack_of(tid);
                 (self.on_stall)(&Stall { kthread: self.first + index, duration: stuck_for, stack });
