@@ -26,8 +26,31 @@
 //! # }
 //! ```
 //!
-//! A request's way through the modules: `intake` → scheduler → `dispatcher` → ring → `worker` →
-//! `engine` (a fiber runs the handler) → ring → `dispatcher`.
+//! Or write a program of threads: [`run`] runs a closure and all that it [`spawn`]s as threads that
+//! cost tens of nanoseconds. They wait by blocking calls with std's signatures ([`sync`], [`net`],
+//! [`time`], [`park`], [`scope`]), and a thread that waits leaves its kthread (the kernel's thread)
+//! to others. The same calls work in handlers.
+//!
+//! ```
+//! let squares = curtail::run(|| {
+//!     let threads: Vec<_> = (1..=1_000_u64).map(|n| curtail::spawn(move || n * n)).collect();
+//!     threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum::<u64>()
+//! });
+//! assert_eq!(squares, 333_833_500);
+//! ```
+//!
+//! # The modules
+//!
+//! A request's way: `intake` → scheduler → `dispatcher` → ring → `worker` → `engine` (a fiber runs
+//! the handler) → ring → `dispatcher`.
+//!
+//! A thread's way: `thread::spawn` → a queue of its kthread, from which others may steal it →
+//! `thread::kthread` (it runs) → `block` (it waits, in a queue on the waiters' own stacks) → the
+//! inbox of its kthread → `thread::kthread`. `thread/README.md` is the design.
+//!
+//! Under both: `block` is the one way to wait, for threads, requests and plain threads; `sync`,
+//! `time`, `socket` (under [`net`]) and `blocking` stand on it, `wait` with `futex` and `pthread` lead the locks of `std` and C
+//! to the runtime.
 
 mod activation;
 mod app;
@@ -70,6 +93,7 @@ mod worker;
 pub use app::{App, Class, ClassifyFn};
 pub use blocking::blocking;
 pub use calls::served_cycles;
+pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
@@ -87,3 +111,14 @@ pub use thread::{
     UthreadKey, current, park, park_timeout, run, scope, spawn, yield_now,
 };
 pub use topology::allowed_cores;
+
+/// The programs of the book and of the README, as tests.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/src/first-steps.md")]
+    struct FirstSteps;
+    #[doc = include_str!("../../../docs/src/threads.md")]
+    struct Threads;
+}

@@ -102,8 +102,10 @@ static PLACES: [AtomicPtr<()>; MOST_WORDS] =
 /// zero at first: a library's thread-local "current …" (a span, a context) then follows the fiber
 /// through all its suspensions. Fibers that exist already keep what they find at their next switch.
 ///
+/// A fiber is a thread or a request. `curtail::keep_word` is this function.
+///
 /// # Errors
-/// Gives `place` back where [`MOST_WORDS`] are kept already.
+/// Gives `place` back where [`MOST_WORDS`] (four) are kept already.
 ///
 /// # Safety
 /// On each kthread `place` returns the address of a word that belongs to this kthread alone, stays
