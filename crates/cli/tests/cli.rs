@@ -95,7 +95,10 @@ fn failure_is_one_line_and_one() {
         ("load tcp://127.0.0.1:9 --rate 1k --wait 1ms", "tcp://127.0.0.1:9"),
         ("policies --json /nonexistent/policies.json", "/nonexistent/policies.json"),
         ("serve --app spin --listen udp://192.0.2.1:4000", "192.0.2.1:4000"),
-        ("serve --app spin --listen udp://127.0.0.1:0 --policy shenango", "dispatcherless"),
+        (
+            "serve --app spin --listen udp://127.0.0.1:0 --policy shenango --record r",
+            "a dispatcher",
+        ),
     ] {
         let output = run(line);
         let stderr = String::from_utf8(output.stderr).unwrap();

@@ -99,7 +99,11 @@ fn set_errno(errno: i32) {
 /// cycles; `None` where no request calls.
 #[must_use]
 pub fn served_cycles() -> Option<u64> {
-    KThread::current_tcb()?.request()?;
+    let tcb = KThread::current_tcb()?;
+    if let Some(late) = tcb.late() {
+        return Some(late.ran(clock::now()));
+    }
+    tcb.request()?;
     let engine = ENGINE.get();
     // SAFETY: this thread's engine, with a running job; nothing else touches it meanwhile.
     unsafe { (*engine).served(clock::now()) }

@@ -38,7 +38,7 @@ use tell::Told;
 /// More than arrivals, so that a dispatcher that can't keep up serves what it has first.
 const EVENTS: usize = 256;
 /// What one arrival or one event may cost the dispatcher before its turn looks like a gap.
-const ITEM_NS: u64 = 150;
+pub(crate) const ITEM_NS: u64 = 150;
 
 /// A transport and whether it may still bring something.
 pub(crate) struct Line {

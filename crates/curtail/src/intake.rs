@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// How many requests are taken from a transport at a time: enough to amortise a look, few enough
 /// that workers' news and quanta are never late for it.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 /// As many when there is no room for any: refusing costs time that what is in the system needs.
-const BATCH_TO_REFUSE: usize = 8;
+pub(crate) const BATCH_TO_REFUSE: usize = 8;
 
 /// How many requests to take from a transport in one turn.
 pub(crate) fn batch(sched: &Scheduler<Held>) -> usize {
@@ -137,7 +137,8 @@ impl Desk<'_> {
     }
 }
 
-fn tag(payload: &[u8]) -> u64 {
+/// First eight bytes: see [`Completion::tag`].
+pub(crate) fn tag(payload: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = payload.len().min(8);
     bytes[..length].copy_from_slice(&payload[..length]);

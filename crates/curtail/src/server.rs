@@ -3,6 +3,7 @@
 mod builder;
 mod domain;
 mod handle;
+mod threads;
 mod workers;
 
 pub(crate) use builder::knowing;
@@ -18,7 +19,7 @@ use crate::stats::Report;
 use crate::topology::Layout;
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::Transport;
-use curtail_policy::{Balancer, SpecError, WorkerId};
+use curtail_policy::{Balancer, Spec, SpecError, WorkerId};
 use curtail_sched::record::Tap;
 use domain::{Common, Domain};
 use std::fs::File;
@@ -104,11 +105,11 @@ impl Server {
     /// By which other threads look at and steer the running server.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        handle(&self.domains)
+        handle(&self.domains, &self.settings.spec)
     }
 
     /// Runs: the (first) dispatcher on the calling thread, the others and the workers on threads of
-    /// their own. Returns when all transports have closed and their requests are done, or after
+    /// their own; under a policy without a dispatcher the calling thread brings the requests in. Returns when all transports have closed and their requests are done, or after
     /// [`Handle::shutdown`].
     ///
     /// # Errors
@@ -132,7 +133,9 @@ impl Server {
 
     fn choice(&self) -> Choice {
         let Self { settings, .. } = self;
-        Choice::make(settings.preempt, settings.spec.preempt, self.kind(), self.is_busy())
+        // Without a dispatcher nobody watches the workers' time.
+        let watches = self.is_busy() && !settings.spec.is_dispatcherless();
+        Choice::make(settings.preempt, settings.spec.preempt, self.kind(), watches)
     }
 
     fn kind(&self) -> SafepointKind {
@@ -154,9 +157,9 @@ impl Server {
     fn run_here(mut self) -> Result<Report, RunError> {
         let (busy, kind, choice) = (self.is_busy(), self.kind(), self.choice());
         let (tap, recorder) = self.record()?.unzip();
-        let domains = std::mem::take(&mut self.domains);
-        let handle = handle(&domains);
-        let domains = self.lines(&domains).into_iter().zip(domains).collect();
+        let mut domains = std::mem::take(&mut self.domains);
+        let handle = handle(&domains, &self.settings.spec);
+        let mut lines = self.lines(&domains);
         let common = Common {
             app: self.settings.app.clone(),
             spec: &self.settings.spec,
@@ -173,8 +176,14 @@ impl Server {
             choice,
             busy,
         };
-        let parts = domain::run_all(domains, &common, &handle, tap)?;
-        let mut report = merge(parts);
+        let mut report = match (common.spec.is_dispatcherless(), domains.pop(), lines.pop()) {
+            (true, Some(domain), Some(lines)) => threads::run(domain, &common, lines)?,
+            (_, domain, last) => {
+                let domains = domains.into_iter().chain(domain);
+                let lines = lines.into_iter().chain(last);
+                merge(domain::run_all(lines.zip(domains).collect(), &common, &handle, tap)?)
+            }
+        };
         report.notes.splice(0..0, self.layout.note.take());
         // The tap went with the dispatcher.
         report.notes.extend(recorder.map(Recorder::finish));
@@ -210,7 +219,8 @@ impl Server {
     }
 }
 
-fn handle(domains: &[Domain]) -> Handle {
+fn handle(domains: &[Domain], spec: &Spec) -> Handle {
     let of = |domain: &Domain| (domain.control.0.clone(), domain.workers.len());
-    Handle::new(domains.iter().map(of).collect())
+    let fixed = spec.is_dispatcherless().then(|| spec.name.as_str().into());
+    Handle::new(domains.iter().map(of).collect(), fixed)
 }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{PRESETS, preset, spin};
+use common::{preset, presets, spin};
 use curtail::net::Local;
 use curtail::{App, ClassId, Nanos, Report, Response, Server, Spec, WorkerId};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -148,7 +148,7 @@ fn a_read_write_lock_whose_holders_are_preempted_stops_nobody() {
 
 #[test]
 fn a_condition_variable_is_waited_for_on_one_worker_under_every_preset() {
-    for name in PRESETS {
+    for name in presets() {
         let shared = Arc::new((Mutex::new(0_usize), Condvar::new()));
         // The last to come has the first turn.
         let all = tasks(&shared, 12, |(turn, changed), index| {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PRESETS, preset, serve};
+use common::{preset, presets, serve};
 use curtail::{App, Response, WorkerId, current, park, scope, spawn, yield_now};
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ const QUESTIONS: [(&[u8], &[u8]); 5] = [
 
 #[test]
 fn handlers_spawn_sleep_and_park_under_every_policy() {
-    for name in PRESETS {
+    for name in presets() {
         let ((), report) = serve(
             Threaded,
             |builder| builder.policy(preset(name)).workers(2),

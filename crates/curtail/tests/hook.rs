@@ -27,7 +27,7 @@ fn a_hook_that_waits_is_not_entered_by_the_next_request_that_panics() {
         // Lets others run, on a fiber.
         thread::yield_now();
     }));
-    for name in ["tq", "ps", "concord"] {
+    for name in ["tq", "ps", "concord", "shenango-ps"] {
         in_time(move || {
             REPORTED.store(0, Ordering::SeqCst);
             let ((), report) = serve(

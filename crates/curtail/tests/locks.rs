@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PRESETS, preset, serve, spin};
+use common::{preset, presets, serve, spin};
 use curtail::{App, ClassId, Nanos, Response, WorkerId, sync};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -123,7 +123,7 @@ impl App for Locking {
 
 #[test]
 fn whoever_holds_a_lock_is_not_preempted() {
-    for name in ["tq", "concord"] {
+    for name in ["tq", "concord", "shenango-ps"] {
         for lock in ["ours", "pthread"] {
             let quantum = preset(name).with_quantum(Nanos(1_000)).unwrap();
             let ((), report) = serve(
@@ -146,7 +146,7 @@ fn whoever_holds_a_lock_is_not_preempted() {
 
 #[test]
 fn a_waiting_request_lets_the_one_it_waits_for_run_on_the_same_worker() {
-    for name in PRESETS {
+    for name in presets() {
         for (wait, signal) in [
             ("await", "advance"),
             ("pawait", "padvance"),

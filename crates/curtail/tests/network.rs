@@ -135,7 +135,7 @@ fn asked_by_a_peer_that_goes(policy: &str, count: u64) -> (u64, Report) {
 
 #[test]
 fn requests_of_a_peer_that_has_gone_are_not_run() {
-    for policy in ["fcfs", "tq", "jbsq", "darc"] {
+    for policy in ["fcfs", "tq", "jbsq", "darc", "shenango"] {
         let (run, report) = asked_by_a_peer_that_goes(policy, 2_000);
         let class = &report.classes[0];
         assert_eq!((run, class.orphaned, class.completed), (0, 2_000, 2), "{policy}");

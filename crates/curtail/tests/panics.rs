@@ -170,8 +170,9 @@ fn a_panic_costs_one_request_whatever_it_carries() {
         Task::GivenClassifier,
     ] {
         for payload in PAYLOADS {
-            // One that asks for hints; one that runs requests on the dispatcher, too; the usual one.
-            for policy in ["sjf", "concord", "tq"] {
+            // One that asks for hints; one that runs requests on the dispatcher, too; the usual one; one
+            // without a dispatcher.
+            for policy in ["sjf", "concord", "tq", "shenango"] {
                 in_time(move || throws(task, payload, policy));
             }
         }

@@ -4,21 +4,22 @@ mod common;
 
 use common::{PRESETS, Verbs, look, preset, serve, spin};
 use curtail::net::{Local, NoResponse};
-use curtail::policy::dispatched;
+use curtail::policy::catalogue;
 use curtail::{App, Nanos, Preempt, Response, RunError, Server, WorkerId, sync};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 #[test]
 fn every_policy_answers_every_request() {
-    let presets = dispatched().map(|entry| preset(entry.name));
+    let presets = catalogue().iter().map(|entry| preset(entry.name));
     let preemptive = presets.clone().filter_map(|spec| {
         let optional = spec.dispatch.may_preempt().is_none() && !spec.preemptive;
         optional.then(|| spec.with_preemptive(true).unwrap())
     });
     for spec in presets.clone().chain(preemptive) {
         let name = format!("{} ({})", spec.name, spec.preemptive);
-        for workers in [1, 2] {
+        let kthreads = spec.is_dispatcherless().then_some(4);
+        for workers in [1, 2].into_iter().chain(kthreads) {
             let (spec, name) = (spec.clone(), name.clone());
             let shown = name.clone();
             let ((), report) = serve(
@@ -51,7 +52,7 @@ fn every_policy_answers_every_request() {
 
 #[test]
 fn long_requests_are_cut_and_short_ones_pass_them() {
-    for name in ["ps", "shinjuku", "concord", "tq", "srpt"] {
+    for name in ["ps", "shinjuku", "concord", "tq", "srpt", "shenango-ps"] {
         let (passed, report) = serve(
             Verbs,
             |server| server.policy(preset(name)).workers(1),
@@ -71,7 +72,7 @@ fn long_requests_are_cut_and_short_ones_pass_them() {
 
 #[test]
 fn run_to_completion_does_not_preempt() {
-    for name in ["fcfs", "dfcfs", "jbsq"] {
+    for name in ["fcfs", "dfcfs", "jbsq", "shenango"] {
         let ((), report) = serve(
             Verbs,
             |server| server.policy(preset(name)).workers(1),
@@ -322,8 +323,6 @@ fn bad_settings_are_refused_with_a_reason() {
     assert!(build(server().stack_size(100)).contains("stack"));
     assert!(build(server().capacity(0)).contains("capacity"));
     assert!(build(server().cores(vec![])).contains("cores"));
-    let shenango = build(server().policy(preset("shenango")));
-    assert!(shenango.contains("dispatcherless"), "{shenango}");
     struct Broken;
     impl App for Broken {
         type Worker = ();

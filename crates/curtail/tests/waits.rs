@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Does, PRESETS, in_time, preset, serve, spin};
+use common::{Does, in_time, preset, presets, serve, spin};
 use curtail::net::NoResponse;
 use curtail::policy::CoreKind;
 use curtail::{App, ClassId, Response, WorkerId, sync};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_request_that_yields_does_not_starve_the_one_that_it_waits_for() {
     let las = preset("tq").with_core(CoreKind::Las).unwrap();
-    for spec in PRESETS.map(preset).into_iter().chain([las]) {
+    for spec in presets().map(preset).chain([las]) {
         in_time(move || {
             let (begun, ended) =
                 (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

@@ -7,7 +7,7 @@ use crate::preempt::Preempt;
 use crate::thread::{Stall, Watching};
 use crate::topology::{Layout, allowed_cores};
 use curtail_net::{Transport, Waiter};
-use curtail_policy::{Balance, Spec, SpecError};
+use curtail_policy::{Balance, Spec};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -255,7 +255,12 @@ impl ServerBuilder {
             return Err(StartError::Setting("a record is of one dispatcher".to_owned()));
         }
         self.spec.validate(workers)?;
-        through_a_dispatcher(&self.spec)?;
+        if self.spec.is_dispatcherless() {
+            super::threads::check(&self.spec, self.preempt, workers, dispatchers)?;
+            if self.record.is_some() {
+                return Err(StartError::Setting("a record is of a dispatcher".to_owned()));
+            }
+        }
         // The smallest part must do, too.
         self.spec.validate(workers / dispatchers)?;
         if self.transports.is_empty() {
@@ -297,14 +302,6 @@ impl ServerBuilder {
 
 fn record_error(file: &Path, error: io::Error) -> StartError {
     StartError::Setting(format!("cannot record into {}: {error}", file.display()))
-}
-
-/// Whether a server can work by the policy: its requests come through a dispatcher, so far.
-pub(super) fn through_a_dispatcher(spec: &Spec) -> Result<(), SpecError> {
-    if spec.is_dispatcherless() {
-        return Err(SpecError::Dispatcherless(spec.name.clone()));
-    }
-    Ok(())
 }
 
 /// The policy knows the application's classes.

@@ -55,7 +55,7 @@ pub(super) struct Domain {
     pub workers: Range<usize>,
     pub control: Obeyed,
     pub waiter: Waiter,
-    remote: Arc<Remote>,
+    pub remote: Arc<Remote>,
 }
 
 impl Domain {

@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 pub struct Handle {
     /// Each dispatcher's mailbox, and how many workers it has.
     domains: Arc<[(Arc<Control>, usize)]>,
+    /// The policy, if the server has no dispatcher, which a change of policy needs.
+    fixed: Option<Arc<str>>,
 }
 
 impl Handle {
-    pub(super) fn new(domains: Arc<[(Arc<Control>, usize)]>) -> Self {
-        Self { domains }
+    pub(super) fn new(domains: Arc<[(Arc<Control>, usize)]>, fixed: Option<Arc<str>>) -> Self {
+        Self { domains, fixed }
     }
 
     /// No more requests are taken; [`Server::run`](super::Server::run) returns when those under way
@@ -49,10 +51,16 @@ impl Handle {
     /// one after the other.
     ///
     /// # Errors
-    /// When the policy does not fit the workers (of each dispatcher), or the server has ended.
+    /// When the policy does not fit the workers (of each dispatcher), or the server has ended; from
+    /// or to a policy without a dispatcher ([`Spec::is_dispatcherless`]).
     pub fn switch(&self, spec: Spec) -> Result<(), ChangeError> {
         self.domains.iter().try_for_each(|&(_, workers)| spec.validate(workers))?;
-        super::builder::through_a_dispatcher(&spec)?;
+        if let Some(fixed) = &self.fixed {
+            return Err(SpecError::Dispatcherless(fixed.as_ref().into()).into());
+        }
+        if spec.is_dispatcherless() {
+            return Err(SpecError::Dispatcherless(spec.name).into());
+        }
         self.post(|| Command::Switch(spec.clone()))
     }
 

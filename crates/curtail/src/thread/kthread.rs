@@ -25,7 +25,7 @@ use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use curtail_fiber::safepoint::Safepoint;
 use curtail_fiber::{Context, StackError, StackPool};
-pub(super) use quanta::Quanta;
+pub(crate) use quanta::Quanta;
 pub(crate) use shared::Shared;
 use std::cell::{Cell, OnceCell, UnsafeCell};
 use std::ptr;
@@ -48,7 +48,7 @@ pub(crate) struct KThread {
     /// Requests that were woken here: for the engine.
     woken: Fifo,
     /// A thread that has ended and whose stack was still in use until the next one came in.
-    ended: Cell<*const Block>,
+    ended: Cell<*const Tcb>,
     /// Switches left in this round, and how many a round has.
     direct: Cell<u32>,
     round: Cell<u32>,
@@ -66,8 +66,6 @@ pub(crate) struct KThread {
     stacks: UnsafeCell<StackPool>,
     /// Of other sizes.
     odd_stacks: UnsafeCell<Vec<StackPool>>,
-    /// Threads that have started here and have not ended.
-    alive: Cell<usize>,
     poller: OnceCell<Poller>,
     pub(super) seat: Option<Seat>,
 }
@@ -106,7 +104,6 @@ impl KThread {
             warm_count: Cell::new(0),
             stacks: UnsafeCell::new(StackPool::new(stack_size)?),
             odd_stacks: UnsafeCell::new(Vec::new()),
-            alive: Cell::new(0),
             poller: OnceCell::new(),
             seat,
         });
@@ -235,7 +232,7 @@ impl Drop for KThread {
         self.shared.set_lives(false);
         self.safepoint.disarm();
         HERE.set(ptr::null());
-        if self.alive.get() > 0 {
+        if self.shared.alive() > 0 {
             // Their nodes stay in queues, where wakers ask whether this has ended.
             std::mem::forget(self.shared.clone());
         }

@@ -1,15 +1,20 @@
 //! Threads: one kind for everything that runs, requests included. `crate::block` is how they wait.
 //!
-//! * `tcb`: the control block, and queues of them;
+//! * `tcb`: the control block, and queues of them; `overflow`: one that several take from;
 //! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next;
 //! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them;
 //! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
+//! * `late`: threads that get their stacks when they start: a server's requests;
+//! * `crew`: a runtime's kthreads for a server;
 //! * `parker`: how a kthread sleeps;
 //! * `watchdog`, `stack_of`: a kthread that is stuck is told of.
 
+mod crew;
 mod join;
 mod kthread;
+mod late;
 mod locals;
+mod overflow;
 mod park;
 mod parker;
 mod runtime;
@@ -20,8 +25,10 @@ mod stack_of;
 mod tcb;
 mod watchdog;
 
+pub(crate) use crew::{Crew, Kept, Lived, Plan};
 pub use join::JoinHandle;
-pub(crate) use kthread::{KThread, Shared};
+pub(crate) use kthread::{KThread, Quanta, Shared};
+pub(crate) use late::{Duty, Late};
 pub use locals::UthreadKey;
 pub use park::{Thread, ThreadId, current, park, park_timeout};
 pub(crate) use parker::{Bell, Parker};

@@ -5,19 +5,15 @@
 //! when there is nothing.
 
 use super::kthread::{KThread, Quanta, Shared};
-use super::parker::Parker;
 use super::seat::{Common, Seat};
 use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::topology::{allowed_cores, pin};
 use curtail_fiber::safepoint::{Kind, Mode, kind};
-use curtail_policy::{Thief, WorkerId};
-use curtail_ring::CachePadded;
-use std::cell::RefCell;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const MOST_KTHREADS: usize = 64 - SPARES;
@@ -191,15 +187,9 @@ impl RuntimeBuilder {
             (1..=MOST_KTHREADS).contains(&count),
             "{count} kthreads: from 1 to {MOST_KTHREADS}"
         );
-        let shared = || Shared::new(Arc::new(CachePadded::new(Parker::default())));
-        let common = Arc::new(Common {
-            peers: (0..(count + SPARES).min(MOST_SEATS)).map(|_| shared()).collect(),
-            idle: CachePadded::new(AtomicU64::new(0)),
-            stop: AtomicBool::new(false),
-            spin_cycles: Clock::get().cycles(self.spin.as_nanos() as u64),
-            live: AtomicUsize::new(count),
-            usual: count,
-        });
+        let spin_cycles = Clock::get().cycles(self.spin.as_nanos() as u64);
+        let seats = (count + SPARES).min(MOST_SEATS);
+        let common = Common::new((count, seats), spin_cycles, false);
         let mut threads = Vec::new();
         for index in 1..count {
             match start_kthread(&common, index, self) {
@@ -262,13 +252,8 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     {
         tracing::warn!(%problem, kthread = index);
     }
-    let thief = Thief::new(WorkerId(index as u16), common.peers.len(), None, clock::now());
-    let seat = Seat { index, common: common.clone(), thief: RefCell::new(thief) };
-    let shared = common.peers[index].clone();
-    let kthread = KThread::new(shared, settings.stack_size, Some(seat)).expect("memory for stacks");
-    kthread.set_quanta(settings.quanta());
-    crate::calls::hook_safepoints();
-    kthread
+    let quanta = settings.quanta();
+    Seat::take(common, index, settings.stack_size, quanta).expect("memory for stacks")
 }
 
 impl Started {
@@ -302,7 +287,7 @@ impl RuntimeBuilder {
         };
         Some(Quanta {
             mode: Mode::Clock,
-            cycles: Clock::get().cycles(least.as_nanos() as u64),
+            cycles: Arc::new(AtomicU64::new(Clock::get().cycles(least.as_nanos() as u64))),
             usual: ticks(self.quantum),
             by_class: self.class_quanta.iter().map(|&(class, q)| (class, ticks(q))).collect(),
         })

@@ -4,12 +4,14 @@
 //! stolen takes a bit out and wakes its owner; an owner looks at all queues once more between setting
 //! its bit and sleeping. The fences on both sides make one see the other.
 
-use super::kthread::{KThread, Shared};
+use super::kthread::{KThread, Quanta, Shared};
+use super::parker::Parker;
 use super::tcb::Tcb;
 use crate::clock;
+use curtail_fiber::StackError;
 use curtail_policy::{Load, Loot, Thief, WorkerId};
 use curtail_ring::{CachePadded, StealRing};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -19,6 +21,8 @@ pub(super) struct Common {
     pub idle: CachePadded<AtomicU64>,
     pub stop: AtomicBool,
     pub spin_cycles: u64,
+    /// Others need the kthreads' cores.
+    pub shares_core: bool,
     /// How many kthreads live.
     pub live: AtomicUsize,
     /// Those that were started at the beginning; the others are spare.
@@ -26,6 +30,58 @@ pub(super) struct Common {
 }
 
 impl Common {
+    /// Of `usual` kthreads, with that many seats in all.
+    pub(super) fn new(
+        (usual, seats): (usize, usize),
+        spin_cycles: u64,
+        shares_core: bool,
+    ) -> Arc<Self> {
+        let shared = || Shared::new(Arc::new(CachePadded::new(Parker::default())));
+        Arc::new(Self {
+            peers: (0..seats).map(|_| shared()).collect(),
+            idle: CachePadded::new(AtomicU64::new(0)),
+            stop: AtomicBool::new(false),
+            spin_cycles,
+            shares_core,
+            live: AtomicUsize::new(usual),
+            usual,
+        })
+    }
+
+    /// Something lies in the queue of a kthread, put there by somebody else: wakes it, or one that
+    /// may take it from there.
+    pub(super) fn wake_for(&self, index: usize) {
+        fence(Ordering::SeqCst);
+        let idle = self.idle.load(Ordering::Relaxed);
+        if idle & 1 << index != 0 && self.wake(index) {
+            return;
+        }
+        if idle != 0 {
+            self.wake_one(idle);
+        }
+    }
+
+    /// Wakes a kthread, if nobody else has.
+    fn wake(&self, index: usize) -> bool {
+        let bit = 1 << index;
+        let slept = self.idle.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
+        if slept {
+            self.peers[index].parker.unpark();
+        }
+        slept
+    }
+
+    #[cold]
+    fn wake_one(&self, mut idle: u64) {
+        while idle != 0 {
+            let index = idle.trailing_zeros();
+            if self.wake(index as usize) {
+                return;
+            }
+            idle &= !(1 << index);
+        }
+    }
+
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.peers.iter().for_each(|peer| peer.parker.unpark());
@@ -34,34 +90,54 @@ impl Common {
 
 /// A kthread's place in its runtime.
 pub(crate) struct Seat {
-    pub(super) index: usize,
-    pub(super) common: Arc<Common>,
-    pub(super) thief: RefCell<Thief>,
+    index: usize,
+    common: Arc<Common>,
+    thief: RefCell<Thief>,
+    idleness: Cell<Idleness>,
+}
+
+/// How long a kthread had no work.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Idleness {
+    pub cycles: u64,
+    /// Of these, those in which it looked for some and did not sleep.
+    pub spun_cycles: u64,
 }
 
 impl Seat {
+    /// Makes the calling thread kthread `index` of a runtime.
+    pub(super) fn take(
+        common: &Arc<Common>,
+        index: usize,
+        stack_size: usize,
+        quanta: Option<Quanta>,
+    ) -> Result<Box<KThread>, StackError> {
+        let thief = Thief::new(WorkerId(index as u16), common.peers.len(), None, clock::now());
+        let seat = Self {
+            index,
+            common: common.clone(),
+            thief: RefCell::new(thief),
+            idleness: Cell::default(),
+        };
+        let kthread = KThread::new(common.peers[index].clone(), stack_size, Some(seat))?;
+        kthread.set_quanta(quanta);
+        crate::calls::hook_safepoints();
+        Ok(kthread)
+    }
+
+    pub(super) fn idleness(&self) -> Idleness {
+        self.idleness.get()
+    }
+
     /// Somebody who sleeps may steal something now.
     #[inline]
     pub(super) fn wake_idle(&self) {
         if self.common.live.load(Ordering::Relaxed) > 1 {
             fence(Ordering::SeqCst);
-            if self.common.idle.load(Ordering::Relaxed) != 0 {
-                self.wake_one();
+            let idle = self.common.idle.load(Ordering::Relaxed);
+            if idle != 0 {
+                self.common.wake_one(idle);
             }
-        }
-    }
-
-    #[cold]
-    fn wake_one(&self) {
-        let mut idle = self.common.idle.load(Ordering::Relaxed);
-        while idle != 0 {
-            let bit = 1 << idle.trailing_zeros();
-            let before = self.common.idle.fetch_and(!bit, Ordering::AcqRel);
-            if before & bit != 0 {
-                self.common.peers[bit.trailing_zeros() as usize].parker.unpark();
-                return;
-            }
-            idle = before & !bit;
         }
     }
 
@@ -124,23 +200,42 @@ impl Seat {
     /// Looks for work for a while, then sleeps until there is some.
     fn idle(&self, kthread: &KThread) {
         let since = clock::now();
+        let found = self.spin(kthread, since);
+        let spun = clock::now();
+        if !found {
+            self.sleep(kthread);
+        }
+        let mut idleness = self.idleness.get();
+        idleness.cycles += clock::now() - since;
+        idleness.spun_cycles += spun - since;
+        self.idleness.set(idleness);
+    }
+
+    /// Looks for work for a while; true: there is some, or it is to stop.
+    fn spin(&self, kthread: &KThread, since: u64) -> bool {
         let mut now = since;
         loop {
             kthread.look_closely(now);
             if kthread.has_threads() {
-                return;
+                return true;
             }
             for _ in 0..16 {
                 if kthread.has_mail() || self.someone_has_work() || self.is_to_stop() {
-                    return;
+                    return true;
                 }
                 std::hint::spin_loop();
             }
             now = clock::now();
             if now - since > self.common.spin_cycles {
-                break;
+                return false;
+            }
+            if self.common.shares_core {
+                rustix::thread::sched_yield();
             }
         }
+    }
+
+    fn sleep(&self, kthread: &KThread) {
         let bit = 1 << self.index;
         self.common.idle.fetch_or(bit, Ordering::SeqCst);
         kthread.rest(|| self.someone_has_work() || self.is_to_stop(), None);

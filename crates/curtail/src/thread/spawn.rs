@@ -10,6 +10,7 @@
 
 use super::join::JoinHandle;
 use super::kthread::KThread;
+use super::late;
 use super::tcb::{Block, Calls, DETACHED, DONE, LEAVING, RUNNING, Tcb};
 use crate::block::{self, Queue};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
@@ -283,7 +284,12 @@ fn leave_result(block: &Block) -> u32 {
 }
 
 /// A thread has left its stack for ever.
-pub(super) fn publish_end(ended: *const Block) {
+pub(super) fn publish_end(ended: *const Tcb) {
+    // SAFETY: nobody frees it before that.
+    if let Some(late) = unsafe { (*ended).late() } {
+        return late::publish_end(late);
+    }
+    let ended: *const Block = ended.cast();
     // SAFETY: it is freed under the lock, by who is woken below, or here.
     let block = unsafe { &*ended };
     enter_critical();

@@ -8,6 +8,7 @@
 //! processor yet: its home looks into the inbox only between two threads.
 
 use super::kthread::Shared;
+use super::late::Late;
 use super::locals::Locals;
 use crate::block::{Node, Queue, Timer, Who};
 use curtail_fiber::{Context, FiberStack};
@@ -17,7 +18,7 @@ use std::cell::Cell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// No limit: see [`Tcb::limit`].
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
@@ -44,6 +45,8 @@ pub(crate) struct Tcb {
     pub(super) timer: Cell<*const Timer<*const Node<Who>>>,
     pub(super) locals: Locals,
     pub(super) handle: Handle,
+    /// What it is a part of, if it gets its stack when it starts.
+    pub(super) late: Cell<*const Late>,
 }
 
 // SAFETY: `link` is the same cell each time; a block is in one queue at a time.
@@ -75,6 +78,17 @@ impl Tcb {
             (&raw mut (*place).waits_for).write(Cell::new(0));
             (&raw mut (*place).locals).write(Locals::new());
             (&raw mut (*place).handle).write(Handle::default());
+            (&raw mut (*place).late).write(Cell::new(ptr::null()));
+        }
+    }
+
+    /// A thread's, as a value.
+    pub(super) fn new() -> Self {
+        let mut tcb = MaybeUninit::<Self>::uninit();
+        // SAFETY: our own variable, which `make_at` fills in.
+        unsafe {
+            Self::make_at(tcb.as_mut_ptr(), 0);
+            tcb.assume_init()
         }
     }
 
@@ -90,12 +104,7 @@ impl Tcb {
 
     /// Of a request, which is on this kthread.
     pub(crate) fn of_request() -> Self {
-        let mut tcb = MaybeUninit::<Self>::uninit();
-        // SAFETY: our own variable, which `make_at` fills in.
-        let tcb = unsafe {
-            Self::make_at(tcb.as_mut_ptr(), 0);
-            tcb.assume_init()
-        };
+        let tcb = Self::new();
         tcb.job.set(0);
         tcb
     }
@@ -147,11 +156,11 @@ impl Tcb {
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        match self.request() {
-            Some(_) => None,
-            // SAFETY: a thread's control block is the first field of its block.
-            None => unsafe { (*ptr::from_ref(self).cast::<Block>()).name.clone() },
+        if self.request().is_some() || self.late().is_some() {
+            return None;
         }
+        // SAFETY: any other thread's control block is the first field of its block.
+        unsafe { (*ptr::from_ref(self).cast::<Block>()).name.clone() }
     }
 
     /// Whether it has started on that kthread.
@@ -164,6 +173,13 @@ impl Tcb {
         // SAFETY: not null since it started; a kthread that leaves threads behind leaks its shared
         // part, and one that has not ended is alive.
         unsafe { self.home.load(Ordering::Relaxed).as_ref() }.is_some_and(Shared::has_ended)
+    }
+
+    /// What it is a part of, if it gets its stack when it starts.
+    #[inline]
+    pub(crate) fn late(&self) -> Option<&Late> {
+        // SAFETY: null, or that of which this is the first field.
+        unsafe { self.late.get().as_ref() }
     }
 
     #[inline]
@@ -307,7 +323,7 @@ impl Fifo {
     }
 
     /// Puts a block first.
-    fn push_first(&self, tcb: &Tcb) {
+    pub(super) fn push_first(&self, tcb: &Tcb) {
         let first = self.first.replace(tcb.as_ptr());
         tcb.link().store(first, Ordering::Relaxed);
         if first.is_null() {
@@ -330,68 +346,5 @@ impl Fifo {
         }
         self.length.set(self.length.get() - 1);
         Some(tcb)
-    }
-}
-
-/// A queue of blocks that several kthreads take from: where a ring had no room. Its lock is held
-/// for a few instructions, by kthreads' own code, in which nothing is pre-empted.
-pub(super) struct Overflow {
-    locked: AtomicBool,
-    length: AtomicUsize,
-    blocks: Fifo,
-}
-
-// SAFETY: `blocks` is touched under the lock only.
-unsafe impl Send for Overflow {}
-// SAFETY: as above.
-unsafe impl Sync for Overflow {}
-
-impl Overflow {
-    pub(super) const fn new() -> Self {
-        Self { locked: AtomicBool::new(false), length: AtomicUsize::new(0), blocks: Fifo::new() }
-    }
-
-    fn with<R>(&self, f: impl FnOnce(&Fifo) -> R) -> R {
-        let mut spins = 0_u32;
-        while self.locked.swap(true, Ordering::Acquire) {
-            spins += 1;
-            match spins.is_multiple_of(64) {
-                true => rustix::thread::sched_yield(), // Its holder has lost its core.
-                false => std::hint::spin_loop(),
-            }
-        }
-        let result = f(&self.blocks);
-        self.length.store(self.blocks.len(), Ordering::Relaxed);
-        self.locked.store(false, Ordering::Release);
-        result
-    }
-
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.length.load(Ordering::Relaxed)
-    }
-
-    #[cold]
-    pub(super) fn push(&self, tcb: &Tcb) {
-        self.with(|blocks| blocks.push(tcb));
-    }
-
-    /// Takes up to `most`, oldest first, as long as `take` has room for them: it gives back what
-    /// it has none for. Returns how many were taken.
-    #[cold]
-    pub(super) fn take(&self, most: usize, mut take: impl FnMut(&Tcb) -> bool) -> usize {
-        self.with(|blocks| {
-            let mut taken = 0;
-            while taken < most
-                && let Some(tcb) = blocks.pop()
-            {
-                if !take(tcb) {
-                    blocks.push_first(tcb);
-                    break;
-                }
-                taken += 1;
-            }
-            taken
-        })
     }
 }

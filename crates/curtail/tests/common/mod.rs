@@ -95,6 +95,14 @@ pub const PRESETS: [&str; 21] = [
     "tq",
 ];
 
+/// Those without a dispatcher: requests are threads, and the kthreads schedule them by themselves.
+pub const DISPATCHERLESS: [&str; 2] = ["shenango", "shenango-ps"];
+
+/// All of them.
+pub fn presets() -> impl Iterator<Item = &'static str> + Clone {
+    PRESETS.into_iter().chain(DISPATCHERLESS)
+}
+
 /// Runs a server for `app` while `client` talks to it; ends it then.
 pub fn serve<R: Send + 'static>(
     app: impl App,

@@ -76,8 +76,8 @@ impl fmt::Display for SpecError {
             Self::Dispatcherless(policy) => {
                 write!(
                     f,
-                    "`{policy}` is dispatcherless, and requests come through a dispatcher here: only \
-                     curtail sim has it so far"
+                    "`{policy}` is dispatcherless: a server changes neither to it nor from it while \
+                     it runs"
                 )
             }
             Self::Unwatched { policy, preempt } => write!(

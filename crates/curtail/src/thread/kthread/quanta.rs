@@ -6,16 +6,18 @@
 
 use super::KThread;
 use crate::clock;
+use crate::thread::seat::Seat;
 use crate::thread::tcb::Tcb;
 use curtail_fiber::safepoint::Mode;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// When and how its threads are pre-empted.
 #[derive(Clone, Debug)]
-pub(in crate::thread) struct Quanta {
+pub(crate) struct Quanta {
     pub mode: Mode,
-    /// One tick: the smallest quantum.
-    pub cycles: u64,
+    /// One tick: the smallest quantum. It may change.
+    pub cycles: Arc<AtomicU64>,
     /// A thread's quantum in ticks; `None`: it runs to completion.
     pub usual: Option<u32>,
     /// The same for some classes.
@@ -33,7 +35,7 @@ impl KThread {
     pub(super) fn arm(&self, now: u64) {
         if let Some(quanta) = self.quanta.get() {
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
-            self.safepoint.arm(quanta.mode, now, now + quanta.cycles);
+            self.safepoint.arm(quanta.mode, now, now + quanta.cycles.load(Ordering::Relaxed));
         }
     }
 
@@ -49,6 +51,12 @@ impl KThread {
     /// thread that came in meanwhile gets a whole one now.
     pub(crate) fn expired(&self, me: &Tcb) {
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
+        let stops = self.seat.as_ref().is_some_and(Seat::is_to_stop);
+        if stops && !std::thread::panicking() {
+            self.clock_out(me);
+            self.local.push(me);
+            return self.leave(me, &raw const self.base);
+        }
         let same = self.quantum_pick.get() == self.shared.progress.picks.load(Ordering::Relaxed);
         self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
         self.arm(now);
@@ -59,6 +67,10 @@ impl KThread {
         self.look_around(now);
         self.shared.progress.ready.store(self.local.len(), Ordering::Relaxed);
         if self.has_threads() {
+            self.shared.count_cut();
+            if let Some(late) = me.late() {
+                late.note_cut(now);
+            }
             self.local.push(me);
             let next = self.next();
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));

@@ -1,6 +1,7 @@
 //! Ready threads: which is next, and which others may take.
 
 use super::{KThread, Shared};
+use crate::thread::late::Late;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Tcb};
 use curtail_fiber::{FiberStack, StackError, StackPool};
@@ -37,6 +38,7 @@ impl KThread {
             self.fresh_turn.set(true);
             self.local.pop().or_else(|| self.pick_fresh())?
         };
+        self.clock_in(tcb);
         self.count_pick();
         self.current.set(tcb);
         Some(tcb)
@@ -65,20 +67,43 @@ impl KThread {
 
     #[inline]
     fn pick_fresh(&self) -> Option<&'static Tcb> {
-        if self.shared.overflow.len() > 0 {
-            self.refill();
+        loop {
+            if self.shared.overflow.len() > 0 {
+                self.refill();
+            }
+            let tcb = self.shared.fresh.pop();
+            // SAFETY: what is in the queue has not started, and so has not ended.
+            let tcb = unsafe { tcb.as_ref()? };
+            if tcb.late().is_none_or(|late| self.equip(late)) {
+                self.adopt(tcb);
+                return Some(tcb);
+            }
         }
-        let tcb = self.shared.fresh.pop();
-        // SAFETY: what is in the queue has not started, and so has not ended.
-        let tcb = unsafe { tcb.as_ref()? };
-        self.adopt(tcb);
-        Some(tcb)
+    }
+
+    /// Gives a thread the stack that it starts on; false: there is none, and it has ended.
+    ///
+    /// The caller may be a thread on its way off the processor, which is in another queue already: it
+    /// must not block, as it would at a lock of the stacks' reserve.
+    fn equip(&self, late: &Late) -> bool {
+        let mut equipped = false;
+        self.as_plain_thread(|| match self.take_stack(None) {
+            Ok(stack) => {
+                late.prepare(stack);
+                equipped = true;
+            }
+            Err(error) => {
+                tracing::error!(%error);
+                late.come_to_an_end();
+            }
+        });
+        equipped
     }
 
     /// A thread that has not started is going to do so here.
     #[inline]
     pub(in crate::thread) fn adopt(&self, tcb: &Tcb) {
-        self.alive.set(self.alive.get() + 1);
+        self.shared.count_alive(1);
         tcb.home.store(Arc::as_ptr(&self.shared).cast_mut(), Ordering::Release);
     }
 
@@ -182,11 +207,11 @@ impl KThread {
 
     /// How many threads have started here and have not ended.
     pub(crate) fn alive(&self) -> usize {
-        self.alive.get()
+        self.shared.alive()
     }
 
     /// A request that has started here is left where it is, for ever.
     pub(crate) fn abandon_request(&self) {
-        self.alive.set(self.alive.get() + 1);
+        self.shared.count_alive(1);
     }
 }

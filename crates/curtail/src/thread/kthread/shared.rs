@@ -1,8 +1,9 @@
 //! What other kthreads may touch of one: its inbox, what could be stolen, how it is woken.
 
 use crate::clock;
+use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
-use crate::thread::tcb::{Overflow, Tcb};
+use crate::thread::tcb::Tcb;
 use curtail_ring::{CachePadded, Inbox, StealRing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -27,9 +28,19 @@ pub(crate) struct Shared {
     pub(super) overflow: CachePadded<Overflow>,
     pub(crate) parker: Arc<CachePadded<Parker>>,
     pub(in crate::thread) progress: CachePadded<Progress>,
+    pub(super) counts: CachePadded<Counts>,
     /// The kernel's number of it; 0: it does not live.
     tid: AtomicI32,
     pub(super) ended: AtomicBool,
+}
+
+/// What a kthread counts, for others to look at.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Threads that have started here and have not ended.
+    pub alive: AtomicUsize,
+    /// Threads that were made to yield, their quantum being over.
+    pub cuts: AtomicU64,
 }
 
 impl Shared {
@@ -40,6 +51,7 @@ impl Shared {
             overflow: CachePadded::new(Overflow::new()),
             parker,
             progress: CachePadded::default(),
+            counts: CachePadded::default(),
             tid: AtomicI32::new(0),
             ended: AtomicBool::new(false),
         })
@@ -65,6 +77,48 @@ impl Shared {
             || self.stealable() > 0
             || self.progress.ready.load(Ordering::Relaxed) > 0
             || (timer != 0 && timer <= clock::now())
+    }
+
+    /// Threads that have started here and have not ended.
+    pub(in crate::thread) fn alive(&self) -> usize {
+        self.counts.alive.load(Ordering::Relaxed)
+    }
+
+    /// How often threads were made to yield here.
+    pub(in crate::thread) fn cuts(&self) -> u64 {
+        self.counts.cuts.load(Ordering::Relaxed)
+    }
+
+    /// One more, or one less. By the kthread only.
+    #[inline]
+    pub(super) fn count_alive(&self, change: isize) {
+        let alive = self.counts.alive.load(Ordering::Relaxed);
+        self.counts.alive.store(alive.wrapping_add_signed(change), Ordering::Relaxed);
+    }
+
+    /// A thread is made to yield. By the kthread only.
+    pub(super) fn count_cut(&self) {
+        let cuts = self.counts.cuts.load(Ordering::Relaxed);
+        self.counts.cuts.store(cuts + 1, Ordering::Relaxed);
+    }
+
+    /// The kthread is given up, though it runs: who waits there is never woken.
+    pub(in crate::thread) fn give_up(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// A thread that has not started, from somebody who is no kthread.
+    pub(in crate::thread) fn hand_in(&self, tcb: &Tcb) {
+        self.overflow.push(tcb);
+    }
+
+    /// Takes out all that have not started.
+    pub(in crate::thread) fn clear_out(&self, mut take: impl FnMut(*mut Tcb)) {
+        while self.fresh.steal(StealRing::<Tcb>::MOST, &mut take) > 0 {}
+        self.overflow.take(usize::MAX, |tcb| {
+            take(tcb.as_ptr());
+            true
+        });
     }
 
     /// It runs no thread any more, ever.

@@ -87,6 +87,7 @@ impl KThread {
     pub(crate) fn block(&self, me: &Tcb) {
         match me.request() {
             None => {
+                self.clock_out(me);
                 let next = self.next();
                 self.leave(me, next);
             }
@@ -120,6 +121,7 @@ impl KThread {
         if me.request().is_some() {
             return crate::calls::yield_request();
         }
+        self.clock_out(me);
         self.local.push(me);
         let next = self.next();
         self.leave(me, next);
@@ -138,6 +140,7 @@ impl KThread {
     /// The calling thread runs `child`, which is about to start, and goes on when that has ended.
     #[inline]
     pub(in crate::thread) fn run_child(&self, me: &Tcb, child: &Block) {
+        self.clock_out(me);
         child.tcb.joiner.set(me);
         self.adopt(&child.tcb);
         self.count_pick();
@@ -147,20 +150,45 @@ impl KThread {
 
     /// The calling thread has ended.
     pub(in crate::thread) fn end(&self, block: &Block) -> ! {
-        self.alive.set(self.alive.get() - 1);
+        self.shared.count_alive(-1);
         let joiner = block.tcb.joiner.get();
         // SAFETY: a joiner waits for this, and for nothing else, so it is alive and suspended.
         let next = match unsafe { joiner.as_ref() } {
             Some(joiner) => {
+                self.clock_in(joiner);
                 self.current.set(joiner);
                 &raw const joiner.context
             }
             None => {
-                self.ended.set(block);
+                self.ended.set(ptr::from_ref(block).cast());
                 &raw const self.base
             }
         };
         // SAFETY: this stack's context, never resumed again; `next` is suspended, and ours.
         unsafe { switch_away(&raw const block.tcb.context, next, self.safepoint) }
+    }
+
+    /// The calling thread, which was given its stack when it started, has ended.
+    pub(in crate::thread) fn end_late(&self, me: &Tcb) -> ! {
+        self.shared.count_alive(-1);
+        self.ended.set(me);
+        // SAFETY: this stack's context, never resumed again; the base is suspended.
+        unsafe { switch_away(&raw const me.context, &raw const self.base, self.safepoint) }
+    }
+
+    /// It comes in: a request's time is counted from here.
+    #[inline]
+    pub(super) fn clock_in(&self, tcb: &Tcb) {
+        if let Some(late) = tcb.late() {
+            late.clock_in(clock::now());
+        }
+    }
+
+    /// It leaves: a request's time was counted up to here.
+    #[inline]
+    pub(super) fn clock_out(&self, tcb: &Tcb) {
+        if let Some(late) = tcb.late() {
+            late.clock_out(clock::now());
+        }
     }
 }

@@ -1,0 +1,207 @@
+//! The thread that called `Server::run`: it polls the transports, makes a thread of each request and
+//! tells the transports what became of it. It has the part of Shenango's IOKernel on the way of a
+//! packet (§4.1): it steers, and schedules nothing. It never runs a handler, so that it is there when
+//! the server is to end.
+
+use super::desk::Desk;
+use super::request::Request;
+use crate::clock::{self, Clock};
+use crate::control::{Command, Control};
+use crate::dispatcher::{ITEM_NS, Line, Tally as Gaps};
+use crate::engine::GAP_NS;
+use crate::preempt::Choice;
+use crate::remote::Remote;
+use crate::stats::{ClassStats, Stats, WorkerStats, split};
+use curtail_fiber::signal::Ticks;
+use curtail_net::{Status, Waiter};
+use curtail_policy::{Nanos, Spec, WorkerId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// In cycles, so long that it never ends.
+const ENDLESS: u64 = u64::MAX / 4;
+
+/// See the module's head.
+pub(super) struct Front {
+    pub desk: Desk,
+    pub lines: Vec<Line>,
+    pub spec: Spec,
+    pub choice: Choice,
+    /// The kthreads': how long a quantum is, in cycles.
+    pub quantum_cycles: Arc<AtomicU64>,
+    pub control: Arc<Control>,
+    pub waiter: Waiter,
+    pub remote: Arc<Remote>,
+    pub busy: bool,
+    pub shares_core: bool,
+    pub gaps: Gaps,
+    /// When this turn began (TSC), and how much it had to do.
+    pub turn: u64,
+    pub items: u64,
+    pub closing: Option<u64>,
+}
+
+impl Front {
+    /// Until every transport has closed and the last request has left, or draining took too long.
+    pub(super) fn run(&mut self, drain: Duration) {
+        let clock = self.clock();
+        let drain_cycles = clock.cycles(drain.as_nanos() as u64);
+        let (gap, item) = (clock.cycles(GAP_NS), clock.cycles(ITEM_NS));
+        self.turn = clock::now();
+        loop {
+            let now = clock::now();
+            self.watch(now, gap, item);
+            let mut active = self.take_requests(now);
+            active |= self.take_back();
+            self.obey(now);
+            if self.closing.is_some_and(|since| now.saturating_sub(since) > drain_cycles) {
+                return;
+            }
+            if active {
+                continue;
+            }
+            if self.desk.in_system() == 0 && self.lines.iter().all(|line| !line.open) {
+                return;
+            }
+            self.idle();
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        self.desk.common.clock
+    }
+
+    /// A turn of the loop is short; a long one was interrupted by the machine.
+    fn watch(&mut self, now: u64, gap_cycles: u64, item_cycles: u64) {
+        let cycles = now - self.turn;
+        if cycles > gap_cycles + self.items * item_cycles {
+            self.gaps.gaps += 1;
+            self.gaps.gap_cycles += cycles;
+            self.gaps.last_gap_tsc = now;
+        }
+        (self.turn, self.items) = (now, 0);
+    }
+
+    fn take_requests(&mut self, now: u64) -> bool {
+        let mut taken = 0;
+        for (index, line) in self.lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
+            let mut turn = self.desk.at(index, now);
+            line.open = line.transport.poll(now, &mut turn) == Status::Open;
+            taken += turn.taken();
+            for completion in self.desk.turned_away() {
+                line.transport.completed(&completion);
+            }
+        }
+        self.items += taken as u64;
+        taken > 0
+    }
+
+    /// Takes the requests back that have ended.
+    fn take_back(&mut self) -> bool {
+        let (desk, lines, mut count) = (&mut self.desk, &mut self.lines, 0);
+        let common = desk.common.clone();
+        common.done.drain(|request| {
+            // SAFETY: its thread has ended.
+            let request = unsafe { Request::back(request) };
+            let transport = usize::from(request.body.transport);
+            let completion = desk.take_back(request, self.gaps.last_gap_tsc);
+            lines[transport].transport.completed(&completion);
+            count += 1;
+        });
+        self.items += count;
+        count > 0
+    }
+
+    fn obey(&mut self, now: u64) {
+        if !self.control.has_mail() {
+            return;
+        }
+        for command in self.control.take() {
+            match command {
+                Command::Shutdown => {
+                    self.closing.get_or_insert(now);
+                    self.lines.iter_mut().for_each(|line| line.transport.close());
+                }
+                Command::Stats(answer) => drop(answer.send(self.stats())),
+                Command::Quantum(quantum) => self.set_quantum(quantum),
+                Command::Classify(classify) => self.desk.classifier.replace(classify),
+                // The handle refuses it.
+                Command::Switch(spec) => tracing::warn!(policy = %spec.name, "not while it runs"),
+            }
+        }
+    }
+
+    /// From the next quantum on; without effect where there are none.
+    fn set_quantum(&mut self, quantum: Option<Nanos>) {
+        self.spec.quantum = quantum;
+        let cycles = quantum.map_or(ENDLESS, |quantum| self.clock().cycles(quantum.0));
+        self.quantum_cycles.store(cycles, Ordering::Relaxed);
+    }
+
+    /// What was counted so far, by class.
+    pub(super) fn classes(&self) -> (Vec<ClassStats>, ClassStats) {
+        let mut rows = self.desk.classes.clone();
+        self.desk.common.tallies.iter().for_each(|tally| tally.add_to(&mut rows));
+        split(rows)
+    }
+
+    pub(super) fn preemptions(&self) -> u64 {
+        (0..self.desk.crew.len()).map(|index| self.desk.crew.cuts(index)).sum()
+    }
+
+    pub(super) fn unsent(&self) -> u64 {
+        self.desk.common.replies.iter().map(|reply| reply.dropped()).sum()
+    }
+
+    fn stats(&self) -> Stats {
+        let (classes, unknown) = self.classes();
+        let worker = |index: usize| WorkerStats {
+            worker: WorkerId(index as u16),
+            holds: self.desk.common.tallies[index].holds(),
+            preemptions: self.desk.crew.cuts(index),
+        };
+        Stats {
+            classes,
+            unknown,
+            decided: None,
+            malformed: self.desk.malformed,
+            unsent: self.unsent(),
+            in_system: self.desk.in_system(),
+            waiting: self.desk.waiting(),
+            preemptions: self.preemptions(),
+            workers: (0..self.desk.crew.len()).map(worker).collect(),
+            policy: self.spec.name.clone(),
+            quantum: self.spec.quantum,
+            preempt: self.choice.effective,
+            preempt_note: self.choice.note.clone(),
+            ticks: Ticks::default(),
+        }
+    }
+
+    /// Nothing to do.
+    fn idle(&mut self) {
+        if !self.busy {
+            self.sleep();
+        } else if self.shares_core {
+            rustix::thread::sched_yield();
+        } else {
+            std::hint::spin_loop();
+            return;
+        }
+        self.turn = clock::now();
+    }
+
+    /// Sleeps until a transport has something, a request has ended, or a command comes.
+    fn sleep(&mut self) {
+        let (control, done) = (&self.control, &self.desk.common.done);
+        let waiter = &mut self.waiter;
+        let work = || control.has_mail() || !done.is_empty();
+        self.remote.parker.sleep(work, || {
+            if let Err(error) = waiter.wait(Some(Duration::from_millis(100))) {
+                tracing::warn!(%error, "epoll");
+                rustix::thread::sched_yield();
+            }
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! A server without a dispatcher (Shenango §5): each request is a thread, and the kthreads schedule
+//! them by themselves, each from its own queue, and from the others' when that is empty.
+//!
+//! * `front`: the calling thread: transports, commands, the end;
+//! * `desk`: where requests come in, and their number and bytes are bounded;
+//! * `request`: a request and its thread;
+//! * `post`: a kthread's part: the handler, and what is around it;
+//! * `tally`: what a kthread counts.
+
+mod desk;
+mod front;
+mod post;
+mod request;
+mod tally;
+
+use super::domain::{Common as Settings, Domain};
+use super::{RunError, StartError};
+use crate::classify::Classifier;
+use crate::clock::{self, Clock};
+use crate::dispatcher::{Line, Tally as Gaps};
+use crate::engine::{Counts, GAP_NS};
+use crate::preempt::{Choice, Preempt};
+use crate::stats::{ClassStats, Cpu, Noise, Report};
+use crate::thread::{Crew, Kept, Lived, Plan, Quanta};
+use crate::topology::{Idle, pin};
+use curtail_fiber::signal::Ticks;
+use curtail_net::Transport;
+use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
+use curtail_ring::CachePadded;
+use desk::Desk;
+use front::Front;
+use post::{Common, Post};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use tally::Tally;
+
+/// Kthreads of one server.
+const MOST_KTHREADS: usize = 64;
+
+/// Whether a server can be of that kind with these settings.
+pub(super) fn check(
+    spec: &Spec,
+    preempt: Preempt,
+    workers: usize,
+    dispatchers: usize,
+) -> Result<(), StartError> {
+    let setting = |text: String| Err(StartError::Setting(text));
+    let unwatched = |preempt| {
+        let policy = spec.name.clone();
+        Err(StartError::Policy(SpecError::Unwatched { policy, preempt }))
+    };
+    match preempt {
+        Preempt::Flag => return unwatched(PreemptKind::Flag),
+        Preempt::Signal => return unwatched(PreemptKind::Signal),
+        Preempt::Auto | Preempt::Never | Preempt::Clock => {}
+    }
+    if dispatchers > 1 {
+        return setting(format!("`{}` has no dispatcher, so it has not several", spec.name));
+    }
+    if workers > MOST_KTHREADS {
+        return setting(format!("`{}`: {workers} workers, of {MOST_KTHREADS} at most", spec.name));
+    }
+    Ok(())
+}
+
+/// Runs such a server, the front on the calling thread, until all is done.
+pub(super) fn run(
+    domain: Domain,
+    settings: &Settings<'_>,
+    transports: Vec<Box<dyn Transport>>,
+) -> Result<Report, RunError> {
+    let clock = Clock::get();
+    let classes = settings.app.classes();
+    let count = classes.len();
+    let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
+    let names: Vec<String> = names.collect();
+    let tally = |_| CachePadded::new(Tally::new(names.iter().cloned()));
+    let common = Arc::new(Common {
+        app: settings.app.clone(),
+        replies: transports.iter().map(|line| line.reply()).collect(),
+        done: CachePadded::default(),
+        tallies: domain.workers.clone().map(tally).collect(),
+        clock,
+        front: (!settings.busy).then(|| domain.remote.clone()),
+    });
+    let quantum_cycles = Arc::new(AtomicU64::new(0));
+    let idle = settings.layout.idle(&clock);
+    let plan = plan(settings, idle, &quantum_cycles);
+    let crew = start(&plan, &common)?;
+    let _watch = settings.watchdog.watch(crew.peers(), 0, plan.quanta.is_some(), || {});
+    let mut notes = Vec::new();
+    if let Some(Err(problem)) = settings.layout.dispatchers.first().copied().map(pin) {
+        notes.push(problem);
+    }
+    let classifier = Classifier::new(settings.app.clone(), count);
+    let rows = names.into_iter().map(ClassStats::new).collect();
+    let bounds = (settings.capacity, settings.memory);
+    let mut front = Front {
+        desk: Desk::new((common, crew), classifier, rows, bounds),
+        lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
+        spec: settings.spec.clone(),
+        choice: settings.choice.clone(),
+        quantum_cycles,
+        control: domain.control.0.clone(),
+        waiter: domain.waiter,
+        remote: domain.remote,
+        busy: settings.busy,
+        shares_core: idle.shares_core,
+        gaps: Gaps::default(),
+        turn: 0,
+        items: 0,
+        closing: None,
+    };
+    let begun = clock::now();
+    let ended = catch_unwind(AssertUnwindSafe(|| front.run(settings.drain)));
+    let watched = clock::now() - begun;
+    drop(domain.control);
+    if ended.is_ok() && front.desk.in_system() == 0 {
+        front.desk.crew.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
+    }
+    let lives = front.desk.crew.stop(&mut notes);
+    front.desk.give_up();
+    if let Err(panic) = ended {
+        resume_unwind(panic);
+    }
+    Ok(report(front, &lives, watched, notes))
+}
+
+fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) -> Plan {
+    let (spec, choice) = (settings.spec, &settings.choice);
+    let quantum = spec.quantum.filter(|_| spec.shares() && is_cut(choice));
+    let quanta = quantum.map(|quantum| {
+        let cycles = quantum_cycles.clone();
+        cycles.store(Clock::get().cycles(quantum.0), std::sync::atomic::Ordering::Relaxed);
+        Quanta { mode: choice.mode(), cycles, usual: Some(1), by_class: Box::default() }
+    });
+    Plan {
+        cores: settings.layout.workers.clone(),
+        stack_size: settings.stack_size,
+        spin_cycles: idle.spin_cycles,
+        shares_core: idle.shares_core,
+        quanta,
+    }
+}
+
+fn is_cut(choice: &Choice) -> bool {
+    choice.effective == Preempt::Clock
+}
+
+fn start(plan: &Plan, common: &Arc<Common>) -> Result<Crew, RunError> {
+    let common = common.clone();
+    let enter = move |index| Ok(Post::new(common.clone(), index)? as Kept);
+    Crew::start(plan, enter)
+        .map_err(|(index, error)| RunError::Worker { worker: WorkerId(index as u16), error })
+}
+
+fn report(front: Front, lives: &[Lived], watched: u64, notes: Vec<String>) -> Report {
+    let total: u64 = lives.iter().map(|lived| lived.total_cycles).sum();
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let ran = front.desk.common.tallies.iter().map(|tally| tally.ran_cycles()).sum();
+    let app = share(ran, total);
+    let idle = share(lives.iter().map(|lived| lived.idle_cycles).sum(), total);
+    let (classes, unknown) = front.classes();
+    Report {
+        policy: front.spec.name.clone(),
+        preempt: front.choice.effective,
+        preempt_note: front.choice.note.clone(),
+        quantum: front.spec.quantum,
+        workers: front.desk.crew.len(),
+        preemptions: front.preemptions(),
+        late_ns: Counts::default().late_ns,
+        ticks: Ticks::default(),
+        cpu: Cpu {
+            app,
+            idle,
+            switch: (1.0 - app - idle).max(0.0),
+            busy_s: lives.iter().map(|lived| lived.busy.as_secs_f64()).sum(),
+        },
+        noise: Noise {
+            gap_threshold_ns: GAP_NS,
+            gaps: front.gaps.gaps,
+            lost_share: share(front.gaps.gap_cycles, watched),
+        },
+        classes,
+        unknown,
+        decided: None,
+        malformed: front.desk.malformed,
+        unsent: front.unsent(),
+        abandoned: front.desk.in_system(),
+        notes,
+    }
+}

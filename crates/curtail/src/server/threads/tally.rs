@@ -1,0 +1,105 @@
+//! What a kthread counts of the requests that it serves.
+//!
+//! The kthread writes; the front looks, now and then. The counters are the kthread's own and can be
+//! looked at any time. The classes' rows have a lock, which the kthread finds free but for the looks,
+//! and takes between two threads, where nothing is pre-empted.
+
+use super::request::Body;
+use crate::clock::Clock;
+use crate::stats::{ClassStats, row};
+use curtail_net::Outcome;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// See the module's head.
+pub(super) struct Tally {
+    started: AtomicU64,
+    ended: AtomicU64,
+    /// In handlers.
+    ran_cycles: AtomicU64,
+    locked: AtomicBool,
+    rows: UnsafeCell<Box<[ClassStats]>>,
+}
+
+// SAFETY: `rows` is touched under the lock only.
+unsafe impl Sync for Tally {}
+
+/// Adds to a counter that nobody else writes.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+impl Tally {
+    /// `names`: of the classes, and at the end that of unknown requests.
+    pub(super) fn new(names: impl Iterator<Item = String>) -> Self {
+        Self {
+            started: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            ran_cycles: AtomicU64::new(0),
+            locked: AtomicBool::new(false),
+            rows: UnsafeCell::new(names.map(ClassStats::new).collect()),
+        }
+    }
+
+    /// A request starts here.
+    pub(super) fn start(&self) {
+        add(&self.started, 1);
+    }
+
+    /// A request that started here has ended.
+    pub(super) fn end(&self, body: &Body, clock: Clock) {
+        add(&self.ended, 1);
+        add(&self.ran_cycles, body.ran_cycles);
+        let ns = |to: u64| clock.ns(to.saturating_sub(body.arrived_tsc));
+        self.with(|rows| {
+            let class = row(rows, body.class);
+            match body.outcome {
+                Outcome::Done => class.completed += 1,
+                Outcome::Failed | Outcome::Dropped => class.failed += 1,
+                Outcome::Orphaned => {
+                    class.orphaned += 1;
+                    return;
+                }
+            }
+            class.sojourn_ns.saturating_record(ns(body.finished_tsc));
+            class.queueing_ns.saturating_record(ns(body.started_tsc));
+            class.service_ns.saturating_record(clock.ns(body.ran_cycles));
+        });
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut [ClassStats]) -> R) -> R {
+        let mut spins = 0_u32;
+        while self.locked.swap(true, Ordering::Acquire) {
+            spins += 1;
+            match spins.is_multiple_of(64) {
+                true => rustix::thread::sched_yield(),
+                false => std::hint::spin_loop(),
+            }
+        }
+        // SAFETY: under the lock.
+        let result = f(unsafe { &mut *self.rows.get() });
+        self.locked.store(false, Ordering::Release);
+        result
+    }
+
+    /// Adds what was counted to `rows`, of the same classes.
+    pub(super) fn add_to(&self, rows: &mut [ClassStats]) {
+        self.with(|own| rows.iter_mut().zip(&*own).for_each(|(all, own)| all.add(own)));
+    }
+
+    /// Requests that have started here so far.
+    pub(super) fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// Requests that have started here and have not ended.
+    pub(super) fn holds(&self) -> usize {
+        let ended = self.ended.load(Ordering::Relaxed);
+        self.started().saturating_sub(ended) as usize
+    }
+
+    /// Cycles in handlers.
+    pub(super) fn ran_cycles(&self) -> u64 {
+        self.ran_cycles.load(Ordering::Relaxed)
+    }
+}

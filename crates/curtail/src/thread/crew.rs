@@ -1,0 +1,221 @@
+//! A runtime's kthreads for a server: started, given requests and ended by a thread that is none of
+//! them.
+//!
+//! Work comes from outside ([`Crew::hand_in`]): into the queue of one kthread, of those that others
+//! may take from. A kthread whose handler runs for long does not keep what lies there.
+
+use super::Late;
+use super::kthread::{KThread, Quanta, Shared};
+use super::seat::{Common, Seat};
+use crate::clock;
+use crate::topology::pin;
+use rustix::time::{ClockId, clock_gettime};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a kthread may take to come back from what it runs, at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How the kthreads are to be.
+pub(crate) struct Plan {
+    /// Each kthread's core.
+    pub cores: Vec<usize>,
+    pub stack_size: usize,
+    /// How long one without work looks for some before it sleeps.
+    pub spin_cycles: u64,
+    /// Others need their cores: one without work lets them run in between.
+    pub shares_core: bool,
+    pub quanta: Option<Quanta>,
+}
+
+/// How a kthread's time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lived {
+    pub total_cycles: u64,
+    /// Without work, asleep or looking for some.
+    pub idle_cycles: u64,
+    /// Processor time, without what was spun away waiting.
+    pub busy: Duration,
+}
+
+struct Member {
+    thread: thread::JoinHandle<()>,
+    lived: Receiver<Lived>,
+}
+
+/// See the module's head.
+pub(crate) struct Crew {
+    common: Arc<Common>,
+    members: Vec<Member>,
+}
+
+struct Peers(Arc<Common>);
+
+impl AsRef<[Arc<Shared>]> for Peers {
+    fn as_ref(&self) -> &[Arc<Shared>] {
+        &self.0.peers
+    }
+}
+
+/// What a kthread keeps until it ends: made and dropped on its thread.
+pub(crate) type Kept = Box<dyn Any>;
+
+impl Crew {
+    /// Starts the kthreads. `enter` is called on each one's thread, with its number, before it runs
+    /// anything.
+    ///
+    /// # Errors
+    /// Which kthread could not be started, and why. Then all have ended.
+    pub(crate) fn start(
+        plan: &Plan,
+        enter: impl Fn(usize) -> Result<Kept, String> + Clone + Send + 'static,
+    ) -> Result<Self, (usize, String)> {
+        let count = plan.cores.len();
+        let common = Common::new((count, count), plan.spin_cycles, plan.shares_core);
+        let mut crew = Self { common, members: Vec::new() };
+        for (index, &core) in plan.cores.iter().enumerate() {
+            match start_one(&crew.common, (index, core), plan, enter.clone()) {
+                Ok(member) => crew.members.push(member),
+                Err(error) => {
+                    crew.stop(&mut Vec::new());
+                    return Err((index, error));
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    /// The kthreads, for the watchdog.
+    pub(crate) fn peers(&self) -> impl AsRef<[Arc<Shared>]> + Send + use<> {
+        Peers(self.common.clone())
+    }
+
+    /// How many kthreads there are.
+    pub(crate) fn len(&self) -> usize {
+        self.common.peers.len()
+    }
+
+    /// A thread is to start on this kthread, or on one that takes it from there.
+    ///
+    /// # Safety
+    /// [`Late::renew`] was called, and it has not been handed in since.
+    pub(crate) unsafe fn hand_in(&self, index: usize, late: *mut Late) {
+        // SAFETY: by contract.
+        self.common.peers[index].hand_in(unsafe { &*late }.tcb());
+        self.common.wake_for(index);
+    }
+
+    /// How many threads have started and have not ended.
+    pub(crate) fn alive(&self) -> usize {
+        self.common.peers.iter().map(|peer| peer.alive()).sum()
+    }
+
+    /// How often threads of a kthread were made to yield.
+    pub(crate) fn cuts(&self, index: usize) -> u64 {
+        self.common.peers[index].cuts()
+    }
+
+    /// Waits until no thread is left, for `most` at most.
+    pub(crate) fn settle(&self, most: Duration) {
+        let until = Instant::now() + most;
+        let rests = || self.common.peers.iter().any(|peer| peer.stealable() > 0);
+        while (self.alive() > 0 || rests()) && Instant::now() < until {
+            thread::park_timeout(Duration::from_micros(100));
+        }
+        if self.alive() > 0 {
+            tracing::warn!(threads = self.alive(), "left behind when the server ended");
+        }
+    }
+
+    /// Ends the kthreads; how their time went. One that never comes back (a handler in an endless
+    /// loop without a safepoint) is left behind, and that is said.
+    pub(crate) fn stop(&mut self, notes: &mut Vec<String>) -> Vec<Lived> {
+        self.common.stop();
+        let mut lives = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        for (index, member) in self.members.drain(..).enumerate() {
+            match member.lived.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(lived) => {
+                    lives.push(lived);
+                    let _ = member.thread.join();
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let _ = member.thread.join();
+                    notes.push(format!("worker {index} ended by a panic of the runtime"));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    // Its other threads run no more, whenever it comes back.
+                    self.common.peers[index].give_up();
+                    notes.push(format!("worker {index} is stuck in a request and was left behind"));
+                }
+            }
+        }
+        lives
+    }
+
+    /// Gives back those that were handed in and have not started. After [`Crew::stop`].
+    pub(crate) fn never_started(&self, mut take: impl FnMut(*mut Late)) {
+        for peer in &self.common.peers {
+            // SAFETY: what is in a queue is alive. A thread that a handler spawned is left there.
+            peer.clear_out(|tcb| match unsafe { (*tcb).late.get() } {
+                late if late.is_null() => {}
+                late => take(late.cast_mut()),
+            });
+        }
+    }
+}
+
+fn start_one(
+    common: &Arc<Common>,
+    (index, core): (usize, usize),
+    plan: &Plan,
+    enter: impl FnOnce(usize) -> Result<Kept, String> + Send + 'static,
+) -> Result<Member, String> {
+    let (common, stack_size, quanta) = (common.clone(), plan.stack_size, plan.quanta.clone());
+    let (ready, is_ready) = sync_channel(1);
+    let (report, lived): (SyncSender<Lived>, _) = sync_channel(1);
+    let life = move || {
+        if let Err(problem) = pin(core) {
+            tracing::warn!(%problem, worker = index);
+        }
+        let kthread = match Seat::take(&common, index, stack_size, quanta) {
+            Ok(kthread) => kthread,
+            Err(error) => return drop(ready.send(Err(error.to_string()))),
+        };
+        match enter(index) {
+            Ok(kept) => {
+                let _ = ready.send(Ok(()));
+                let _ = report.send(live(&kthread));
+                drop(kept);
+            }
+            Err(error) => drop(ready.send(Err(error))),
+        }
+    };
+    let thread = thread::Builder::new()
+        .name(format!("curtail-{index}"))
+        .spawn(life)
+        .map_err(|error| error.to_string())?;
+    match is_ready.recv() {
+        Ok(Ok(())) => Ok(Member { thread, lived }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err("it ended by a panic of the runtime".to_owned()),
+    }
+}
+
+fn live(kthread: &KThread) -> Lived {
+    let born = clock::now();
+    let seat = kthread.seat();
+    seat.live(kthread);
+    let idle = seat.idleness();
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let busy = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
+    let spun = Duration::from_nanos(clock::Clock::get().ns(idle.spun_cycles));
+    Lived {
+        total_cycles: clock::now() - born,
+        idle_cycles: idle.cycles,
+        busy: busy.saturating_sub(spun),
+    }
+}

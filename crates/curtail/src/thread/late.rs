@@ -1,0 +1,157 @@
+//! Threads that get their stacks when they start: a server's requests.
+//!
+//! One that waits for its turn is a [`Late`] and nothing more, so a long queue touches little memory,
+//! and what starts does so on a stack that was used just before. The memory is its owner's: it is
+//! lent to the runtime when the thread is handed in ([`super::Crew::hand_in`]), and is the owner's
+//! again when [`Duty::ended`] is called. In between it is touched by the kthread that has it.
+//!
+//! A `Late` also keeps the time that its thread has had on a core, which other threads do without.
+
+use super::kthread::KThread;
+use super::tcb::{NO_LIMIT, Tcb};
+use curtail_fiber::{ContextKind, FiberStack, Label};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+/// What such a thread does.
+pub(crate) struct Duty {
+    /// On its own stack. Must not unwind.
+    pub run: unsafe fn(*const Late),
+    /// It has left its stack for ever, or there was none to start on: then it has never run. By a
+    /// kthread; must neither wait nor unwind.
+    pub ended: unsafe fn(*const Late),
+}
+
+/// See the module's head.
+#[repr(C)]
+pub(crate) struct Late {
+    tcb: Tcb,
+    duty: &'static Duty,
+    stack: Cell<Option<FiberStack>>,
+    /// When it came in for the first time, and for the last time (TSC).
+    started: Cell<u64>,
+    since: Cell<u64>,
+    /// Cycles on a core up to `since`.
+    ran: Cell<u64>,
+    /// How often its quantum was over and it was made to yield.
+    cuts: Cell<u32>,
+}
+
+impl Late {
+    pub(crate) fn new(duty: &'static Duty) -> Self {
+        Self {
+            tcb: Tcb::new(),
+            duty,
+            stack: Cell::new(None),
+            started: Cell::new(0),
+            since: Cell::new(0),
+            ran: Cell::new(0),
+            cuts: Cell::new(0),
+        }
+    }
+
+    /// Makes it ready to be handed in, for the first time or again.
+    ///
+    /// # Safety
+    /// `this` is its owner's, stays where it is until [`Duty::ended`] is called, and may be used for
+    /// all that the owner's functions touch.
+    pub(crate) unsafe fn renew(this: *mut Self, class: u16) {
+        // SAFETY: by contract.
+        let late = unsafe { &*this };
+        let tcb = &late.tcb;
+        tcb.late.set(this);
+        tcb.home.store(ptr::null_mut(), Ordering::Relaxed);
+        tcb.class.set(class);
+        tcb.joiner.set(ptr::null());
+        tcb.limit.set(NO_LIMIT);
+        tcb.waits_for.set(0);
+        late.started.set(0);
+        late.ran.set(0);
+        late.cuts.set(0);
+    }
+
+    /// When it first ran (TSC); `None`: never, there was no stack for it.
+    pub(crate) fn started(&self) -> Option<u64> {
+        Some(self.started.get()).filter(|&tsc| tsc != 0)
+    }
+
+    /// Cycles that it has had on a core by `now`, while it runs.
+    pub(crate) fn ran(&self, now: u64) -> u64 {
+        self.ran.get() + now.saturating_sub(self.since.get())
+    }
+
+    /// How often it was made to yield.
+    pub(crate) fn cuts(&self) -> u32 {
+        self.cuts.get()
+    }
+
+    pub(super) fn tcb(&self) -> &Tcb {
+        &self.tcb
+    }
+
+    #[inline]
+    pub(super) fn clock_in(&self, now: u64) {
+        if self.started.get() == 0 {
+            self.started.set(now);
+        }
+        self.since.set(now);
+    }
+
+    #[inline]
+    pub(super) fn clock_out(&self, now: u64) {
+        self.ran.set(self.ran(now));
+        self.since.set(now);
+    }
+
+    pub(super) fn note_cut(&self, now: u64) {
+        self.cuts.set(self.cuts.get() + 1);
+        self.clock_out(now);
+    }
+
+    /// It starts as soon as it is switched to.
+    pub(super) fn prepare(&self, stack: FiberStack) {
+        let (usable, top) = (stack.usable(), stack.top());
+        self.stack.set(Some(stack));
+        let context = &self.tcb.context;
+        // SAFETY: the stack is this thread's alone until `publish_end`.
+        unsafe {
+            context.prepare(&usable, top, main, self.tcb.late.get().cast_mut().cast(), Self::KIND);
+        }
+        context.set_label(Label { class: self.tcb.class.get(), ..Label::default() });
+    }
+
+    const KIND: ContextKind = ContextKind::Thread;
+
+    /// It is its owner's again.
+    pub(super) fn come_to_an_end(&self) {
+        // Whoever still has its `Thread` has a thread that has ended.
+        self.tcb.end_request();
+        // SAFETY: as `renew` was promised.
+        unsafe { (self.duty.ended)(self.tcb.late.get()) }
+    }
+}
+
+/// The first function on its stack.
+unsafe extern "C" fn main(late: *mut ()) -> ! {
+    // SAFETY: `prepare` passed it; it stays until the end is published.
+    let late = unsafe { &*late.cast::<Late>() };
+    late.tcb.context.set_in_task(true);
+    // SAFETY: as `renew` was promised.
+    unsafe { (late.duty.run)(late.tcb.late.get()) };
+    // A destructor that panics ends here, as any panic does: the hook has told of it.
+    if late.tcb.has_locals() {
+        let _ = catch_unwind(AssertUnwindSafe(|| late.tcb.destroy_locals()));
+    }
+    late.tcb.context.set_in_task(false);
+    KThread::here().end_late(&late.tcb)
+}
+
+/// It has left its stack. By the kthread's own loop.
+pub(super) fn publish_end(late: &Late) {
+    if let Some(stack) = late.stack.take() {
+        KThread::here().give_stack(stack);
+    }
+    late.come_to_an_end();
+}
