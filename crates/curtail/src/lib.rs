@@ -44,6 +44,9 @@
 //! A request's way: `intake` → scheduler → `dispatcher` → ring → `worker` → `engine` (a fiber runs
 //! the handler) → ring → `dispatcher`.
 //!
+//! Under a policy without a dispatcher: `server::threads` (the calling thread takes requests in) →
+//! a thread's way → ring → `server::threads`.
+//!
 //! A thread's way: `thread::spawn` → a queue of its kthread, from which others may steal it →
 //! `thread::kthread` (it runs) → `block` (it waits, in a queue on the waiters' own stacks) → the
 //! inbox of its kthread → `thread::kthread`. `thread/README.md` is the design.
