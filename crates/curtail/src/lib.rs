@@ -45,7 +45,7 @@
 //! the handler) → ring → `dispatcher`.
 //!
 //! Under a policy without a dispatcher: `server::threads` (the calling thread takes requests in) →
-//! a thread's way → ring → `server::threads`.
+//! a thread's way → inbox → `server::threads`.
 //!
 //! A thread's way: `thread::spawn` → a queue of its kthread, from which others may steal it →
 //! `thread::kthread` (it runs) → `block` (it waits, in a queue on the waiters' own stacks) → the
