@@ -212,7 +212,7 @@ fn a_sweep_is_an_array_and_makes_a_report() {
         "--load",
         "0.05..0.1/0.05",
         "--policy",
-        "fcfs,tq",
+        "fcfs,tq,shenango",
         "--quantum",
         "2us,5us",
         "--duration",
@@ -221,8 +221,8 @@ fn a_sweep_is_an_array_and_makes_a_report() {
         "p99 slowdown 1000",
     ];
     let runs = json(&arguments);
-    // c-FCFS has no use for quanta, tq runs with both; each at two loads.
-    assert_eq!(runs.as_array().unwrap().len(), 6, "{runs}");
+    // c-FCFS has no use for quanta, the others run with both; each at two loads.
+    assert_eq!(runs.as_array().unwrap().len(), 10, "{runs}");
     for run in runs.as_array().unwrap() {
         check(run, "bench");
     }
