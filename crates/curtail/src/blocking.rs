@@ -247,11 +247,12 @@ fn rest() -> bool {
         // Who pushed the job has counted an idle thread less.
         Wait::Woken(_) | Wait::NotNeeded => true,
         Wait::Expired => POOL.with(|pool| {
-            let go = pool.first.is_null() && pool.idle > 0;
-            if go {
-                pool.idle -= 1;
-                pool.threads -= 1;
-            }
+            // It is idle no more, in any case. If it was counted so by who pushed a job and then
+            // woke another one, one is counted too few: that costs a thread more than needed. One
+            // too many would leave a job to nobody.
+            pool.idle = pool.idle.saturating_sub(1);
+            let go = pool.first.is_null();
+            pool.threads -= usize::from(go);
             !go
         }),
     }
