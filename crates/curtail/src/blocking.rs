@@ -94,6 +94,9 @@ unsafe fn run_job<F: FnOnce() -> T, T>(head: *const Head) {
 struct Pool {
     first: *const Head,
     last: *const Head,
+    /// How many jobs are in the list.
+    jobs: usize,
+    /// How many threads are in [`rest`]. Each counts itself, in and out.
     idle: usize,
     threads: usize,
 }
@@ -102,7 +105,7 @@ struct Pool {
 unsafe impl Send for Pool {}
 
 static POOL: Spin<Pool> =
-    Spin::new(Pool { first: ptr::null(), last: ptr::null(), idle: 0, threads: 0 });
+    Spin::new(Pool { first: ptr::null(), last: ptr::null(), jobs: 0, idle: 0, threads: 0 });
 /// Idle threads of the pool.
 static IDLE: Queue = Queue::new();
 
@@ -121,9 +124,9 @@ impl Pool {
             None => self.first = job,
         }
         self.last = job;
-        if self.idle > 0 || self.threads == MOST {
-            // Whoever is woken is idle no more: the next job finds another one, or makes it.
-            self.idle = self.idle.saturating_sub(1);
+        self.jobs += 1;
+        // An idle thread leaves only when the list is empty, so as many jobs find one.
+        if self.idle >= self.jobs || self.threads == MOST {
             return Hands::There;
         }
         self.threads += 1;
@@ -135,6 +138,7 @@ impl Pool {
         // SAFETY: as in `push`.
         if let Some(job) = unsafe { first.as_ref() } {
             self.first = job.next.get();
+            self.jobs -= 1;
             if self.first.is_null() {
                 self.last = ptr::null();
             }
@@ -156,6 +160,7 @@ impl Pool {
                 if ptr::eq(self.last, job) {
                     self.last = before;
                 }
+                self.jobs -= 1;
                 return true;
             }
             (before, at) = (at, found.next.get());
@@ -243,17 +248,11 @@ fn rest() -> bool {
         return true;
     }
     let still = || POOL.with(|pool| pool.first.is_null());
-    match block::wait_in(&IDLE, 0, Deadline::after(KEEP), still, || {}) {
-        // Who pushed the job has counted an idle thread less.
-        Wait::Woken(_) | Wait::NotNeeded => true,
-        Wait::Expired => POOL.with(|pool| {
-            // It is idle no more, in any case. If it was counted so by who pushed a job and then
-            // woke another one, one is counted too few: that costs a thread more than needed. One
-            // too many would leave a job to nobody.
-            pool.idle = pool.idle.saturating_sub(1);
-            let go = pool.first.is_null();
-            pool.threads -= usize::from(go);
-            !go
-        }),
-    }
+    let ended = block::wait_in(&IDLE, 0, Deadline::after(KEEP), still, || {});
+    POOL.with(|pool| {
+        pool.idle -= 1;
+        let go = ended == Wait::Expired && pool.first.is_null();
+        pool.threads -= usize::from(go);
+        !go
+    })
 }

@@ -34,7 +34,7 @@ impl<T> Spin<T> {
         while self.locked.swap(true, Ordering::Acquire) {
             spins += 1;
             match spins.is_multiple_of(64) {
-                true => std::thread::yield_now(), // Its holder has lost its core.
+                true => rustix::thread::sched_yield(), // Its holder has lost its core.
                 false => std::hint::spin_loop(),
             }
         }
