@@ -9,6 +9,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/workload", &[]),
     ("crates/ring", &[]),
     ("crates/fiber", &[]),
+    ("crates/shm", &[]),
     ("crates/report", &[]),
     ("crates/driver", &[]),
     ("crates/verify", &["crates/driver"]),
@@ -24,7 +25,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/net", &["crates/ring"]),
     (
         "crates/curtail",
-        &["crates/policy", "crates/sched", "crates/ring", "crates/fiber", "crates/net"],
+        &[
+            "crates/policy",
+            "crates/sched",
+            "crates/ring",
+            "crates/fiber",
+            "crates/net",
+            "crates/shm",
+        ],
     ),
     ("crates/capi", &["crates/curtail", "crates/study", "crates/workload"]),
 ];

@@ -1,0 +1,47 @@
+//! Memory and messages between the core allocator (`curtaild`) and the programs on its cores.
+//!
+//! Two kinds of shared memory, each written by one side and mapped read-only by the other:
+//!
+//! | | written by | read by | holds |
+//! |---|---|---|---|
+//! | [`Board`] | the daemon | all programs ([`BoardView`]) | a word for each kthread (run, park, evict), an order for each core |
+//! | [`Page`] | one program | the daemon ([`PageView`]) | what each kthread has in its queues, and whether it runs |
+//!
+//! Both are memfds whose size is sealed before the other side maps them. They are passed over a Unix
+//! socket ([`session`]), which also tells either side of the other's end.
+//!
+//! **What the peer wrote is never trusted.** It may write anything at any moment. Fields are atomic,
+//! read once, and checked on the copy; lengths are taken from the header once, when the memory is
+//! mapped, against the sealed size. A peer that lies harms itself only.
+//!
+//! **Time** in shared memory is `CLOCK_MONOTONIC` in nanoseconds ([`monotonic_ns`]).
+//!
+//! Source: Shenango §4.2 and §5 (its IOKernel's shared memory); the design differs in that a core
+//! changes hands by [`BoardView::order`], which the thread on that core follows by itself.
+
+mod board;
+mod memory;
+mod page;
+pub mod session;
+mod word;
+
+pub use board::{Board, BoardView, CoreIndex, Order, Slot};
+pub use memory::MapError;
+pub use page::{Lie, Look, Page, PageView, Spec};
+pub use word::{Ask, Word};
+
+/// What a program is to the allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Gets cores within microseconds of needing them.
+    LatencyCritical,
+    /// Gets what is left.
+    Batch,
+}
+
+/// Now: `CLOCK_MONOTONIC` in nanoseconds. About 25 ns; no system call.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
