@@ -20,6 +20,7 @@
 //! changes hands by [`BoardView::order`], which the thread on that core follows by itself.
 
 mod board;
+pub mod kthreads;
 mod memory;
 mod page;
 pub mod session;

@@ -7,6 +7,9 @@
 //!                                          ◄─ Welcome { slots }  + fd of the board, or Refused { why }
 //!   Poller  + fd ─► (any time later)
 //!   close = leaves                            close = the daemon has ended
+//!
+//!   connect
+//!   Status ─►                              ◄─ Answer  + fd of a file with the text
 //! ```
 //!
 //! A message is one packet of a fixed size for its kind. What does not parse is an error; the socket
@@ -20,7 +23,7 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
     accept_with, bind, connect, listen, recvmsg, sendmsg, socket_with, sockopt,
 };
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,8 +35,12 @@ const HELLO: u32 = 1;
 const WELCOME: u32 = 2;
 const REFUSED: u32 = 3;
 const POLLER: u32 = 4;
+const STATUS: u32 = 5;
+const ANSWER: u32 = 6;
 /// Of a name or a reason.
 const TEXT: usize = 108;
+/// Of the answer to a question, in bytes.
+const MOST_ANSWER: u64 = 1 << 24;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -106,6 +113,8 @@ pub enum Request {
     /// The descriptor that becomes readable when a packet has come for it: to be looked at while
     /// all its kthreads are parked.
     Poller(OwnedFd),
+    /// It wants to know what the daemon does, and no more: [`Session::answer`].
+    Status,
 }
 
 /// One end of a session.
@@ -123,11 +132,7 @@ impl Session {
         name: &str,
         page: BorrowedFd<'_>,
     ) -> Result<(Self, Welcome), SessionError> {
-        let socket =
-            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        connect(&socket, &SocketAddrUnix::new(path)?)?;
-        let session = Self(socket);
-        session.limit(Some(Duration::from_secs(5)))?;
+        let session = Self::to(path)?;
         session.send(HELLO, (0, 0), name, Some(page))?;
         let (packet, fd) = session.receive()?;
         session.limit(None)?;
@@ -139,6 +144,31 @@ impl Session {
             (REFUSED, _) => Err(SessionError::Refused(text_of(&packet))),
             _ => Err(SessionError::Message("no answer to a hello")),
         }
+    }
+
+    /// What the daemon says of itself: a JSON object. Waits for 5 s at most.
+    ///
+    /// # Errors
+    /// Where nothing listens there, or it answers nonsense.
+    pub fn status(path: &Path) -> Result<String, SessionError> {
+        let session = Self::to(path)?;
+        session.send(STATUS, (0, 0), "", None)?;
+        let (ANSWER, Some(fd)) = session.receive().map(|(packet, fd)| (packet.kind, fd))? else {
+            return Err(SessionError::Message("no answer to a question"));
+        };
+        let mut text = String::new();
+        std::fs::File::from(fd).take(MOST_ANSWER).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Connected, with a limit of 5 s for what is received.
+    fn to(path: &Path) -> Result<Self, SessionError> {
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &SocketAddrUnix::new(path)?)?;
+        let session = Self(socket);
+        session.limit(Some(Duration::from_secs(5)))?;
+        Ok(session)
     }
 
     /// A program's: see [`Request::Poller`].
@@ -175,6 +205,18 @@ impl Session {
         self.send(REFUSED, (0, 0), why, None)
     }
 
+    /// The daemon's: the answer to [`Request::Status`].
+    ///
+    /// # Errors
+    /// Where the peer has gone, or the system says no.
+    pub fn answer(&self, text: &str) -> Result<(), SessionError> {
+        let file = rustix::fs::memfd_create("curtail-answer", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(text.as_bytes())?;
+        file.rewind()?;
+        self.send(ANSWER, (0, 0), "", Some(file.as_fd()))
+    }
+
     /// The daemon's: what the program says next; `None`: nothing yet.
     ///
     /// # Errors
@@ -189,6 +231,7 @@ impl Session {
         match (packet.kind, fd) {
             (HELLO, Some(page)) => Ok(Some(Request::Hello { name: text_of(&packet), page })),
             (POLLER, Some(poller)) => Ok(Some(Request::Poller(poller))),
+            (STATUS, None) => Ok(Some(Request::Status)),
             (HELLO | POLLER, None) => Err(SessionError::Message("it lacks its descriptor")),
             _ => Err(SessionError::Message("a kind that does not exist")),
         }

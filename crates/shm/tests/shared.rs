@@ -220,6 +220,21 @@ fn a_program_and_the_daemon_meet_and_part() {
 }
 
 #[test]
+fn a_question_is_answered() {
+    let path = path("status");
+    let listener = Listener::bind(&path).unwrap();
+    let asker = std::thread::spawn({
+        let path = path.clone();
+        move || Session::status(&path).unwrap()
+    });
+    let session = accepted(&listener);
+    assert!(matches!(request(&session).unwrap(), Request::Status));
+    let text = "long ".repeat(10_000);
+    session.answer(&text).unwrap();
+    assert_eq!(asker.join().unwrap(), text);
+}
+
+#[test]
 fn a_refusal_says_why() {
     let path = path("refuse");
     let listener = Listener::bind(&path).unwrap();
