@@ -37,7 +37,10 @@ pub enum Class {
     /// Gets cores within microseconds of needing them.
     LatencyCritical,
     /// Gets what is left.
-    Batch,
+    Batch {
+        /// Its threads follow the orders of the core that they are on, at their safepoints.
+        looks: bool,
+    },
 }
 
 /// Now: `CLOCK_MONOTONIC` in nanoseconds. About 25 ns; no system call.

@@ -109,7 +109,12 @@ impl Page {
         header.kthreads.store(spec.kthreads, Ordering::Relaxed);
         header.guaranteed.store(spec.guaranteed, Ordering::Relaxed);
         header.burstable.store(spec.burstable, Ordering::Relaxed);
-        header.class.store(u32::from(spec.class == Class::Batch), Ordering::Relaxed);
+        let class = match spec.class {
+            Class::LatencyCritical => 0,
+            Class::Batch { looks: false } => 1,
+            Class::Batch { looks: true } => 2,
+        };
+        header.class.store(class, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
         Ok(page)
     }
@@ -267,7 +272,8 @@ impl PageView {
         let spec = Spec {
             class: match header.class.load(Ordering::Relaxed) {
                 0 => Class::LatencyCritical,
-                1 => Class::Batch,
+                1 => Class::Batch { looks: false },
+                2 => Class::Batch { looks: true },
                 _ => return Err(MapError::Header("its class")),
             },
             kthreads: header.kthreads.load(Ordering::Relaxed),

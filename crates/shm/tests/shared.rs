@@ -104,6 +104,16 @@ fn the_daemon_sees_what_a_program_writes() {
 }
 
 #[test]
+fn a_class_arrives_as_it_was_meant() {
+    let batch = |looks| Class::Batch { looks };
+    for class in [Class::LatencyCritical, batch(false), batch(true)] {
+        let page = Page::create(&Spec { class, ..SPEC }).unwrap();
+        let view = PageView::map(page.fd().try_clone_to_owned().unwrap()).unwrap();
+        assert_eq!(view.spec().class, class);
+    }
+}
+
+#[test]
 fn what_is_no_page_or_board_is_not_mapped() {
     let (page, _) = page();
     let (board, _) = board();
@@ -127,7 +137,7 @@ fn what_is_no_page_or_board_is_not_mapped() {
     for wrong in [header(1, 64, 31, 0), header(1, 128, 0, 0), header(1, 128, 32, 0)] {
         assert!(matches!(wrong, Some(MapError::Header(_))));
     }
-    assert!(matches!(header(1, 128, 31, 2), Some(MapError::Header("its class"))));
+    assert!(matches!(header(1, 128, 31, 3), Some(MapError::Header("its class"))));
 }
 
 /// Any bytes at all: an error, or looks that may be nonsense and do no harm.
@@ -140,7 +150,7 @@ fn random_bytes_are_looked_at_without_harm() {
     };
     for _ in 0..2_000 {
         let mut bytes = b"CURTPAGE".to_vec();
-        for word in [1, 128, 128, 1 + next() % 31, next() % 4, next() % 4, next() % 2] {
+        for word in [1, 128, 128, 1 + next() % 31, next() % 4, next() % 4, next() % 3] {
             bytes.extend(word.to_le_bytes());
         }
         bytes.resize(128, 0);
