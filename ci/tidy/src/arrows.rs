@@ -5,6 +5,7 @@ use std::path::Path;
 
 /// Crates by directory, and the crates of ours that each may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("crates/alloc", &[]),
     ("crates/policy", &[]),
     ("crates/workload", &[]),
     ("crates/ring", &[]),
@@ -16,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ci/tidy", &[]),
     ("fuzz", &[]),
     ("crates/sched", &["crates/policy"]),
-    ("crates/sim", &["crates/policy", "crates/sched", "crates/workload"]),
+    ("crates/sim", &["crates/alloc", "crates/policy", "crates/sched", "crates/workload"]),
     ("crates/study", &["crates/policy", "crates/report", "crates/sim", "crates/workload"]),
     (
         "python",
