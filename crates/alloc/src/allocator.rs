@@ -44,7 +44,7 @@ impl Allocator {
         let free = cores.len() as u32;
         Ok(Self {
             settings,
-            tables: Tables { cores, members: Vec::new(), free, unbound: 0 },
+            tables: Tables { cores, members: Vec::new(), free, unbound: 0, floating: 0 },
             orders: VecDeque::new(),
             deadline: Nanos::MAX,
             rebalanced: Nanos(0),
@@ -117,7 +117,7 @@ impl Allocator {
         self.orders.retain(|order| order.kthread().program != program);
         let member = self.tables.members[program.index()].take().expect("looked up above");
         if !member.is_critical() && member.kthreads.is_empty() {
-            self.tables.unbound -= 1;
+            *self.tables.anywhere(member.program.class) -= 1;
         }
         self.serve(now);
     }

@@ -13,7 +13,8 @@ pub(crate) fn place_all(allocator: &mut Allocator, program: ProgramId) {
         return;
     };
     let kthreads = member.kthreads.len() as u32;
-    tables.unbound += u32::from(kthreads == 0);
+    let class = member.program.class;
+    *tables.anywhere(class) += u32::from(kthreads == 0);
     for index in 0..kthreads {
         let ids = (0..allocator.tables.cores.len() as u32).map(CoreId);
         let load = |core: &CoreId| {

@@ -140,7 +140,8 @@ impl Allocator {
             None => {
                 line.holder = Some(id);
                 self.tables.free -= 1;
-                let looks = if line.batch > 0 { line.blind == 0 } else { self.settings.idler };
+                let idle = self.settings.idler || self.tables.floating > 0;
+                let looks = if line.batch > 0 { line.blind == 0 } else { idle };
                 if looks && self.tables.unbound == 0 {
                     (HandOver::Line, Rung::Word, grace)
                 } else {

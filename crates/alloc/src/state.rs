@@ -175,8 +175,10 @@ pub(crate) struct Tables {
     pub(crate) members: Vec<Option<Member>>,
     /// Free cores.
     pub(crate) free: u32,
-    /// Batch programs whose threads may be anywhere and look at nothing.
+    /// Batch programs whose threads may be on any core: those that look at nothing, and those that
+    /// look at the line of the core that they are on.
     pub(crate) unbound: u32,
+    pub(crate) floating: u32,
 }
 
 impl Tables {
@@ -195,6 +197,14 @@ impl Tables {
 
     pub(crate) fn kthread_mut(&mut self, id: KthreadId) -> Option<&mut Kthread> {
         self.member_mut(id.program)?.kthreads.get_mut(id.index as usize)
+    }
+
+    /// Where a batch program without kthreads is counted.
+    pub(crate) fn anywhere(&mut self, class: Class) -> &mut u32 {
+        match class {
+            Class::Batch { looks: true } => &mut self.floating,
+            _ => &mut self.unbound,
+        }
     }
 
     pub(crate) fn programs(&self) -> impl Iterator<Item = (ProgramId, &Member)> {

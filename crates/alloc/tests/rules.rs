@@ -54,3 +54,26 @@ fn as_many_on_their_way_as_wait_are_enough() {
     }
     assert_eq!(driver.allocator.cores_of(program.id), 2);
 }
+
+#[test]
+fn batch_threads_that_float_are_trusted_to_look_only_where_all_of_them_do() {
+    let mut driver = Driver::new(Machine::of(1), Settings::default());
+    let program = driver.add(critical(1, 1, 0));
+    let by = |driver: &mut Driver, at: u64| {
+        driver.allocator.packets_waiting(us(at), program.id);
+        let orders = driver.orders(us(at));
+        let [Order::Grant { by, .. }] = orders[..] else { panic!("{orders:?}") };
+        driver.allocator.refused(us(at), program.kthread(0));
+        by
+    };
+    assert_eq!(by(&mut driver, 0), HandOver::Kernel);
+    let looking = driver.add(common::batch(0));
+    assert_eq!(by(&mut driver, 10_000), HandOver::Line);
+    let class = curtail_alloc::Class::Batch { looks: false };
+    let blind = driver.add(curtail_alloc::Program { class, ..common::batch(0) });
+    assert_eq!(by(&mut driver, 20_000), HandOver::Kernel);
+    driver.allocator.remove_program(us(25_000), blind.id);
+    assert_eq!(by(&mut driver, 30_000), HandOver::Line);
+    driver.allocator.remove_program(us(35_000), looking.id);
+    assert_eq!(by(&mut driver, 40_000), HandOver::Kernel);
+}
