@@ -6,8 +6,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need g++=g++ make=make || die "LevelDB needs a C++ compiler"
 
-say "building the drivers and the verifier"
-cargo build --quiet --release -p curtail-driver -p curtail-verify
+say "building the drivers, the verifier and the core allocator"
+cargo build --quiet --release -p curtail-driver -p curtail-verify -p curtaild
 
 kv=(--features kv)
 if ! apps/kv/fetch-leveldb.sh "$target" >/dev/null; then
@@ -39,4 +39,4 @@ else
   say "building curtail, not instrumented: pre-emption is off"
   cargo build --quiet --release -p curtail-cli "${kv[@]}"
 fi
-say "done: $release/curtail"
+say "done: $release/curtail, $release/curtaild"

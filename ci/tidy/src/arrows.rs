@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/fiber", &[]),
     ("crates/shm", &[]),
     ("crates/report", &[]),
+    ("crates/curtaild", &["crates/alloc", "crates/shm"]),
     ("crates/driver", &[]),
     ("crates/verify", &["crates/driver"]),
     ("ci/tidy", &[]),

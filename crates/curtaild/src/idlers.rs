@@ -1,0 +1,109 @@
+//! `--idle poll`: a thread on each managed core that keeps it awake while it has nothing to do.
+//!
+//! The threads are of the lowest class (SCHED_IDLE): the kernel runs them when nothing else wants
+//! the core. They look at the core's order, as batch threads do at their safepoints, and wake the
+//! heir on its own core. The daemon lets them rest while no program is served, and while batch
+//! programs are there, which would have to share the core with them.
+
+use curtail_shm::{BoardView, CoreIndex, kthreads};
+use rustix::thread::futex;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+const LOOK: u32 = 0;
+const REST: u32 = 1;
+const END: u32 = 2;
+
+struct Shared {
+    board: BoardView,
+    /// What they are to do: written by the daemon's thread; the futex that they rest on.
+    what: AtomicU32,
+    /// Heirs that they woke.
+    woken: AtomicU64,
+}
+
+/// The threads; they end with it.
+pub(crate) struct Idlers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Idlers {
+    /// One for each core of the board. They rest at first.
+    pub(crate) fn start(board: BoardView) -> io::Result<Self> {
+        let (cores, what) = (board.cores(), AtomicU32::new(REST));
+        let shared = Arc::new(Shared { board, what, woken: AtomicU64::new(0) });
+        let mut idlers = Self { shared, threads: Vec::new() };
+        for core in (0..cores).map(CoreIndex) {
+            let shared = idlers.shared.clone();
+            let name = format!("curtaild-idle-{}", core.0);
+            let thread = std::thread::Builder::new().name(name).spawn(move || shared.run(core))?;
+            idlers.threads.push(thread);
+        }
+        Ok(idlers)
+    }
+
+    /// Whether they look or rest.
+    pub(crate) fn set(&self, look: bool) {
+        let what = if look { LOOK } else { REST };
+        if self.shared.what.swap(what, Ordering::Relaxed) != what && look {
+            self.shared.wake_all();
+        }
+    }
+
+    /// Whether they look.
+    pub(crate) fn look(&self) -> bool {
+        self.shared.what.load(Ordering::Relaxed) == LOOK
+    }
+
+    /// How many kthreads they have woken.
+    pub(crate) fn woken(&self) -> u64 {
+        self.shared.woken.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Idlers {
+    fn drop(&mut self) {
+        self.shared.what.store(END, Ordering::Relaxed);
+        self.shared.wake_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn wake_all(&self) {
+        let _ = futex::wake(&self.what, futex::Flags::PRIVATE, i32::MAX as u32);
+    }
+
+    fn run(&self, core: CoreIndex) {
+        let Some(cpu) = self.board.cpu(core) else { return };
+        // Of another class or on another core it would be in the way.
+        if kthreads::rank_last().is_err() || kthreads::pin_this_thread(&[cpu]).is_err() {
+            return;
+        }
+        let mut seen = self.board.order(core);
+        loop {
+            match self.what.load(Ordering::Relaxed) {
+                END => return,
+                REST => {
+                    let _ = futex::wait(&self.what, futex::Flags::PRIVATE, REST, None);
+                    continue;
+                }
+                _ => {}
+            }
+            let order = self.board.order(core);
+            if order == seen {
+                std::hint::spin_loop();
+                continue;
+            }
+            seen = order;
+            if order.is_some_and(|order| self.board.wake(order.heir)) {
+                self.woken.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}

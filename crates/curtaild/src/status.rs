@@ -1,0 +1,60 @@
+//! What the daemon does now, as JSON: for `curtaild --status` and for tests.
+
+use crate::daemon::Daemon;
+use crate::program::Program;
+use curtail_alloc::{CoreId, Holding, KthreadId};
+use serde_json::{Value, json};
+
+impl Daemon {
+    pub(crate) fn status(&self, now_ns: u64) -> String {
+        let cores = (0..).zip(&self.cpus).map(|(core, &cpu)| self.core(CoreId(core), cpu));
+        let programs = self.programs.iter().map(|program| self.program(program));
+        json!({
+            "pid": std::process::id(),
+            "up_ns": now_ns.saturating_sub(self.started_ns),
+            "interval_ns": self.interval_ns,
+            "idlers": self.idlers.as_ref().map(|idlers| json!({
+                "look": idlers.look(), "woken": idlers.woken(),
+            })),
+            "shared": self.shared,
+            "cores": cores.collect::<Vec<Value>>(),
+            "programs": programs.collect::<Vec<Value>>(),
+            "counts": self.counts.to_json(),
+        })
+        .to_string()
+    }
+
+    fn core(&self, core: CoreId, cpu: u32) -> Value {
+        let name = |kthread: KthreadId| {
+            let program = self.programs.iter().find(|it| it.id == kthread.program);
+            json!({ "program": program.map(|it| &it.name), "kthread": kthread.index })
+        };
+        match self.allocator.holding(core) {
+            Holding::Free => json!({"cpu": cpu, "state": "free"}),
+            Holding::Held(kthread) => {
+                json!({"cpu": cpu, "state": "held", "by": name(kthread)})
+            }
+            Holding::Leaving(kthread, heir) => json!({
+                "cpu": cpu, "state": "leaving", "by": name(kthread), "heir": heir.map(name),
+            }),
+        }
+    }
+
+    fn program(&self, program: &Program) -> Value {
+        let spec = program.page.spec();
+        json!({
+            "name": program.name,
+            "pid": program.pid.as_raw_nonzero().get(),
+            "class": if program.is_batch() { "batch" } else { "latency-critical" },
+            "kthreads": program.kthreads.len(),
+            "guaranteed": spec.guaranteed,
+            "burstable": spec.burstable,
+            "cores": self.allocator.cores_of(program.id),
+            "demoted": program.is_demoted,
+            "poller": program.poller.is_some(),
+            "grants": program.grants,
+            "evictions": program.evictions,
+            "moves": program.moves,
+        })
+    }
+}
