@@ -44,7 +44,7 @@ impl Allocator {
         let free = cores.len() as u32;
         Ok(Self {
             settings,
-            tables: Tables { cores, members: Vec::new(), free, unbound: 0, floating: 0 },
+            tables: Tables { cores, members: Vec::new(), free, placed: 0, unbound: 0, floating: 0 },
             orders: VecDeque::new(),
             deadline: Nanos::MAX,
             rebalanced: Nanos(0),

@@ -32,6 +32,7 @@ fn place(allocator: &mut Allocator, id: KthreadId, core: CoreId) {
     let line = &mut allocator.tables.cores[core.index()];
     line.batch += 1;
     line.blind += u32::from(blind);
+    allocator.tables.placed += 1;
     if let Some(kthread) = allocator.tables.kthread_mut(id) {
         (kthread.state, kthread.bound) = (State::Placed { core }, Some(core));
     }
@@ -47,6 +48,7 @@ pub(crate) fn displace(tables: &mut Tables, id: KthreadId) {
         let line = &mut tables.cores[core.index()];
         line.batch -= 1;
         line.blind -= u32::from(blind);
+        tables.placed -= 1;
     }
 }
 
@@ -85,6 +87,9 @@ fn first_on(tables: &Tables, core: CoreId) -> Option<KthreadId> {
 
 /// When to look for better places again.
 pub(crate) fn next(allocator: &Allocator) -> Nanos {
-    let batch = allocator.tables.cores.iter().any(|core| core.batch > 0);
-    if batch { allocator.rebalanced.plus(allocator.settings.rebalance) } else { Nanos::MAX }
+    if allocator.tables.placed > 0 {
+        allocator.rebalanced.plus(allocator.settings.rebalance)
+    } else {
+        Nanos::MAX
+    }
 }

@@ -175,6 +175,8 @@ pub(crate) struct Tables {
     pub(crate) members: Vec<Option<Member>>,
     /// Free cores.
     pub(crate) free: u32,
+    /// Batch kthreads that are bound to a core.
+    pub(crate) placed: u32,
     /// Batch programs whose threads may be on any core: those that look at nothing, and those that
     /// look at the line of the core that they are on.
     pub(crate) unbound: u32,

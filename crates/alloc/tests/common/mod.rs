@@ -1,6 +1,8 @@
 //! A driver by hand: programs whose kthreads do what a test says.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub(crate) mod chaos;
+
 use curtail_alloc::{
     Allocator, Class, KthreadId, KthreadLook, Machine, Nanos, Order, Program, ProgramId, Settings,
 };
