@@ -18,28 +18,15 @@
 
 #![allow(unreachable_pub, reason = "C and C++ reach these by their names")]
 
-mod real;
-
 use crate::block::{Deadline, Place, Wait};
+use crate::real::real;
 use crate::{condclock, wait};
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_critical, leave_critical, leave_critical_if_inside};
 use libc::{c_int, c_void, clockid_t, timespec};
-use real::Real;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
-
-/// Calls libc's function. `real!(NAME, fn-type; arguments)`
-macro_rules! real {
-    ($name:literal, $new:ident, $type:ty; $($argument:expr),*) => {{
-        static REAL: Real = Real::$new($name);
-        // SAFETY: libc's function of this name has this type (POSIX).
-        let function: $type = unsafe { std::mem::transmute::<*mut c_void, $type>(REAL.get()) };
-        // SAFETY: the caller's own call, passed on.
-        unsafe { function($($argument),*) }
-    }};
-}
 
 type Lock = unsafe extern "C" fn(*mut c_void) -> c_int;
 type TimedLock = unsafe extern "C" fn(*mut c_void, *const timespec) -> c_int;
@@ -363,12 +350,16 @@ pub unsafe extern "C" fn pthread_once(
 /// The interposed functions, named where the runtime needs them, so that the linker takes this
 /// module into every program that runs an engine.
 pub(crate) fn is_linked() -> bool {
-    let functions: [*const (); 5] = [
+    let functions: [*const (); 9] = [
         crate::futex::syscall as *const (),
         crate::futex::sched_yield as *const (),
         pthread_mutex_lock as *const (),
         pthread_cond_wait as *const (),
         pthread_once as *const (),
+        crate::sleep::nanosleep as *const (),
+        crate::sleep::clock_nanosleep as *const (),
+        crate::sleep::usleep as *const (),
+        crate::sleep::sleep as *const (),
     ];
     std::hint::black_box(functions).iter().all(|function| !function.is_null())
 }

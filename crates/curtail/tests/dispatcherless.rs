@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{DISPATCHERLESS, Does, Verbs, in_time, look, preset, serve, when};
+use common::{DISPATCHERLESS, Does, Verbs, in_kernel, in_time, look, preset, serve, when};
 use curtail::net::{Local, Udp, UdpConfig};
 use curtail::policy::SpecError;
 use curtail::{
@@ -81,7 +81,7 @@ fn what_lies_behind_a_long_request_is_stolen() {
         if request == b"hold" {
             app.1.fetch_add(1, Ordering::SeqCst);
             while !app.0.load(Ordering::SeqCst) {
-                thread::sleep(Duration::from_micros(50)); // In the kernel: it keeps its kthread.
+                in_kernel(Duration::from_micros(50)); // It keeps its kthread.
             }
         }
         response.write(request);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{preset, presets, serve};
+use common::{in_kernel, preset, presets, serve};
 use curtail::{App, Response, WorkerId, current, park, scope, spawn, yield_now};
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ impl App for Stuck {
     fn setup_worker(&self, _: WorkerId) {}
 
     fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
-        std::thread::sleep(Duration::from_millis(60)); // Time itself is what is tested.
+        in_kernel(Duration::from_millis(60)); // Time itself is what is tested.
         response.write(b"done");
     }
 }

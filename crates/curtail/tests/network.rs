@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{STUCK, preset, serve};
+use common::{STUCK, in_kernel, preset, serve};
 use curtail::net::{Peer, Tcp, TcpConfig, Transport};
 use curtail::{App, Class, ClassId, Handle, Preempt, Report, Response, Server};
 use std::io::{Read, Write};
@@ -52,12 +52,12 @@ impl App for Gated {
     }
 }
 
-/// Looks again and again. Not by `yield_now`, which in a handler would let other requests run.
+/// Looks again and again. Keeps its kthread: `yield_now` or `thread::sleep` would let others run.
 fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < STUCK, "waited in vain");
-        thread::sleep(Duration::from_micros(50));
+        in_kernel(Duration::from_micros(50));
     }
 }
 

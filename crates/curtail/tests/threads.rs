@@ -1,5 +1,8 @@
 //! Threads without a server: spawning, joining, panics, parking, scopes, locals, time.
 
+mod common;
+
+use common::in_kernel;
 use curtail::{Builder, Runtime, current, park, scope, spawn, yield_now};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -283,7 +286,7 @@ fn a_stuck_kthread_is_told_of_and_its_queue_goes_on() {
     fn stuck_here(release: &AtomicUsize) {
         let until = Instant::now() + Duration::from_secs(20);
         while release.load(Ordering::Acquire) == 0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1)); // In the kernel.
+            in_kernel(Duration::from_millis(1));
         }
     }
     let stalls = Arc::new(std::sync::Mutex::new(Vec::new()));

@@ -146,6 +146,12 @@ pub fn look(handle: &Handle) -> Stats {
     when(handle, |_| true)
 }
 
+/// The caller sleeps, and so does its kthread, as by C's or the standard library's sleep it would not.
+pub fn in_kernel(duration: Duration) {
+    let time = rustix::thread::Timespec::try_from(duration).unwrap();
+    let _cut_short_or_not = rustix::thread::nanosleep(&time);
+}
+
 /// An application that is one function.
 pub struct Does<F>(pub F);
 

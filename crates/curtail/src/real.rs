@@ -6,23 +6,23 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// libc's own function of that name, found at the first call.
-pub(super) struct Real {
+pub(crate) struct Real {
     name: &'static CStr,
     version: Option<&'static CStr>,
     found: AtomicPtr<c_void>,
 }
 
 impl Real {
-    pub(super) const fn new(name: &'static CStr) -> Self {
+    pub(crate) const fn new(name: &'static CStr) -> Self {
         Self { name, version: None, found: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// Condition variables exist in two layouts; an unversioned look-up may find the old one.
-    pub(super) const fn versioned(name: &'static CStr) -> Self {
+    pub(crate) const fn versioned(name: &'static CStr) -> Self {
         Self { version: Some(c"GLIBC_2.3.2"), ..Self::new(name) }
     }
 
-    pub(super) fn get(&self) -> *mut c_void {
+    pub(crate) fn get(&self) -> *mut c_void {
         let found = self.found.load(Ordering::Relaxed);
         if found.is_null() { self.find() } else { found }
     }
@@ -42,3 +42,15 @@ impl Real {
         found
     }
 }
+
+/// Calls libc's function. `real!(NAME, fn-type; arguments)`
+macro_rules! real {
+    ($name:literal, $new:ident, $type:ty; $($argument:expr),*) => {{
+        static REAL: $crate::real::Real = $crate::real::Real::$new($name);
+        // SAFETY: libc's function of this name has this type (POSIX).
+        let function: $type = unsafe { std::mem::transmute::<*mut libc::c_void, $type>(REAL.get()) };
+        // SAFETY: the caller's own call, passed on.
+        unsafe { function($($argument),*) }
+    }};
+}
+pub(crate) use real;
