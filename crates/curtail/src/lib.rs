@@ -73,6 +73,7 @@ mod intake;
 mod jobs;
 mod message;
 pub mod net;
+mod once;
 mod own_words;
 mod preempt;
 mod pthread;

@@ -9,8 +9,7 @@
 //!   or by a plain thread. What libc gives back by itself (a plain thread waits for a condition) is
 //!   found by trying again from time to time;
 //! * waiting on a condition variable blocks the fiber, not the thread: the one that is to signal it
-//!   may be a fiber of the same thread;
-//! * `pthread_once` runs its routine without pre-emption.
+//!   may be a fiber of the same thread.
 //!
 //! A thread-level wait and a fiber-level wait on one condition variable live in two places: the
 //! kernel's futex and our table. A signal goes to a fiber if one waits, and else to libc; a
@@ -35,7 +34,6 @@ type CondWait = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 type CondTimedWait = unsafe extern "C" fn(*mut c_void, *mut c_void, *const timespec) -> c_int;
 type CondClockWait =
     unsafe extern "C" fn(*mut c_void, *mut c_void, clockid_t, *const timespec) -> c_int;
-type Once = unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn()) -> c_int;
 
 /// The caller has the lock (a robust mutex says so by EOWNERDEAD when its last owner died).
 fn is_taken(answer: c_int) -> bool {
@@ -331,22 +329,6 @@ pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut c_void) -> c_int {
     real!(c"pthread_cond_broadcast", versioned, Lock; cond)
 }
 
-/// # Safety
-/// As POSIX asks for.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_once(
-    control: *mut c_void,
-    routine: unsafe extern "C" fn(),
-) -> c_int {
-    if !on_fiber() {
-        return real!(c"pthread_once", new, Once; control, routine);
-    }
-    enter_critical();
-    let answer = real!(c"pthread_once", new, Once; control, routine);
-    leave_critical();
-    answer
-}
-
 /// The interposed functions, named where the runtime needs them, so that the linker takes this
 /// module into every program that runs an engine.
 pub(crate) fn is_linked() -> bool {
@@ -355,7 +337,7 @@ pub(crate) fn is_linked() -> bool {
         crate::futex::sched_yield as *const (),
         pthread_mutex_lock as *const (),
         pthread_cond_wait as *const (),
-        pthread_once as *const (),
+        crate::once::pthread_once as *const (),
         crate::sleep::nanosleep as *const (),
         crate::sleep::clock_nanosleep as *const (),
         crate::sleep::usleep as *const (),
