@@ -4,6 +4,7 @@
 # that others wrote, from the package registry), or
 # bench.sh threads|echo|wakeups [OPTIONS], threads beside those of others (bench/threads/README.md,
 # bench/echo/README.md, bench/wakeups/README.md), or
+# bench.sh colocate [OPTIONS], how long a core's change of hands takes, or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -27,6 +28,13 @@ threads | echo | wakeups)
   exec "$release/peer-bench" "$@" --programs "$target/bench/peers/bin" --out "$target/bench"
   ;;
 esac
+
+if [ "${1:-}" = colocate ]; then
+  shift
+  need_rust
+  cargo build --quiet --release -p colocate-bench
+  exec "$release/colocate-bench" --out "$target/bench" "$@"
+fi
 
 if [ "${1:-}" = leveldb ]; then
   shift

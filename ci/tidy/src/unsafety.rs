@@ -11,7 +11,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-fiber", &["src/"]),
     ("curtail-net", &["src/"]),
     ("curtail-ring", &["src/"]),
-    ("curtail-shm", &["src/memory.rs", "src/board.rs", "src/kthreads.rs", "src/page.rs"]),
+    (
+        "curtail-shm",
+        &["src/memory.rs", "src/board.rs", "src/kthreads.rs", "src/page.rs", "src/page/"],
+    ),
     ("kv", &["src/ffi.rs"]),
     ("kv-lock-probe", &["src/"]),
 ];

@@ -321,6 +321,13 @@ impl BoardView {
         Some(&raw const self.0.core(core)?.order)
     }
 
+    /// Where a kthread's word lies, for code that looks at it often: a [`Word`]. Valid as long as the
+    /// view lives.
+    #[must_use]
+    pub fn word_address(&self, slot: Slot) -> Option<*const AtomicU32> {
+        Some(&raw const self.0.slot(slot)?.word)
+    }
+
     /// Wakes a kthread, of whichever program; false: it did not sleep. A system call.
     pub fn wake(&self, slot: Slot) -> bool {
         self.0.wake(slot)

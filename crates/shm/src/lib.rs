@@ -28,7 +28,7 @@ mod word;
 
 pub use board::{Board, BoardView, CoreIndex, Order, Slot};
 pub use memory::MapError;
-pub use page::{Lie, Look, Page, PageView, Spec};
+pub use page::{Lie, Look, Page, PageLine, PageView, Spec};
 pub use word::{Ask, Word};
 
 /// What a program is to the allocator.

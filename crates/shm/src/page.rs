@@ -5,6 +5,10 @@
 //!  128  a line of 128 bytes for each kthread: its own half, and the half that others write
 //! ```
 
+mod line;
+
+pub use line::PageLine;
+
 use crate::Class;
 use crate::memory::{MapError, Memory};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -67,6 +71,10 @@ struct Own {
 #[repr(C, align(64))]
 struct Common {
     inbox_tail: AtomicU32,
+    /// What others put into its run queues, and took out: these count beside its own counters, so
+    /// that its own need no locked operation.
+    run_put: AtomicU32,
+    run_taken: AtomicU32,
 }
 
 const _: () = {
@@ -208,6 +216,15 @@ impl Page {
     }
 }
 
+/// How many were taken out of the run queue so far, and put in. The tail first, so that the queue
+/// looks shorter than it is, and never longer than it was.
+fn run_queue(own: &Own, common: &Common) -> (u32, u32) {
+    let tail = own.run_tail.load(Ordering::Acquire);
+    let tail = tail.wrapping_add(common.run_put.load(Ordering::Acquire));
+    let head = own.run_head.load(Ordering::Relaxed);
+    (head.wrapping_add(common.run_taken.load(Ordering::Relaxed)), tail)
+}
+
 /// What a kthread said of itself: a copy. Counters wrap; the difference of tail and head is what is
 /// in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,8 +327,7 @@ impl PageView {
         // SAFETY: atomics.
         let line: &Line = unsafe { self.memory.at(size_of::<Header>() + index as usize * LINE) };
         let (own, common) = (&line.own, &line.common);
-        // The state first: what it published before is seen with it. A tail is read before its head,
-        // so that a queue looks shorter than it is, and never longer than it was.
+        // The state first: what it published before is seen with it. A tail is read before its head.
         let state = own.state.load(Ordering::Acquire);
         let is_parked = match state & u64::from(u32::MAX) {
             RUNNING => false,
@@ -319,13 +335,13 @@ impl PageView {
             _ => return Err(Lie { kthread: index, state: state as u32 }),
         };
         let some = |time_ns: u64| Some(time_ns).filter(|&time_ns| time_ns != 0);
-        let run_tail = own.run_tail.load(Ordering::Acquire);
+        let run = run_queue(own, common);
         let inbox_tail = common.inbox_tail.load(Ordering::Acquire);
         Ok(Look {
             is_parked,
             generation: (state >> 32) as u32,
             tid: own.tid.load(Ordering::Relaxed),
-            run: (own.run_head.load(Ordering::Relaxed), run_tail),
+            run,
             inbox: (own.inbox_head.load(Ordering::Relaxed), inbox_tail),
             oldest_ready_ns: some(own.oldest_ready_ns.load(Ordering::Relaxed)),
             next_timer_ns: some(own.next_timer_ns.load(Ordering::Relaxed)),

@@ -184,6 +184,12 @@ impl Session {
         while matches!(self.receive(), Ok(_) | Err(SessionError::Message(_))) {}
     }
 
+    /// A program's: it leaves. [`Session::wait_for_end`] returns, on whichever thread.
+    pub fn leave(&self) {
+        // It fails where the other side has left already.
+        let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
+    }
+
     /// The daemon's: the program is taken.
     ///
     /// # Errors

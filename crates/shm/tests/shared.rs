@@ -2,7 +2,8 @@
 
 use curtail_shm::session::{Listener, Request, Session, SessionError};
 use curtail_shm::{
-    Ask, Board, BoardView, Class, CoreIndex, MapError, Order, Page, PageView, Slot, Spec, Word,
+    Ask, Board, BoardView, Class, CoreIndex, MapError, Order, Page, PageLine, PageView, Slot, Spec,
+    Word,
 };
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -111,6 +112,26 @@ fn a_class_arrives_as_it_was_meant() {
         let view = PageView::map(page.fd().try_clone_to_owned().unwrap()).unwrap();
         assert_eq!(view.spec().class, class);
     }
+}
+
+#[test]
+fn what_others_do_to_a_queue_is_seen_beside_what_its_kthread_does() {
+    let (page, view) = page();
+    let page = std::sync::Arc::new(page);
+    let line = PageLine::of(&page, 1);
+    page.set_run_queue(1, u32::MAX, u32::MAX);
+    line.count_put(1);
+    line.count_put_by_other();
+    line.count_put(1);
+    assert_eq!(view.look(1).unwrap().run, (u32::MAX, 2));
+    line.count_taken_by_other(2);
+    line.count_taken(1);
+    assert_eq!((view.look(1).unwrap().run, line.run_queue()), ((2, 2), (2, 2)));
+    line.add_to_inbox();
+    line.add_to_inbox();
+    line.count_taken_in(1);
+    assert_eq!((view.look(1).unwrap().inbox, page.inbox_tail(1)), ((1, 2), 2));
+    assert_eq!((line.place().0.kthreads(), line.place().1), (3, 1));
 }
 
 #[test]
