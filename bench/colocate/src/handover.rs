@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// A process or an answer that takes longer than this will not come.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// After so long the kernel is asked, as the daemon does: the holder has no core itself.
+const GRACE: Duration = Duration::from_millis(5);
 const HEIR: Slot = Slot(0);
 const HOLDER: Slot = Slot(1);
 /// The place of the core that changes hands among those of the board.
@@ -214,7 +216,7 @@ impl Stage {
                 tid = look.tid;
                 Ok(!look.is_parked && look.generation == word.generation())
             };
-            until(&holder.page, runs)?;
+            until(&holder.page, runs, || _ = self.board.wake(HOLDER))?;
         }
         // The heir has fallen asleep, and the holder is in its stride; not in step with its looks.
         let pause_ns = 15_000 + (round * 7_919) % 5_000;
@@ -225,8 +227,8 @@ impl Stage {
         let asked = monotonic_ns();
         let word = self.board.grant(HEIR, CORE);
         match self.way.by {
-            By::Store => drop(self.board.order(CORE, HEIR)),
-            By::Wake => drop(self.board.wake(HEIR)),
+            By::Store => _ = self.board.order(CORE, HEIR),
+            By::Wake => _ = self.board.wake(HEIR),
             By::Signal => {
                 self.board.evict(HOLDER, Some(HEIR), 0);
                 let holder = self.holder.as_ref().expect("who is interrupted");
@@ -240,23 +242,31 @@ impl Stage {
             ran = look.oldest_ready_ns.unwrap_or(0);
             Ok(look.is_parked && look.generation == word.generation())
         };
-        until(&self.heir.page, has_run)?;
+        until(&self.heir.page, has_run, || _ = self.board.wake(HEIR))?;
         Ok((ran.saturating_sub(asked), done - asked))
     }
 }
 
-/// Waits, without giving the core away, until the page says so.
+/// Waits, without giving the core away, until the page says so. `late` is called where that takes
+/// long.
 fn until(
     page: &PageView,
     mut says: impl FnMut(&PageView) -> Result<bool, String>,
+    late: impl Fn(),
 ) -> Result<(), String> {
     let begun = Instant::now();
+    let mut patience = GRACE;
     while !says(page)? {
         for _ in 0..8 {
             std::hint::spin_loop();
         }
-        if begun.elapsed() > PATIENCE {
+        let waited = begun.elapsed();
+        if waited > PATIENCE {
             return Err("a process does not answer".to_owned());
+        }
+        if waited > patience {
+            patience += GRACE;
+            late();
         }
     }
     Ok(())

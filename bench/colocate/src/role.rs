@@ -69,10 +69,10 @@ pub fn play(arguments: &[String]) -> Result<(), String> {
     let signal = rustix::process::Signal::KILL;
     rustix::process::set_parent_process_death_signal(Some(signal)).map_err(|e| e.to_string())?;
     pin_this_thread(&[cpu]).map_err(|error| format!("core {cpu}: {error}"))?;
+    let place = Place::take(Path::new(socket), name, cpu)?;
     if matches!(role, Role::Looks(_) | Role::Spins) {
         rank_last().map_err(|error| format!("SCHED_IDLE: {error}"))?;
     }
-    let place = Place::take(Path::new(socket), name, cpu)?;
     match role {
         Role::Heir => place.run_and_park(),
         Role::Looks(ns) => place.look(ns),
