@@ -13,6 +13,7 @@ mod bench;
 mod calibrate;
 mod catalogue;
 mod compare;
+mod cores;
 #[cfg(feature = "kv")]
 mod demo;
 mod doctor;
@@ -57,6 +58,10 @@ enum Verb {
     Serve(serve::Serve),
     /// Drive a server with an open-loop load
     Load(load::Load),
+    /// Start a program of threads under a core allocator, if there is one
+    Run(cores::Run),
+    /// Start any program as batch: it gets what is left of the cores of a core allocator
+    Batch(cores::Batch),
     /// Look at a running server, live
     Top(top::Top),
     /// See it work: LevelDB, driven under several policies; a table and a page
@@ -85,6 +90,8 @@ fn main() -> ExitCode {
         Verb::Compare(compare) => compare.run(),
         Verb::Serve(serve) => serve.run(),
         Verb::Load(load) => load.run(),
+        Verb::Run(run) => run.run(),
+        Verb::Batch(batch) => batch.run(),
         Verb::Top(top) => top.run(),
         #[cfg(feature = "kv")]
         Verb::Demo(demo) => demo.run(),

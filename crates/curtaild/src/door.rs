@@ -2,11 +2,11 @@
 //! leave and die, packets for programs without a running kthread, and the end.
 
 use curtail_shm::session::{Listener, Session, SessionError};
-use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -91,7 +91,6 @@ impl Stop {
 pub(crate) struct Door {
     listener: Listener,
     epoll: OwnedFd,
-    events: Vec<epoll::Event>,
     /// Knocks are not listened to: there are no descriptors left.
     is_shut: bool,
     _stop: Stop,
@@ -106,12 +105,11 @@ impl Door {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, Event::Knock.encode(), epoll::EventFlags::IN)?;
         epoll::add(&epoll, &*stop.ours, Event::Stop.encode(), epoll::EventFlags::IN)?;
-        let events = Vec::with_capacity(AT_ONCE);
-        Ok(Self { listener, epoll, events, is_shut: false, _stop: stop })
+        Ok(Self { listener, epoll, is_shut: false, _stop: stop })
     }
 
     /// What has happened; waits for it no longer than that, or for ever.
-    pub(crate) fn wait(&mut self, most: Option<Duration>) -> io::Result<Vec<Event>> {
+    pub(crate) fn wait(&self, most: Option<Duration>) -> io::Result<Vec<Event>> {
         if most != Some(Duration::ZERO) {
             let most = most.map(|most| Timespec {
                 tv_sec: most.as_secs() as i64,
@@ -120,13 +118,13 @@ impl Door {
             // Its limit is exact, where epoll's is in milliseconds.
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], most.as_ref());
         }
-        self.events.clear();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&now)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); AT_ONCE];
+        match epoll::wait(&self.epoll, &mut space[..], Some(&now)) {
+            Ok((events, _)) => Ok(events.iter().map(|event| Event::decode(event.data)).collect()),
+            Err(Errno::INTR) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
         }
-        Ok(self.events.drain(..).map(|event| Event::decode(event.data)).collect())
     }
 
     /// The next program that connects. Out of descriptors, it is shut until [`Door::reopen`].

@@ -3,6 +3,7 @@
 use crate::daemon::Daemon;
 use crate::program::Program;
 use curtail_alloc::{CoreId, Holding, KthreadId};
+use curtail_shm::Class;
 use serde_json::{Value, json};
 
 impl Daemon {
@@ -46,6 +47,7 @@ impl Daemon {
             "name": program.name,
             "pid": program.pid.as_raw_nonzero().get(),
             "class": if program.is_batch() { "batch" } else { "latency-critical" },
+            "looks": spec.class == Class::Batch { looks: true },
             "kthreads": program.kthreads.len(),
             "guaranteed": spec.guaranteed,
             "burstable": spec.burstable,
