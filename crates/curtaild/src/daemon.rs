@@ -104,7 +104,7 @@ impl Daemon {
             programs: Vec::new(),
             guests: Vec::new(),
             slots: Slots::new(options.slots),
-            log: Log::new(form),
+            log: Log::new(form).map_err(system("a thread for the log"))?,
             counts: Counts::default(),
             grace_ns: settings.grace.0,
             interval_ns: settings.interval.0,

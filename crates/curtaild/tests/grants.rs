@@ -3,6 +3,10 @@
 mod common;
 
 use common::{Daemon, Manner, Player, critical, managed, until};
+use curtail_shm::session::Session;
+use curtail_shm::{BoardView, Class, CoreIndex, Page, Spec, kthreads, monotonic_ns};
+use rustix::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[test]
 fn work_gets_a_core_and_parking_frees_it() {
@@ -37,7 +41,7 @@ fn a_burstable_core_goes_to_its_guaranteed_owner_and_back() {
         hog.give(0);
         until("the hog has the core again", || hog.done(0) == 1 + round);
     }
-    assert!(hog.shared.evicted.load(std::sync::atomic::Ordering::Acquire) >= 50);
+    assert!(hog.shared.evicted.load(Ordering::Acquire) >= 50);
     assert_eq!(daemon.count("moves"), 0);
 }
 
@@ -54,4 +58,82 @@ fn one_that_does_not_leave_is_moved_away() {
     drop(hog);
     let lines = daemon.end();
     assert!(lines.iter().any(|line| line.contains("does not leave its core")), "{lines:?}");
+}
+
+#[test]
+fn a_batch_thread_hands_its_core_over() {
+    let daemon = Daemon::start("batch", &["--grace", "1s"]);
+    let spec =
+        Spec { class: Class::Batch { looks: true }, kthreads: 1, guaranteed: 0, burstable: 0 };
+    let page = Page::create(&spec).unwrap();
+    let (_session, welcome) = Session::connect(&daemon.path, "batch", page.fd()).unwrap();
+    let view = BoardView::map(welcome.board).unwrap();
+    let (stop, woken) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            kthreads::rank_last().unwrap();
+            kthreads::pin_this_thread(&[managed()]).unwrap();
+            let mut seen = None;
+            while !stop.load(Ordering::Acquire) {
+                let order = view.order(CoreIndex(0));
+                if order != seen && order.is_some_and(|order| view.wake(order.heir)) {
+                    woken.fetch_add(1, Ordering::Release);
+                }
+                seen = order;
+            }
+        });
+        let player = Player::join(&daemon.path, "worker", critical(1, 1, 0), Manner::Works);
+        for round in 1..=100 {
+            player.give(0);
+            until("the work is done", || player.done(0) == round);
+        }
+        stop.store(true, Ordering::Release);
+    });
+    // The daemon made no call: it would have waited for a second.
+    assert!(woken.load(Ordering::Acquire) >= 90, "{woken:?} {}", daemon.status());
+    assert!(daemon.count("by_line") >= 100 && daemon.count("by_kernel") == 0);
+}
+
+#[test]
+fn an_idler_hands_its_core_over() {
+    let daemon = Daemon::start("idler", &["--grace", "1s", "--idle", "poll"]);
+    let player = Player::join(&daemon.path, "worker", critical(1, 1, 0), Manner::Works);
+    for round in 1..=100 {
+        player.give(0);
+        until("the work is done", || player.done(0) == round);
+    }
+    let woken = daemon.status()["idlers"]["woken"].as_u64().unwrap();
+    assert!(woken >= 50, "{}", daemon.status());
+    drop(player);
+    until("the idler rests", || daemon.status()["idlers"]["look"] == false);
+}
+
+#[test]
+fn a_packet_for_a_program_that_is_all_parked_brings_a_core() {
+    let daemon = Daemon::start("packet", &["--linger", "1ms"]);
+    let player = Player::join(&daemon.path, "server", critical(2, 1, 1), Manner::Works);
+    let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
+    let poller = rustix::event::eventfd(0, flags).unwrap();
+    player.session.as_ref().unwrap().pass_poller(poller.as_fd()).unwrap();
+    until("the daemon has it", || daemon.status()["programs"][0]["poller"] == true);
+    for _ in 0..20 {
+        let before = player.runs(0) + player.runs(1);
+        rustix::io::write(&poller, &1_u64.to_ne_bytes()).unwrap();
+        until("a kthread comes", || player.runs(0) + player.runs(1) > before);
+        rustix::io::read(&poller, &mut [0; 8]).unwrap();
+        until("it has parked", || daemon.status()["cores"][0]["state"] == "free");
+    }
+}
+
+#[test]
+fn a_timer_of_a_parked_kthread_brings_a_core() {
+    let daemon = Daemon::start("timer", &["--linger", "1ms"]);
+    let player = Player::join(&daemon.path, "sleeper", critical(1, 1, 0), Manner::Works);
+    for _ in 0..20 {
+        let before = player.runs(0);
+        player.shared.page.set_next_timer_ns(0, monotonic_ns() + 3_000_000);
+        until("the kthread comes", || player.runs(0) > before);
+        player.shared.page.set_next_timer_ns(0, 0);
+        until("it has parked", || daemon.status()["cores"][0]["state"] == "free");
+    }
 }

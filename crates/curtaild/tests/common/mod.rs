@@ -48,16 +48,26 @@ impl Daemon {
     pub(crate) fn start(name: &str, more: &[&str]) -> Self {
         let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let path = socket(name);
-        let child = Command::new(env!("CARGO_BIN_EXE_curtaild"))
-            .args(["--cores", &managed().to_string(), "--json", "--socket"])
-            .arg(&path)
-            .args(more)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = Self::spawn(&path, more, Stdio::piped());
         let daemon = Self { _turn: turn, child, path };
         until("the daemon listens", || Session::status(&daemon.path).is_ok());
         daemon
+    }
+
+    fn spawn(path: &Path, more: &[&str], output: Stdio) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_curtaild"))
+            .args(["--cores", &managed().to_string(), "--json", "--socket"])
+            .arg(path)
+            .args(more)
+            .stdout(output)
+            .spawn()
+            .unwrap()
+    }
+
+    /// After it was killed.
+    pub(crate) fn again(&mut self, output: Stdio) {
+        self.child = Self::spawn(&self.path, &[], output);
+        until("the daemon listens again", || Session::status(&self.path).is_ok());
     }
 
     pub(crate) fn status(&self) -> serde_json::Value {
@@ -77,6 +87,11 @@ impl Daemon {
         assert!(self.child.wait().unwrap().success());
         assert!(!self.path.exists(), "the socket is gone");
         lines
+    }
+
+    /// What processes it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
     pub(crate) fn kill(&mut self) {
@@ -114,6 +129,8 @@ pub(crate) struct Shared {
     /// Where each was when it had a core last.
     pub(crate) cpu: Vec<AtomicU32>,
     pub(crate) evicted: AtomicU64,
+    /// How often each had a core.
+    pub(crate) runs: Vec<AtomicU64>,
     stop: AtomicBool,
 }
 
@@ -149,6 +166,7 @@ impl Player {
             done: (0..spec.kthreads).map(|_| AtomicU64::new(0)).collect(),
             cpu: (0..spec.kthreads).map(|_| AtomicU32::new(u32::MAX)).collect(),
             evicted: AtomicU64::new(0),
+            runs: (0..spec.kthreads).map(|_| AtomicU64::new(0)).collect(),
             stop: AtomicBool::new(false),
         });
         let threads = (0..spec.kthreads).map(|index| {
@@ -165,6 +183,10 @@ impl Player {
 
     pub(crate) fn done(&self, kthread: u32) -> u64 {
         self.shared.done[kthread as usize].load(Ordering::Acquire)
+    }
+
+    pub(crate) fn runs(&self, kthread: u32) -> u64 {
+        self.shared.runs[kthread as usize].load(Ordering::Acquire)
     }
 
     pub(crate) fn cpu(&self, kthread: u32) -> u32 {
@@ -201,6 +223,7 @@ impl Shared {
                 self.page.set_running(index, generation);
                 let cpu = rustix::thread::sched_getcpu() as u32;
                 self.cpu[index as usize].store(cpu, Ordering::Release);
+                self.runs[index as usize].fetch_add(1, Ordering::Release);
                 self.run(index, slot, generation);
                 // It parks as an answer to the word that it sees now.
                 parked_at = self.park(index, slot);
