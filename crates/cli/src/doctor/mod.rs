@@ -2,6 +2,7 @@
 //!
 //! It looks and tries, and changes nothing.
 
+mod cores;
 mod noise;
 mod probe;
 
@@ -55,6 +56,7 @@ impl Finding {
 impl Doctor {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let mut findings = probe::all();
+        findings.extend(cores::all());
         if !self.quick {
             findings.push(noise::measure());
         }
