@@ -13,10 +13,13 @@ use crate::socket::{drain, event, signal};
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
 use curtail_ring::mpsc;
 use slot::{Slot, State};
+use std::future::Future;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -223,7 +226,8 @@ impl LocalClient {
     }
 }
 
-/// One request under way. Dropping it gives the answer up, not the request.
+/// One request under way: a future of its response, which any executor may await. Dropping it gives
+/// the answer up, not the request.
 #[must_use = "the response comes to the ticket"]
 pub struct Ticket {
     shared: Arc<Shared>,
@@ -273,6 +277,22 @@ impl Ticket {
         self.settled = true;
         lock(&self.shared.free).push(self.index);
         Some(answer)
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result<Vec<u8>, NoResponse>;
+
+    /// # Panics
+    /// Once the response was taken.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(!self.settled, "a ticket was polled after it had brought the response");
+        let answer = self.shared.slots[self.index as usize].poll(context.waker());
+        if answer.is_ready() {
+            self.settled = true;
+            lock(&self.shared.free).push(self.index);
+        }
+        answer
     }
 }
 

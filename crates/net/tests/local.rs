@@ -6,7 +6,11 @@ use common::{Collect, Echo, completion, counter, ended, poll_requests, poll_unti
 use curtail_net::{
     Intake, Local, NoResponse, Outcome, Peer, Refused, Reply, Status, Transport, Waiter,
 };
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 #[test]
@@ -210,5 +214,41 @@ fn submitting_against_closing_always_ends() {
         local.close();
         let served: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         assert!(served <= 10);
+    }
+}
+
+#[test]
+fn a_ticket_is_a_future() {
+    let (mut local, client) = Local::new(2).unwrap();
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(wakes.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut ticket = client.submit(vec![1]).unwrap();
+    let mut given_up = client.submit(vec![2]).unwrap();
+    assert!(Pin::new(&mut ticket).poll(&mut context).is_pending());
+    assert!(Pin::new(&mut ticket).poll(&mut context).is_pending());
+    assert!(Pin::new(&mut given_up).poll(&mut context).is_pending());
+    drop(given_up);
+    let mut into = Collect::up_to(2);
+    poll_requests(&mut local, &mut into, 2);
+    local.reply().reply(into.requests[1].1, b"two");
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 0, "it was given up");
+    local.reply().reply(into.requests[0].1, b"one");
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+    assert_eq!(Pin::new(&mut ticket).poll(&mut context), Poll::Ready(Ok(b"one".to_vec())));
+    drop(ticket);
+    // Both places are free again, and the waker is not kept.
+    let both = [client.submit(vec![3]).unwrap(), client.submit(vec![4]).unwrap()];
+    assert_eq!(Arc::strong_count(&wakes), 2);
+    drop((both, local));
+}
+
+/// Counts.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -5,6 +5,7 @@
 use super::{NoResponse, lock};
 use std::mem;
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(super) struct Inner {
     pub(super) bytes: Vec<u8>,
     /// The ticket's thread sleeps on the condition variable.
     waiting: bool,
+    /// The ticket is awaited.
+    waker: Option<Waker>,
     /// The ticket was dropped.
     abandoned: bool,
 }
@@ -41,6 +44,16 @@ pub(super) struct Slot {
 impl Inner {
     fn under_way(&self) -> bool {
         matches!(self.state, State::Submitted | State::Running)
+    }
+
+    /// What there is of an answer, and frees the slot.
+    fn take(&mut self) -> Result<Vec<u8>, NoResponse> {
+        let state = self.state;
+        let bytes = self.release();
+        match state {
+            State::Without(why) => Err(why),
+            _ => Ok(bytes),
+        }
     }
 
     fn release(&mut self) -> Vec<u8> {
@@ -79,6 +92,13 @@ impl Slot {
         } else if inner.waiting {
             self.changed.notify_one();
         }
+        let ended = !inner.under_way();
+        let waker = ended.then(|| inner.waker.take()).flatten();
+        drop(inner);
+        // Another runtime's code: not under the lock.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         Some(released)
     }
 
@@ -101,12 +121,21 @@ impl Slot {
             };
             inner.waiting = false;
         }
-        let state = inner.state;
-        let bytes = inner.release();
-        Some(match state {
-            State::Without(why) => Err(why),
-            _ => Ok(bytes),
-        })
+        Some(inner.take())
+    }
+
+    /// Frees the slot, if the request has ended; else `waker` is woken when it has.
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<Result<Vec<u8>, NoResponse>> {
+        let mut inner = lock(&self.inner);
+        if !inner.under_way() {
+            return Poll::Ready(inner.take());
+        }
+        if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            let old = inner.waker.replace(waker.clone());
+            drop(inner);
+            drop(old);
+        }
+        Poll::Pending
     }
 
     /// The ticket goes. The answer: whether the slot is free now; else it will be when the request
@@ -114,9 +143,12 @@ impl Slot {
     pub(super) fn abandon(&self) -> bool {
         let mut inner = lock(&self.inner);
         inner.abandoned = inner.under_way();
-        if !inner.abandoned {
+        let (waker, free) = (inner.waker.take(), !inner.abandoned);
+        if free {
             inner.release();
         }
-        !inner.abandoned
+        drop(inner);
+        drop(waker);
+        free
     }
 }
