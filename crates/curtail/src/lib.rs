@@ -39,6 +39,9 @@
 //! assert_eq!(squares, 333_833_500);
 //! ```
 //!
+//! Or give closures to a [`pool`], beside tokio or any other executor, so that long ones do not hold
+//! up what is short.
+//!
 //! # The modules
 //!
 //! A request's way: `intake` → scheduler → `dispatcher` → ring → `worker` → `engine` (a fiber runs
@@ -51,7 +54,9 @@
 //! `thread::kthread` (it runs) → `block` (it waits, in a queue on the waiters' own stacks) → the
 //! inbox of its kthread → `thread::kthread`. `thread/README.md` is the design.
 //!
-//! Under both: `block` is the one way to wait, for threads, requests and plain threads; `sync`,
+//! A pool's jobs go a request's way: [`pool`] is a server with an in-process transport.
+//!
+//! Under all: `block` is the one way to wait, for threads, requests and plain threads; `sync`,
 //! `time`, `socket` (under [`net`]) and `blocking` stand on it, `wait` with `futex` and `pthread` lead the locks of `std` and C
 //! to the runtime.
 
@@ -75,6 +80,7 @@ mod message;
 pub mod net;
 mod once;
 mod own_words;
+pub mod pool;
 mod preempt;
 mod pthread;
 mod real;
@@ -127,4 +133,6 @@ mod book {
     struct FirstSteps;
     #[doc = include_str!("../../../docs/src/threads.md")]
     struct Threads;
+    #[doc = include_str!("../../../docs/src/pool.md")]
+    struct Pool;
 }

@@ -102,6 +102,10 @@ auto_traits! {
 
     curtail::Server: [Send & !Sync];
     curtail::ServerBuilder: [Send & !Sync];
+    curtail::pool::Pool: [Send & Sync];
+    curtail::pool::Job<Cell<u8>>: [Send & Sync];
+    curtail::pool::Error: [Send & Sync];
+    curtail::pool::TryRun<Rc<u8>>: [!Send & !Sync];
     curtail::Handle: [Send & Sync];
     curtail::Response: [Send & Sync];
     curtail::Class: [Send & Sync];

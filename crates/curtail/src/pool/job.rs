@@ -1,0 +1,88 @@
+//! A job under way, for who wants its value.
+
+use super::error::{Error, Refused};
+use super::shared::Shared;
+use super::state::State;
+use curtail_policy::ClassId;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A job under way: a future of its value.
+///
+/// Dropping it gives the job up. A job that waits is dropped without being run; one that is in
+/// progress goes on to its end, and its value is dropped on its worker.
+#[must_use = "dropping it gives the job up"]
+pub struct Job<T> {
+    shared: Arc<Shared>,
+    state: Arc<State>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Job<T> {
+    pub(super) fn new(shared: Arc<Shared>, state: Arc<State>) -> Self {
+        Self { shared, state, value: PhantomData }
+    }
+
+    pub(super) fn refused(shared: Arc<Shared>, class: ClassId, refused: Refused) -> Self {
+        Self::new(shared, Arc::new(State::refused(class.0, refused.into())))
+    }
+
+    /// Blocks the calling thread until the job has ended: a plain thread, a thread of Curtail's (its
+    /// kthread goes on with others), or a job of another pool.
+    ///
+    /// # Errors
+    /// Why there is no value.
+    pub fn wait(self) -> Result<T, Error> {
+        crate::block_on(self)
+    }
+}
+
+impl<T: 'static> Future for Job<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.state
+            .poll(context.waker())
+            .map_ok(|value| *value.downcast::<T>().expect("`Pool::run` boxed a value of this type"))
+    }
+}
+
+impl<T> Drop for Job<T> {
+    fn drop(&mut self) {
+        if self.state.give_up() {
+            self.shared.given_up(&self.state);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Job<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("class", &self.state.class).finish_non_exhaustive()
+    }
+}
+
+/// A job that was refused at once: [`super::Pool::try_run`].
+pub struct TryRun<F> {
+    /// Why.
+    pub refused: Refused,
+    /// What was to be run.
+    pub f: F,
+}
+
+impl<F> fmt::Debug for TryRun<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TryRun").field("refused", &self.refused).finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Display for TryRun<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.refused.fmt(f)
+    }
+}
+
+impl<F> std::error::Error for TryRun<F> {}

@@ -1,0 +1,96 @@
+//! The application of the pool's server: it runs jobs.
+
+use super::error::{Error, Panic};
+use super::gate::{Gate, count};
+use super::kernel::Placing;
+use super::shared::{Shared, class_of, slot_of};
+use super::state::{State, Value};
+use crate::app::{App, Class};
+use crate::clock::{self, Clock};
+use crate::{Response, WorkerId, calls, contain};
+use curtail_policy::ClassId;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(super) struct Serve {
+    pub shared: Arc<Shared>,
+    pub classes: Vec<Class>,
+    pub placing: Placing,
+}
+
+impl App for Serve {
+    type Worker = ();
+
+    fn classes(&self) -> Vec<Class> {
+        self.classes.clone()
+    }
+
+    fn setup_worker(&self, _: WorkerId) {
+        self.placing.apply();
+    }
+
+    fn classify(&self, request: &[u8]) -> ClassId {
+        class_of(request)
+    }
+
+    fn handle(&self, (): &(), request: &[u8], _: &mut Response) {
+        let Some(slot) = slot_of(request) else { return };
+        if let Some(state) = self.shared.get(slot) {
+            self.run(&state);
+            self.shared.take(slot);
+        }
+    }
+
+    /// No memory for a stack, or no room in the server: the job is not run.
+    fn overloaded(&self, request: &[u8], _: &mut Response) {
+        let Some(slot) = slot_of(request) else { return };
+        if let Some(state) = self.shared.get(slot) {
+            self.shared.refuse_full(&state);
+            self.shared.take(slot);
+        }
+    }
+}
+
+impl Serve {
+    fn run(&self, state: &State) {
+        let gate = &self.shared.gates[usize::from(state.class)];
+        let started = clock::now();
+        let waited = started.saturating_sub(state.submitted_tsc);
+        if gate.max_age.is_some() && waited > gate.max_age_cycles {
+            return self.shared.refuse_old(state, gate);
+        }
+        let Some(body) = state.begin() else { return };
+        gate.in_progress.fetch_add(1, Ordering::Relaxed);
+        let before = calls::served_cycles().unwrap_or(0);
+        let result = catch_unwind(AssertUnwindSafe(|| crate::user::call(body)));
+        let served = calls::served_cycles().unwrap_or(0).saturating_sub(before);
+        self.ended(state, gate, result, (waited, served));
+    }
+
+    fn ended(
+        &self,
+        state: &State,
+        gate: &Gate,
+        result: std::thread::Result<Value>,
+        (waited, served): (u64, u64),
+    ) {
+        let clock = Clock::get();
+        let sojourn = clock::now().saturating_sub(state.submitted_tsc);
+        gate.record(clock.ns(waited), clock.ns(served), clock.ns(sojourn));
+        let counter = if result.is_ok() { &gate.counts.completed } else { &gate.counts.panicked };
+        let panicked = |payload| Error::Panicked(Panic::new(gate.name.clone(), payload));
+        state.end(result.map_err(panicked), || {
+            count(counter);
+            gate.in_progress.fetch_sub(1, Ordering::Relaxed);
+            self.shared.leave(gate);
+        });
+    }
+}
+
+/// Drops a value that is not wanted, where its destructor may panic.
+pub(super) fn discard(unwanted: Option<Result<Value, Error>>) {
+    if let Some(unwanted) = unwanted {
+        contain::contain(|| crate::user::call(|| drop(unwanted)));
+    }
+}

@@ -1,0 +1,296 @@
+//! What submitters, workers and the pool's own thread share.
+
+use super::error::{Error, Refused, Why};
+use super::gate::{Gate, count};
+use super::state::{Body, State};
+use crate::clock;
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_net::LocalClient;
+use curtail_policy::ClassId;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Jobs by the number that travels through the server.
+#[derive(Default)]
+struct Table {
+    jobs: Vec<Option<Arc<State>>>,
+    free: Vec<u32>,
+}
+
+pub(super) struct Shared {
+    pub gates: Box<[Gate]>,
+    table: Mutex<Table>,
+    /// Jobs of each class that has a limit of age, oldest first; some of them wait no more.
+    ages: Box<[Mutex<VecDeque<Arc<State>>>]>,
+    client: LocalClient,
+    closed: AtomicBool,
+    settled: (Mutex<()>, Condvar),
+}
+
+/// A place in a class, which goes back where it is not used.
+pub(super) struct Place<'a> {
+    gate: &'a Gate,
+    shared: &'a Shared,
+    class: u16,
+    used: bool,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.used {
+            self.shared.leave(self.gate);
+        }
+    }
+}
+
+/// Runs `f` with what the mutex guards; a worker does not go on with another job in between.
+fn locked<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
+    enter_critical();
+    let result = f(&mut lock(mutex));
+    leave_critical();
+    result
+}
+
+/// No code of the user's runs under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(super) fn new(gates: Box<[Gate]>, client: LocalClient) -> Self {
+        Self {
+            ages: gates.iter().map(|_| Mutex::default()).collect(),
+            gates,
+            table: Mutex::default(),
+            client,
+            closed: AtomicBool::new(false),
+            settled: (Mutex::default(), Condvar::new()),
+        }
+    }
+
+    fn refusal(&self, class: u16, why: Why) -> Refused {
+        let name = self.gates.get(usize::from(class)).map(|gate| gate.name.clone());
+        Refused { class: name.unwrap_or_else(|| class.to_string().into()), why }
+    }
+
+    /// A place in the class, if it has one.
+    pub(super) fn reserve(&self, class: ClassId) -> Result<Place<'_>, Refused> {
+        let classes = self.gates.len();
+        let Some(gate) = self.gates.get(usize::from(class.0)) else {
+            return Err(self.refusal(class.0, Why::NoSuchClass { classes }));
+        };
+        if !gate.enter() {
+            count(&gate.counts.refused_full);
+            return Err(self.refusal(class.0, Why::Full { limit: gate.limit }));
+        }
+        let place = Place { gate, shared: self, class: class.0, used: false };
+        // After it is counted: who closes looks at the count after that.
+        if self.closed.load(Ordering::SeqCst) {
+            count(&gate.counts.refused_shut_down);
+            return Err(self.refusal(class.0, Why::ShutDown));
+        }
+        Ok(place)
+    }
+
+    /// Takes the place with a job.
+    pub(super) fn enter(&self, mut place: Place<'_>, body: Body) -> Result<Arc<State>, Refused> {
+        let (gate, class) = (place.gate, place.class);
+        let state = Arc::new(State::new(class, clock::now(), body));
+        let slot = self.put(state.clone());
+        if gate.max_age.is_some() {
+            self.remember_age(&state, gate.limit);
+        }
+        // Its answer is the job's value, which does not travel there.
+        match self.client.submit(encode(slot, class)) {
+            Ok(ticket) => drop(ticket),
+            Err(refused) => {
+                self.take(slot);
+                let why = match refused {
+                    // Full of jobs that were given up and that no worker has come across yet.
+                    curtail_net::Refused::Full(_) => Why::Full { limit: gate.limit },
+                    curtail_net::Refused::Closed(_) => Why::ShutDown,
+                };
+                let refusal = self.refusal(class, why);
+                match why {
+                    Why::ShutDown => count(&gate.counts.refused_shut_down),
+                    _ => count(&gate.counts.refused_full),
+                }
+                // Where it waits no more, it was refused as too old, and has left its place.
+                place.used = true;
+                state.refuse(refusal.clone().into(), || place.used = false);
+                return Err(refusal);
+            }
+        }
+        place.used = true;
+        count(&gate.counts.submitted);
+        Ok(state)
+    }
+
+    pub(super) fn submit(&self, class: ClassId, body: Body) -> Result<Arc<State>, Refused> {
+        let place = self.reserve(class)?;
+        self.enter(place, body)
+    }
+
+    fn put(&self, state: Arc<State>) -> u32 {
+        locked(&self.table, |table| match table.free.pop() {
+            Some(slot) => {
+                table.jobs[slot as usize] = Some(state);
+                slot
+            }
+            None => {
+                table.jobs.push(Some(state));
+                (table.jobs.len() - 1) as u32
+            }
+        })
+    }
+
+    /// The job of a number.
+    pub(super) fn get(&self, slot: u32) -> Option<Arc<State>> {
+        locked(&self.table, |table| table.jobs.get(slot as usize).cloned().flatten())
+    }
+
+    /// The number is free again.
+    pub(super) fn take(&self, slot: u32) {
+        let state = locked(&self.table, |table| {
+            table.free.push(slot);
+            table.jobs[slot as usize].take()
+        });
+        drop(state);
+    }
+
+    /// The queue has some more than `limit` at a time, which are all that can wait.
+    fn remember_age(&self, state: &Arc<State>, limit: usize) {
+        locked(&self.ages[usize::from(state.class)], |ages| {
+            if ages.len() >= 2 * limit.max(32) {
+                ages.retain(|state| state.waits());
+            }
+            ages.push_back(state.clone());
+        });
+    }
+
+    /// Refuses what has waited too long; when the next one will have (TSC).
+    pub(super) fn expire(&self, now: u64) -> Option<u64> {
+        let mut next = None;
+        for (gate, ages) in self.gates.iter().zip(&self.ages) {
+            while let Some(state) = locked(ages, |ages| oldest(ages, gate, now, &mut next)) {
+                self.refuse_old(&state, gate);
+            }
+        }
+        next
+    }
+
+    /// Refuses a job that has waited too long, if it waits still.
+    pub(super) fn refuse_old(&self, state: &State, gate: &Gate) {
+        let Some(limit) = gate.max_age else { return };
+        let refused = self.refusal(state.class, Why::TooOld { limit });
+        state.refuse(refused.into(), || {
+            count(&gate.counts.refused_too_old);
+            self.leave(gate);
+        });
+    }
+
+    /// Refuses a job for which the server had no room or no memory.
+    pub(super) fn refuse_full(&self, state: &State) {
+        let gate = &self.gates[usize::from(state.class)];
+        let refused = self.refusal(state.class, Why::Full { limit: gate.limit });
+        state.refuse(refused.into(), || {
+            count(&gate.counts.refused_full);
+            self.leave(gate);
+        });
+    }
+
+    /// One less is under way.
+    pub(super) fn leave(&self, gate: &Gate) {
+        gate.leave();
+        if self.closed.load(Ordering::SeqCst) {
+            locked(&self.settled.0, |()| self.settled.1.notify_all());
+        }
+    }
+
+    /// A job that waited was given up.
+    pub(super) fn given_up(&self, state: &State) {
+        let gate = &self.gates[usize::from(state.class)];
+        count(&gate.counts.given_up);
+        self.leave(gate);
+    }
+
+    /// No more jobs are let in.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    fn under_way(&self) -> usize {
+        self.gates.iter().map(Gate::under_way).sum()
+    }
+
+    /// Waits until no job is under way, for `limit` at most; how many are. After [`Shared::close`].
+    pub(super) fn settle(&self, limit: Duration) -> usize {
+        let until = Instant::now().checked_add(limit);
+        let mut guard = lock(&self.settled.0);
+        loop {
+            let left = self.under_way();
+            let most = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == 0 || most.is_some_and(|most| most.is_zero()) {
+                return left;
+            }
+            let most = most.unwrap_or(Duration::from_secs(3_600));
+            let waited = self.settled.1.wait_timeout(guard, most);
+            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The workers have ended: tells of what they left.
+    pub(super) fn end(&self) {
+        self.close();
+        let jobs = locked(&self.table, |table| std::mem::take(&mut table.jobs));
+        for state in jobs.into_iter().flatten() {
+            let gate = &self.gates[usize::from(state.class)];
+            state.refuse(self.refusal(state.class, Why::ShutDown).into(), || {
+                count(&gate.counts.refused_shut_down);
+                self.leave(gate);
+            });
+            let left_behind = Error::LeftBehind { class: gate.name.clone() };
+            state.end(Err(left_behind), || self.leave(gate));
+        }
+    }
+}
+
+/// Takes the oldest job out that has waited too long; else `next` is when one will have.
+fn oldest(
+    ages: &mut VecDeque<Arc<State>>,
+    gate: &Gate,
+    now: u64,
+    next: &mut Option<u64>,
+) -> Option<Arc<State>> {
+    while let Some(first) = ages.front() {
+        let due = first.submitted_tsc.saturating_add(gate.max_age_cycles);
+        if first.waits() && due > now {
+            *next = Some(next.map_or(due, |next| next.min(due)));
+            return None;
+        }
+        let first = ages.pop_front()?;
+        if first.waits() {
+            return Some(first);
+        }
+    }
+    None
+}
+
+/// A job's number and class, as the server's transport carries them.
+fn encode(slot: u32, class: u16) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(6);
+    bytes.extend_from_slice(&slot.to_le_bytes());
+    bytes.extend_from_slice(&class.to_le_bytes());
+    bytes
+}
+
+pub(super) fn slot_of(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
+}
+
+pub(super) fn class_of(bytes: &[u8]) -> ClassId {
+    let class = bytes.get(4..6).and_then(|bytes| bytes.try_into().ok());
+    class.map_or(ClassId::UNKNOWN, |class| ClassId(u16::from_le_bytes(class)))
+}

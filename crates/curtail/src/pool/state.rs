@@ -1,0 +1,163 @@
+//! One job: what it is to do, then its value, and who waits for that.
+//!
+//! **Protocol.** `Waits` is left once, by the worker that begins it, by who gives it up, by the line
+//! that finds it too old, or by the end of the pool. `Runs` is left once, by the worker on which it
+//! ended or by the end of the pool. What a stage held is dropped outside of the lock, since that is
+//! the user's code. Nothing is pre-empted under the lock: the other side is a thread of an executor.
+
+use super::error::Error;
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use std::any::Any;
+use std::mem::replace;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+/// What a job brings.
+pub(super) type Value = Box<dyn Any + Send>;
+/// What a job does.
+pub(super) type Body = Box<dyn FnOnce() -> Value + Send>;
+
+pub(super) enum Stage {
+    Waits(Body),
+    Runs,
+    Ended(Result<Value, Error>),
+    /// The value was taken, or is not wanted.
+    Gone,
+}
+
+struct Inner {
+    stage: Stage,
+    waker: Option<Waker>,
+    /// Its [`super::Job`] was dropped while it ran.
+    given_up: bool,
+}
+
+/// See the module's head.
+pub(super) struct State {
+    pub class: u16,
+    pub submitted_tsc: u64,
+    /// As long as it waits; a look without the lock.
+    waits: AtomicBool,
+    inner: Mutex<Inner>,
+}
+
+/// Runs `f` as one piece: this worker does not go on with another job in between.
+fn whole<R>(f: impl FnOnce() -> R) -> R {
+    enter_critical();
+    let result = f();
+    leave_critical();
+    result
+}
+
+impl State {
+    pub(super) fn new(class: u16, submitted_tsc: u64, body: Body) -> Self {
+        let inner = Inner { stage: Stage::Waits(body), waker: None, given_up: false };
+        Self { class, submitted_tsc, waits: AtomicBool::new(true), inner: Mutex::new(inner) }
+    }
+
+    /// One that has ended by being refused.
+    pub(super) fn refused(class: u16, error: Error) -> Self {
+        let inner = Inner { stage: Stage::Ended(Err(error)), waker: None, given_up: false };
+        Self { class, submitted_tsc: 0, waits: AtomicBool::new(false), inner: Mutex::new(inner) }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Inner) -> R) -> R {
+        // No code of the user's runs under the lock, so it is never poisoned half-way.
+        whole(|| f(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Acquire)
+    }
+
+    /// Leaves `Waits` for `next`, and answers with the body, if it was the one that did so. Then
+    /// `left` is called before anyone sees it.
+    fn leave_waiting(&self, next: Stage, left: impl FnOnce()) -> Option<(Body, Option<Waker>)> {
+        let (rest, waker) = self.with(|inner| match replace(&mut inner.stage, Stage::Gone) {
+            Stage::Waits(body) => {
+                self.waits.store(false, Ordering::Release);
+                let ends = !matches!(next, Stage::Runs);
+                inner.stage = next;
+                left();
+                (Ok(body), ends.then(|| inner.waker.take()).flatten())
+            }
+            other => {
+                inner.stage = other;
+                (Err(next), None)
+            }
+        });
+        rest.ok().map(|body| (body, waker))
+    }
+
+    /// A worker begins it; `None`: it is not to be run any more.
+    pub(super) fn begin(&self) -> Option<Body> {
+        self.leave_waiting(Stage::Runs, || {}).map(|(body, _)| body)
+    }
+
+    /// Ends it without running it, if it waits still. `left` is called before anyone sees that.
+    pub(super) fn refuse(&self, error: Error, left: impl FnOnce()) {
+        if let Some((body, waker)) = self.leave_waiting(Stage::Ended(Err(error)), left) {
+            wake(waker);
+            drop(body);
+        }
+    }
+
+    /// It has run, or will run no more, if it was in progress. `left` is called before anyone sees
+    /// that.
+    pub(super) fn end(&self, result: Result<Value, Error>, left: impl FnOnce()) {
+        let (unwanted, waker) = self.with(|inner| {
+            if !matches!(inner.stage, Stage::Runs) {
+                return (Some(result), None);
+            }
+            left();
+            if inner.given_up {
+                inner.stage = Stage::Gone;
+                return (Some(result), None);
+            }
+            inner.stage = Stage::Ended(result);
+            (None, inner.waker.take())
+        });
+        wake(waker);
+        super::serve::discard(unwanted);
+    }
+
+    /// The [`super::Job`] is dropped; true: it waited, and is not to be run.
+    pub(super) fn give_up(&self) -> bool {
+        if let Some((body, _)) = self.leave_waiting(Stage::Gone, || {}) {
+            drop(body);
+            return true;
+        }
+        let (value, waker) = self.with(|inner| {
+            inner.given_up = true;
+            let ended = matches!(inner.stage, Stage::Ended(_));
+            (ended.then(|| replace(&mut inner.stage, Stage::Gone)), inner.waker.take())
+        });
+        drop((value, waker));
+        false
+    }
+
+    /// What it brought, or `waker` is woken when it has.
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<Result<Value, Error>> {
+        let (result, old) = self.with(|inner| {
+            if matches!(inner.stage, Stage::Waits(_) | Stage::Runs) {
+                let known = inner.waker.as_ref().is_some_and(|known| known.will_wake(waker));
+                let old = (!known).then(|| inner.waker.replace(waker.clone())).flatten();
+                return (None, old);
+            }
+            match replace(&mut inner.stage, Stage::Gone) {
+                Stage::Ended(result) => (Some(result), inner.waker.take()),
+                _ => panic!("a job was polled after it had ended"),
+            }
+        });
+        drop(old);
+        result.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// An executor's waker takes locks of its threads: whole, too.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        whole(|| waker.wake());
+    }
+}
