@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/workload", &[]),
     ("crates/ring", &[]),
     ("crates/fiber", &[]),
-    ("crates/shm", &[]),
+    ("crates/shm", &["crates/ring"]),
     ("crates/report", &[]),
     ("crates/curtaild", &["crates/alloc", "crates/shm"]),
     ("crates/driver", &[]),

@@ -7,7 +7,9 @@
 //! | [`Board`] | the daemon | all programs ([`BoardView`]) | a word for each kthread (run, park, evict), an order for each core |
 //! | [`Page`] | one program | the daemon ([`PageView`]) | what each kthread has in its queues, and whether it runs |
 //!
-//! Both are memfds whose size is sealed before the other side maps them. They are passed over a Unix
+//! A program whose packets the daemon receives has [`Rings`] besides, which both sides write.
+//!
+//! All are memfds whose size is sealed before the other side maps them. They are passed over a Unix
 //! socket ([`session`]), which also tells either side of the other's end.
 //!
 //! **What the peer wrote is never trusted.** It may write anything at any moment. Fields are atomic,
@@ -23,12 +25,16 @@ mod board;
 pub mod kthreads;
 mod memory;
 mod page;
+mod parcel;
+mod rings;
 pub mod session;
 mod word;
 
 pub use board::{Board, BoardView, CoreIndex, Order, Slot};
 pub use memory::MapError;
 pub use page::{Lie, Look, Page, PageLine, PageView, Spec};
+pub use parcel::{Answer, Arrival, MOST_BYTES, PeerWords};
+pub use rings::{DaemonEnd, KthreadEnd, RING_CAPACITY, Rings};
 pub use word::{Ask, Word};
 
 /// What a program is to the allocator.

@@ -54,17 +54,40 @@ const SIZE: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 impl Memory {
     /// New memory, writable here and in no other process.
     pub(crate) fn create(name: &str, bytes: usize) -> io::Result<Self> {
+        Self::sealed(name, bytes, SealFlags::FUTURE_WRITE)
+    }
+
+    /// New memory that the other side writes, too.
+    pub(crate) fn create_for_both(name: &str, bytes: usize) -> io::Result<Self> {
+        Self::sealed(name, bytes, SealFlags::empty())
+    }
+
+    fn sealed(name: &str, bytes: usize, more: SealFlags) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(rustix::param::page_size());
         let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, bytes as u64)?;
         let memory = Self::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-        // After our own mapping: later ones, of others, are read-only.
-        fcntl_add_seals(&memory.fd, SIZE | SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
+        // After our own mapping, which `FUTURE_WRITE` leaves as it is.
+        fcntl_add_seals(&memory.fd, SIZE | more | SealFlags::SEAL)?;
         Ok(memory)
     }
 
     /// Memory of another process, to be read. At least `least` bytes, and no more than `most`.
     pub(crate) fn view(fd: OwnedFd, least: usize, most: usize) -> Result<Self, MapError> {
+        Self::of_other(fd, least, most, ProtFlags::READ)
+    }
+
+    /// Memory of another process, to be read and written.
+    pub(crate) fn share(fd: OwnedFd, least: usize, most: usize) -> Result<Self, MapError> {
+        Self::of_other(fd, least, most, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn of_other(
+        fd: OwnedFd,
+        least: usize,
+        most: usize,
+        access: ProtFlags,
+    ) -> Result<Self, MapError> {
         // Before the size is asked: it can't change any more.
         if !fcntl_get_seals(&fd)?.contains(SIZE) {
             return Err(MapError::NotSealed);
@@ -73,7 +96,7 @@ impl Memory {
         if bytes < least || bytes > most {
             return Err(MapError::Header("its size"));
         }
-        Ok(Self::map(fd, bytes, ProtFlags::READ)?)
+        Ok(Self::map(fd, bytes, access)?)
     }
 
     fn map(fd: OwnedFd, bytes: usize, access: ProtFlags) -> io::Result<Self> {
@@ -105,6 +128,18 @@ impl Memory {
         // SAFETY: within the mapping, which is page-aligned and lives as long as `self`; initialised,
         // and shared access is right for atomics, by this function's contract.
         unsafe { self.start.add(offset).cast::<T>().as_ref() }
+    }
+}
+
+impl Memory {
+    /// The bytes at `offset`, for a ring, which checks what the other side writes there.
+    ///
+    /// # Panics
+    /// Where they do not lie within the memory.
+    pub(crate) fn region(&self, offset: usize, bytes: usize) -> NonNull<u8> {
+        assert!(offset.checked_add(bytes).is_some_and(|end| end <= self.bytes));
+        // SAFETY: within the mapping.
+        unsafe { self.start.add(offset) }
     }
 }
 

@@ -5,6 +5,8 @@
 //!   connect                                   accept; who it is: SO_PEERCRED
 //!   Hello { spec, name }  + fd of its page ─►
 //!                                          ◄─ Welcome { slots }  + fd of the board, or Refused { why }
+//!   Port { address }  + fd of rings ─►
+//!                                          ◄─ Opened { address }, or Refused { why }
 //!   Poller  + fd ─► (any time later)
 //!   close = leaves                            close = the daemon has ended
 //!
@@ -15,43 +17,22 @@
 //! A message is one packet of a fixed size for its kind. What does not parse is an error; the socket
 //! is then closed.
 
+mod packet;
+
 use crate::board::Slot;
+use packet::{ANSWER, HELLO, OPENED, POLLER, PORT, REFUSED, STATUS, TEXT, WELCOME};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-    accept_with, bind, connect, listen, recvmsg, sendmsg, socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with, sockopt,
 };
-use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-const MAGIC: u32 = u32::from_le_bytes(*b"CRTL");
-const VERSION: u32 = 1;
-const HELLO: u32 = 1;
-const WELCOME: u32 = 2;
-const REFUSED: u32 = 3;
-const POLLER: u32 = 4;
-const STATUS: u32 = 5;
-const ANSWER: u32 = 6;
-/// Of a name or a reason.
-const TEXT: usize = 108;
 /// Of the answer to a question, in bytes.
 const MOST_ANSWER: u64 = 1 << 24;
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Packet {
-    magic: u32,
-    version: u32,
-    kind: u32,
-    first_slot: u32,
-    slots: u32,
-    text: [u8; TEXT],
-}
 
 /// Where the daemon listens unless it is told otherwise: `$CURTAILD`, or else `curtaild.sock` in
 /// `$XDG_RUNTIME_DIR`, or else `/tmp/curtaild-UID.sock`.
@@ -113,6 +94,13 @@ pub enum Request {
     /// The descriptor that becomes readable when a packet has come for it: to be looked at while
     /// all its kthreads are parked.
     Poller(OwnedFd),
+    /// The daemon is to receive its packets.
+    Port {
+        /// Where: a URL, as `udp://127.0.0.1:4000`.
+        url: String,
+        /// Its rings, to be mapped by [`crate::DaemonEnd::map`].
+        rings: OwnedFd,
+    },
     /// It wants to know what the daemon does, and no more: [`Session::answer`].
     Status,
 }
@@ -141,7 +129,7 @@ impl Session {
                 let (first_slot, slots) = (Slot(packet.first_slot), packet.slots);
                 Ok((session, Welcome { board, first_slot, slots }))
             }
-            (REFUSED, _) => Err(SessionError::Refused(text_of(&packet))),
+            (REFUSED, _) => Err(SessionError::Refused(packet.text())),
             _ => Err(SessionError::Message("no answer to a hello")),
         }
     }
@@ -179,6 +167,27 @@ impl Session {
         self.send(POLLER, (0, 0), "", Some(poller))
     }
 
+    /// A program's: the daemon receives packets for it from now on, and puts them into its rings. The
+    /// answer is the URL with the port that the kernel chose, where 0 was asked for. To be called
+    /// before [`Session::wait_for_end`]. Waits for 5 s at most.
+    ///
+    /// # Errors
+    /// Where the URL is longer than 108 bytes, the daemon refuses, or it has ended.
+    pub fn open_port(&self, url: &str, rings: BorrowedFd<'_>) -> Result<String, SessionError> {
+        if url.len() > TEXT {
+            return Err(SessionError::Message("its URL is too long"));
+        }
+        self.send(PORT, (0, 0), url, Some(rings))?;
+        self.limit(Some(Duration::from_secs(5)))?;
+        let (packet, _) = self.receive()?;
+        self.limit(None)?;
+        match packet.kind {
+            OPENED => Ok(packet.text()),
+            REFUSED => Err(SessionError::Refused(packet.text())),
+            _ => Err(SessionError::Message("no answer about a port")),
+        }
+    }
+
     /// A program's: waits until the daemon has ended. (It says nothing more after its welcome.)
     pub fn wait_for_end(&self) {
         while matches!(self.receive(), Ok(_) | Err(SessionError::Message(_))) {}
@@ -211,6 +220,14 @@ impl Session {
         self.send(REFUSED, (0, 0), why, None)
     }
 
+    /// The daemon's: the answer to [`Request::Port`].
+    ///
+    /// # Errors
+    /// Where the program has gone.
+    pub fn opened(&self, url: &str) -> Result<(), SessionError> {
+        self.send(OPENED, (0, 0), url, None)
+    }
+
     /// The daemon's: the answer to [`Request::Status`].
     ///
     /// # Errors
@@ -235,10 +252,11 @@ impl Session {
             received => received?,
         };
         match (packet.kind, fd) {
-            (HELLO, Some(page)) => Ok(Some(Request::Hello { name: text_of(&packet), page })),
+            (HELLO, Some(page)) => Ok(Some(Request::Hello { name: packet.text(), page })),
             (POLLER, Some(poller)) => Ok(Some(Request::Poller(poller))),
             (STATUS, None) => Ok(Some(Request::Status)),
-            (HELLO | POLLER, None) => Err(SessionError::Message("it lacks its descriptor")),
+            (PORT, Some(rings)) => Ok(Some(Request::Port { url: packet.text(), rings })),
+            (HELLO | POLLER | PORT, None) => Err(SessionError::Message("it lacks its descriptor")),
             _ => Err(SessionError::Message("a kind that does not exist")),
         }
     }
@@ -255,77 +273,12 @@ impl Session {
     fn limit(&self, most: Option<Duration>) -> io::Result<()> {
         Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, most)?)
     }
-
-    fn send(
-        &self,
-        kind: u32,
-        (first_slot, slots): (u32, u32),
-        text: &str,
-        fd: Option<BorrowedFd<'_>>,
-    ) -> Result<(), SessionError> {
-        let mut packet =
-            Packet { magic: MAGIC, version: VERSION, kind, first_slot, slots, text: [0; TEXT] };
-        let most = (0..=text.len().min(TEXT)).rev().find(|&at| text.is_char_boundary(at));
-        let text = &text.as_bytes()[..most.unwrap_or(0)];
-        packet.text[..text.len()].copy_from_slice(text);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let fds = fd.map(|fd| [fd]);
-        if let Some(fds) = &fds {
-            assert!(ancillary.push(SendAncillaryMessage::ScmRights(fds)), "room for one");
-        }
-        let parts = [IoSlice::new(packet.as_bytes())];
-        match sendmsg(&self.0, &parts, &mut ancillary, SendFlags::NOSIGNAL) {
-            Ok(_) => Ok(()),
-            Err(Errno::PIPE | Errno::CONNRESET) => Err(SessionError::Closed),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn receive(&self) -> Result<(Packet, Option<OwnedFd>), SessionError> {
-        let mut bytes = [0; size_of::<Packet>()];
-        // What does not fit is closed by the kernel.
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = loop {
-            let mut parts = [IoSliceMut::new(&mut bytes)];
-            match recvmsg(&self.0, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Err(SessionError::Closed),
-                received => break received?,
-            }
-        };
-        let rights = ancillary.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        });
-        let fd = rights.flatten().next();
-        if received.bytes == 0 {
-            return Err(SessionError::Closed);
-        }
-        if received.bytes != bytes.len() || received.flags.contains(ReturnFlags::TRUNC) {
-            return Err(SessionError::Message("its size"));
-        }
-        let packet = Packet::read_from_bytes(&bytes).expect("of that size");
-        if packet.magic != MAGIC {
-            return Err(SessionError::Message("its magic"));
-        }
-        if packet.version != VERSION {
-            return Err(SessionError::Message("its version"));
-        }
-        Ok((packet, fd))
-    }
 }
 
 impl AsFd for Session {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-fn text_of(packet: &Packet) -> String {
-    let end = packet.text.iter().position(|&byte| byte == 0).unwrap_or(TEXT);
-    String::from_utf8_lossy(&packet.text[..end]).into_owned()
 }
 
 /// The daemon's socket. Its file goes with it.
