@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/fiber", &[]),
     ("crates/shm", &["crates/ring"]),
     ("crates/report", &[]),
-    ("crates/curtaild", &["crates/alloc", "crates/shm"]),
+    ("crates/curtaild", &["crates/alloc", "crates/net", "crates/shm"]),
     ("crates/driver", &[]),
     ("crates/verify", &["crates/driver"]),
     ("ci/tidy", &[]),

@@ -12,6 +12,7 @@ use crate::door::{Door, Event};
 use crate::idlers::Idlers;
 use crate::log::{Form, Log};
 use crate::options::{Idle, Options};
+use crate::port::Opener;
 use crate::program::Program;
 use crate::register::Guest;
 use crate::slots::Slots;
@@ -52,8 +53,9 @@ pub struct Daemon {
     pub(crate) next_serial: u32,
     linger_ns: u64,
     /// When a kthread had a core last, or something happened.
-    active_ns: u64,
+    pub(crate) active_ns: u64,
     door_ns: u64,
+    pub(crate) opener: Opener,
     is_verbose: bool,
     said_ns: u64,
     said: Counts,
@@ -113,6 +115,7 @@ impl Daemon {
             linger_ns: options.linger.as_nanos() as u64,
             active_ns: now_ns,
             door_ns: now_ns,
+            opener: Box::new(|url| curtail_net::open(url).map_err(|error| error.to_string())),
             is_verbose: options.verbose,
             said_ns: now_ns,
             said: Counts::default(),
@@ -176,9 +179,11 @@ impl Daemon {
             if !is_parked {
                 self.active_ns = now_ns;
             }
-            if let (true, Some(poller)) = (program.is_armed != is_parked, &program.poller) {
-                let event = Event::Packets(program.serial);
-                program.is_armed = self.door.arm(poller, event, is_parked).is_ok() && is_parked;
+            if program.is_armed != is_parked {
+                for poller in program.pollers.iter().flatten() {
+                    let event = Event::Packets(program.serial);
+                    program.is_armed = self.door.arm(poller, event, is_parked).is_ok() && is_parked;
+                }
             }
             if let Err(lie) = outcome {
                 self.demote(now_ns, at, &lie.to_string());
@@ -197,7 +202,7 @@ impl Daemon {
             // What is shut is tried again.
             return self.door.is_shut().then_some(DOZE);
         }
-        if !quiet {
+        if !quiet || self.asks_always() {
             return Some(Duration::ZERO);
         }
         let due = timer.map_or(DOZE, |at| {
@@ -206,12 +211,18 @@ impl Daemon {
         Some(due.min(DOZE))
     }
 
-    /// Until the next look is due.
-    fn spin(&self, now_ns: u64) {
+    /// Until the next look is due; packets are carried meanwhile.
+    fn spin(&mut self, now_ns: u64) {
         let next = self.allocator.next_wakeup(Nanos(now_ns)).map_or(now_ns, |at| at.0);
         let until = next.min(now_ns + self.interval_ns).min(self.door_ns);
-        while monotonic_ns() < until {
-            std::hint::spin_loop();
+        loop {
+            let carried = self.carry_packets(now_ns);
+            if monotonic_ns() >= until {
+                return;
+            }
+            if !carried {
+                std::hint::spin_loop();
+            }
         }
     }
 

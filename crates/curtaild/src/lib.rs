@@ -15,6 +15,9 @@ mod door;
 mod idlers;
 mod log;
 mod options;
+mod packets;
+mod peer;
+mod port;
 mod program;
 mod register;
 mod slots;
@@ -22,6 +25,7 @@ mod status;
 
 pub use daemon::{Daemon, Stop};
 pub use options::{Cores, Idle, Options};
+pub use port::Opener;
 
 /// Why there is no daemon, or why it has ended.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,9 @@
 //! A program that is served, as the daemon knows it.
 
+use crate::port::Port;
 use curtail_alloc::{KthreadLook, Nanos, ProgramId, Queue};
 use curtail_shm::session::Session;
-use curtail_shm::{Board, CoreIndex, Look, PageView, Slot, kthreads};
+use curtail_shm::{Ask, Board, CoreIndex, Look, PageView, Slot, kthreads};
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;
 
@@ -54,8 +55,10 @@ pub(crate) struct Program {
     pub(crate) pidfd: OwnedFd,
     pub(crate) session: Session,
     pub(crate) page: PageView,
-    pub(crate) poller: Option<OwnedFd>,
-    /// The poller is watched.
+    /// Readable when packets have come: what the program passed, and its port's.
+    pub(crate) pollers: [Option<OwnedFd>; 2],
+    pub(crate) port: Option<Port>,
+    /// The pollers are watched.
     pub(crate) is_armed: bool,
     pub(crate) first: Slot,
     pub(crate) kthreads: Vec<Kthread>,
@@ -96,6 +99,9 @@ impl Program {
                 outcome = Err(lie);
             }
         }
+        if let Some(port) = &mut self.port {
+            port.add_to(&mut self.looks);
+        }
         outcome
     }
 
@@ -103,7 +109,12 @@ impl Program {
         let said = self.page.look(index as u32)?;
         self.check_thread(index, said.tid)?;
         let word = board.word(self.slot(index as u32));
-        self.looks[index] = translate(&said, said.generation == word.generation());
+        let acknowledged = said.generation == word.generation();
+        self.looks[index] = translate(&said, acknowledged);
+        if let Some(port) = &mut self.port {
+            let leaves = said.is_parked && acknowledged;
+            port.set_runs(index, word.ask() == Ask::Run && !leaves);
+        }
         Ok(())
     }
 

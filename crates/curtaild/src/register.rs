@@ -66,7 +66,9 @@ impl Daemon {
                 return self.register(now_ns, guest, &name, page);
             }
             Ok(Some(Request::Status)) => guest.session.answer(&self.status(now_ns)),
-            Ok(Some(Request::Poller(_))) => Err(SessionError::Message("no hello came first")),
+            Ok(Some(Request::Poller(_) | Request::Port { .. })) => {
+                Err(SessionError::Message("no hello came first"))
+            }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
@@ -110,7 +112,6 @@ impl Daemon {
             Err(error) => return Err((session, error.to_string())),
         };
         let spec = *page.spec();
-        // Batch programs float over all cores; they have no kthreads and no slots here.
         let wants = wishes(&spec);
         let kthreads = wants.kthreads;
         let Some(first) = self.slots.take(kthreads) else {
@@ -132,7 +133,8 @@ impl Daemon {
             pidfd,
             session,
             page,
-            poller: None,
+            pollers: [None, None],
+            port: None,
             is_armed: false,
             first,
             kthreads: Program::new_kthreads(kthreads),
@@ -175,12 +177,19 @@ impl Daemon {
         program.messages += 1;
         let problem = match program.session.next_request() {
             Ok(None) => return,
-            Ok(Some(Request::Poller(_) | Request::Status)) if program.messages > MOST_MESSAGES => {
+            Ok(Some(Request::Poller(_) | Request::Port { .. } | Request::Status))
+                if program.messages > MOST_MESSAGES =>
+            {
                 "it sends messages all the time".to_owned()
             }
-            Ok(Some(Request::Poller(poller))) => match self.watch_poller(at, poller) {
+            Ok(Some(Request::Poller(poller))) => match self.watch_poller(at, 0, poller) {
                 Ok(()) => return,
                 Err(error) => format!("its poller can't be watched: {error}"),
+            },
+            Ok(Some(Request::Port { url, rings })) => match self.open_port(now_ns, at, &url, rings)
+            {
+                Ok(()) => return,
+                Err(error) => error.to_string(),
             },
             Ok(Some(Request::Status)) => {
                 let text = self.status(now_ns);
@@ -199,14 +208,20 @@ impl Daemon {
         self.log.say(now_ns, "dismissed", &format!("{} is dismissed: {problem}", program.label()));
     }
 
-    fn watch_poller(&mut self, at: usize, poller: OwnedFd) -> std::io::Result<()> {
+    /// `which` of the program's pollers: see [`Program::pollers`].
+    pub(crate) fn watch_poller(
+        &mut self,
+        at: usize,
+        which: usize,
+        poller: OwnedFd,
+    ) -> std::io::Result<()> {
         let program = &mut self.programs[at];
-        if let Some(old) = program.poller.take() {
+        if let Some(old) = program.pollers[which].take() {
             self.door.forget(&old);
         }
         program.is_armed = false;
         self.door.watch_unarmed(&poller, Event::Packets(program.serial))?;
-        program.poller = Some(poller);
+        program.pollers[which] = Some(poller);
         Ok(())
     }
 
@@ -245,7 +260,7 @@ impl Daemon {
         self.slots.give_back(program.first, program.kthreads.len() as u32);
         self.door.forget(&program.pidfd);
         self.door.forget(&program.session);
-        if let Some(poller) = &program.poller {
+        for poller in program.pollers.iter().flatten() {
             self.door.forget(poller);
         }
         // There is room again.
@@ -261,6 +276,7 @@ fn only_closed(error: SessionError) -> Result<(), SessionError> {
     }
 }
 
+/// Batch programs float over all cores; they have no kthreads and no slots here.
 fn wishes(spec: &Spec) -> curtail_alloc::Program {
     let (class, kthreads) = match spec.class {
         curtail_shm::Class::LatencyCritical => (Class::LatencyCritical, spec.kthreads),

@@ -53,7 +53,11 @@ impl Daemon {
             "burstable": spec.burstable,
             "cores": self.allocator.cores_of(program.id),
             "demoted": program.is_demoted,
-            "poller": program.poller.is_some(),
+            "poller": program.pollers[0].is_some(),
+            "port": program.port.as_ref().map(|port| json!({
+                "url": port.url(), "received": port.received, "answered": port.answered,
+                "dropped": port.dropped,
+            })),
             "grants": program.grants,
             "evictions": program.evictions,
             "moves": program.moves,

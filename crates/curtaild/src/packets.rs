@@ -1,0 +1,87 @@
+//! Ports of programs: opened, and kept going.
+
+use crate::daemon::Daemon;
+use crate::port::{Opener, Port};
+use curtail_alloc::Nanos;
+use curtail_net::Waiter;
+use curtail_shm::session::SessionError;
+use rustix::fd::{AsFd, OwnedFd};
+
+impl Daemon {
+    /// What makes a port from its URL, instead of the kernel's sockets: for generators of load, which
+    /// are packets that come from nowhere.
+    pub fn open_ports_by(&mut self, opener: Opener) {
+        self.opener = opener;
+    }
+
+    /// A program asks for a port, and is told what became of it.
+    ///
+    /// # Errors
+    /// Where the program has gone.
+    pub(crate) fn open_port(
+        &mut self,
+        now_ns: u64,
+        at: usize,
+        url: &str,
+        rings: OwnedFd,
+    ) -> Result<(), SessionError> {
+        match self.try_open(at, url, rings) {
+            Ok(url) => {
+                let text = format!("{} has the port {url}", self.programs[at].label());
+                self.log.say(now_ns, "port", &text);
+                self.programs[at].session.opened(&url)
+            }
+            Err(why) => self.programs[at].session.refuse(&why),
+        }
+    }
+
+    fn try_open(&mut self, at: usize, url: &str, rings: OwnedFd) -> Result<String, String> {
+        let program = &self.programs[at];
+        if program.port.is_some() {
+            return Err("it has a port".to_owned());
+        }
+        if program.is_batch() {
+            return Err("a batch program has no port".to_owned());
+        }
+        let kthreads = program.kthreads.len() as u32;
+        let port = Port::open(&mut self.opener, url, rings, kthreads)?;
+        let text = |error: std::io::Error| format!("its port can't be watched: {error}");
+        let bell = Waiter::new(&port.wait_fds()).map_err(text)?;
+        let bell = bell.as_fd().try_clone_to_owned().map_err(text)?;
+        self.watch_poller(at, 1, bell).map_err(text)?;
+        let url = port.url();
+        self.programs[at].port = Some(port);
+        Ok(url)
+    }
+
+    /// Carries what is there, of all ports; false: there was nothing.
+    pub(crate) fn carry_packets(&mut self, now_ns: u64) -> bool {
+        let mut carried = false;
+        for at in 0..self.programs.len() {
+            let program = &mut self.programs[at];
+            let Some(port) = &mut program.port else { continue };
+            let moved = port.turn();
+            if moved.arrived {
+                carried = true;
+                self.active_ns = now_ns;
+                if self.allocator.is_wholly_parked(program.id) {
+                    self.counts.packets += 1;
+                    self.allocator.packets_waiting(Nanos(now_ns), program.id);
+                }
+            }
+            if moved.lie {
+                self.demote(now_ns, at, "what it answers can't be an answer");
+            }
+        }
+        if carried {
+            self.carry_out_all(now_ns);
+        }
+        carried
+    }
+
+    /// A port can't say when it has packets.
+    pub(crate) fn asks_always(&self) -> bool {
+        let ports = self.programs.iter().filter_map(|program| program.port.as_ref());
+        ports.into_iter().any(|port| port.wait_fds().is_empty())
+    }
+}
