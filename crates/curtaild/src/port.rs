@@ -16,7 +16,7 @@ use std::sync::Arc;
 const AT_ONCE: usize = 32;
 
 /// Makes what a URL names: sockets, unless it is told otherwise.
-pub type Opener = Box<dyn FnMut(&str) -> Result<Box<dyn Transport>, String>>;
+pub type Opener = Box<dyn FnMut(&str) -> Result<Box<dyn Transport>, String> + Send>;
 
 /// The ends of one kthread's rings.
 struct Lane {
