@@ -4,7 +4,7 @@ use crate::batch;
 use crate::detect::KthreadLook;
 use crate::record::{Call, Tap};
 use crate::settings::{Class, MOST_KTHREADS, MOST_PROGRAMS};
-use crate::state::{Core, Member, State, Tables};
+use crate::state::{Core, Member, Rung, State, Tables};
 use crate::{
     CoreId, KthreadId, Machine, MachineError, Nanos, Order, Program, ProgramId, Refusal, Settings,
 };
@@ -114,12 +114,36 @@ impl Allocator {
             self.leave(now, id, true);
             batch::displace(&mut self.tables, id);
         }
-        self.orders.retain(|order| order.kthread().program != program);
+        self.drop_orders(now, program);
         let member = self.tables.members[program.index()].take().expect("looked up above");
         if !member.is_critical() && member.kthreads.is_empty() {
             *self.tables.anywhere(member.program.class) -= 1;
         }
         self.serve(now);
+    }
+
+    /// Orders about a program that is removed. A victim that one of them would have told to leave for
+    /// an heir of the program keeps its core.
+    fn drop_orders(&mut self, now: Nanos, program: ProgramId) {
+        for _ in 0..self.orders.len() {
+            let Some(order) = self.orders.pop_front() else { break };
+            if order.kthread().program != program {
+                self.orders.push_back(order);
+                continue;
+            }
+            let [_, Some(victim)] = order.writes() else { continue };
+            let deadline = now.plus(self.settings.grace);
+            let Some(kthread) = self.tables.kthread_mut(victim) else { continue };
+            kthread.unsent -= 1;
+            if let State::Evicted { core, .. } = kthread.state {
+                // Whether it runs, its next look says.
+                kthread.state = State::Granted { core, rung: Rung::Word, deadline };
+                self.deadline = self.deadline.min(deadline);
+                if let Some(member) = self.tables.member_mut(victim.program) {
+                    member.cores += 1;
+                }
+            }
+        }
     }
 
     /// A program lies: nothing is guaranteed to it any more. It may still have cores that are free.
@@ -201,6 +225,11 @@ impl Allocator {
             batch::rebalance(self, now);
         }
         let order = self.orders.pop_front();
+        for id in order.iter().flat_map(Order::writes).flatten() {
+            if let Some(kthread) = self.tables.kthread_mut(id) {
+                kthread.unsent = kthread.unsent.saturating_sub(1);
+            }
+        }
         match order {
             Some(order) => self.note(|| Call::Order { now, order }),
             None if due => self.note(|| Call::Nothing { now }),
@@ -238,6 +267,12 @@ impl Allocator {
         }
     }
 
+    /// How many cores are managed.
+    #[must_use]
+    pub fn machine_cores(&self) -> usize {
+        self.tables.cores.len()
+    }
+
     /// How many cores a program has. One that it is to leave does not count.
     #[must_use]
     pub fn cores_of(&self, program: ProgramId) -> u32 {
@@ -248,6 +283,15 @@ impl Allocator {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    pub(crate) fn order(&mut self, order: Order) {
+        for id in order.writes().into_iter().flatten() {
+            if let Some(kthread) = self.tables.kthread_mut(id) {
+                kthread.unsent += 1;
+            }
+        }
+        self.orders.push_back(order);
     }
 
     pub(crate) fn note(&mut self, call: impl FnOnce() -> Call) {

@@ -36,7 +36,7 @@ fn place(allocator: &mut Allocator, id: KthreadId, core: CoreId) {
     if let Some(kthread) = allocator.tables.kthread_mut(id) {
         (kthread.state, kthread.bound) = (State::Placed { core }, Some(core));
     }
-    allocator.orders.push_back(Order::Place { kthread: id, core });
+    allocator.order(Order::Place { kthread: id, core });
 }
 
 /// It is bound to no core any more.

@@ -17,7 +17,9 @@ impl Allocator {
         // An heir is not on its core before the victim has left.
         let holds = state.core().is_some_and(|it| self.tables.cores[it.index()].holder == Some(id));
         let kthread = self.tables.kthread_mut(id).expect("looked up above");
-        kthread.look = *look;
+        let acknowledged = look.acknowledged && kthread.unsent == 0;
+        let look = KthreadLook { acknowledged, ..*look };
+        kthread.look = look;
         match (state, look.parked) {
             (State::Granted { core, .. }, false) if look.acknowledged && holds => {
                 kthread.state = State::Running { core };
@@ -33,7 +35,7 @@ impl Allocator {
             (State::Stray { deadline }, false) if now >= deadline => {
                 kthread.state = State::Shared;
                 kthread.bound = None;
-                self.orders.push_back(Order::MoveToShared { kthread: id });
+                self.order(Order::MoveToShared { kthread: id });
             }
             (State::Stray { .. } | State::Shared, true) => kthread.state = State::Parked,
             _ => {}
@@ -161,7 +163,7 @@ impl Allocator {
         kthread.state = State::Granted { core, rung, deadline };
         (kthread.bound, kthread.since, kthread.last) = (Some(core), now, None);
         self.deadline = self.deadline.min(deadline);
-        self.orders.push_back(Order::Grant { kthread: id, core, by, repin });
+        self.order(Order::Grant { kthread: id, core, by, repin });
     }
 
     /// The victim is to leave; a victim that leaves already does so for another heir now.
@@ -203,7 +205,7 @@ impl Allocator {
         }
         let Some(heir) = heir else { return };
         let (rung, deadline) = if wake {
-            self.orders.push_back(Order::Wake { kthread: heir });
+            self.order(Order::Wake { kthread: heir });
             (Rung::Call, now.plus(give_up))
         } else {
             (Rung::Word, now.plus(grace))

@@ -41,23 +41,23 @@ impl Allocator {
             State::Granted { rung: rung @ Rung::Word, deadline, .. } => {
                 (*rung, *deadline) = (Rung::Call, now.plus(give_up));
                 self.deadline = self.deadline.min(*deadline);
-                self.orders.push_back(Order::Wake { kthread: id });
+                self.order(Order::Wake { kthread: id });
                 false
             }
             State::Granted { .. } => {
                 kthread.not_before = now.plus(rest);
-                self.orders.push_back(Order::Revoke { kthread: id });
+                self.order(Order::Revoke { kthread: id });
                 self.leave(now, id, true);
                 true
             }
             State::Evicted { rung: rung @ Rung::Word, deadline, .. } => {
                 (*rung, *deadline) = (Rung::Call, now.plus(grace));
                 self.deadline = self.deadline.min(*deadline);
-                self.orders.push_back(Order::Signal { kthread: id });
+                self.order(Order::Signal { kthread: id });
                 false
             }
             _ => {
-                self.orders.push_back(Order::MoveToShared { kthread: id });
+                self.order(Order::MoveToShared { kthread: id });
                 self.leave(now, id, true);
                 let kthread = self.tables.kthread_mut(id).expect("looked up above");
                 (kthread.state, kthread.bound) = (State::Shared, None);

@@ -72,4 +72,15 @@ impl Order {
             | Self::Place { kthread, .. } => kthread,
         }
     }
+
+    /// The kthreads whose words it writes.
+    pub(crate) fn writes(&self) -> [Option<KthreadId>; 2] {
+        match *self {
+            Self::Grant { kthread, by: HandOver::Evict(victim), .. } => {
+                [Some(kthread), Some(victim)]
+            }
+            Self::Grant { kthread, .. } | Self::Revoke { kthread } => [Some(kthread), None],
+            _ => [None, None],
+        }
+    }
 }

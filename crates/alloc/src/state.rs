@@ -58,6 +58,8 @@ pub(crate) struct Kthread {
     pub(crate) bound: Option<CoreId>,
     /// When it got its core, or lost it.
     pub(crate) since: Nanos,
+    /// Orders that write its word and have not been taken. What it says is no answer to them.
+    pub(crate) unsent: u32,
     /// What it said last.
     pub(crate) look: KthreadLook,
     /// What it said at the last look for congestion.
@@ -76,6 +78,7 @@ impl Kthread {
             state: State::Parked,
             bound: None,
             since: Nanos(0),
+            unsent: 0,
             look: KthreadLook::IDLE,
             last: None,
             not_before: Nanos(0),

@@ -326,6 +326,31 @@ fn the_cores_of_the_dead_are_free_at_once() {
 }
 
 #[test]
+fn a_victim_keeps_its_core_where_the_heir_dies_before_the_order_is_taken() {
+    let mut driver = Driver::new(Machine::of(1), Settings::default());
+    let [a, b] = [critical(1, 0, 1), critical(1, 1, 0)].map(|it| driver.add(it));
+    driver.run(us(0), &a, 0);
+    driver.look(us(1), &b, &[(0, ASKS)]);
+    driver.allocator.remove_program(us(1), b.id);
+    assert_eq!(driver.orders(us(1)), []);
+    assert_eq!(driver.allocator.holding(CoreId(0)), Holding::Held(a.kthread(0)));
+    assert_eq!(driver.allocator.cores_of(a.id), 1);
+    driver.look(us(2), &a, &[]);
+    assert_eq!(driver.orders(us(50)), [], "it runs as before");
+}
+
+#[test]
+fn a_look_before_an_order_is_taken_is_no_answer_to_it() {
+    let mut driver = Driver::new(Machine::of(1), Settings::default());
+    let program = driver.add(critical(1, 1, 0));
+    driver.look(us(0), &program, &[(0, ASKS)]);
+    // It is parked and has seen its word: that of before the grant.
+    driver.look(us(0), &program, &[]);
+    assert_eq!(driver.allocator.holding(CoreId(0)), Holding::Held(program.kthread(0)));
+    assert_eq!(driver.orders(us(0)).len(), 1);
+}
+
+#[test]
 fn what_can_not_be_is_refused() {
     let mut allocator = Allocator::new(Machine::of(4), Settings::default()).unwrap();
     let mut add = |program| allocator.add_program(Nanos(0), program).map(|_| ());
