@@ -13,7 +13,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-ring", &["src/"]),
     (
         "curtail-shm",
-        &["src/memory.rs", "src/board.rs", "src/kthreads.rs", "src/page.rs", "src/rings.rs", "src/page/"],
+        &[
+            "src/memory.rs",
+            "src/board.rs",
+            "src/kthreads.rs",
+            "src/page.rs",
+            "src/rings.rs",
+            "src/page/",
+        ],
     ),
     ("kv", &["src/ffi.rs"]),
     ("kv-lock-probe", &["src/"]),

@@ -143,7 +143,9 @@ fn listings_are_tables_and_json() {
     let share = workloads[0]["classes"][1]["share"].as_f64().unwrap();
     assert!((share - 0.005).abs() < 1e-12);
     let findings = json(&["doctor", "--quick"]);
-    for what in ["cores", "tsc", "safepoints", "io_uring", "capabilities"] {
+    for what in
+        ["cores", "tsc", "safepoints", "io_uring", "capabilities", "lowest rank", "sessions"]
+    {
         let has = findings.as_array().unwrap().iter().any(|finding| finding["what"] == what);
         assert!(has, "{what} in {findings}");
     }

@@ -7,6 +7,7 @@
 //! of a program may have put something into an inbox, which nothing else tells. Without programs it
 //! sleeps for good.
 
+use crate::batch;
 use crate::counts::Counts;
 use crate::door::{Door, Event};
 use crate::idlers::Idlers;
@@ -56,6 +57,7 @@ pub struct Daemon {
     pub(crate) active_ns: u64,
     door_ns: u64,
     pub(crate) opener: Opener,
+    batch_ns: u64,
     is_verbose: bool,
     said_ns: u64,
     said: Counts,
@@ -116,6 +118,7 @@ impl Daemon {
             active_ns: now_ns,
             door_ns: now_ns,
             opener: Box::new(|url| curtail_net::open(url).map_err(|error| error.to_string())),
+            batch_ns: now_ns,
             is_verbose: options.verbose,
             said_ns: now_ns,
             said: Counts::default(),
@@ -140,6 +143,10 @@ impl Daemon {
             if self.allocator.next_wakeup(Nanos(now_ns)).is_some_and(|at| at.0 <= now_ns) {
                 self.look(now_ns);
                 self.carry_out_all(now_ns);
+            }
+            if now_ns >= self.batch_ns {
+                self.batch_ns = now_ns + batch::LOOK_NS;
+                self.look_at_batch(now_ns);
             }
             self.tell(now_ns);
             let pause = self.pause(now_ns);
@@ -179,12 +186,7 @@ impl Daemon {
             if !is_parked {
                 self.active_ns = now_ns;
             }
-            if program.is_armed != is_parked {
-                for poller in program.pollers.iter().flatten() {
-                    let event = Event::Packets(program.serial);
-                    program.is_armed = self.door.arm(poller, event, is_parked).is_ok() && is_parked;
-                }
-            }
+            self.watch_packets(at, is_parked);
             if let Err(lie) = outcome {
                 self.demote(now_ns, at, &lie.to_string());
             }
@@ -193,12 +195,11 @@ impl Daemon {
 
     /// How long to sleep; zero: not at all, `None`: until something happens.
     fn pause(&self, now_ns: u64) -> Option<Duration> {
-        let critical = self.programs.iter().filter(|it| !it.is_batch());
-        let looks = critical.flat_map(|program| &program.looks);
+        let looks = self.programs.iter().flat_map(|program| &program.looks);
         let timers = looks.filter_map(|look| look.next_timer);
         let timer = timers.map(|at| at.0).filter(|&at| at > now_ns).min();
         let quiet = now_ns.saturating_sub(self.active_ns) >= self.linger_ns;
-        if self.programs.iter().all(Program::is_batch) && self.guests.is_empty() {
+        if self.programs.iter().all(|it| it.kthreads.is_empty()) && self.guests.is_empty() {
             // What is shut is tried again.
             return self.door.is_shut().then_some(DOZE);
         }
@@ -238,11 +239,15 @@ impl Daemon {
             Event::Speaks(serial) => self.listen(now_ns, serial),
             Event::Died(serial) => self.bury(now_ns, serial),
             Event::Packets(serial) => {
-                let Some(program) = self.programs.iter_mut().find(|it| it.serial == serial) else {
+                let Some(at) = self.programs.iter().position(|it| it.serial == serial) else {
                     return;
                 };
+                let program = &mut self.programs[at];
                 program.is_armed = false;
                 self.counts.packets += 1;
+                if program.is_batch() {
+                    return self.packets_for_batch(at);
+                }
                 self.active_ns = now_ns;
                 self.allocator.packets_waiting(Nanos(now_ns), program.id);
             }

@@ -25,6 +25,8 @@ pub(crate) struct Kthread {
     pub(crate) tid: u32,
     /// How often it said something new.
     changes: u32,
+    /// A batch program's: it has the lowest rank.
+    pub(crate) is_ranked: bool,
     /// Where it is to be, and where it is.
     pub(crate) wanted: Place,
     pub(crate) bound: Place,
@@ -78,7 +80,8 @@ impl Program {
     }
 
     pub(crate) fn new_kthreads(count: u32) -> Vec<Kthread> {
-        let new = Kthread { tid: 0, changes: 0, wanted: Place::Own, bound: Place::Own };
+        let (wanted, bound) = (Place::Own, Place::Own);
+        let new = Kthread { tid: 0, changes: 0, is_ranked: false, wanted, bound };
         vec![new; count as usize]
     }
 
@@ -135,7 +138,7 @@ impl Program {
         }
         // A new thread is bound nowhere yet.
         let known = &mut self.kthreads[kthread];
-        (known.tid, known.bound) = (tid, Place::Own);
+        (known.tid, known.bound, known.is_ranked) = (tid, Place::Own, false);
         Ok(())
     }
 }

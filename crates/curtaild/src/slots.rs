@@ -15,6 +15,9 @@ impl Slots {
 
     /// So many slots; `None`: there is no such range.
     pub(crate) fn take(&mut self, count: u32) -> Option<Slot> {
+        if count == 0 {
+            return Some(Slot(0));
+        }
         let at = self.free.iter().position(|&(_, length)| length >= count)?;
         let (first, length) = &mut self.free[at];
         let taken = Slot(*first);

@@ -171,13 +171,18 @@ fn random_kills_lose_no_core() {
         } else {
             players[who % 4].kill();
         }
-        for (at, player) in players.iter_mut().enumerate() {
-            if player.has_ended() {
-                *player = start(&daemon.path, at);
+        let mut is_served = || {
+            for (at, player) in players.iter_mut().enumerate() {
+                if player.has_ended() {
+                    *player = start(&daemon.path, at);
+                }
             }
-        }
+            daemon.count("grants") > 0
+        };
         if kill % 10 == 9 {
-            until("programs are served", || daemon.count("grants") > 0);
+            until("programs are served", is_served);
+        } else {
+            is_served();
         }
     }
     drop(players);
