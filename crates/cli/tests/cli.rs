@@ -34,8 +34,6 @@ fn bad_usage_is_one_line_and_two() {
         ("bench --find-max", "--slo"),
         ("bench --workers 0", "0"),
         ("bench --classes a:0:1 --load 0.5", "--rate"),
-        ("batch", "PROGRAM"),
-        ("run --kthreads 0 -- true", "0"),
         ("serve --app spin", "--listen"),
         ("serve --app spin --listen http://127.0.0.1:1", "http://127.0.0.1:1"),
         ("serve --app spin --listen udp://127.0.0.1:0 --policy fcfs,tq", "one policy"),

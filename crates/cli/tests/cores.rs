@@ -155,3 +155,18 @@ fn a_program_that_is_not_there_is_named() {
         assert!(text(&output.stderr).contains("/nonexistent/program: No such file"));
     }
 }
+
+#[test]
+fn bad_usage_is_one_line_and_two() {
+    for (line, says) in [
+        ("batch", "PROGRAM"),
+        ("run", "PROGRAM"),
+        ("run --kthreads 0 -- true", "0"),
+        ("batch --safepoints perhaps true", "'perhaps'"),
+    ] {
+        let output = curtail().args(line.split_whitespace()).output().unwrap();
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {err}");
+        assert!(err.contains(says) && err.lines().count() == 1, "{line}: {err}");
+    }
+}
