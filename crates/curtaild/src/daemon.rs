@@ -1,7 +1,7 @@
 //! The loop. One thread owns everything here.
 //!
-//! While any kthread has a core, it looks at all pages each interval and never sleeps; sockets and
-//! ends of processes are looked at each [`DOOR_NS`]. When no kthread has had a core for the linger
+//! While any kthread has a core, it looks at all pages each interval and never sleeps, unless it has
+//! to share the managed cores; sockets and ends of processes are looked at each [`DOOR_NS`]. When no kthread has had a core for the linger
 //! time, it sleeps until a socket, the end of a process, a packet for a program that passed its
 //! poller, or a program's timer wakes it, and looks at all pages each [`DOZE`] besides: a plain thread
 //! of a program may have put something into an inbox, which nothing else tells. Without programs it
@@ -53,6 +53,8 @@ pub struct Daemon {
     pub(crate) started_ns: u64,
     pub(crate) next_serial: u32,
     linger_ns: u64,
+    /// It may spin: the programs that it serves are elsewhere.
+    has_own_core: bool,
     /// When a kthread had a core last, or something happened.
     pub(crate) active_ns: u64,
     door_ns: u64,
@@ -77,6 +79,7 @@ impl Daemon {
         let elsewhere: Vec<u32> =
             allowed.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
         let shared = if elsewhere.is_empty() { cpus.clone() } else { elsewhere };
+        let has_own_core = shared != cpus;
         let settings = Settings {
             interval: Nanos(options.interval.as_nanos() as u64),
             grace: Nanos(options.grace.as_nanos() as u64),
@@ -114,6 +117,7 @@ impl Daemon {
             interval_ns: settings.interval.0,
             started_ns: now_ns,
             next_serial: 1,
+            has_own_core,
             linger_ns: options.linger.as_nanos() as u64,
             active_ns: now_ns,
             door_ns: now_ns,
@@ -167,6 +171,8 @@ impl Daemon {
                 }
                 self.handle(monotonic_ns(), event);
             }
+            // Out of descriptors before; there may be some now.
+            self.door.reopen().map_err(system("epoll"))?;
             self.spin(now_ns);
         }
     }
@@ -199,7 +205,7 @@ impl Daemon {
         let timers = looks.filter_map(|look| look.next_timer);
         let timer = timers.map(|at| at.0).filter(|&at| at > now_ns).min();
         let quiet = now_ns.saturating_sub(self.active_ns) >= self.linger_ns;
-        if self.programs.iter().all(|it| it.kthreads.is_empty()) && self.guests.is_empty() {
+        if self.programs.iter().all(|it| it.kthreads.is_empty()) {
             // What is shut is tried again.
             return self.door.is_shut().then_some(DOZE);
         }
@@ -218,11 +224,14 @@ impl Daemon {
         let until = next.min(now_ns + self.interval_ns).min(self.door_ns);
         loop {
             let carried = self.carry_packets(now_ns);
-            if monotonic_ns() >= until {
+            let left_ns = until.saturating_sub(monotonic_ns());
+            if left_ns == 0 {
                 return;
             }
-            if !carried {
+            if !carried && self.has_own_core {
                 std::hint::spin_loop();
+            } else if !carried {
+                std::thread::sleep(Duration::from_nanos(left_ns));
             }
         }
     }

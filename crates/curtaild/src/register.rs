@@ -43,6 +43,8 @@ impl Daemon {
                 Err(error) => {
                     let text = format!("no program can connect now: {error}");
                     self.log.say(now_ns, "shut", &text);
+                    // The one that has been silent for longest makes room.
+                    self.guests.drain(..self.guests.len().min(1));
                     return;
                 }
             }

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{Daemon, Manner, Player, critical, managed, until};
+use curtail_shm::kthreads;
+use rustix::fd::AsFd;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -116,23 +118,25 @@ fn cpu_time(daemon: &Daemon) -> u64 {
     fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
 }
 
+/// Of a core, for a while.
+fn share(daemon: &Daemon) -> f64 {
+    let (before, start) = (cpu_time(daemon), Instant::now());
+    // What is measured is what happens while nothing happens.
+    std::thread::sleep(Duration::from_millis(500));
+    (cpu_time(daemon) - before) as f64 * 0.01 / start.elapsed().as_secs_f64()
+}
+
 /// A busy loop would use all of a core; a loop that sleeps uses a few percent of one.
 #[test]
 fn an_idle_daemon_sleeps() {
     let daemon = Daemon::start("idle", &["--linger", "1ms", "--idle", "poll"]);
-    let share = || {
-        let (before, start) = (cpu_time(&daemon), Instant::now());
-        // What is measured is what happens while nothing happens.
-        std::thread::sleep(Duration::from_millis(500));
-        (cpu_time(&daemon) - before) as f64 * 0.01 / start.elapsed().as_secs_f64()
-    };
-    assert!(share() < 0.2, "without programs");
+    assert!(share(&daemon) < 0.2, "without programs");
     let player = Player::join(&daemon.path, "idle", critical(2, 1, 1), Manner::Works);
     player.give(0);
     until("it is served", || player.done(0) == 1);
     let sleeps = daemon.count("sleeps");
     until("the daemon sleeps", || daemon.count("sleeps") > sleeps + 2);
-    assert!(share() < 0.2, "with an idle program");
+    assert!(share(&daemon) < 0.2, "with an idle program");
 }
 
 #[test]
@@ -153,4 +157,53 @@ fn an_output_that_is_full_stops_nothing() {
         drop(player);
         until("it has left", || daemon.count("left") == round);
     }
+}
+
+#[test]
+fn a_daemon_without_a_core_of_its_own_leaves_cores_to_programs() {
+    let cpus = kthreads::allowed_cpus().unwrap();
+    let all: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    let daemon = Daemon::start("shared", &["--interval", "1ms", "--cores", &all.join(",")]);
+    let spec = critical(1, 1, 0);
+    let hog = Player::join(&daemon.path, "hog", spec, Manner::Hogs);
+    hog.give(0);
+    until("it has a core", || hog.done(0) == 1);
+    // What is measured is what happens while nothing new happens.
+    assert!(share(&daemon) < 0.5, "it looks a thousand times a second");
+}
+
+#[test]
+fn a_daemon_out_of_descriptors_serves_those_that_it_has() {
+    let mut daemon = Daemon::start("few", &[]);
+    daemon.kill();
+    daemon.again_with_descriptors(24);
+    let player = Player::join(&daemon.path, "first", critical(1, 1, 0), Manner::Works);
+    let kind = rustix::net::SocketType::SEQPACKET;
+    let address = rustix::net::SocketAddrUnix::new(&daemon.path).unwrap();
+    let connect = |_| {
+        let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None).unwrap();
+        rustix::net::connect(&socket, &address).unwrap();
+        socket
+    };
+    let silent: Vec<_> = (0..60).map(connect).collect();
+    for round in 1..=50 {
+        player.give(0);
+        until("the first is served", || player.done(0) == round);
+    }
+    drop(silent);
+    let second = Player::join(&daemon.path, "second", critical(1, 0, 1), Manner::Works);
+    second.give(0);
+    until("the second is served", || second.done(0) == 1);
+}
+
+#[test]
+fn a_poller_that_can_not_be_watched_ends_the_session() {
+    let daemon = Daemon::start("file", &[]);
+    let player = Player::join(&daemon.path, "odd", critical(1, 1, 0), Manner::Works);
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let session = player.session.as_ref().unwrap();
+    session.pass_poller(file.as_fd()).unwrap();
+    session.wait_for_end();
+    let lines = daemon.end();
+    assert!(lines.iter().any(|line| line.contains("its poller can't be watched")), "{lines:?}");
 }

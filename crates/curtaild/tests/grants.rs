@@ -90,7 +90,7 @@ fn a_batch_thread_hands_its_core_over() {
         stop.store(true, Ordering::Release);
     });
     // The daemon made no call: it would have waited for a second.
-    assert!(woken.load(Ordering::Acquire) >= 90, "{woken:?} {}", daemon.status());
+    assert!(woken.load(Ordering::Acquire) >= 50, "{woken:?} {}", daemon.status());
     assert!(daemon.count("by_line") >= 100 && daemon.count("by_kernel") == 0);
 }
 

@@ -261,7 +261,9 @@ impl BoardView {
         self.0.slots
     }
 
-    /// When the daemon looked around last.
+    /// When the daemon looked around last. It does so each interval while it serves a program with
+    /// work, each millisecond while all are idle, and not at all while it has none to serve: the end
+    /// of the session tells of its end.
     #[must_use]
     pub fn heartbeat_ns(&self) -> u64 {
         self.0.header().heartbeat_ns.load(Ordering::Acquire)

@@ -55,18 +55,28 @@ impl Daemon {
     }
 
     fn spawn(path: &Path, more: &[&str], output: Stdio) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_curtaild"))
-            .args(["--cores", &managed().to_string(), "--json", "--socket"])
-            .arg(path)
-            .args(more)
-            .stdout(output)
-            .spawn()
-            .unwrap()
+        let mut command = Command::new(env!("CARGO_BIN_EXE_curtaild"));
+        if !more.contains(&"--cores") {
+            command.args(["--cores", &managed().to_string()]);
+        }
+        command.args(["--json", "--socket"]).arg(path).args(more).stdout(output).spawn().unwrap()
     }
 
     /// After it was killed.
     pub(crate) fn again(&mut self, output: Stdio) {
         self.child = Self::spawn(&self.path, &[], output);
+        until("the daemon listens again", || Session::status(&self.path).is_ok());
+    }
+
+    /// After it was killed, with so few of them.
+    pub(crate) fn again_with_descriptors(&mut self, most: u32) {
+        self.child = Command::new("sh")
+            .args(["-c", &format!("ulimit -n {most}; exec \"$@\""), "sh"])
+            .args([env!("CARGO_BIN_EXE_curtaild"), "--cores", &managed().to_string(), "--socket"])
+            .arg(&self.path)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         until("the daemon listens again", || Session::status(&self.path).is_ok());
     }
 
