@@ -119,8 +119,8 @@ pub use server::{
 pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, Stats, WorkerStats};
 pub use thread::{
-    Builder, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle, Stall, Thread, ThreadId,
-    UthreadKey, current, park, park_timeout, run, scope, spawn, yield_now,
+    Builder, DaemonError, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle, Stall,
+    Thread, ThreadId, UthreadKey, current, park, park_timeout, run, scope, spawn, yield_now,
 };
 pub use topology::allowed_cores;
 

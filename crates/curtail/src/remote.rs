@@ -53,7 +53,7 @@ impl Remote {
         Self {
             progress: CachePadded::default(),
             wishes: CachePadded::default(),
-            kthread: Shared::new(parker.clone()),
+            kthread: Shared::new(parker.clone(), None),
             parker,
             poll: OnceLock::new(),
             ticker: OnceLock::new(),

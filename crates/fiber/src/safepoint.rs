@@ -127,6 +127,17 @@ impl Safepoint {
         Poll(unsafe { &raw const (*self.block).poll })
     }
 
+    /// Has this thread yield at its next safepoint. From a signal's handler on this thread. Where the
+    /// interrupted code keeps its budget in a register, one budget may go by first.
+    pub fn ask_from_handler(self) {
+        // SAFETY: our own block; the code that was interrupted expects its words to change at any
+        // call, and reads each once.
+        unsafe {
+            (*self.block).poll.store(1, Ordering::Relaxed);
+            (&raw mut (*self.block).budget).write_volatile(-1);
+        }
+    }
+
     /// What safepoints call, on the interrupted stack and with all registers saved, when it is time
     /// to yield.
     pub fn set_hook(self, hook: Option<unsafe extern "C" fn(*mut Block)>) {

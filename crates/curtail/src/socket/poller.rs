@@ -149,6 +149,12 @@ impl Poller {
     }
 }
 
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
 impl Drop for Poller {
     /// Threads of other kthreads may wait for what is registered here.
     fn drop(&mut self) {

@@ -74,7 +74,7 @@ impl Crew {
         enter: impl Fn(usize) -> Result<Kept, String> + Clone + Send + 'static,
     ) -> Result<Self, (usize, String)> {
         let count = plan.cores.len();
-        let common = Common::new((count, count), plan.spin_cycles, plan.shares_core);
+        let common = Common::new((count, count), plan.spin_cycles, plan.shares_core, None);
         let mut crew = Self { common, members: Vec::new() };
         for (index, &core) in plan.cores.iter().enumerate() {
             match start_one(&crew.common, (index, core), plan, enter.clone()) {

@@ -18,6 +18,7 @@ mod queues;
 mod shared;
 mod switch;
 
+use super::elastic::Member;
 use super::seat::Seat;
 use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Node, Wheel, Who};
@@ -68,6 +69,8 @@ pub(crate) struct KThread {
     odd_stacks: UnsafeCell<Vec<StackPool>>,
     poller: OnceCell<Poller>,
     pub(super) seat: Option<Seat>,
+    /// Under a core allocator.
+    pub(super) member: Option<Member>,
 }
 
 thread_local! {
@@ -81,6 +84,7 @@ impl KThread {
         shared: Arc<Shared>,
         stack_size: usize,
         seat: Option<Seat>,
+        member: Option<Member>,
     ) -> Result<Box<Self>, StackError> {
         assert!(HERE.get().is_null(), "this thread is a kthread already");
         curtail_fiber::prepare_thread();
@@ -106,6 +110,7 @@ impl KThread {
             odd_stacks: UnsafeCell::new(Vec::new()),
             poller: OnceCell::new(),
             seat,
+            member,
         });
         kthread.shared.set_lives(true);
         HERE.set(&raw const *kthread);
@@ -165,6 +170,9 @@ impl KThread {
             _ => {
                 // The home may end as soon as it has the thread: its parker stays.
                 let parker = home.parker.clone();
+                if let Some(line) = &home.line {
+                    line.add_to_inbox();
+                }
                 // SAFETY: alive until it has run; in no other queue.
                 unsafe { home.inbox.push(tcb.as_ptr()) };
                 parker.unpark();
@@ -191,10 +199,17 @@ impl KThread {
     /// Takes what others made ready.
     #[inline]
     pub(crate) fn take_in(&self) {
+        let mut count = 0;
         self.shared.inbox.drain(|tcb| {
+            count += 1;
             // SAFETY: what is in the inbox has not ended.
             self.ready(unsafe { &*tcb });
         });
+        if count > 0
+            && let Some(line) = &self.shared.line
+        {
+            line.count_taken_in(count);
+        }
     }
 
     /// Whether others made something ready that was not taken in.

@@ -6,10 +6,11 @@
 //! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
 //! * `late`: threads that get their stacks when they start: a server's requests;
 //! * `crew`: a runtime's kthreads for a server;
-//! * `parker`: how a kthread sleeps;
+//! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
 //! * `watchdog`, `stack_of`: a kthread that is stuck is told of.
 
 mod crew;
+mod elastic;
 mod join;
 mod kthread;
 mod late;
@@ -26,6 +27,7 @@ mod tcb;
 mod watchdog;
 
 pub(crate) use crew::{Crew, Kept, Lived, Plan};
+pub use elastic::DaemonError;
 pub use join::JoinHandle;
 pub(crate) use kthread::{KThread, Quanta, Shared};
 pub(crate) use late::{Duty, Late};

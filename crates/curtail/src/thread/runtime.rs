@@ -4,6 +4,7 @@
 //! ([`Seat::live`]): look around, run what is ready, steal what has not started elsewhere, and sleep
 //! when there is nothing.
 
+use super::elastic::{DaemonError, Elastic, Wish};
 use super::kthread::{KThread, Quanta, Shared};
 use super::seat::{Common, Seat};
 use super::spawn::Builder;
@@ -22,6 +23,9 @@ const MOST_SEATS: usize = 64;
 /// Seats for kthreads that are started when all others are stuck.
 const SPARES: usize = 4;
 const STACK: usize = 256 * 1024;
+/// How long a kthread without work looks for some, and under a core allocator.
+const SPIN: Duration = Duration::from_micros(20);
+const SPIN_ELASTIC: Duration = Duration::from_micros(2);
 /// How long the end waits for kthreads that run threads of their own still.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -38,7 +42,8 @@ impl Runtime {
             stack_size: STACK,
             quantum: None,
             class_quanta: Vec::new(),
-            spin: Duration::from_micros(20),
+            spin: None,
+            wish: Wish::default(),
             watchdog: Watching::default(),
         }
     }
@@ -69,12 +74,14 @@ pub struct RuntimeBuilder {
     stack_size: usize,
     quantum: Option<Duration>,
     class_quanta: Vec<(u16, Option<Duration>)>,
-    spin: Duration,
+    spin: Option<Duration>,
+    pub(super) wish: Wish,
     watchdog: Watching,
 }
 
 impl RuntimeBuilder {
-    /// How many kthreads, from 1 to 60. Default: one for each core that the process may use.
+    /// How many kthreads, from 1 to 60. Default: `$CURTAIL_KTHREADS`, or one for each core that the
+    /// process may use.
     pub fn kthreads(mut self, count: usize) -> Self {
         self.kthreads = Some(count);
         self
@@ -110,9 +117,10 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How long a kthread without work looks for some before it sleeps. Default: 20 µs.
+    /// How long a kthread without work looks for some before it sleeps. Default: 20 µs, and 2 µs
+    /// under a core allocator.
     pub fn spin(mut self, spin: Duration) -> Self {
-        self.spin = spin;
+        self.spin = Some(spin);
         self
     }
 
@@ -136,14 +144,31 @@ impl RuntimeBuilder {
     /// Runs `f` as the first thread: see [`run`].
     ///
     /// # Panics
-    /// As [`run`], and where the settings make no sense.
+    /// As [`run`], where the settings make no sense, and where [`RuntimeBuilder::try_run`] is an
+    /// error.
     pub fn run<F, T>(self, f: F) -> T
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        self.try_run(f).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Runs `f` as the first thread: see [`run`].
+    ///
+    /// # Errors
+    /// There is no core allocator where [`RuntimeBuilder::daemon`] says, or it refuses. Then `f` has
+    /// not been called.
+    ///
+    /// # Panics
+    /// As [`run`], and where the settings make no sense.
+    pub fn try_run<F, T>(self, f: F) -> Result<T, DaemonError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
         assert!(KThread::try_here().is_none(), "curtail::run inside of a runtime");
-        let started = self.start();
+        let started = self.start()?;
         let kthread = take_seat(&started.common, 0, &self);
         let common = started.common.clone();
         let stop = common.clone();
@@ -160,7 +185,7 @@ impl RuntimeBuilder {
         };
         drop(kthread);
         started.end();
-        result.unwrap_or_else(|panic| resume_unwind(panic))
+        Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
@@ -181,21 +206,30 @@ struct Started {
 }
 
 impl RuntimeBuilder {
-    fn start(&self) -> Started {
-        let count = self.kthreads.unwrap_or_else(|| allowed_cores().len().min(MOST_KTHREADS));
+    fn start(&self) -> Result<Started, DaemonError> {
+        let count = self.kthreads.or_else(inherited_kthreads);
+        let count = count.unwrap_or_else(|| allowed_cores().len().min(MOST_KTHREADS));
         assert!(
             (1..=MOST_KTHREADS).contains(&count),
             "{count} kthreads: from 1 to {MOST_KTHREADS}"
         );
-        let spin_cycles = Clock::get().cycles(self.spin.as_nanos() as u64);
+        let elastic = self.register(count)?;
+        let usual = if elastic.is_some() { SPIN_ELASTIC } else { SPIN };
+        let spin_cycles = Clock::get().cycles(self.spin.unwrap_or(usual).as_nanos() as u64);
         let seats = (count + SPARES).min(MOST_SEATS);
-        let common = Common::new((count, seats), spin_cycles, false);
+        let common = Common::new((count, seats), spin_cycles, false, elastic);
+        if let Some(elastic) = &common.elastic {
+            elastic.watch(&common);
+        }
         let mut threads = Vec::new();
         for index in 1..count {
             match start_kthread(&common, index, self) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     common.stop();
+                    if let Some(elastic) = &common.elastic {
+                        elastic.end();
+                    }
                     panic!("kthread {index} could not be started: {error}");
                 }
             }
@@ -204,7 +238,22 @@ impl RuntimeBuilder {
         let has_quanta = self.quantum.is_some() || !self.class_quanta.is_empty();
         let all_stuck = move || start_spare(&watched, &settings);
         let watch = self.watchdog.watch(PeersOf(common.clone()), 0, has_quanta, all_stuck);
-        Started { common, threads, _watch: watch }
+        Ok(Started { common, threads, _watch: watch })
+    }
+
+    /// With the core allocator, if there is to be one.
+    fn register(&self, kthreads: usize) -> Result<Option<Arc<Elastic>>, DaemonError> {
+        if self.wish.path().is_none() {
+            return Ok(None);
+        }
+        match Elastic::register(&self.wish, kthreads) {
+            Ok(elastic) => Ok(Some(elastic)),
+            Err(error) if self.wish.is_must() => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "$CURTAILD: without it, then");
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -247,12 +296,13 @@ fn start_spare(common: &Arc<Common>, settings: &RuntimeBuilder) {
 
 /// Makes the calling thread kthread `index`.
 fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> Box<KThread> {
-    if let Some(cores) = &settings.cores
+    if common.elastic.is_none()
+        && let Some(cores) = &settings.cores
         && let Err(problem) = pin(cores[index % cores.len()])
     {
         tracing::warn!(%problem, kthread = index);
     }
-    let quanta = settings.quanta();
+    let quanta = settings.quanta().or_else(|| common.elastic.as_ref().and(settings.beats()));
     Seat::take(common, index, settings.stack_size, quanta).expect("memory for stacks")
 }
 
@@ -262,6 +312,7 @@ impl Started {
         let until = std::time::Instant::now() + PATIENCE;
         for thread in self.threads {
             while !thread.is_finished() && std::time::Instant::now() < until {
+                self.common.wake_parked();
                 std::thread::park_timeout(Duration::from_micros(50));
             }
             if thread.is_finished() {
@@ -270,10 +321,34 @@ impl Started {
                 tracing::warn!("a kthread is stuck in a thread and was left behind");
             }
         }
+        if let Some(elastic) = &self.common.elastic {
+            elastic.end();
+        }
     }
 }
 
+/// What `curtail run` says.
+fn inherited_kthreads() -> Option<usize> {
+    let text = std::env::var("CURTAIL_KTHREADS").ok().filter(|text| !text.is_empty())?;
+    let count = text.parse().ok().filter(|count| (1..=MOST_KTHREADS).contains(count));
+    if count.is_none() {
+        tracing::warn!(%text, "$CURTAIL_KTHREADS is no number from 1 to {MOST_KTHREADS}");
+    }
+    count
+}
+
 impl RuntimeBuilder {
+    /// Threads run to completion, and look now and then whether the core is wanted elsewhere.
+    fn beats(&self) -> Option<Quanta> {
+        let cycles = Clock::get().cycles(self.wish.heartbeat().as_nanos() as u64);
+        (kind() == Kind::Clock).then(|| Quanta {
+            mode: Mode::Clock,
+            cycles: Arc::new(AtomicU64::new(cycles.max(1))),
+            usual: None,
+            by_class: Box::default(),
+        })
+    }
+
     fn quanta(&self) -> Option<Quanta> {
         let all = self.class_quanta.iter().filter_map(|(_, quantum)| *quantum).chain(self.quantum);
         let least = all.min()?;

@@ -4,6 +4,7 @@
 //! stolen takes a bit out and wakes its owner; an owner looks at all queues once more between setting
 //! its bit and sleeping. The fences on both sides make one see the other.
 
+use super::elastic::{Elastic, Member};
 use super::kthread::{KThread, Quanta, Shared};
 use super::parker::Parker;
 use super::tcb::Tcb;
@@ -27,6 +28,8 @@ pub(super) struct Common {
     pub live: AtomicUsize,
     /// Those that were started at the beginning; the others are spare.
     pub usual: usize,
+    /// Under a core allocator.
+    pub elastic: Option<Arc<Elastic>>,
 }
 
 impl Common {
@@ -35,16 +38,22 @@ impl Common {
         (usual, seats): (usize, usize),
         spin_cycles: u64,
         shares_core: bool,
+        elastic: Option<Arc<Elastic>>,
     ) -> Arc<Self> {
-        let shared = || Shared::new(Arc::new(CachePadded::new(Parker::default())));
+        let shared = |index| {
+            // Spare ones have no place in the daemon's books.
+            let line = elastic.as_ref().filter(|_| index < usual).map(|all| all.line(index));
+            Shared::new(Arc::new(CachePadded::new(Parker::default())), line)
+        };
         Arc::new(Self {
-            peers: (0..seats).map(|_| shared()).collect(),
+            peers: (0..seats).map(shared).collect(),
             idle: CachePadded::new(AtomicU64::new(0)),
             stop: AtomicBool::new(false),
             spin_cycles,
             shares_core,
             live: AtomicUsize::new(usual),
             usual,
+            elastic,
         })
     }
 
@@ -85,6 +94,15 @@ impl Common {
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.peers.iter().for_each(|peer| peer.parker.unpark());
+        self.wake_parked();
+    }
+
+    /// After [`Common::stop`], again and again while there are kthreads: those that have no core are
+    /// to notice.
+    pub(super) fn wake_parked(&self) {
+        if let Some(elastic) = &self.elastic {
+            elastic.wake_parked(&self.peers);
+        }
     }
 }
 
@@ -119,7 +137,10 @@ impl Seat {
             thief: RefCell::new(thief),
             idleness: Cell::default(),
         };
-        let kthread = KThread::new(common.peers[index].clone(), stack_size, Some(seat))?;
+        let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
+        let member = elastic.map(|elastic| Member::new(elastic, index));
+        let shared = common.peers[index].clone();
+        let kthread = KThread::new(shared, stack_size, Some(seat), member)?;
         kthread.set_quanta(quanta);
         crate::calls::hook_safepoints();
         Ok(kthread)
@@ -153,7 +174,12 @@ impl Seat {
     /// The kthread's life, until the first thread has ended.
     pub(super) fn live(&self, kthread: &KThread) {
         while !self.is_to_stop() {
-            kthread.look_around(clock::now());
+            let now = clock::now();
+            if let Some(member) = &kthread.member {
+                member.look(kthread);
+                member.publish_age(now);
+            }
+            kthread.look_around(now);
             if kthread.run_threads(u32::MAX) || self.steal(kthread) {
                 continue;
             }
@@ -220,7 +246,8 @@ impl Seat {
                 return true;
             }
             for _ in 0..16 {
-                if kthread.has_mail() || self.someone_has_work() || self.is_to_stop() {
+                let work = kthread.has_mail() || self.someone_has_work();
+                if work || kthread.is_asked() || self.is_to_stop() {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -236,6 +263,11 @@ impl Seat {
     }
 
     fn sleep(&self, kthread: &KThread) {
+        if let Some(member) = &kthread.member
+            && member.rest(kthread)
+        {
+            return;
+        }
         let bit = 1 << self.index;
         self.common.idle.fetch_or(bit, Ordering::SeqCst);
         kthread.rest(|| self.someone_has_work() || self.is_to_stop(), None);

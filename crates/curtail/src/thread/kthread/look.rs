@@ -50,6 +50,9 @@ impl KThread {
         }
         let poller = Poller::new()?;
         self.shared.parker.set_bell(poller.bell());
+        if let Some(member) = &self.member {
+            member.add_poller(&poller);
+        }
         Ok(self.poller.get_or_init(|| poller))
     }
 

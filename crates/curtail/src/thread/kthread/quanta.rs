@@ -52,7 +52,8 @@ impl KThread {
     pub(crate) fn expired(&self, me: &Tcb) {
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let stops = self.seat.as_ref().is_some_and(Seat::is_to_stop);
-        if stops && !std::thread::panicking() {
+        let leaves = stops || self.beat(now);
+        if leaves && !std::thread::panicking() {
             self.clock_out(me);
             self.local.push(me);
             return self.leave(me, &raw const self.base);
@@ -77,6 +78,14 @@ impl KThread {
             self.ticks.set(0);
             self.leave(me, next);
         }
+    }
+
+    /// Under a core allocator: tells of the queues; true: it has to be looked at what that asks.
+    fn beat(&self, now: u64) -> bool {
+        let Some(member) = &self.member else { return false };
+        self.take_in();
+        member.publish_age(now);
+        member.is_to_look()
     }
 
     /// How its threads are pre-empted. Once, before the first runs.

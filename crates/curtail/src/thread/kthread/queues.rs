@@ -74,6 +74,7 @@ impl KThread {
             let tcb = self.shared.fresh.pop();
             // SAFETY: what is in the queue has not started, and so has not ended.
             let tcb = unsafe { tcb.as_ref()? };
+            self.note_taken(1);
             if tcb.late().is_none_or(|late| self.equip(late)) {
                 self.adopt(tcb);
                 return Some(tcb);
@@ -113,6 +114,14 @@ impl KThread {
         shared.overflow.take(usize::MAX, |tcb| shared.fresh.push(tcb.as_ptr()));
     }
 
+    /// So many were taken out of its queue of those that have not started.
+    #[inline]
+    pub(super) fn note_taken(&self, count: u32) {
+        if let Some(line) = &self.shared.line {
+            line.count_taken(count);
+        }
+    }
+
     /// Whether there are other kthreads that run threads or requests.
     pub(crate) fn runs_beside_others(&self) -> bool {
         self.seat.as_ref().is_none_or(|seat| !seat.is_alone())
@@ -129,10 +138,16 @@ impl KThread {
             // SAFETY: what was in the queue has not started, and is ours now.
             self.shared.push_fresh(unsafe { &*tcb });
         });
-        match stolen {
+        let taken = match stolen {
             0 => victim.overflow.take(most, |tcb| self.shared.fresh.push(tcb.as_ptr())),
             stolen => stolen,
+        };
+        if let (Some(ours), Some(theirs)) = (&self.shared.line, &victim.line) {
+            // `push_fresh` has counted the others.
+            ours.count_put(if stolen == 0 { taken as u32 } else { 0 });
+            theirs.count_taken_by_other(taken as u32);
         }
+        taken
     }
 
     /// Whether others may take some of what it has.

@@ -5,6 +5,7 @@ use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
 use crate::thread::tcb::Tcb;
 use curtail_ring::{CachePadded, Inbox, StealRing};
+use curtail_shm::PageLine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -32,6 +33,10 @@ pub(crate) struct Shared {
     /// The kernel's number of it; 0: it does not live.
     tid: AtomicI32,
     pub(super) ended: AtomicBool,
+    /// What a core allocator sees of it.
+    pub(super) line: Option<PageLine>,
+    /// It has given its core back and sleeps until it gets one again.
+    parked: AtomicBool,
 }
 
 /// What a kthread counts, for others to look at.
@@ -44,7 +49,7 @@ pub(super) struct Counts {
 }
 
 impl Shared {
-    pub(crate) fn new(parker: Arc<CachePadded<Parker>>) -> Arc<Self> {
+    pub(crate) fn new(parker: Arc<CachePadded<Parker>>, line: Option<PageLine>) -> Arc<Self> {
         Arc::new(Self {
             inbox: CachePadded::new(Inbox::default()),
             fresh: StealRing::default(),
@@ -54,6 +59,8 @@ impl Shared {
             counts: CachePadded::default(),
             tid: AtomicI32::new(0),
             ended: AtomicBool::new(false),
+            line,
+            parked: AtomicBool::new(false),
         })
     }
 
@@ -70,8 +77,21 @@ impl Shared {
         Some(self.tid.load(Ordering::Acquire)).filter(|&tid| tid != 0)
     }
 
-    /// Whether something waits for it to pick.
+    /// It gives its core back, or has one again. By the kthread.
+    pub(in crate::thread) fn set_parked(&self, parked: bool) {
+        self.parked.store(parked, Ordering::Release);
+    }
+
+    /// Whether it sleeps until the core allocator has a core for it.
+    pub(in crate::thread) fn is_parked(&self) -> bool {
+        self.parked.load(Ordering::Acquire)
+    }
+
+    /// Whether something waits for it to pick, and it is its own affair that it does not.
     pub(in crate::thread) fn keeps_waiting(&self) -> bool {
+        if self.is_parked() {
+            return false;
+        }
         let timer = self.progress.timer.load(Ordering::Relaxed);
         !self.inbox.is_empty()
             || self.stealable() > 0
@@ -109,6 +129,9 @@ impl Shared {
 
     /// A thread that has not started, from somebody who is no kthread.
     pub(in crate::thread) fn hand_in(&self, tcb: &Tcb) {
+        if let Some(line) = &self.line {
+            line.count_put_by_other();
+        }
         self.overflow.push(tcb);
     }
 
@@ -132,8 +155,12 @@ impl Shared {
         self.fresh.len() + self.overflow.len()
     }
 
+    /// By the kthread.
     #[inline]
     pub(super) fn push_fresh(&self, tcb: &Tcb) {
+        if let Some(line) = &self.line {
+            line.count_put(1);
+        }
         if self.overflow.len() > 0 || !self.fresh.push(tcb.as_ptr()) {
             self.overflow.push(tcb);
         }

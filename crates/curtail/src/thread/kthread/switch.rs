@@ -7,6 +7,7 @@
 use super::{DIRECT, KThread};
 use crate::block::{Deadline, Node, Timer, Who};
 use crate::clock;
+use crate::thread::elastic::Member;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
 use curtail_fiber::{Context, switch, switch_away};
@@ -61,13 +62,19 @@ impl KThread {
     #[inline]
     pub(super) fn next(&self) -> *const Context {
         let left = self.direct.get();
-        if left > 0 && !self.has_mail() {
+        if left > 0 && !self.has_mail() && !self.is_asked() {
             self.direct.set(left - 1);
             if let Some(next) = self.pick() {
                 return &raw const next.context;
             }
         }
         &raw const self.base
+    }
+
+    /// Whether a core allocator asks for the kthread's core.
+    #[inline]
+    pub(in crate::thread) fn is_asked(&self) -> bool {
+        self.member.as_ref().is_some_and(Member::is_asked)
     }
 
     /// The thread `me`, which calls, leaves the processor; returns when it is its turn again.
@@ -134,7 +141,16 @@ impl KThread {
         me.request().is_none()
             && crate::block::may_wait()
             && me.limit.get() == NO_LIMIT
-            && self.shared.fresh.pop_if(block.tcb.as_ptr())
+            && self.pop_child(block)
+    }
+
+    #[inline]
+    fn pop_child(&self, block: &Block) -> bool {
+        let popped = self.shared.fresh.pop_if(block.tcb.as_ptr());
+        if popped {
+            self.note_taken(1);
+        }
+        popped
     }
 
     /// The calling thread runs `child`, which is about to start, and goes on when that has ended.

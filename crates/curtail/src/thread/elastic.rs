@@ -1,0 +1,170 @@
+//! Elastic kthreads: under a core allocator (`curtaild`) a runtime's kthreads have cores while they
+//! have work.
+//!
+//! **A kthread's life.** Each has a word in the daemon's [board](curtail_shm::BoardView) and a line in
+//! the runtime's own [page](curtail_shm::Page). It sleeps on the word until that says *run*, and runs
+//! threads. Without work it says in its line that it has parked, and sleeps on the word again; it
+//! never takes a core back by itself. If the word says *evict*, it does the same as soon as it
+//! is between two threads, or at the next safepoint of the one that runs, and wakes its heir.
+//!
+//! **Wake-ups.** What is made ready for a kthread that has parked is a counter in its line, which the
+//! daemon reads at each of its looks: no system call of the program's. Nothing is lost: whoever puts a
+//! thread into an inbox or a queue counts it *first*, and the kthread counts what it took out, so
+//! that the daemon sees a difference for as long as something is there. Timers of a parked kthread
+//! are in its line, too, and its sockets in the poller that the daemon was passed.
+//!
+//! **Without the daemon** (`watcher`): when it ends, `epoch` moves on; the kthreads that sleep on the
+//! board are woken until none does, and all of them sleep and wake each other as they do
+//! in any runtime. When it is back, they register again.
+//!
+//! * `member`: a kthread's side; `link`: a session with a daemon; `watcher`: its end and its return;
+//! * `wish`: what the user asks for; `signal`: the second rung of an eviction.
+
+mod link;
+mod member;
+mod signal;
+mod watcher;
+mod wish;
+
+pub(super) use link::Link;
+pub(crate) use member::Member;
+pub use wish::DaemonError;
+pub(super) use wish::Wish;
+
+use super::kthread::Shared;
+use curtail_shm::{Page, PageLine};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// What the kthreads of a runtime share about the daemon. See the module's head.
+pub(super) struct Elastic {
+    page: Arc<Page>,
+    path: PathBuf,
+    name: String,
+    is_batch: bool,
+    /// `None`: there is no daemon now. Changes with `epoch`, which is written after it.
+    link: Mutex<Option<Arc<Link>>>,
+    epoch: AtomicU32,
+    /// The runtime ends.
+    ended: AtomicBool,
+    /// Where the program may run when no daemon says where.
+    cores: Option<CpuSet>,
+    /// An epoll that watches all kthreads' epolls: readable when a packet has come for any.
+    pollers: OwnedFd,
+    watcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Elastic {
+    /// Registers with the daemon: with so many kthreads.
+    pub(super) fn register(wish: &Wish, kthreads: usize) -> Result<Arc<Self>, DaemonError> {
+        let path = wish.path().expect("somebody asked for a daemon");
+        let fails = |problem: String| DaemonError::new(&path, problem);
+        let page = Page::create(&wish.spec(kthreads)).map_err(|error| fails(error.to_string()))?;
+        let pollers = epoll::create(CreateFlags::CLOEXEC).map_err(|e| fails(e.to_string()))?;
+        signal::handle();
+        let elastic = Arc::new(Self {
+            page: Arc::new(page),
+            name: wish::program(),
+            is_batch: wish.is_batch(),
+            link: Mutex::new(None),
+            epoch: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            cores: sched_getaffinity(None).ok(),
+            pollers,
+            watcher: Mutex::new(None),
+            path: path.clone(),
+        });
+        let link = elastic.connect().map_err(fails)?;
+        elastic.set_link(Some(Arc::new(link)));
+        Ok(elastic)
+    }
+
+    fn connect(&self) -> Result<Link, String> {
+        let page = (&*self.page, self.is_batch);
+        Link::connect(&self.path, &self.name, page, self.pollers.as_fd())
+    }
+
+    /// Begins to watch for the daemon's end.
+    pub(super) fn watch(self: &Arc<Self>, peers: &Arc<super::seat::Common>) {
+        let (elastic, peers) = (self.clone(), peers.clone());
+        let thread = std::thread::Builder::new().name("curtail-daemon".to_owned());
+        match thread.spawn(move || watcher::watch(&elastic, &peers)) {
+            Ok(thread) => {
+                *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread)
+            }
+            Err(error) => tracing::warn!(%error, "the core allocator's end would not be noticed"),
+        }
+    }
+
+    /// The line of a kthread.
+    pub(super) fn line(&self, index: usize) -> PageLine {
+        PageLine::of(&self.page, index as u32)
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    fn link(&self) -> Option<Arc<Link>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_link(&self, link: Option<Arc<Link>>) {
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+        self.epoch.fetch_add(1, Ordering::Release);
+    }
+
+    /// Another epoll that threads wait in.
+    pub(super) fn add_poller(&self, poller: impl AsFd, index: usize) {
+        let data = EventData::new_u64(index as u64);
+        if let Err(error) = epoll::add(&self.pollers, poller, data, EventFlags::IN) {
+            tracing::warn!(%error, "packets for parked kthreads would not be noticed");
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Wakes those that sleep on the board, which look whether they still should; true: there were
+    /// some.
+    pub(super) fn wake_parked(&self, peers: &[Arc<Shared>]) -> bool {
+        let link = self.link();
+        let mut any = false;
+        for (index, _) in peers.iter().enumerate().filter(|(_, peer)| peer.is_parked()) {
+            any = true;
+            if let Some(link) = &link {
+                link.wake(index as u32);
+            }
+        }
+        any
+    }
+
+    /// The calling thread, or that kthread, runs wherever the program could before.
+    fn unpin(&self, tid: Option<libc::pid_t>) {
+        if let Some(cores) = &self.cores {
+            // It runs anyway, on fewer cores.
+            let _ = sched_setaffinity(tid.and_then(Pid::from_raw), cores);
+        }
+    }
+
+    /// The runtime has ended: leaves the daemon. By the thread that started it.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(link) = self.link() {
+            link.leave();
+        }
+        if let Some(watcher) = watcher {
+            watcher.thread().unpark();
+            let _ = watcher.join();
+        }
+        self.set_link(None);
+        self.unpin(None);
+    }
+}

@@ -1,0 +1,60 @@
+//! A session with a daemon: where its board is, and which slots of it are ours.
+
+use curtail_shm::session::{Session, SessionError};
+use curtail_shm::{BoardView, Page, Slot};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// See the module's head.
+pub(in crate::thread) struct Link {
+    session: Session,
+    pub(super) view: BoardView,
+    first: Slot,
+    slots: u32,
+}
+
+impl Link {
+    pub(super) fn connect(
+        path: &Path,
+        name: &str,
+        (page, is_batch): (&Page, bool),
+        pollers: BorrowedFd<'_>,
+    ) -> Result<Self, String> {
+        let told = |error: SessionError| error.to_string();
+        let (session, welcome) = Session::connect(path, name, page.fd()).map_err(told)?;
+        let view = BoardView::map(welcome.board).map_err(|error| error.to_string())?;
+        let (first, slots) = (welcome.first_slot, welcome.slots);
+        let end = first.0.checked_add(slots);
+        let few = if is_batch { 0 } else { page.kthreads() };
+        if slots != few || end.is_none_or(|end| end > view.slots()) {
+            return Err(format!("it gives {slots} slots from {} on", first.0));
+        }
+        session.pass_poller(pollers).map_err(told)?;
+        Ok(Self { session, view, first, slots })
+    }
+
+    /// Whether kthreads are granted cores: those of batch work are not, the kernel has them run on
+    /// what is left.
+    pub(super) fn grants_cores(&self) -> bool {
+        self.slots > 0
+    }
+
+    /// A kthread's slot.
+    pub(super) fn slot(&self, index: u32) -> Slot {
+        Slot(self.first.0 + index)
+    }
+
+    /// Wakes a kthread that sleeps on its word.
+    pub(super) fn wake(&self, index: u32) {
+        self.view.wake(self.slot(index));
+    }
+
+    /// Waits until the daemon has ended, or [`Link::leave`] is called.
+    pub(super) fn wait_for_end(&self) {
+        self.session.wait_for_end();
+    }
+
+    pub(super) fn leave(&self) {
+        self.session.leave();
+    }
+}

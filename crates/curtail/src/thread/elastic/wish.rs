@@ -1,0 +1,130 @@
+//! What the user asks of a core allocator.
+
+use crate::thread::RuntimeBuilder;
+use curtail_shm::{Class, Spec};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a thread that runs to completion goes on, at most, without a look at the word.
+const HEARTBEAT: Duration = Duration::from_micros(5);
+
+/// The runtime could not be registered with a core allocator.
+#[derive(Debug, thiserror::Error)]
+#[error("no core allocator at {}: {problem}", .path.display())]
+pub struct DaemonError {
+    path: PathBuf,
+    problem: String,
+}
+
+impl DaemonError {
+    pub(super) fn new(path: &Path, problem: String) -> Self {
+        Self { path: path.to_owned(), problem }
+    }
+}
+
+/// See the module's head.
+#[derive(Clone, Debug)]
+pub(in crate::thread) struct Wish {
+    /// What the program says.
+    daemon: Option<PathBuf>,
+    /// What `$CURTAILD` says.
+    inherited: Option<PathBuf>,
+    guaranteed: u32,
+    burstable: Option<u32>,
+    batch: bool,
+    heartbeat: Duration,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        let inherited = std::env::var_os("CURTAILD").filter(|path| !path.is_empty());
+        Self {
+            daemon: None,
+            inherited: inherited.map(Into::into),
+            guaranteed: 0,
+            burstable: None,
+            batch: false,
+            heartbeat: HEARTBEAT,
+        }
+    }
+}
+
+impl Wish {
+    /// Where the daemon is to be; `None`: there is to be none.
+    pub(in crate::thread) fn path(&self) -> Option<PathBuf> {
+        self.daemon.clone().or_else(|| self.inherited.clone())
+    }
+
+    /// The program can't do without it.
+    pub(in crate::thread) fn is_must(&self) -> bool {
+        self.daemon.is_some()
+    }
+
+    pub(super) fn is_batch(&self) -> bool {
+        self.batch
+    }
+
+    pub(in crate::thread) fn heartbeat(&self) -> Duration {
+        self.heartbeat
+    }
+
+    pub(super) fn spec(&self, kthreads: usize) -> Spec {
+        let kthreads = kthreads as u32;
+        Spec {
+            class: if self.batch { Class::Batch { looks: false } } else { Class::LatencyCritical },
+            kthreads,
+            guaranteed: self.guaranteed,
+            burstable: self.burstable.unwrap_or(kthreads.saturating_sub(self.guaranteed)),
+        }
+    }
+}
+
+/// Under a core allocator.
+impl RuntimeBuilder {
+    /// The kthreads get their cores from the `curtaild` that listens at `path`: each has one while it
+    /// has work (Shenango §4), and gives it back within microseconds of being asked, in a program with
+    /// safepoints. If the daemon ends, the kthreads run on without it. [`RuntimeBuilder::cores`] has
+    /// no effect then.
+    ///
+    /// Default: the one at `$CURTAILD`, if that is set; if it is not there, a warning, and none.
+    pub fn daemon(mut self, path: impl Into<PathBuf>) -> Self {
+        self.wish.daemon = Some(path.into());
+        self
+    }
+
+    /// How many cores the daemon is to have for the program whenever it needs them; it refuses to
+    /// promise one twice. Default: 0.
+    pub fn guaranteed(mut self, cores: usize) -> Self {
+        self.wish.guaranteed = u32::try_from(cores).unwrap_or(u32::MAX);
+        self
+    }
+
+    /// How many cores it may have besides, as long as no other program is guaranteed them. Default:
+    /// as many as it has kthreads, less those that are guaranteed.
+    pub fn burstable(mut self, cores: usize) -> Self {
+        self.wish.burstable = Some(u32::try_from(cores).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// To the daemon the program is batch work: its kthreads run whenever a core is free, and rank
+    /// below all other programs' (`SCHED_IDLE`; the thread that calls [`RuntimeBuilder::run`] stays
+    /// so). They are granted nothing.
+    pub fn batch(mut self) -> Self {
+        self.wish.batch = true;
+        self
+    }
+
+    /// Under a daemon, how long a thread without a quantum runs at most until it looks whether its
+    /// kthread is to give its core back, if the program was built with safepoints that time
+    /// themselves. Default: 5 µs.
+    pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.wish.heartbeat = heartbeat;
+        self
+    }
+}
+
+/// What the program calls itself to the daemon.
+pub(super) fn program() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    path.file_name().map_or_else(|| "?".to_owned(), |name| name.to_string_lossy().into_owned())
+}
