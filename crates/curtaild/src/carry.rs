@@ -51,7 +51,9 @@ impl Daemon {
         let slot = program.slot(kthread.index);
         let state = &mut program.kthreads[kthread.index as usize];
         state.wanted = Place::Core(core);
-        if bind(program, kthread.index, &self.cpus, &self.shared).is_err() {
+        // One that is not there yet can't be bound, and would run anywhere.
+        let is_there = state.tid != 0;
+        if !is_there || bind(program, kthread.index, &self.cpus, &self.shared).is_err() {
             self.counts.refused += 1;
             self.allocator.refused(Nanos(now_ns), kthread);
             return;

@@ -113,7 +113,11 @@ impl Program {
         self.check_thread(index, said.tid)?;
         let word = board.word(self.slot(index as u32));
         let acknowledged = said.generation == word.generation();
-        self.looks[index] = translate(&said, acknowledged);
+        // What waits for a kthread that is not there yet waits for it to say what thread it is.
+        self.looks[index] = match said.tid {
+            0 => KthreadLook { acknowledged, ..KthreadLook::IDLE },
+            _ => translate(&said, acknowledged),
+        };
         if let Some(port) = &mut self.port {
             let leaves = said.is_parked && acknowledged;
             port.set_runs(index, word.ask() == Ask::Run && !leaves);
@@ -130,10 +134,10 @@ impl Program {
             return Err(Lie::Changes { kthread });
         }
         known.changes += 1;
-        if tid != 0 && !kthreads::is_thread_of(self.pid, tid) {
+        if !kthreads::is_thread_of(self.pid, tid) {
             return Err(Lie::Thread { kthread, tid });
         }
-        if let Some(other) = self.kthreads.iter().position(|other| tid != 0 && other.tid == tid) {
+        if let Some(other) = self.kthreads.iter().position(|other| other.tid == tid) {
             return Err(Lie::Twice { kthread, other, tid });
         }
         // A new thread is bound nowhere yet.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Daemon, Manner, Player, critical, managed, until};
 use curtail_shm::session::Session;
-use curtail_shm::{BoardView, Class, CoreIndex, Page, Spec, kthreads, monotonic_ns};
+use curtail_shm::{Ask, BoardView, Class, CoreIndex, Page, Spec, kthreads, monotonic_ns};
 use rustix::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -158,4 +158,23 @@ fn kthreads_of_a_batch_program_run_where_they_are_placed_and_rank_last() {
     }
     assert_eq!(service.policy(0), libc::SCHED_OTHER);
     assert_eq!(daemon.status()["programs"][0]["kthreads"], 2);
+}
+
+#[test]
+fn a_kthread_that_is_not_there_yet_gets_no_core() {
+    let daemon = Daemon::start("early", &[]);
+    let page = Page::create(&critical(1, 1, 0)).unwrap();
+    page.add_to_inbox(0);
+    let (_session, welcome) = Session::connect(&daemon.path, "early", page.fd()).unwrap();
+    let view = BoardView::map(welcome.board).unwrap();
+    let looks = daemon.count("looks");
+    until("it has looked again", || daemon.count("looks") > looks + 10);
+    assert_eq!((view.word(welcome.first_slot).ask(), daemon.count("grants")), (Ask::Park, 0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            page.set_tid(0, rustix::thread::gettid().as_raw_nonzero().get() as u32);
+            until("it has its core", || view.word(welcome.first_slot).ask() == Ask::Run);
+            assert_eq!(kthreads::allowed_cpus().unwrap(), [managed()]);
+        });
+    });
 }

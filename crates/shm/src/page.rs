@@ -151,7 +151,7 @@ impl Page {
         self.kthreads
     }
 
-    /// The kernel's number of the kthread. By the kthread.
+    /// The kernel's number of the kthread. By the kthread, once: it gets no core before.
     pub fn set_tid(&self, index: u32, tid: u32) {
         self.line(index).own.tid.store(tid, Ordering::Release);
     }
