@@ -13,6 +13,9 @@ say "locks and pre-emption once more, in flag builds"
 "$release/cargo-curtail" curtail test --quiet --release --safepoint=flag -p spin -p kv --all-features \
   --test locks --test preempt
 
+say "batch programs follow the orders for their cores"
+CURTAIL_HOME=$release cargo test --quiet --release -p colocate-bench --test batch -- --ignored
+
 say "handlers in C and C++"
 CURTAIL_HOME=$release cargo test --quiet --release -p curtail-capi -- --ignored
 

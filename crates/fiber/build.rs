@@ -10,6 +10,7 @@ const SOURCES: &[&str] = &[
     "safepoint.c",
     "state.c",
     "timing.c",
+    "batch.c",
     "pace.c",
     "long_calls.c",
     "long_strstr.c",

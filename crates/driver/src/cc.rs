@@ -158,7 +158,7 @@ fn link_arguments(
             _ => "curtail_kind_clock",
         });
         if !job.bare {
-            roots.push("curtail_timing_start");
+            roots.extend(["curtail_timing_start", "curtail_batch_start"]);
         }
         // Shared objects that are loaded later find the program's block and stub, not their own.
         for name in ["", "_slow", "_slow_sse"] {

@@ -40,8 +40,9 @@ enum {
 #define MOST_AHEAD ((uint64_t)1 << 48)
 
 __thread struct curtail_safepoint_block curtail_safepoint = {
-    .budget = INT64_MAX,
-    .granted = INT64_MAX,
+    /* Little, so that each thread comes to the slow path once: see `curtail_batch_adopt`. */
+    .budget = SHORT_GRANT,
+    .granted = SHORT_GRANT,
     .rate = INITIAL_RATE,
     .deadline = UINT64_MAX,
     .doubt = INITIAL_DOUBT,
@@ -138,6 +139,9 @@ int curtail_safepoint_saves_all(void) {
  * registers being saved. Set before any thread has it as its hook. */
 CURTAIL_HIDDEN void (*curtail_quiet_hook)(struct curtail_safepoint_block *);
 
+/* What threads without a hook get at their first slow path; NULL: none. Set before main. */
+CURTAIL_HIDDEN void (*curtail_batch_adopt)(struct curtail_safepoint_block *);
+
 static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
   /* Whoever yields without arming anew, and whoever is inside a critical section, gets here again
    * soon, not at each safepoint. */
@@ -172,6 +176,8 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t 
       __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
     b->deadline = UINT64_MAX;
     grant(b, INT64_MAX);
+    if (curtail_batch_adopt != NULL && b->yield == NULL && b->depth == 0)
+      curtail_batch_adopt(b);
     return NULL;
   }
   if (b->pending == 0 && poll_of(b) == 0) {

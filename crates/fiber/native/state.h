@@ -44,5 +44,6 @@ static inline int64_t curtail_grant_for(const struct curtail_safepoint_block *b,
 
 /* See safepoint.c. */
 CURTAIL_HIDDEN extern void (*curtail_quiet_hook)(struct curtail_safepoint_block *);
+CURTAIL_HIDDEN extern void (*curtail_batch_adopt)(struct curtail_safepoint_block *);
 #endif
 #endif

@@ -117,6 +117,21 @@ impl Lines {
 pub struct Board(Lines);
 
 impl Board {
+    /// What code that is no Rust knows of the layout: the version, the bytes of header and line, where
+    /// in the header version, both sizes and both counts are, and where in a core's line the core's
+    /// number is. Orders and words begin their lines, and the slots' lines follow the cores'.
+    pub const LAYOUT: [u32; 9] = [
+        VERSION,
+        size_of::<Header>() as u32,
+        size_of::<CoreLine>() as u32,
+        std::mem::offset_of!(Header, version) as u32,
+        std::mem::offset_of!(Header, header_bytes) as u32,
+        std::mem::offset_of!(Header, line_bytes) as u32,
+        std::mem::offset_of!(Header, cores) as u32,
+        std::mem::offset_of!(Header, slots) as u32,
+        std::mem::offset_of!(CoreLine, cpu) as u32,
+    ];
+
     /// A new board for these cores (the kernel's numbers) and so many kthreads in all.
     ///
     /// # Errors

@@ -168,3 +168,11 @@ impl Elastic {
         self.unpin(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn batch_programs_read_the_board_as_it_is_written() {
+        assert_eq!(curtail_fiber::safepoint::board_layout(), curtail_shm::Board::LAYOUT);
+    }
+}
