@@ -1,6 +1,5 @@
 //! Carries out what the allocator orders.
 
-use crate::batch;
 use crate::daemon::Daemon;
 use crate::program::{Place, Program};
 use curtail_alloc::{HandOver, KthreadId, Nanos, Order};
@@ -41,7 +40,8 @@ impl Daemon {
                 self.counts.revoked += 1;
                 self.board.park(slot);
             }
-            Order::Place { core, .. } => self.place(kthread, CoreIndex(core.0)),
+            // Batch programs have no kthreads here: their threads float.
+            Order::Place { .. } => {}
         }
     }
 
@@ -112,15 +112,7 @@ impl Daemon {
 
 /// Binds a kthread to where it is wanted, unless it is there; one that has not said yet what thread
 /// it is comes later.
-pub(crate) fn bind(
-    program: &mut Program,
-    index: u32,
-    cpus: &[u32],
-    shared: &[u32],
-) -> io::Result<()> {
-    if program.is_batch() {
-        batch::rank(program, index);
-    }
+fn bind(program: &mut Program, index: u32, cpus: &[u32], shared: &[u32]) -> io::Result<()> {
     let kthread = &mut program.kthreads[index as usize];
     if kthread.tid == 0 || kthread.bound == kthread.wanted {
         return Ok(());

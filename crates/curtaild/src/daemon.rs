@@ -7,7 +7,6 @@
 //! of a program may have put something into an inbox, which nothing else tells. Without programs it
 //! sleeps for good.
 
-use crate::batch;
 use crate::counts::Counts;
 use crate::door::{Door, Event};
 use crate::idlers::Idlers;
@@ -59,7 +58,6 @@ pub struct Daemon {
     pub(crate) active_ns: u64,
     door_ns: u64,
     pub(crate) opener: Opener,
-    batch_ns: u64,
     is_verbose: bool,
     said_ns: u64,
     said: Counts,
@@ -122,7 +120,6 @@ impl Daemon {
             active_ns: now_ns,
             door_ns: now_ns,
             opener: Box::new(|url| curtail_net::open(url).map_err(|error| error.to_string())),
-            batch_ns: now_ns,
             is_verbose: options.verbose,
             said_ns: now_ns,
             said: Counts::default(),
@@ -147,10 +144,6 @@ impl Daemon {
             if self.allocator.next_wakeup(Nanos(now_ns)).is_some_and(|at| at.0 <= now_ns) {
                 self.look(now_ns);
                 self.carry_out_all(now_ns);
-            }
-            if now_ns >= self.batch_ns {
-                self.batch_ns = now_ns + batch::LOOK_NS;
-                self.look_at_batch(now_ns);
             }
             self.tell(now_ns);
             let pause = self.pause(now_ns);
@@ -195,6 +188,17 @@ impl Daemon {
             self.watch_packets(at, is_parked);
             if let Err(lie) = outcome {
                 self.demote(now_ns, at, &lie.to_string());
+            }
+        }
+    }
+
+    /// The pollers of a program are watched while all its kthreads are parked.
+    fn watch_packets(&mut self, at: usize, is_parked: bool) {
+        let program = &mut self.programs[at];
+        if program.is_armed != is_parked {
+            for poller in program.pollers.iter().flatten() {
+                let event = Event::Packets(program.serial);
+                program.is_armed = self.door.arm(poller, event, is_parked).is_ok() && is_parked;
             }
         }
     }
@@ -254,9 +258,6 @@ impl Daemon {
                 let program = &mut self.programs[at];
                 program.is_armed = false;
                 self.counts.packets += 1;
-                if program.is_batch() {
-                    return self.packets_for_batch(at);
-                }
                 self.active_ns = now_ns;
                 self.allocator.packets_waiting(Nanos(now_ns), program.id);
             }

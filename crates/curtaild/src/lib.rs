@@ -8,7 +8,6 @@
 //! its guarantee and is reported; others are served as before.
 #![forbid(unsafe_code)]
 
-mod batch;
 mod carry;
 mod counts;
 mod daemon;

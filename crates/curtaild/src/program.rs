@@ -25,8 +25,6 @@ pub(crate) struct Kthread {
     pub(crate) tid: u32,
     /// How often it said something new.
     changes: u32,
-    /// A batch program's: it has the lowest rank.
-    pub(crate) is_ranked: bool,
     /// Where it is to be, and where it is.
     pub(crate) wanted: Place,
     pub(crate) bound: Place,
@@ -81,7 +79,7 @@ impl Program {
 
     pub(crate) fn new_kthreads(count: u32) -> Vec<Kthread> {
         let (wanted, bound) = (Place::Own, Place::Own);
-        let new = Kthread { tid: 0, changes: 0, is_ranked: false, wanted, bound };
+        let new = Kthread { tid: 0, changes: 0, wanted, bound };
         vec![new; count as usize]
     }
 
@@ -142,7 +140,7 @@ impl Program {
         }
         // A new thread is bound nowhere yet.
         let known = &mut self.kthreads[kthread];
-        (known.tid, known.bound, known.is_ranked) = (tid, Place::Own, false);
+        (known.tid, known.bound) = (tid, Place::Own);
         Ok(())
     }
 }

@@ -282,10 +282,8 @@ fn only_closed(error: SessionError) -> Result<(), SessionError> {
 fn wishes(spec: &Spec) -> curtail_alloc::Program {
     let (class, kthreads) = match spec.class {
         curtail_shm::Class::LatencyCritical => (Class::LatencyCritical, spec.kthreads),
-        // Where it wants no cores for its kthreads, its threads float over all of them.
-        curtail_shm::Class::Batch { looks } => {
-            (Class::Batch { looks }, if spec.burstable == 0 { 0 } else { spec.kthreads })
-        }
+        // Its threads float over all cores: none of them is granted any.
+        curtail_shm::Class::Batch { looks } => (Class::Batch { looks }, 0),
     };
     let (guaranteed, burstable) = (spec.guaranteed, spec.burstable);
     curtail_alloc::Program { class, kthreads, guaranteed, burstable }

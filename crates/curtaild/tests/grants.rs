@@ -139,25 +139,20 @@ fn a_timer_of_a_parked_kthread_brings_a_core() {
 }
 
 #[test]
-fn kthreads_of_a_batch_program_run_where_they_are_placed_and_rank_last() {
-    let daemon = Daemon::start("placed", &["--linger", "1ms"]);
+fn kthreads_of_a_batch_program_are_granted_nothing() {
+    let daemon = Daemon::start("floats", &[]);
     let class = Class::Batch { looks: false };
-    let spec = Spec { class, kthreads: 2, guaranteed: 0, burstable: 2 };
-    let batch = Player::join(&daemon.path, "batch", spec, Manner::Works);
+    let page = Page::create(&Spec { class, kthreads: 2, guaranteed: 0, burstable: 2 }).unwrap();
+    let (session, welcome) = Session::connect(&daemon.path, "batch", page.fd()).unwrap();
+    assert_eq!(welcome.slots, 0);
+    page.add_to_inbox(0);
     let service = Player::join(&daemon.path, "service", critical(1, 1, 0), Manner::Works);
-    for round in 1..=50 {
-        batch.give(0);
-        batch.give(1);
-        service.give(0);
-        let done = || [batch.done(0), batch.done(1), service.done(0)];
-        until("all of it is done", || done() == [round; 3]);
-    }
-    for kthread in 0..2 {
-        assert_eq!(batch.cpu(kthread), managed());
-        until("its rank is the lowest", || batch.policy(kthread) == libc::SCHED_IDLE);
-    }
-    assert_eq!(service.policy(0), libc::SCHED_OTHER);
-    assert_eq!(daemon.status()["programs"][0]["kthreads"], 2);
+    service.give(0);
+    until("the service is served", || service.done(0) == 1);
+    let status = daemon.status();
+    assert_eq!((&status["programs"][0]["grants"], daemon.count("demoted")), (&0.into(), 0));
+    drop(session);
+    until("it has left", || daemon.count("left") == 1);
 }
 
 #[test]

@@ -139,7 +139,6 @@ pub(crate) struct Shared {
     /// Where each was when it had a core last.
     pub(crate) cpu: Vec<AtomicU32>,
     pub(crate) evicted: AtomicU64,
-    pub(crate) tids: Vec<AtomicU32>,
     /// How often each had a core.
     pub(crate) runs: Vec<AtomicU64>,
     stop: AtomicBool,
@@ -177,7 +176,6 @@ impl Player {
             done: (0..spec.kthreads).map(|_| AtomicU64::new(0)).collect(),
             cpu: (0..spec.kthreads).map(|_| AtomicU32::new(u32::MAX)).collect(),
             evicted: AtomicU64::new(0),
-            tids: (0..spec.kthreads).map(|_| AtomicU32::new(0)).collect(),
             runs: (0..spec.kthreads).map(|_| AtomicU64::new(0)).collect(),
             stop: AtomicBool::new(false),
         });
@@ -199,14 +197,6 @@ impl Player {
 
     pub(crate) fn runs(&self, kthread: u32) -> u64 {
         self.shared.runs[kthread as usize].load(Ordering::Acquire)
-    }
-
-    /// How the kernel ranks it: field 41 of its line.
-    pub(crate) fn policy(&self, kthread: u32) -> i32 {
-        let tid = self.shared.tids[kthread as usize].load(Ordering::Acquire);
-        let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
-        let mut fields = text.rsplit(')').next().unwrap().split_whitespace();
-        fields.nth(38).unwrap().parse().unwrap()
     }
 
     pub(crate) fn cpu(&self, kthread: u32) -> u32 {
@@ -235,7 +225,6 @@ impl Shared {
     fn kthread(&self, index: u32) {
         let slot = Slot(self.first.0 + index);
         let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        self.tids[index as usize].store(tid, Ordering::Release);
         self.page.set_tid(index, tid);
         let mut parked_at = u32::MAX;
         while !self.stops() {
