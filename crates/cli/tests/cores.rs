@@ -170,3 +170,31 @@ fn bad_usage_is_one_line_and_two() {
         assert!(err.contains(says) && err.lines().count() == 1, "{line}: {err}");
     }
 }
+
+/// The two sides together: the runtime's kthreads, and the daemon.
+#[test]
+fn a_runtime_has_its_cores_from_the_daemon() {
+    let daemon = Running::start("runtime");
+    let under = || curtail::Runtime::builder().kthreads(2).daemon(&daemon.path);
+    let work = || {
+        let sleeper = |at: u64| {
+            curtail::spawn(move || {
+                curtail::time::sleep(std::time::Duration::from_millis(at % 4));
+                at
+            })
+        };
+        let threads: Vec<_> = (0..200).map(sleeper).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+    };
+    let counts = || {
+        let text = Session::status(&daemon.path).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["counts"].clone()
+    };
+    assert_eq!(under().guaranteed(1).run(work), 19_900);
+    let granted = counts()["grants"].as_u64().unwrap();
+    assert!(granted > 0 && counts()["demoted"] == 0, "{}", counts());
+    // Batch work is granted nothing, and runs.
+    let batch = std::thread::scope(|scope| scope.spawn(|| under().batch().run(work)).join());
+    assert_eq!(batch.unwrap(), 19_900);
+    assert_eq!(counts()["registered"], 2);
+}
