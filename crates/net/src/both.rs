@@ -2,7 +2,7 @@
 //!
 //! Belongs to the dispatcher's thread like any transport; the reply side only looks at the peer.
 
-use crate::{Completion, Intake, Peer, Reply, Status, Transport};
+use crate::{Completion, Intake, Peer, Reply, Status, Streams, Transport};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -57,6 +57,14 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
     fn close(&mut self) {
         self.datagrams.close();
         self.streams.close();
+    }
+
+    fn brings(&self) -> bool {
+        self.datagrams.brings() || self.streams.brings()
+    }
+
+    fn lend_streams(&mut self) -> Option<Streams> {
+        self.streams.lend_streams()
     }
 
     fn describe(&self) -> String {

@@ -31,7 +31,7 @@ pub use error::{OpenError, Reason};
 pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};
 pub use local::{Local, LocalClient, NoResponse, Refused, Ticket};
-pub use tcp::{Tcp, TcpConfig};
+pub use tcp::{Accepted, Acceptor, InFlight, Socket, Stream, Streams, Tcp, TcpConfig, Turn};
 pub use udp::{Udp, UdpConfig};
 pub use url::open;
 pub use waiter::{Waiter, Waker};
@@ -161,6 +161,18 @@ pub trait Transport: Send {
     /// do for them, `poll` answers [`Status::Closed`], and does so ever after.
     fn close(&mut self);
 
+    /// Lends its connections to a server whose threads serve each by reads that wait. From then on
+    /// `poll` brings none of their requests, and [`Transport::completed`] is not called for them; it
+    /// is `Closed` once they have gone. `None`: it has none, or has polled already.
+    fn lend_streams(&mut self) -> Option<Streams> {
+        None
+    }
+
+    /// Whether `poll` may bring requests: not where all its connections are lent.
+    fn brings(&self) -> bool {
+        true
+    }
+
     /// `udp://127.0.0.1:4000` or the like.
     fn describe(&self) -> String;
 
@@ -194,6 +206,14 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn close(&mut self) {
         (**self).close();
+    }
+
+    fn brings(&self) -> bool {
+        (**self).brings()
+    }
+
+    fn lend_streams(&mut self) -> Option<Streams> {
+        (**self).lend_streams()
     }
 
     fn describe(&self) -> String {

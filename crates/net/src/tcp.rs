@@ -14,7 +14,7 @@
 //!   thread that keeps the quanta.
 
 use crate::error::OpenError;
-use crate::socket::{self, drain, signal};
+use crate::socket::{self, drain};
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
 pub use config::TcpConfig;
 use connection::{Connection, Next, Table};
@@ -30,6 +30,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+pub use stream::{InFlight, Stream, Turn};
+pub use streams::{Accepted, Acceptor, Socket, Streams};
 use token::Token;
 
 mod accept;
@@ -40,6 +42,8 @@ mod deadline;
 mod ends;
 mod outbox;
 mod share;
+mod stream;
+mod streams;
 mod token;
 mod unsent;
 
@@ -77,7 +81,7 @@ pub struct Tcp {
     ready: VecDeque<(u32, u32)>,
     scratch: Box<[u8]>,
     /// Readable while `ready` is left non-empty for another reason than want of room.
-    again: OwnedFd,
+    again: Arc<OwnedFd>,
     again_signalled: bool,
     /// Connections of which no more requests come, that have something to do: slot, generation.
     ending: VecDeque<(u32, u32)>,
@@ -97,6 +101,8 @@ pub struct Tcp {
     /// Given up for a moment to accept and close a connection when there are no descriptors left.
     spare: Option<OwnedFd>,
     closing: bool,
+    /// Threads serve the connections: nothing is accepted or read here.
+    lent: Option<Streams>,
 }
 
 impl Tcp {
@@ -125,6 +131,7 @@ impl Tcp {
         }
         let again = socket::event().map_err(system)?;
         epoll::add(&epoll, &again, Token::Again.into(), EventFlags::IN).map_err(system)?;
+        let again = Arc::new(again);
         let deadlines = Deadlines::new(&epoll).map_err(system)?;
         Ok(Self {
             shared: Arc::new(Outboxes::new(config, epoll)),
@@ -148,6 +155,7 @@ impl Tcp {
             trimmed: None,
             spare: accept::spare(),
             closing: false,
+            lent: None,
             config: config.clone(),
         })
     }
@@ -167,7 +175,7 @@ impl Tcp {
                 }
                 Token::Listener(index) => self.accept(index as usize),
                 Token::Again => {
-                    drain(&self.again);
+                    drain(&*self.again);
                     self.again_signalled = false;
                 }
                 Token::Timer => self.expire(),
@@ -269,29 +277,10 @@ impl Tcp {
         (connection.generation == generation).then_some(connection)
     }
 
-    /// Keeps `again` readable exactly while there is work that `poll` left although there was room.
-    fn settle_again(&mut self, room: usize) {
-        let wanted = room > 0 && !self.ready.is_empty()
-            || !self.ending.is_empty()
-            || self.to_feed > 0 && !self.starved.is_empty()
-            || self.needs_relief();
-        if wanted && !self.again_signalled {
-            signal(&self.again);
-        } else if !wanted && self.again_signalled {
-            drain(&self.again);
-        }
-        self.again_signalled = wanted;
-    }
-
-    /// Something has come up outside of `poll`.
-    fn wake(&mut self) {
-        if !self.again_signalled {
-            self.again_signalled = true;
-            signal(&self.again);
-        }
-    }
-
     fn is_closed(&self) -> bool {
+        if let Some(streams) = &self.lent {
+            return streams.0.is_closed();
+        }
         self.closing && self.free.len() == self.connections.len()
     }
 }
@@ -323,6 +312,9 @@ impl Transport for Tcp {
 
     fn completed(&mut self, completion: &Completion) {
         let Peer::Tcp { connection: slot, generation } = completion.peer else { return };
+        if self.lent.is_some() {
+            return; // Its end is told in another way.
+        }
         if completion.outcome == Outcome::Orphaned {
             self.shared.counters.orphaned.fetch_add(1, Relaxed);
         }
@@ -338,6 +330,9 @@ impl Transport for Tcp {
             return;
         }
         self.closing = true;
+        if let Some(streams) = &self.lent {
+            return streams.0.close();
+        }
         self.listeners.clear();
         for slot in 0..self.connections.len() as u32 {
             if let Some(connection) = &mut self.connections[slot as usize] {
@@ -352,6 +347,14 @@ impl Transport for Tcp {
             self.deadlines.arm();
         }
         self.wake();
+    }
+
+    fn brings(&self) -> bool {
+        self.lent.is_none()
+    }
+
+    fn lend_streams(&mut self) -> Option<Streams> {
+        self.lend()
     }
 
     fn describe(&self) -> String {
@@ -372,6 +375,9 @@ impl Transport for Tcp {
 
 impl Drop for Tcp {
     fn drop(&mut self) {
+        if let Some(streams) = &self.lent {
+            streams.0.abandon();
+        }
         // Workers may hold the other side for longer; the sockets must not live that long.
         for slot in 0..self.connections.len() as u32 {
             self.release(slot, false);

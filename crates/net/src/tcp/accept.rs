@@ -2,8 +2,9 @@
 
 use super::Tcp;
 use super::connection::Connection;
+use super::streams::Streams;
 use crate::socket;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,6 +35,23 @@ impl Tcp {
                 }
             }
         }
+    }
+
+    /// From now on threads accept and read; `None`: connections have come already.
+    pub(super) fn lend(&mut self) -> Option<Streams> {
+        let is_new = self.free.len() == self.connections.len() && !self.closing;
+        if !is_new || self.lent.is_some() {
+            return None;
+        }
+        let listeners = std::mem::take(&mut self.listeners);
+        for listener in &listeners {
+            epoll::delete(&self.shared.epoll, listener).ok()?;
+        }
+        self.shared.by_threads.store(true, Relaxed);
+        let (shared, config) = (self.shared.clone(), self.config.clone());
+        let streams = Streams::new(shared, config, listeners, self.again.clone());
+        self.lent = Some(streams.clone());
+        Some(streams)
     }
 
     fn admit(&mut self, socket: OwnedFd) {

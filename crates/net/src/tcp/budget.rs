@@ -1,8 +1,8 @@
 //! Bytes that all connections of the transport have together.
 //!
-//! Two sums: `inward` (begun frames, requests in progress) is the dispatcher's, which alone writes
-//! it; `unsent` (responses that wait) is changed by whoever holds the lock of an outbox. Anybody may
-//! look. What is counted are capacities, not lengths: what the process really has.
+//! Two sums: `inward` (begun frames, requests in progress) is changed by who reads the connections and
+//! by who ends their requests; `unsent` (responses that wait) by who holds the lock of an outbox. Anyone
+//! may look. What is counted are capacities, not lengths: what the process really has.
 //!
 //! No connection may take more than a part of what is free (dynamic thresholds, Choudhury and Hahne,
 //! ToN 1998, as in the shared buffers of switches), so that one alone never has it all. Those that
@@ -35,22 +35,26 @@ impl Budget {
         self.free() < self.memory / 8
     }
 
-    /// The dispatcher has `more` in place of `less`.
+    /// Those who read have `more` in place of `less`, which they had.
     pub(super) fn swap_inward(&self, less: usize, more: usize) {
-        self.inward.store((self.inward.load(Relaxed) + more).saturating_sub(less), Relaxed);
+        swap(&self.inward, less, more);
     }
 
     /// Outboxes have `more` in place of `less`.
     pub(super) fn swap_unsent(&self, less: usize, more: usize) {
-        if more > less {
-            self.unsent.fetch_add(more - less, Relaxed);
-        } else {
-            self.unsent.fetch_sub(less - more, Relaxed);
-        }
+        swap(&self.unsent, less, more);
     }
 
     /// What a connection's responses may come to.
     pub(super) fn unsent_share(&self, limit: usize) -> usize {
         limit.min(self.free() / 2)
+    }
+}
+
+fn swap(sum: &AtomicUsize, less: usize, more: usize) {
+    if more > less {
+        sum.fetch_add(more - less, Relaxed);
+    } else if more < less {
+        sum.fetch_sub(less - more, Relaxed);
     }
 }

@@ -21,7 +21,7 @@ const LEAST_READ: usize = 4 << 10;
 /// A request in progress counts as so many bytes more than it has.
 pub(super) const REQUEST_BYTES: usize = 512;
 /// From a connection that ends, no more is discarded.
-const MOST_DISCARDED: usize = 16 << 20;
+pub(super) const MOST_DISCARDED: usize = 16 << 20;
 
 pub(super) struct Connection {
     /// Shared with the slot's outbox; never closed before both have let go.

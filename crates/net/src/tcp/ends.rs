@@ -6,6 +6,7 @@
 use super::Tcp;
 use super::connection::{Connection, Next};
 use super::deadline::ALL;
+use crate::socket::{drain, signal};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ const MOST_ENDS: usize = 16;
 /// Deadlines that one poll looks at.
 const MOST_DUE: usize = 64;
 /// Looks for idleness in a row that see nothing, half its time apart.
-const QUIET_LOOKS: u8 = 2;
+pub(super) const QUIET_LOOKS: u8 = 2;
 
 impl Tcp {
     /// Does what the connections that end have to do.
@@ -181,6 +182,28 @@ impl Tcp {
         if let Some(connection) = &mut self.connections[slot as usize] {
             connection.stop_reading(true);
             self.enqueue(slot);
+        }
+    }
+
+    /// Keeps `again` readable exactly while there is work that `poll` left although there was room.
+    pub(super) fn settle_again(&mut self, room: usize) {
+        let wanted = room > 0 && !self.ready.is_empty()
+            || !self.ending.is_empty()
+            || self.to_feed > 0 && !self.starved.is_empty()
+            || self.needs_relief();
+        if wanted && !self.again_signalled {
+            signal(&*self.again);
+        } else if !wanted && self.again_signalled {
+            drain(&*self.again);
+        }
+        self.again_signalled = wanted;
+    }
+
+    /// Something has come up outside of `poll`.
+    pub(super) fn wake(&mut self) {
+        if !self.again_signalled {
+            self.again_signalled = true;
+            signal(&*self.again);
         }
     }
 

@@ -8,8 +8,12 @@
 //! so frames never interleave; `generation` is that of the connection in `socket`, or the next one's
 //! where there is none; after `broken` nothing is written, and the dispatcher is about to hear of it.
 //! The budget knows the capacity of `unsent`, which is none while that is empty.
+//!
+//! Where threads serve the connections ([`super::streams`]), the connection's thread has the
+//! dispatcher's part. It watches the socket by itself, and is woken instead of an edge.
 
 use super::budget::Budget;
+use super::streams::Socket;
 use super::token::Token;
 use super::unsent::Unsent;
 use crate::frame::HEADER_BYTES;
@@ -31,6 +35,8 @@ pub(super) struct Outboxes {
     pub(super) epoll: OwnedFd,
     pub(super) counters: Counters,
     pub(super) budget: Budget,
+    /// Threads serve the connections; set before the first of them.
+    pub(super) by_threads: AtomicBool,
     /// Connections that have got something unsent since the dispatcher last asked: slot, generation.
     filled: Mutex<Vec<(u32, u32)>>,
     has_filled: AtomicBool,
@@ -51,7 +57,7 @@ const ALIVE: u64 = 1 << 32;
 #[derive(Default)]
 struct Outbox {
     generation: u32,
-    socket: Option<Arc<OwnedFd>>,
+    socket: Option<Arc<dyn Socket>>,
     unsent: Unsent,
     /// Since when its peer has taken none of it.
     since: Option<Instant>,
@@ -106,6 +112,7 @@ impl Outboxes {
             epoll,
             counters: Counters::default(),
             budget: Budget::new(config.memory),
+            by_threads: AtomicBool::new(false),
             filled: Mutex::default(),
             has_filled: AtomicBool::new(false),
         }
@@ -125,11 +132,13 @@ impl Outboxes {
     }
 
     /// Puts a connection into a free slot and watches it; its generation.
-    pub(super) fn open(&self, slot: u32, socket: Arc<OwnedFd>) -> Result<u32, Errno> {
+    pub(super) fn open(&self, slot: u32, socket: Arc<dyn Socket>) -> Result<u32, Errno> {
         let mut outbox = self.lock(slot).ok_or(Errno::INVAL)?;
         let generation = outbox.generation;
-        let token = Token::Connection { slot, generation };
-        epoll::add(&self.epoll, &socket, token.into(), interest(false))?;
+        if !self.by_threads.load(Relaxed) {
+            let token = Token::Connection { slot, generation };
+            epoll::add(&self.epoll, socket.as_fd(), token.into(), interest(false))?;
+        }
         outbox.socket = Some(socket);
         self.set_living(slot, ALIVE | u64::from(generation));
         Ok(generation)
@@ -144,7 +153,7 @@ impl Outboxes {
         self.counters.dropped.fetch_add(outbox.responses, Relaxed);
         if reset || outbox.broken {
             // Else the kernel would keep for minutes what the peer does not read.
-            let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+            let _ = sockopt::set_socket_linger(socket.as_fd(), Some(Duration::ZERO));
         }
         outbox.empty(&self.budget);
         outbox.broken = false;
@@ -185,7 +194,7 @@ impl Outboxes {
     /// Sends our FIN: all responses have been written. False: there is no connection any more.
     pub(super) fn part(&self, slot: u32) -> bool {
         let socket = self.lock(slot).and_then(|outbox| outbox.socket.clone());
-        socket.is_some_and(|socket| shutdown(&socket, Shutdown::Write).is_ok())
+        socket.is_some_and(|socket| shutdown(socket.as_fd(), Shutdown::Write).is_ok())
     }
 
     /// Writes what waits, as far as the kernel takes it. Answers whether any of it went out.
@@ -196,7 +205,7 @@ impl Outboxes {
         while !outbox.unsent.is_empty() && moved < FLUSH_BYTES {
             let front = outbox.unsent.front();
             let piece = &front[..front.len().min(FLUSH_BYTES - moved)];
-            match send(&socket, piece, flags()) {
+            match send(socket.as_fd(), piece, flags()) {
                 Ok(count) => {
                     let before = outbox.unsent.capacity();
                     outbox.unsent.consume(count);
@@ -216,20 +225,23 @@ impl Outboxes {
         }
         // Where the kernel would have taken more, no edge is to come: arming anew makes one.
         if !more || moved == FLUSH_BYTES {
-            self.arm(&socket, slot, generation, more)?;
+            self.arm(&*socket, slot, generation, more)?;
         }
         Ok(moved > 0)
     }
 
     fn arm(
         &self,
-        socket: &OwnedFd,
+        socket: &dyn Socket,
         slot: u32,
         generation: u32,
         writable: bool,
     ) -> Result<(), Errno> {
+        if self.by_threads.load(Relaxed) {
+            return Ok(());
+        }
         let token = Token::Connection { slot, generation };
-        epoll::modify(&self.epoll, socket, token.into(), interest(writable))
+        epoll::modify(&self.epoll, socket.as_fd(), token.into(), interest(writable))
     }
 
     /// One response. `Err`: nobody will get it.
@@ -242,11 +254,13 @@ impl Outboxes {
         }
         let socket = outbox.socket.clone().ok_or(())?;
         let was_empty = outbox.unsent.is_empty();
-        let sent = if was_empty { write_frame(&socket, &header, payload) } else { Ok(0) };
+        let sent = if was_empty { write_frame(&*socket, &header, payload) } else { Ok(0) };
         let Ok(sent) = sent else {
             // Broken by the peer: epoll tells the dispatcher.
             outbox.broken = true;
             self.set_living(slot, 0);
+            drop(outbox);
+            socket.nudge();
             return Err(());
         };
         let rest = HEADER_BYTES + payload.len() - sent;
@@ -263,12 +277,18 @@ impl Outboxes {
             self.budget.swap_unsent(before, outbox.unsent.capacity());
             if was_empty {
                 outbox.since = Some(Instant::now());
+            }
+            if was_empty && !self.by_threads.load(Relaxed) {
                 let mut filled = self.filled.lock().unwrap_or_else(PoisonError::into_inner);
                 filled.push((slot, generation));
                 self.has_filled.store(true, Relaxed);
             }
         }
-        if fits && (!was_empty || self.arm(&socket, slot, generation, true).is_ok()) {
+        if fits && (!was_empty || self.arm(&*socket, slot, generation, true).is_ok()) {
+            drop(outbox);
+            if was_empty {
+                socket.nudge();
+            }
             return Ok(());
         }
         // Too much waits for a peer that does not read. The dispatcher hears of the shutdown and
@@ -276,7 +296,9 @@ impl Outboxes {
         outbox.broken = true;
         self.set_living(slot, 0);
         self.counters.unread.fetch_add(1, Relaxed);
-        let _ = shutdown(&socket, Shutdown::Both);
+        let _ = shutdown(socket.as_fd(), Shutdown::Both);
+        drop(outbox);
+        socket.nudge();
         Ok(())
     }
 }
@@ -315,10 +337,10 @@ impl Reply for Outboxes {
 }
 
 /// Bytes that the kernel took of a frame.
-fn write_frame(socket: &OwnedFd, header: &[u8], payload: &[u8]) -> Result<usize, Errno> {
+fn write_frame(socket: &dyn Socket, header: &[u8], payload: &[u8]) -> Result<usize, Errno> {
     let pieces = [IoSlice::new(header), IoSlice::new(payload)];
     loop {
-        match sendmsg(socket, &pieces, &mut SendAncillaryBuffer::default(), flags()) {
+        match sendmsg(socket.as_fd(), &pieces, &mut SendAncillaryBuffer::default(), flags()) {
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(0),
             other => return other,

@@ -1,0 +1,385 @@
+//! One connection as its thread sees it: what to do next, and until when to wait. The thread itself
+//! reads, waits and makes requests of the frames.
+
+use super::connection::{Ending, MOST_DISCARDED, REQUEST_BYTES};
+use super::ends::QUIET_LOOKS;
+use super::streams::{Inner, Live};
+use crate::Peer;
+use crate::frame::{Framer, TooLong};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Instant;
+
+/// A read asks for no less, however little memory is left.
+const LEAST_READ: usize = 4 << 10;
+
+/// A connection's reading half. Its thread's; the connection is released with it.
+pub struct Stream {
+    live: Arc<Live>,
+    framer: Framer,
+    /// Further input makes requests.
+    open: bool,
+    /// The peer's FIN has been read.
+    eof: bool,
+    /// It ended for want of memory, its own or that of all.
+    paused: bool,
+    /// Since when the peer has owed us the rest of a frame.
+    begun: Option<Instant>,
+    quiet_looks: u8,
+    idle_look: Option<Instant>,
+    /// Our FIN is out, and by when the peer's is to come.
+    parting: Option<Instant>,
+    discarded: usize,
+    reset: bool,
+}
+
+/// What a connection's thread is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// To take the frames that are held ([`Stream::next`]), and then to read so many bytes at most, if
+    /// any.
+    Bring(usize),
+    /// To read so many bytes at most, and forget them ([`Stream::discard`]).
+    Discard(usize),
+    /// To wait: for input, for room to write, for a nudge.
+    Wait,
+    /// To end.
+    Over,
+}
+
+/// A request in progress; dropped when it has ended.
+pub struct InFlight {
+    live: Arc<Live>,
+    bytes: usize,
+}
+
+impl InFlight {
+    /// Who asked.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.live.peer()
+    }
+
+    /// Whether the kernel knows that the peer has gone. A system call: for requests that have waited,
+    /// as the connection's thread has for its turn, which will hear of the same.
+    #[must_use]
+    pub fn has_hung_up(&self) -> bool {
+        self.live.has_hung_up()
+    }
+
+    /// It was not run, since its connection had gone.
+    pub fn orphaned(&self) {
+        self.live.inner.shared.counters.orphaned.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let live = &*self.live;
+        live.inner.shared.budget.swap_inward(self.bytes, 0);
+        live.in_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        live.touched.store(true, Ordering::Relaxed);
+        live.in_flight.fetch_sub(1, Ordering::Release);
+        live.inner.feed();
+        if live.awaits.load(Ordering::Relaxed) {
+            live.nudge();
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn new(live: Arc<Live>) -> Self {
+        let config = &live.inner.config;
+        let idle_look = config.idle.and_then(|idle| Instant::now().checked_add(idle / 2));
+        Self {
+            framer: Framer::new(config.limit),
+            open: true,
+            eof: false,
+            paused: false,
+            begun: None,
+            quiet_looks: 0,
+            idle_look,
+            parting: None,
+            discarded: 0,
+            reset: false,
+            live,
+        }
+    }
+
+    /// Where its answers go.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.live.peer()
+    }
+
+    /// Requests before others are to have their turn.
+    #[must_use]
+    pub fn burst(&self) -> usize {
+        self.inner().config.burst
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.live.inner
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.live.in_flight.load(Ordering::Acquire)
+    }
+
+    /// What is next. The thread has asked before for how often its socket has announced something.
+    pub fn turn(&mut self) -> Turn {
+        let now = Instant::now();
+        let live = self.live.clone();
+        let shared = &live.inner.shared;
+        // Until the kernel takes no more: then it says when it does.
+        while !shared.is_flushed(live.slot) {
+            match shared.flush(live.slot, live.generation) {
+                Ok(true) => {
+                    live.touched.store(true, Ordering::Relaxed);
+                    live.inner.feed();
+                }
+                Ok(false) => break,
+                Err(_) => return Turn::Over,
+            }
+        }
+        if shared.is_broken(live.slot) {
+            return Turn::Over;
+        }
+        if live.evicted.load(Ordering::Relaxed) {
+            return self.over_by_reset();
+        }
+        if shared.budget.is_scarce() && !shared.is_flushed(live.slot) {
+            live.inner.relieve();
+        }
+        if let Some(by) = self.inner().closes_by() {
+            self.stop(false);
+            if by <= now {
+                return self.over_by_reset();
+            }
+        }
+        if self.owes() {
+            // The last request's end starts the time for the rest of the frame.
+            live.awaits.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
+        self.note_begun(now);
+        if let Some(over) = self.look_at_times(now) {
+            return over;
+        }
+        if self.open || self.framer.is_ready() { self.bring() } else { self.part(now) }
+    }
+
+    /// While it brings requests.
+    fn bring(&mut self) -> Turn {
+        let live = self.live.clone();
+        let (inner, shared) = (&*live.inner, &live.inner.shared);
+        if !self.has_share() {
+            let first = !std::mem::replace(&mut self.paused, true);
+            let own = live.in_bytes.load(Ordering::Relaxed) + self.framer.capacity();
+            let counters = &shared.counters;
+            let has_all = self.in_flight() > 0 && own >= inner.config.in_limit;
+            if first {
+                let counter = if has_all { &counters.paused } else { &counters.starved };
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            if !has_all && (self.in_flight() == 0 || shared.budget.is_scarce()) {
+                inner.relieve();
+            }
+            live.awaits.store(true, Ordering::Relaxed);
+            inner.starve(&live);
+            if !self.has_share() {
+                return Turn::Wait;
+            }
+        }
+        self.paused = false;
+        // It need not hear of ends, unless the rest of a frame is owed after the last.
+        live.awaits.store(self.owes(), Ordering::Relaxed);
+        Turn::Bring(if self.open { self.most() } else { 0 })
+    }
+
+    /// Bytes that one read may bring.
+    fn most(&self) -> usize {
+        (self.inner().shared.budget.free() / 4).clamp(LEAST_READ, usize::MAX)
+    }
+
+    /// No more requests come: when all have ended and are answered, our FIN, the peer's, the end.
+    fn part(&mut self, now: Instant) -> Turn {
+        let live = self.live.clone();
+        let shared = &live.inner.shared;
+        live.awaits.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.in_flight() > 0 || !shared.is_flushed(live.slot) {
+            return Turn::Wait;
+        }
+        if self.eof || self.discarded > MOST_DISCARDED {
+            return Turn::Over;
+        }
+        if self.parting.is_none() {
+            if !shared.part(live.slot) {
+                return Turn::Over;
+            }
+            self.parting = Some(now.checked_add(self.inner().config.fin_wait).unwrap_or(now));
+        }
+        Turn::Discard(self.most())
+    }
+
+    fn over_by_reset(&mut self) -> Turn {
+        self.reset = true;
+        Turn::Over
+    }
+
+    /// Since when the rest of a frame is owed.
+    fn note_begun(&mut self, now: Instant) {
+        let begun = match self.owes() && self.in_flight() == 0 {
+            true => Some(self.begun.unwrap_or(now)),
+            false => None,
+        };
+        if self.begun != begun {
+            self.begun = begun;
+            let since = |at: Instant| at.saturating_duration_since(self.inner().epoch).as_millis();
+            let ms = begun.map_or(0, |at| since(at).max(1) as u64);
+            self.live.begun.store(ms, Ordering::Relaxed);
+        }
+    }
+
+    fn owes(&self) -> bool {
+        self.open && self.framer.held_bytes() > 0 && !self.framer.is_ready()
+    }
+
+    /// Whether a time is over; what then.
+    fn look_at_times(&mut self, now: Instant) -> Option<Turn> {
+        let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let live = self.live.clone();
+        let (config, counters) = (&live.inner.config, &live.inner.shared.counters);
+        if is_over(self.parting) {
+            counters.no_fin.fetch_add(1, Ordering::Relaxed);
+            return Some(Turn::Over);
+        }
+        if is_over(self.stalls_at()) {
+            counters.stalled.fetch_add(1, Ordering::Relaxed);
+            return Some(self.over_by_reset());
+        }
+        let idle = config.idle.filter(|_| self.parting.is_none() && is_over(self.idle_look))?;
+        self.idle_look = now.checked_add(idle / 2);
+        if live.touched.swap(false, Ordering::Relaxed) || self.in_flight() > 0 || self.paused {
+            self.quiet_looks = 0;
+        } else {
+            self.quiet_looks += 1;
+        }
+        if self.quiet_looks < QUIET_LOOKS {
+            return None;
+        }
+        counters.idle.fetch_add(1, Ordering::Relaxed);
+        if !live.inner.shared.is_flushed(live.slot) {
+            return Some(self.over_by_reset());
+        }
+        self.stop(true);
+        None
+    }
+
+    /// When its peer has been too slow.
+    fn stalls_at(&self) -> Option<Instant> {
+        let stall = self.inner().config.stall?;
+        let since = [self.begun, self.inner().shared.waits_since(self.live.slot)];
+        since.into_iter().flatten().min()?.checked_add(stall)
+    }
+
+    /// Until when it waits at most.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        let idle = self.idle_look.filter(|_| self.parting.is_none());
+        let all = [self.parting, self.stalls_at(), idle, self.inner().closes_by()];
+        all.into_iter().flatten().min()
+    }
+
+    /// Whether it may have more. With nothing in progress only what all have counts, so that one
+    /// frame may be larger than its share; half of what is free, for a buffer that grows doubles.
+    #[must_use]
+    pub fn has_share(&self) -> bool {
+        let in_flight = self.in_flight();
+        let own = self.live.in_bytes.load(Ordering::Relaxed) + self.framer.capacity();
+        let free = self.inner().shared.budget.free();
+        let limit = self.inner().config.in_limit;
+        if in_flight == 0 { own < free.div_ceil(2) } else { own < limit.min(free / 4) }
+    }
+
+    /// The next frame, of what is held and of `input`; `None`: there is none yet, and `input` is used
+    /// up.
+    ///
+    /// # Errors
+    /// It is too long: no more requests will come ([`Stream::end`]).
+    pub fn next<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<&'a [u8]>, TooLong> {
+        self.framer.next(input)
+    }
+
+    /// A frame of so many bytes has become a request.
+    #[must_use]
+    pub fn begin(&self, bytes: usize) -> InFlight {
+        let bytes = bytes + REQUEST_BYTES;
+        self.inner().shared.budget.swap_inward(0, bytes);
+        self.live.in_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.live.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.live.touched.store(true, Ordering::Relaxed);
+        InFlight { live: self.live.clone(), bytes }
+    }
+
+    /// Whether requests of its are in progress, so that a frame more is to have its share.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.in_flight() > 0
+    }
+
+    /// Whether a frame is held, or what can be no frame.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.framer.is_ready()
+    }
+
+    /// Keeps `input` until there is a share for it.
+    pub fn hold(&mut self, input: &[u8]) {
+        self.framer.hold(input);
+    }
+
+    /// Tells the budget what the frame that has begun has. After a turn that brought something.
+    pub fn account(&self) {
+        let capacity = self.framer.capacity();
+        let before = self.live.framer_bytes.swap(capacity, Ordering::Relaxed);
+        self.inner().shared.budget.swap_inward(before, capacity);
+    }
+
+    /// No more requests come: the peer's FIN was read, or a frame is too long. True: in the middle of
+    /// a frame.
+    pub fn end(&mut self, too_long: bool) -> bool {
+        self.eof |= !too_long;
+        let ending = match (too_long, self.framer.held_bytes() > 0 && self.open) {
+            (true, _) => Ending::TooLong,
+            (false, true) => Ending::Cut,
+            (false, false) => Ending::Clean,
+        };
+        self.stop(true);
+        let counter = ending.counter(&self.live.inner.shared.counters);
+        counter.map(|counter| counter.fetch_add(1, Ordering::Relaxed)).is_some()
+    }
+
+    /// Bytes were read that make no requests.
+    pub fn discard(&mut self, bytes: usize) {
+        self.discarded += bytes;
+    }
+
+    /// Input makes no more requests. `forget`: nor do frames that are held.
+    fn stop(&mut self, forget: bool) {
+        self.open = false;
+        if forget {
+            self.framer.clear();
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.live.inner.release(&self.live, self.reset);
+    }
+}
