@@ -5,7 +5,7 @@ mod common;
 #[path = "common/server.rs"]
 mod server;
 
-use curtail_policy::dispatched;
+use curtail_policy::catalogue;
 use rustix::process::Signal;
 use server::Server;
 use spin::protocol::{Answer, BYTES, Request, Status};
@@ -85,7 +85,7 @@ fn ends_in_the_middle(policy: &str) {
 
 #[test]
 fn a_server_ends_in_the_middle_of_a_load_under_every_policy() {
-    for entry in dispatched() {
+    for entry in catalogue() {
         ends_in_the_middle(entry.name);
     }
 }

@@ -1,17 +1,23 @@
 //! The classifier in force: the application's own, or one that was put in its place while the server
 //! runs (Perséphone §4.2: at most one is active at a time).
 //!
-//! The dispatcher's, and called on its thread only.
+//! Called by the dispatcher, or by the threads that read connections. One that was put in is called
+//! by one of them at a time, under a lock whose waiters are threads; the application's own needs none.
 
 use crate::app::{ClassifyFn, ErasedApp};
 use crate::contain::contain;
+use crate::sync::{Mutex, MutexGuard};
 use curtail_policy::ClassId;
 use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See the module's head.
 pub(crate) struct Classifier {
     app: Arc<dyn ErasedApp>,
-    given: Option<Box<ClassifyFn>>,
+    given: Mutex<Option<Box<ClassifyFn>>>,
+    /// One is given.
+    is_given: AtomicBool,
     last: ClassId,
 }
 
@@ -19,12 +25,20 @@ impl Classifier {
     /// The application's, which has `classes` classes.
     pub(crate) fn new(app: Arc<dyn ErasedApp>, classes: usize) -> Self {
         let last = ClassId(classes.clamp(1, usize::from(ClassId::UNKNOWN.0)) as u16 - 1);
-        Self { app, given: None, last }
+        Self { app, given: Mutex::new(None), is_given: AtomicBool::new(false), last }
+    }
+
+    fn given(&self) -> MutexGuard<'_, Option<Box<ClassifyFn>>> {
+        // What panics in there is caught in there.
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another one from now on; `None`: the application's again.
-    pub(crate) fn replace(&mut self, given: Option<Box<ClassifyFn>>) {
-        let old = std::mem::replace(&mut self.given, given);
+    pub(crate) fn replace(&self, new: Option<Box<ClassifyFn>>) {
+        let mut given = self.given();
+        self.is_given.store(new.is_some(), Ordering::Release);
+        let old = std::mem::replace(&mut *given, new);
+        drop(given);
         // What it holds is the user's, and so is what happens when it is dropped.
         let _ = contain(|| drop(old));
     }
@@ -36,11 +50,16 @@ impl Classifier {
 
     /// The class of a request; `None`: the classifier panicked at it.
     pub(crate) fn class_of(&self, request: &[u8]) -> Option<ClassId> {
-        let classify = || match &self.given {
-            None => self.app.classify(request),
-            Some(given) => given(request),
+        let class = match self.is_given.load(Ordering::Acquire) {
+            false => contain(|| self.app.classify(request))?,
+            true => {
+                let given = self.given();
+                contain(|| match &*given {
+                    None => self.app.classify(request),
+                    Some(given) => given(request),
+                })?
+            }
         };
-        let class = contain(classify)?;
         Some(if class == ClassId::UNKNOWN { class } else { class.min(self.last) })
     }
 }

@@ -114,8 +114,15 @@ fn behave(tcp: SocketAddr, udp: SocketAddr, stop: &AtomicBool) -> (Duration, usi
     (worst, count)
 }
 
+/// With a dispatcher that polls the connections, and with threads that read them.
+const POLICIES: [&str; 2] = ["tq", "shenango"];
+
 /// Attacks a server with these settings.
-fn attack(config: &TcpConfig, by: impl FnOnce(SocketAddr, SocketAddr, &Handle)) -> Seen {
+fn attack(
+    policy: &str,
+    config: &TcpConfig,
+    by: impl FnOnce(SocketAddr, SocketAddr, &Handle),
+) -> Seen {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let loopback = ["127.0.0.1:0".parse().unwrap()];
@@ -124,7 +131,7 @@ fn attack(config: &TcpConfig, by: impl FnOnce(SocketAddr, SocketAddr, &Handle)) 
     let (stream, datagram) = (tcp.local_addrs()[0], udp.local_addrs()[0]);
     let server = Server::builder(Echo)
         .transport(Box::new(Both::new(udp, tcp)))
-        .policy(preset("tq"))
+        .policy(preset(policy))
         .workers(1)
         .drain(Duration::from_millis(100))
         .build()
@@ -171,7 +178,7 @@ fn attack(config: &TcpConfig, by: impl FnOnce(SocketAddr, SocketAddr, &Handle)) 
     let most = *most.lock().unwrap();
     let mib = |bytes: usize| bytes as f64 / MIB as f64;
     println!(
-        "resident {:.1} MiB before, {:.1} at most, {:.1} after; {round_trips} round trips, the \
+        "{policy}: resident {:.1} MiB before, {:.1} at most, {:.1} after; {round_trips} round trips, the \
          worst {worst:?}",
         mib(base),
         mib(most),
@@ -188,113 +195,122 @@ fn assert_given_back(seen: &Seen, slack: usize) {
 
 #[test]
 fn frames_of_a_mebibyte_one_behind_the_other() {
-    const FRAMES: usize = 1_000;
-    let seen = attack(&TcpConfig::default(), |server, _, _| {
-        let mut stream = connect(server);
-        let mut reader = stream.try_clone().unwrap();
-        let bytes = frame(&vec![b'x'; MIB]);
-        let writer = thread::spawn(move || {
+    for policy in POLICIES {
+        const FRAMES: usize = 1_000;
+        let seen = attack(policy, &TcpConfig::default(), |server, _, _| {
+            let mut stream = connect(server);
+            let mut reader = stream.try_clone().unwrap();
+            let bytes = frame(&vec![b'x'; MIB]);
+            let writer = thread::spawn(move || {
+                for _ in 0..FRAMES {
+                    stream.write_all(&bytes).unwrap();
+                }
+            });
             for _ in 0..FRAMES {
-                stream.write_all(&bytes).unwrap();
+                assert_eq!(receive(&mut reader), answer_to(&vec![b'x'; MIB]));
             }
+            writer.join().unwrap();
         });
-        for _ in 0..FRAMES {
-            assert_eq!(receive(&mut reader), answer_to(&vec![b'x'; MIB]));
-        }
-        writer.join().unwrap();
-    });
-    assert!(seen.most < seen.base + 48 * MIB, "{} {}", seen.base, seen.most);
-    assert_given_back(&seen, 16 * MIB);
+        assert!(seen.most < seen.base + 48 * MIB, "{} {}", seen.base, seen.most);
+        assert_given_back(&seen, 16 * MIB);
+    }
 }
 
 #[test]
 fn peers_that_never_read() {
-    let config = TcpConfig { memory: 32 * MIB, ..TcpConfig::default() };
-    let seen = attack(&config, |server, _, handle| {
-        let mut deaf: Vec<_> = (0..200).map(|_| connect(server)).collect();
-        for stream in &mut deaf {
-            // So that it is the server that has the answers, and not the kernel.
-            rustix::net::sockopt::set_socket_recv_buffer_size(&*stream, 4 * KIB).unwrap();
-            // They may be cut at any time.
-            let _ = stream.write_all(&frame(b"B").repeat(40));
-        }
-        common::when(handle, |stats| {
-            let class = &stats.classes[0];
-            class.completed + class.orphaned > 200 * 40 && stats.in_system <= 1
+    for policy in POLICIES {
+        let config = TcpConfig { memory: 32 * MIB, ..TcpConfig::default() };
+        let seen = attack(policy, &config, |server, _, handle| {
+            let mut deaf: Vec<_> = (0..200).map(|_| connect(server)).collect();
+            for stream in &mut deaf {
+                // So that it is the server that has the answers, and not the kernel.
+                rustix::net::sockopt::set_socket_recv_buffer_size(&*stream, 4 * KIB).unwrap();
+                // They may be cut at any time.
+                let _ = stream.write_all(&frame(b"B").repeat(20));
+            }
+            common::when(handle, |stats| {
+                let class = &stats.classes[0];
+                class.completed + class.orphaned > 200 * 20 && stats.in_system <= 1
+            });
+            assert!(common::look(handle).unsent > 0, "some were cut");
         });
-        assert!(common::look(handle).unsent > 0, "some were cut");
-    });
-    assert!(seen.most < seen.base + 64 * MIB, "{} {}", seen.base, seen.most);
-    assert_given_back(&seen, 16 * MIB);
+        assert!(seen.most < seen.base + 64 * MIB, "{} {}", seen.base, seen.most);
+        assert_given_back(&seen, 16 * MIB);
+    }
 }
 
 #[test]
 fn datagrams_of_any_kind() {
-    let seen = attack(&TcpConfig::default(), |_, server, _| {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let bytes = [0xa5; 9_000];
-        for number in 0..50_000_usize {
-            // Empty ones, whole ones, some that are too long. A full buffer of the kernel is no news.
-            let _ = socket.send_to(&bytes[..number * 7919 % bytes.len()], server);
-        }
-    });
-    assert!(seen.report.malformed > 0);
-    assert_given_back(&seen, 16 * MIB);
+    for policy in POLICIES {
+        let seen = attack(policy, &TcpConfig::default(), |_, server, _| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let bytes = [0xa5; 9_000];
+            for number in 0..50_000_usize {
+                // Empty ones, whole ones, some that are too long. A full buffer of the kernel is no news.
+                let _ = socket.send_to(&bytes[..number * 7919 % bytes.len()], server);
+            }
+        });
+        assert!(seen.report.malformed > 0);
+        assert_given_back(&seen, 16 * MIB);
+    }
 }
 
 #[test]
 fn connections_of_any_kind() {
-    let config = TcpConfig { connections: 128, ..TcpConfig::default() };
-    let seen = attack(&config, |server, _, _| {
-        let mut state = 1_u64;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize
-        };
-        let mut kept = Vec::new();
-        for _ in 0..2_000 {
-            let mut stream = connect(server);
-            let noise: Vec<u8> = (0..random() % 300).map(|_| random() as u8).collect();
-            let _ = stream.write_all(&noise);
-            match random() % 4 {
-                0 => drop(stream),
-                1 => {
-                    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap()
+    for policy in POLICIES {
+        let config = TcpConfig { connections: 128, ..TcpConfig::default() };
+        let seen = attack(policy, &config, |server, _, _| {
+            let mut state = 1_u64;
+            let mut random = move || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) as usize
+            };
+            let mut kept = Vec::new();
+            for _ in 0..2_000 {
+                let mut stream = connect(server);
+                let noise: Vec<u8> = (0..random() % 300).map(|_| random() as u8).collect();
+                let _ = stream.write_all(&noise);
+                match random() % 4 {
+                    0 => drop(stream),
+                    1 => rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
+                        .unwrap(),
+                    2 => drop(stream.shutdown(std::net::Shutdown::Write)),
+                    _ => kept.push(stream),
                 }
-                2 => drop(stream.shutdown(std::net::Shutdown::Write)),
-                _ => kept.push(stream),
+                if kept.len() > 200 {
+                    kept.clear();
+                }
             }
-            if kept.len() > 200 {
-                kept.clear();
-            }
-        }
-    });
-    assert!(seen.report.malformed > 0);
-    assert_given_back(&seen, 16 * MIB);
+        });
+        assert!(seen.report.malformed > 0);
+        assert_given_back(&seen, 16 * MIB);
+    }
 }
 
 #[test]
 fn frames_that_trickle() {
-    let stall = Some(Duration::from_millis(200));
-    let config = TcpConfig { stall, memory: 16 * MIB, ..TcpConfig::default() };
-    let seen = attack(&config, |server, _, _| {
-        let begun = Instant::now();
-        let mut slow: Vec<_> = (0..100).map(|_| connect(server)).collect();
-        let most = frame(&vec![b's'; MIB]);
-        for stream in &mut slow {
-            stream.set_nonblocking(true).unwrap();
-            let _ = stream.write(&most[..500 * KIB]);
-        }
-        while !slow.is_empty() {
-            assert!(begun.elapsed() < STUCK, "they may go on for ever");
-            // A byte now and then, until a reset says that it is enough.
-            slow.retain_mut(|stream| match stream.write(&[0]) {
-                Ok(_) => true,
-                Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
-            });
-            thread::sleep(Duration::from_millis(10));
-        }
-    });
-    assert!(seen.most < seen.base + 64 * MIB, "{} {}", seen.base, seen.most);
-    assert_given_back(&seen, 16 * MIB);
+    for policy in POLICIES {
+        let stall = Some(Duration::from_millis(200));
+        let config = TcpConfig { stall, memory: 16 * MIB, ..TcpConfig::default() };
+        let seen = attack(policy, &config, |server, _, _| {
+            let begun = Instant::now();
+            let mut slow: Vec<_> = (0..100).map(|_| connect(server)).collect();
+            let most = frame(&vec![b's'; MIB]);
+            for stream in &mut slow {
+                stream.set_nonblocking(true).unwrap();
+                let _ = stream.write(&most[..500 * KIB]);
+            }
+            while !slow.is_empty() {
+                assert!(begun.elapsed() < STUCK, "they may go on for ever");
+                // A byte now and then, until a reset says that it is enough.
+                slow.retain_mut(|stream| match stream.write(&[0]) {
+                    Ok(_) => true,
+                    Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+                });
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        assert!(seen.most < seen.base + 64 * MIB, "{} {}", seen.base, seen.most);
+        assert_given_back(&seen, 16 * MIB);
+    }
 }

@@ -135,7 +135,7 @@ fn asked_by_a_peer_that_goes(policy: &str, count: u64) -> (u64, Report) {
 
 #[test]
 fn requests_of_a_peer_that_has_gone_are_not_run() {
-    for policy in ["fcfs", "tq", "jbsq", "darc", "shenango"] {
+    for policy in ["fcfs", "tq", "jbsq", "darc"] {
         let (run, report) = asked_by_a_peer_that_goes(policy, 2_000);
         let class = &report.classes[0];
         assert_eq!((run, class.orphaned, class.completed), (0, 2_000, 2), "{policy}");
@@ -148,7 +148,7 @@ fn completed_answers_arrive_although_the_server_shuts_down() {
     const ASKED: usize = 60;
     // More, all together, than kernels take for a peer that does not read yet.
     let request = vec![b'x'; 32 << 10];
-    for policy in ["tq", "concord"] {
+    for policy in ["tq", "concord", "shenango", "shenango-ps"] {
         let gate = Arc::new(Gate::default());
         let tcp = Tcp::bind(&["127.0.0.1:0".parse().unwrap()], &TcpConfig::default()).unwrap();
         let address = tcp.local_addrs()[0];

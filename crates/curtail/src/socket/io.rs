@@ -45,6 +45,32 @@ pub(crate) trait Io {
     fn connect(&self, to: &impl SocketAddrArg, until: Option<Deadline>) -> io::Result<()>;
 }
 
+impl Source {
+    /// As [`Io::read`]; `None` where that would wait. `ticks`: the readers', from before.
+    pub(crate) fn try_read(&self, ticks: u32, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if self.is_drained(ticks) {
+            return Ok(None);
+        }
+        loop {
+            match rustix::net::recv(self, &mut *buffer, RECV) {
+                Ok((read, _)) => {
+                    self.slot().set_drained(ticks, read < buffer.len() && read > 0);
+                    return Ok(Some(read));
+                }
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl curtail_net::Socket for Source {
+    fn nudge(&self) {
+        Self::nudge(self);
+    }
+}
+
 impl Io for Source {
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {

@@ -93,6 +93,8 @@ pub(super) struct Slot {
     /// stream (descriptors under way end a read of a Unix one), or the peer has ended its direction,
     /// or sent urgent data.
     undrainable: AtomicBool,
+    /// One thread has both directions: room to write wakes who waits to read.
+    one_thread: AtomicBool,
     /// [`DRAINED`] and the readers' ticks before a read that left nothing, or 0.
     drained: AtomicU64,
     pub read: Waiters,
@@ -113,6 +115,7 @@ impl Slot {
             nonblocking: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             undrainable: AtomicBool::new(true),
+            one_thread: AtomicBool::new(false),
             drained: AtomicU64::new(0),
             read: Waiters::new(),
             write: Waiters::new(),
@@ -137,7 +140,15 @@ impl Slot {
         }
         if flags.intersects(EventFlags::OUT | over) {
             self.write.signal();
+            if self.one_thread.load(Ordering::Relaxed) {
+                self.read.signal();
+            }
         }
+    }
+
+    /// What wakes those who write wakes those who read.
+    pub(super) fn set_one_thread(&self) {
+        self.one_thread.store(true, Ordering::Relaxed);
     }
 
     /// The poller of that number goes: whoever relies on it registers anew.
@@ -189,7 +200,7 @@ impl Slot {
         // slot's next owner for nothing, at worst.
         self.generation.fetch_add(1, Ordering::AcqRel);
         drop(self.leave_place());
-        for flag in [&self.nonblocking, &self.closed] {
+        for flag in [&self.nonblocking, &self.closed, &self.one_thread] {
             flag.store(false, Ordering::Relaxed);
         }
         self.drained.store(0, Ordering::Relaxed);

@@ -114,6 +114,23 @@ impl Source {
         self.slot.write.signal();
     }
 
+    /// Of a TCP stream that one thread alone waits for, on its [`Side::Read`] for both.
+    pub(crate) fn of_one_thread(fd: OwnedFd) -> Self {
+        let source = Self::new(fd, true);
+        source.slot.set_one_thread();
+        source
+    }
+
+    /// Who waits to read looks again.
+    pub(crate) fn nudge(&self) {
+        self.slot.read.signal();
+    }
+
+    /// Whether a read would find nothing, if the readers have these ticks.
+    pub(super) fn is_drained(&self, ticks: u32) -> bool {
+        self.slot.is_drained(ticks)
+    }
+
     /// How often `side` may have become ready so far: asked before a try, for [`Source::wait`].
     pub(crate) fn ticks(&self, side: Side) -> u32 {
         self.waiters(side).ticks()

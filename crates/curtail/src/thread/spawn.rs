@@ -95,7 +95,7 @@ impl Builder {
     }
 
     /// Starts a thread that nobody steals.
-    pub(super) fn spawn_here<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    pub(crate) fn spawn_here<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

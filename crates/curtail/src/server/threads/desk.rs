@@ -1,12 +1,11 @@
 //! Where requests enter a server without a dispatcher: the front's side of `Transport::poll`.
 //!
-//! The front's alone. The invariants: `in_system` counts the requests that are lent and not back,
-//! `bytes` those of their payloads, `kept` the buffers of those in `spare`.
+//! The front's alone. The invariants: the room (`Common::room`) has a place for each request that is
+//! lent and not back, and `kept` counts the buffers of those in `spare`.
 
 use super::post::{Common, DUTY};
 use super::request::{Body, Request};
 use crate::Response;
-use crate::classify::Classifier;
 use crate::contain::contain;
 use crate::intake::{BATCH, BATCH_TO_REFUSE, tag};
 use crate::stats::{ClassStats, row};
@@ -14,10 +13,9 @@ use crate::thread::Crew;
 use curtail_net::{Completion, Intake, Outcome, Peer};
 use curtail_policy::ClassId;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// A larger buffer is not kept when its request has left.
-const KEEP_BYTES: usize = 16 << 10;
-/// Nor is any beyond so many bytes in all.
+/// Buffers are not kept beyond so many bytes in all.
 const KEEP_IN_ALL: usize = 4 << 20;
 /// So many requests are kept for the next ones.
 const KEEP_REQUESTS: usize = 4_096;
@@ -26,14 +24,9 @@ const KEEP_REQUESTS: usize = 4_096;
 pub(super) struct Desk {
     pub common: Arc<Common>,
     pub crew: Crew,
-    pub classifier: Classifier,
     /// What never became a thread, by class, and one row more for unknown requests.
     pub classes: Vec<ClassStats>,
     pub malformed: u64,
-    capacity: usize,
-    memory: usize,
-    in_system: usize,
-    bytes: usize,
     #[allow(clippy::vec_box, reason = "a request has one address for life")]
     spare: Vec<Box<Request>>,
     kept: usize,
@@ -46,23 +39,12 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// At most `capacity` requests with `memory` bytes in all.
-    pub(super) fn new(
-        (common, crew): (Arc<Common>, Crew),
-        classifier: Classifier,
-        classes: Vec<ClassStats>,
-        (capacity, memory): (usize, usize),
-    ) -> Self {
+    pub(super) fn new((common, crew): (Arc<Common>, Crew), classes: Vec<ClassStats>) -> Self {
         Self {
             common,
             crew,
-            classifier,
             classes,
             malformed: 0,
-            capacity,
-            memory,
-            in_system: 0,
-            bytes: 0,
             spare: Vec::new(),
             kept: 0,
             handed_in: 0,
@@ -73,18 +55,25 @@ impl Desk {
     }
 
     pub(super) fn in_system(&self) -> usize {
-        self.in_system
+        self.common.room.in_system()
+    }
+
+    /// Inputs that were no requests.
+    pub(super) fn malformed(&self) -> u64 {
+        self.malformed + self.common.malformed.load(Ordering::Relaxed)
     }
 
     /// Requests that have not started.
     pub(super) fn waiting(&self) -> usize {
-        let started: u64 = self.common.tallies.iter().map(|tally| tally.started()).sum();
-        self.handed_in.saturating_sub(started) as usize
+        let tallies = &self.common.tallies;
+        let started: u64 = tallies.iter().map(|tally| tally.started()).sum();
+        let brought: u64 = tallies.iter().map(|tally| tally.handed_in()).sum();
+        (self.handed_in + brought).saturating_sub(started) as usize
     }
 
     /// Ready for a poll of that transport.
     pub(super) fn at(&mut self, transport: usize, now_tsc: u64) -> Turn<'_> {
-        let room = if self.in_system < self.capacity { BATCH } else { BATCH_TO_REFUSE };
+        let room = if self.common.room.is_full() { BATCH_TO_REFUSE } else { BATCH };
         Turn { desk: self, transport: transport as u16, now_tsc, room, taken: 0 }
     }
 
@@ -120,13 +109,10 @@ impl Desk {
     }
 
     fn put_away(&mut self, mut request: Box<Request>) {
+        self.common.room.give(request.body.payload.len());
+        request.renew();
         let body = &mut request.body;
-        self.in_system -= 1;
-        self.bytes -= body.payload.len();
-        body.response.clear();
-        body.payload.clear();
-        let capacity = body.payload.capacity();
-        if capacity > KEEP_BYTES || self.kept + capacity > KEEP_IN_ALL {
+        if self.kept + body.payload.capacity() > KEEP_IN_ALL {
             body.payload = Vec::new();
         }
         if self.spare.len() < KEEP_REQUESTS {
@@ -194,7 +180,7 @@ impl Turn<'_> {
         });
     }
 
-    /// It becomes a thread: of the kthreads in turn, since each takes from those that have more.
+    /// It has its room, and becomes a thread: of the kthreads in turn, since each takes from those that have more.
     fn hand_in(&mut self, payload: &[u8], (from, class): (Peer, ClassId), arrived_tsc: u64) {
         let desk = &mut *self.desk;
         let mut request = desk.spare.pop().unwrap_or_else(|| Request::new(&DUTY));
@@ -212,10 +198,9 @@ impl Turn<'_> {
             finished_tsc: 0,
             ran_cycles: 0,
             preemptions: 0,
+            in_flight: None,
         };
         request.body.payload.extend_from_slice(payload);
-        desk.in_system += 1;
-        desk.bytes += payload.len();
         desk.handed_in += 1;
         let to = desk.next;
         desk.next = (to + 1) % desk.crew.len();
@@ -232,14 +217,13 @@ impl Intake for Turn<'_> {
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
         self.taken += 1;
         // A classifier that panics at some bytes costs that request, not the server.
-        let Some(class) = self.desk.classifier.class_of(payload) else {
+        let Some(class) = self.desk.common.classifier.class_of(payload) else {
             self.desk.malformed += 1;
-            let last = self.desk.classifier.last();
+            let last = self.desk.common.classifier.last();
             return self.turn_away(payload, (from, last), arrived_tsc, Outcome::Failed);
         };
         let desk = &mut *self.desk;
-        let fits = payload.len() <= desk.memory.saturating_sub(desk.bytes);
-        if desk.in_system < desk.capacity && fits {
+        if desk.common.room.take(payload.len()) {
             return self.hand_in(payload, (from, class), arrived_tsc);
         }
         desk.refuse(payload, (from, self.transport), class);

@@ -1,5 +1,5 @@
-//! The thread that called `Server::run`: it polls the transports, makes a thread of each request and
-//! tells the transports what became of it. It has the part of Shenango's IOKernel on the way of a
+//! The thread that called `Server::run`: it polls the transports whose connections have no threads of
+//! their own, makes a thread of each request and tells the transports what became of it. It has the part of Shenango's IOKernel on the way of a
 //! packet (§4.1): it steers, and schedules nothing. It never runs a handler, so that it is there when
 //! the server is to end.
 
@@ -125,7 +125,7 @@ impl Front {
                 }
                 Command::Stats(answer) => drop(answer.send(self.stats())),
                 Command::Quantum(quantum) => self.set_quantum(quantum),
-                Command::Classify(classify) => self.desk.classifier.replace(classify),
+                Command::Classify(classify) => self.desk.common.classifier.replace(classify),
                 // The handle refuses it.
                 Command::Switch(spec) => tracing::warn!(policy = %spec.name, "not while it runs"),
             }
@@ -165,7 +165,7 @@ impl Front {
             classes,
             unknown,
             decided: None,
-            malformed: self.desk.malformed,
+            malformed: self.desk.malformed(),
             unsent: self.unsent(),
             in_system: self.desk.in_system(),
             waiting: self.desk.waiting(),

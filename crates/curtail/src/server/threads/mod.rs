@@ -1,16 +1,20 @@
 //! A server without a dispatcher (Shenango §5): each request is a thread, and the kthreads schedule
 //! them by themselves, each from its own queue, and from the others' when that is empty.
 //!
-//! * `front`: the calling thread: transports, commands, the end;
-//! * `desk`: where requests come in, and their number and bytes are bounded;
+//! * `accept`: threads that accept TCP connections; `connection`: a connection's thread, which reads;
+//! * `front`: the calling thread: other transports, commands, the end;
+//! * `desk`: where the front's requests come in; `room`: how many there may be;
 //! * `request`: a request and its thread;
 //! * `post`: a kthread's part: the handler, and what is around it;
 //! * `tally`: what a kthread counts.
 
+mod accept;
+mod connection;
 mod desk;
 mod front;
 mod post;
 mod request;
+mod room;
 mod tally;
 
 use super::domain::{Common as Settings, Domain};
@@ -23,13 +27,15 @@ use crate::preempt::{Choice, Preempt};
 use crate::stats::{ClassStats, Cpu, Noise, Report};
 use crate::thread::{Crew, Kept, Lived, Plan, Quanta};
 use crate::topology::{Idle, pin};
+use accept::Door;
 use curtail_fiber::signal::Ticks;
-use curtail_net::Transport;
+use curtail_net::{Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use desk::Desk;
 use front::Front;
 use post::{Common, Post};
+use room::Room;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -69,13 +75,18 @@ pub(super) fn check(
 pub(super) fn run(
     domain: Domain,
     settings: &Settings<'_>,
-    transports: Vec<Box<dyn Transport>>,
+    mut transports: Vec<Box<dyn Transport>>,
 ) -> Result<Report, RunError> {
     let clock = Clock::get();
     let classes = settings.app.classes();
     let count = classes.len();
     let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
     let names: Vec<String> = names.collect();
+    let lend = |(index, line): (usize, &mut Box<dyn Transport>)| {
+        line.lend_streams().map(|streams| (index as u16, streams))
+    };
+    let streams: Vec<_> = transports.iter_mut().enumerate().filter_map(lend).collect();
+    let busy = settings.busy && transports.iter().any(|line| line.brings());
     let tally = |_| CachePadded::new(Tally::new(names.iter().cloned()));
     let common = Arc::new(Common {
         app: settings.app.clone(),
@@ -83,22 +94,24 @@ pub(super) fn run(
         done: CachePadded::default(),
         tallies: domain.workers.clone().map(tally).collect(),
         clock,
-        front: (!settings.busy).then(|| domain.remote.clone()),
+        front: (!busy).then(|| domain.remote.clone()),
+        classifier: Classifier::new(settings.app.clone(), count),
+        room: Room::new(settings.capacity, settings.memory),
+        malformed: AtomicU64::new(0),
+        doors: domain.workers.clone().map(|_| Door::default()).collect(),
     });
     let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, idle, &quantum_cycles);
-    let crew = start(&plan, &common)?;
+    let crew = start(&plan, &common, streams)?;
     let _watch = settings.watchdog.watch(crew.peers(), 0, plan.quanta.is_some(), || {});
     let mut notes = Vec::new();
     if let Some(Err(problem)) = settings.layout.dispatchers.first().copied().map(pin) {
         notes.push(problem);
     }
-    let classifier = Classifier::new(settings.app.clone(), count);
     let rows = names.into_iter().map(ClassStats::new).collect();
-    let bounds = (settings.capacity, settings.memory);
     let mut front = Front {
-        desk: Desk::new((common, crew), classifier, rows, bounds),
+        desk: Desk::new((common, crew), rows),
         lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
         spec: settings.spec.clone(),
         choice: settings.choice.clone(),
@@ -106,7 +119,7 @@ pub(super) fn run(
         control: domain.control.0.clone(),
         waiter: domain.waiter,
         remote: domain.remote,
-        busy: settings.busy,
+        busy,
         shares_core: idle.shares_core,
         gaps: Gaps::default(),
         turn: 0,
@@ -149,9 +162,21 @@ fn is_cut(choice: &Choice) -> bool {
     choice.effective == Preempt::Clock
 }
 
-fn start(plan: &Plan, common: &Arc<Common>) -> Result<Crew, RunError> {
+/// `streams`: connections that have threads, and which transport's they are.
+fn start(
+    plan: &Plan,
+    common: &Arc<Common>,
+    streams: Vec<(u16, Streams)>,
+) -> Result<Crew, RunError> {
     let common = common.clone();
-    let enter = move |index| Ok(Post::new(common.clone(), index)? as Kept);
+    let enter = move |index| {
+        let post = Post::new(common.clone(), index)?;
+        for (transport, streams) in &streams {
+            accept::start(&common, streams, *transport)
+                .map_err(|error| format!("it cannot accept connections: {error}"))?;
+        }
+        Ok(post as Kept)
+    };
     Crew::start(plan, enter)
         .map_err(|(index, error)| RunError::Worker { worker: WorkerId(index as u16), error })
 }
@@ -186,7 +211,7 @@ fn report(front: Front, lives: &[Lived], watched: u64, notes: Vec<String>) -> Re
         classes,
         unknown,
         decided: None,
-        malformed: front.desk.malformed,
+        malformed: front.desk.malformed(),
         unsent: front.unsent(),
         abandoned: front.desk.in_system(),
         notes,

@@ -3,22 +3,26 @@
 //! [`Common`] is shared by the kthreads and the front. A [`Post`] is one kthread's: it is made there,
 //! and the threads that serve requests find it by [`Post::here`], since what has started stays.
 
+use super::accept::Door;
 use super::request::{Body, Request};
+use super::room::Room;
 use super::tally::Tally;
 use crate::app::ErasedApp;
+use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::contain::{contain, discard};
 use crate::remote::Remote;
-use crate::thread::{Duty, Late};
+use crate::thread::{Duty, KThread, Late};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::{Outcome, Peer, Reply};
-use curtail_policy::WorkerId;
+use curtail_policy::{ClassId, WorkerId};
 use curtail_ring::{CachePadded, Inbox};
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What kthreads and front share.
 pub(super) struct Common {
@@ -32,13 +36,36 @@ pub(super) struct Common {
     pub clock: Clock,
     /// The front's, to wake it; none: it never sleeps.
     pub front: Option<Arc<Remote>>,
+    pub classifier: Classifier,
+    pub room: Room,
+    /// Inputs of connections that were no requests.
+    pub malformed: AtomicU64,
+    /// By kthread.
+    pub doors: Box<[Door]>,
 }
+
+impl Common {
+    pub(super) fn note_malformed(&self) {
+        self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that one read of a connection brings at most.
+const READ_BYTES: usize = 64 << 10;
+/// So many buffers and requests are kept for the next ones, with so many bytes of requests in all.
+const KEEP_BUFFERS: usize = 4;
+const KEEP_REQUESTS: usize = 1_024;
+const KEEP_BYTES: usize = 1 << 20;
 
 /// One kthread's.
 pub(super) struct Post {
     common: Arc<Common>,
     index: usize,
     state: Box<dyn Any>,
+    buffers: RefCell<Vec<Box<[u8]>>>,
+    #[allow(clippy::vec_box, reason = "a request has one address for life")]
+    spare: RefCell<Vec<Box<Request>>>,
+    spare_bytes: Cell<usize>,
 }
 
 thread_local! {
@@ -53,19 +80,76 @@ impl Post {
     pub(super) fn new(common: Arc<Common>, index: usize) -> Result<Box<Self>, String> {
         let state = contain(|| common.app.setup_worker(WorkerId(index as u16)));
         let state = state.ok_or("its setup_worker panicked")?;
-        let post = Box::new(Self { common, index, state });
+        let post = Box::new(Self {
+            common,
+            index,
+            state,
+            buffers: RefCell::default(),
+            spare: RefCell::default(),
+            spare_bytes: Cell::new(0),
+        });
         HERE.set(&raw const *post);
         Ok(post)
     }
 
-    fn here() -> &'static Self {
+    pub(super) fn here() -> &'static Self {
         // SAFETY: set as long as the kthread runs threads; what borrows it is a thread or a call of
         // this kthread.
         unsafe { HERE.get().as_ref() }.expect("requests run on a server's kthreads")
     }
 
+    /// Its kthread's number.
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
     fn tally(&self) -> &Tally {
         &self.common.tallies[self.index]
+    }
+
+    pub(super) fn common(&self) -> &Arc<Common> {
+        &self.common
+    }
+
+    pub(super) fn count_refused(&self, class: ClassId) {
+        self.tally().refuse(class);
+    }
+
+    /// A buffer to read into. Given back before its thread waits for the peer.
+    pub(super) fn take_buffer(&self) -> Box<[u8]> {
+        let kept = self.buffers.borrow_mut().pop();
+        kept.unwrap_or_else(|| vec![0; READ_BYTES].into_boxed_slice())
+    }
+
+    pub(super) fn give_buffer(&self, buffer: Box<[u8]>) {
+        let mut buffers = self.buffers.borrow_mut();
+        if buffers.len() < KEEP_BUFFERS {
+            buffers.push(buffer);
+        }
+    }
+
+    /// A request that nothing has come for.
+    pub(super) fn take_request(&self) -> Box<Request> {
+        let Some(request) = self.spare.borrow_mut().pop() else { return Request::new(&DUTY) };
+        self.spare_bytes.set(self.spare_bytes.get() - request.body.payload.capacity());
+        request
+    }
+
+    pub(super) fn put_away(&self, mut request: Box<Request>) {
+        request.renew();
+        let bytes = self.spare_bytes.get() + request.body.payload.capacity();
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < KEEP_REQUESTS && bytes <= KEEP_BYTES {
+            self.spare_bytes.set(bytes);
+            spare.push(request);
+        }
+    }
+
+    /// A request of a connection becomes a thread, here or where there is time for it.
+    pub(super) fn start(&self, request: Box<Request>) {
+        self.tally().hand_in();
+        // SAFETY: `lend` has just made it ready for that.
+        unsafe { KThread::here().launch_late(request.lend()) };
     }
 
     /// Runs the handler. What the application says to a failure may wait for others, too.
@@ -103,7 +187,8 @@ unsafe fn serve(late: *const Late) {
     body.started_tsc = late.started().unwrap_or_else(clock::now);
     let reply = &post.common.replies[usize::from(body.transport)];
     let answers = body.peer != Peer::None;
-    body.outcome = match answers && reply.is_gone(body.peer) {
+    let has_gone = answers && (reply.is_gone(body.peer) || body.has_hung_up(post.common.clock));
+    body.outcome = match has_gone {
         true => Outcome::Orphaned,
         false => post.handle(body),
     };
@@ -129,6 +214,18 @@ unsafe fn ended(late: *const Late) {
     match body.started_tsc {
         0 => body.finished_tsc = clock::now(),
         _ => post.tally().end(body, post.common.clock),
+    }
+    if body.started_tsc != 0
+        && let Some(in_flight) = body.in_flight.take()
+    {
+        // SAFETY: its thread has ended.
+        let request = unsafe { Request::back(request) };
+        post.common.room.give(request.body.payload.len());
+        if request.body.outcome == Outcome::Orphaned {
+            in_flight.orphaned();
+        }
+        post.put_away(request);
+        return;
     }
     // SAFETY: alive; from here on it is the front's.
     unsafe { post.common.done.push(request) };

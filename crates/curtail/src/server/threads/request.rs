@@ -1,15 +1,24 @@
 //! A request under a policy without a dispatcher: what came, what is answered, and the thread that
 //! serves it, in one place.
 //!
-//! It belongs to the front (`super::front`), which hands it in; to the kthread that has its thread,
-//! until that has ended; and then to the front again, which hears of it through [`super::post::Common::done`].
+//! It belongs to who hands it in, the front (`super::front`) or a connection's thread
+//! (`super::connection`); to the kthread that has its thread, until that has ended; and then to that
+//! kthread, for the next request of a connection, or to the front, which hears of it through
+//! [`super::post::Common::done`].
 
 use crate::Response;
+use crate::clock::Clock;
 use crate::thread::{Duty, Late};
-use curtail_net::{Outcome, Peer};
+use curtail_net::{InFlight, Outcome, Peer};
 use curtail_policy::ClassId;
 use curtail_ring::Linked;
 use std::sync::atomic::AtomicPtr;
+
+/// A larger buffer is not kept when its request has left.
+const KEEP_BYTES: usize = 16 << 10;
+
+/// A request that has waited so long is worth a system call.
+const LONG_NS: u64 = 100_000;
 
 /// See the module's head.
 #[repr(C)]
@@ -21,7 +30,6 @@ pub(super) struct Request {
 }
 
 /// What its owner of the moment reads and writes.
-#[derive(Debug)]
 pub(super) struct Body {
     pub class: ClassId,
     pub peer: Peer,
@@ -36,6 +44,17 @@ pub(super) struct Body {
     pub finished_tsc: u64,
     pub ran_cycles: u64,
     pub preemptions: u32,
+    /// Its connection's account, where a connection's thread has brought it; none: the front has.
+    pub in_flight: Option<InFlight>,
+}
+
+impl Body {
+    /// Whether it has waited for long, and its peer has gone meanwhile. (The connection's thread, which
+    /// would have heard of it, may have waited for the same kthread.)
+    pub(super) fn has_hung_up(&self, clock: Clock) -> bool {
+        let waited = self.started_tsc.saturating_sub(self.arrived_tsc);
+        clock.ns(waited) > LONG_NS && self.in_flight.as_ref().is_some_and(InFlight::has_hung_up)
+    }
 }
 
 // SAFETY: the link is the same cell each time, and only the queue of those that have ended uses it.
@@ -64,8 +83,24 @@ impl Request {
                 finished_tsc: 0,
                 ran_cycles: 0,
                 preemptions: 0,
+                in_flight: None,
             },
         })
+    }
+
+    /// As new, for the next request; its buffers stay, if they are not large.
+    pub(super) fn renew(&mut self) {
+        let body = &mut self.body;
+        body.response.clear();
+        body.payload.clear();
+        if body.payload.capacity() > KEEP_BYTES {
+            body.payload = Vec::new();
+        }
+        body.outcome = Outcome::Dropped;
+        body.tag = 0;
+        (body.started_tsc, body.finished_tsc) = (0, 0);
+        (body.ran_cycles, body.preemptions) = (0, 0);
+        body.in_flight = None;
     }
 
     /// Makes it one that can be handed in.

@@ -8,11 +8,14 @@ use super::request::Body;
 use crate::clock::Clock;
 use crate::stats::{ClassStats, row};
 use curtail_net::Outcome;
+use curtail_policy::ClassId;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// See the module's head.
 pub(super) struct Tally {
+    /// Requests that connections have brought here.
+    handed_in: AtomicU64,
     started: AtomicU64,
     ended: AtomicU64,
     /// In handlers.
@@ -33,12 +36,23 @@ impl Tally {
     /// `names`: of the classes, and at the end that of unknown requests.
     pub(super) fn new(names: impl Iterator<Item = String>) -> Self {
         Self {
+            handed_in: AtomicU64::new(0),
             started: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             ran_cycles: AtomicU64::new(0),
             locked: AtomicBool::new(false),
             rows: UnsafeCell::new(names.map(ClassStats::new).collect()),
         }
+    }
+
+    /// A connection has brought a request here.
+    pub(super) fn hand_in(&self) {
+        add(&self.handed_in, 1);
+    }
+
+    /// There was no room for a request.
+    pub(super) fn refuse(&self, class: ClassId) {
+        self.with(|rows| row(rows, class).dropped += 1);
     }
 
     /// A request starts here.
@@ -85,6 +99,11 @@ impl Tally {
     /// Adds what was counted to `rows`, of the same classes.
     pub(super) fn add_to(&self, rows: &mut [ClassStats]) {
         self.with(|own| rows.iter_mut().zip(&*own).for_each(|(all, own)| all.add(own)));
+    }
+
+    /// Requests that connections have brought here so far.
+    pub(super) fn handed_in(&self) -> u64 {
+        self.handed_in.load(Ordering::Relaxed)
     }
 
     /// Requests that have started here so far.

@@ -21,6 +21,22 @@ impl KThread {
         }
     }
 
+    /// The same for a thread that gets its stack later. [`KThread::share_spare`] tells the others.
+    ///
+    /// # Safety
+    /// [`Late::renew`] was called, and it has not been handed in since.
+    pub(crate) unsafe fn launch_late(&self, late: *const Late) {
+        // SAFETY: by contract.
+        self.shared.push_fresh(unsafe { &*late }.tcb());
+    }
+
+    /// Tells a kthread that sleeps of what this one is not going to run next.
+    pub(crate) fn share_spare(&self) {
+        if self.has_spare_threads() || !self.local.is_empty() {
+            self.seat().wake_idle();
+        }
+    }
+
     /// A thread that has not started is to run here and nowhere else.
     pub(in crate::thread) fn launch_here(&self, block: &Block) {
         self.adopt(&block.tcb);
@@ -150,9 +166,14 @@ impl KThread {
         taken
     }
 
+    /// How many threads lie here that have not started.
+    pub(crate) fn spare_threads(&self) -> usize {
+        self.shared.stealable()
+    }
+
     /// Whether others may take some of what it has.
     pub(in crate::thread) fn has_spare_threads(&self) -> bool {
-        self.shared.stealable() > 1
+        self.spare_threads() > 1
     }
 
     /// A block of a thread that has ended, as new but for its packet and calls.

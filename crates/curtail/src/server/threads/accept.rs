@@ -1,0 +1,169 @@
+//! Threads that accept connections: one on each kthread for each listener, so that none waits for a
+//! kthread that is busy.
+//!
+//! A connection's thread stays where it starts. So it starts on the kthread that has the fewest, which
+//! may be another than the one that has accepted it: then it goes through that one's [`Door`], behind
+//! which a thread that accepts there starts it.
+
+use super::connection::Connection;
+use super::post::{Common, Post};
+use crate::block::Deadline;
+use crate::socket::{Side, Source};
+use crate::thread::Builder;
+use curtail_net::{Accepted, Acceptor, Streams};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where no descriptor is left, it looks again after this time.
+const SHORT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+
+/// Where a kthread gets connections that others have accepted.
+#[derive(Default)]
+pub(super) struct Door {
+    /// Connections that are there or on their way.
+    connections: AtomicUsize,
+    arrivals: Mutex<Arrivals>,
+}
+
+#[derive(Default)]
+struct Arrivals {
+    waiting: Vec<Connection>,
+    /// Listeners of threads there that accept, and so start what has arrived.
+    listeners: Vec<Arc<Source>>,
+}
+
+impl Door {
+    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
+        // Nothing in here panics half-way.
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The calling kthread accepts connections of that transport from now on.
+pub(super) fn start(common: &Arc<Common>, streams: &Streams, transport: u16) -> io::Result<()> {
+    let index = Post::here().index();
+    for listener in streams.listeners()? {
+        let listener = Arc::new(Source::new(listener, false));
+        let acceptor = streams.acceptor(listener.clone());
+        common.doors[index].arrivals().listeners.push(listener.clone());
+        let porter = Porter { common: common.clone(), index, listener, transport };
+        drop(Builder::new().spawn_here(move || porter.serve(&acceptor))?);
+    }
+    Ok(())
+}
+
+/// A thread that accepts.
+struct Porter {
+    common: Arc<Common>,
+    index: usize,
+    listener: Arc<Source>,
+    transport: u16,
+}
+
+impl Porter {
+    fn door(&self) -> &Door {
+        &self.common.doors[self.index]
+    }
+
+    /// Until the server closes.
+    fn serve(&self, acceptor: &Acceptor) {
+        loop {
+            let ticks = self.listener.ticks(Side::Read);
+            let arrived = std::mem::take(&mut self.door().arrivals().waiting);
+            arrived.into_iter().for_each(|connection| self.begin(connection));
+            if acceptor.is_closing() {
+                return;
+            }
+            let again = match self.accept(acceptor) {
+                true => None,
+                false => Deadline::after(SHORT_OF_DESCRIPTORS),
+            };
+            if let Err(error) = self.listener.wait(Side::Read, ticks, again)
+                && error.kind() != io::ErrorKind::WouldBlock
+            {
+                tracing::warn!(%error, "accepting connections");
+                crate::time::sleep(SHORT_OF_DESCRIPTORS);
+            }
+        }
+    }
+
+    /// Accepts what waits; false: there are no descriptors for it.
+    fn accept(&self, acceptor: &Acceptor) -> bool {
+        loop {
+            match acceptor.accept(self.listener.as_fd()) {
+                Accepted::Socket(socket) => {
+                    let source = Arc::new(Source::of_one_thread(socket));
+                    if let Some(stream) = acceptor.admit(source.clone()) {
+                        self.place(Connection::new(stream, source, self.transport));
+                    }
+                }
+                Accepted::Gone => {}
+                Accepted::Nothing => return true,
+                Accepted::Short => return false,
+            }
+        }
+    }
+
+    /// Has a connection begin where the fewest are.
+    fn place(&self, connection: Connection) {
+        let doors = &self.common.doors;
+        let count = |door: &Door| door.connections.load(Relaxed);
+        // Of equals, its own.
+        let others = (0..doors.len()).filter(|&index| index != self.index);
+        let least = others.min_by_key(|&index| count(&doors[index]));
+        let least = least.filter(|&other| count(&doors[other]) < count(self.door()));
+        let Some(connection) = self.hand_on(connection, least) else { return };
+        self.door().connections.fetch_add(1, Relaxed);
+        self.begin(connection);
+    }
+
+    /// Has a connection begin on another kthread; gives it back where that accepts none, not yet or
+    /// not any more.
+    fn hand_on(&self, connection: Connection, to: Option<usize>) -> Option<Connection> {
+        let Some(door) = to.map(|index| &self.common.doors[index]) else { return Some(connection) };
+        let mut arrivals = door.arrivals();
+        let Some(porter) = arrivals.listeners.last().cloned() else { return Some(connection) };
+        door.connections.fetch_add(1, Relaxed);
+        arrivals.waiting.push(connection);
+        drop(arrivals);
+        porter.nudge();
+        None
+    }
+
+    /// A connection begins here.
+    fn begin(&self, connection: Connection) {
+        let counted = Counted(self.common.clone(), self.index);
+        let life = move || {
+            let _counted = counted;
+            connection.serve();
+        };
+        if let Err(error) = Builder::new().spawn_here(life) {
+            tracing::error!(%error, "no thread for a connection");
+        }
+    }
+}
+
+impl Drop for Porter {
+    fn drop(&mut self) {
+        let mut arrivals = self.door().arrivals();
+        arrivals.listeners.retain(|listener| !Arc::ptr_eq(listener, &self.listener));
+        let left = match arrivals.listeners.is_empty() {
+            true => std::mem::take(&mut arrivals.waiting),
+            false => Vec::new(),
+        };
+        drop(arrivals);
+        drop(left); // They are closed.
+    }
+}
+
+/// A connection that is on a kthread.
+struct Counted(Arc<Common>, usize);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.doors[self.1].connections.fetch_sub(1, Relaxed);
+    }
+}

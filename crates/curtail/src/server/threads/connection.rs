@@ -1,0 +1,195 @@
+//! A TCP connection's thread: it reads, and makes a thread of each request.
+//!
+//! A connection's thread stays on its kthread, as all do that have started; its requests are handed
+//! in there, where others may take them. It answers for nothing: a request's thread writes its own
+//! response. What the peer does not take at once waits in the connection's outbox, and its thread
+//! sends it. It has one place to wait: its source, for the peer and for those who nudge it
+//! ([`curtail_net::Socket`]).
+
+use super::post::Post;
+use super::request::Body;
+use crate::Response;
+use crate::block::Deadline;
+use crate::clock;
+use crate::contain::contain;
+use crate::socket::{Side, Source};
+use crate::thread::{KThread, yield_now};
+use curtail_net::{Stream, Turn};
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A kthread reads no further while so many requests lie there that have not started.
+const BACKLOG: usize = 64;
+
+/// What has come of a connection's turn to bring requests.
+enum Brought {
+    /// It may bring more.
+    More,
+    /// Its peer has sent no more.
+    Nothing,
+    /// The connection is broken.
+    Gone,
+}
+
+/// See the module's head.
+pub(super) struct Connection {
+    stream: Stream,
+    source: Arc<Source>,
+    transport: u16,
+}
+
+impl Connection {
+    /// One that was accepted, of that transport.
+    pub(super) fn new(stream: Stream, source: Arc<Source>, transport: u16) -> Self {
+        Self { stream, source, transport }
+    }
+
+    /// Its thread's life.
+    pub(super) fn serve(mut self) {
+        loop {
+            // Before everything that is looked at: what changes from here on ends the wait.
+            let ticks = self.source.ticks(Side::Read);
+            let waits = match self.stream.turn() {
+                Turn::Over => return,
+                Turn::Wait => true,
+                Turn::Discard(most) => match self.discard(ticks, most) {
+                    Brought::Gone => return,
+                    Brought::More => false,
+                    Brought::Nothing => true,
+                },
+                Turn::Bring(most) => match self.bring(ticks, most) {
+                    Brought::Gone => return,
+                    Brought::More => false,
+                    Brought::Nothing => true,
+                },
+            };
+            if waits && self.wait(ticks).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn wait(&self, ticks: u32) -> io::Result<()> {
+        let left = |at: Instant| at.saturating_duration_since(Instant::now());
+        let until = self.stream.until().and_then(|at| Deadline::after(left(at)));
+        match self.source.wait(Side::Read, ticks, until) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn discard(&mut self, ticks: u32, most: usize) -> Brought {
+        let mut buffer = Post::here().take_buffer();
+        let most = most.min(buffer.len());
+        let read = self.source.try_read(ticks, &mut buffer[..most]);
+        Post::here().give_buffer(buffer);
+        match read {
+            Ok(Some(0)) => {
+                self.stream.end(false);
+                Brought::More
+            }
+            Ok(Some(bytes)) => {
+                self.stream.discard(bytes);
+                Brought::More
+            }
+            Ok(None) => Brought::Nothing,
+            Err(_) => Brought::Gone,
+        }
+    }
+
+    /// Hands frames in that are held, and then those of one read.
+    fn bring(&mut self, ticks: u32, most: usize) -> Brought {
+        // Those that are here go first: what is read beyond would wait here or be refused, and both
+        // take the time that these need. It waits in the kernel, and its peer in the end.
+        while KThread::here().spare_threads() >= BACKLOG {
+            yield_now();
+        }
+        let burst = self.stream.burst();
+        let mut left = burst;
+        self.hand_in(&mut &[][..], &mut left);
+        let mut brought = Brought::More;
+        // What is held is without its share, or has had its turn.
+        if most > 0 && !self.stream.is_ready() {
+            let mut buffer = Post::here().take_buffer();
+            let most = most.min(buffer.len());
+            match self.source.try_read(ticks, &mut buffer[..most]) {
+                Ok(Some(0)) => self.end(false),
+                Ok(Some(bytes)) => self.hand_in(&mut &buffer[..bytes], &mut left),
+                Ok(None) => brought = Brought::Nothing,
+                Err(_) => brought = Brought::Gone,
+            }
+            Post::here().give_buffer(buffer);
+        }
+        self.stream.account();
+        if left < burst {
+            KThread::here().share_spare();
+        }
+        if left == 0 {
+            yield_now();
+        }
+        brought
+    }
+
+    /// No more requests come.
+    fn end(&mut self, too_long: bool) {
+        if self.stream.end(too_long) {
+            Post::here().common().note_malformed();
+        }
+    }
+
+    /// Frames become requests, until there are none, or something is against it. Then what was read
+    /// is kept.
+    fn hand_in(&mut self, input: &mut &[u8], left: &mut usize) {
+        while *left > 0 {
+            if self.stream.is_working() && !self.stream.has_share() {
+                break;
+            }
+            let mut request = Post::here().take_request();
+            match self.stream.next(input) {
+                Ok(Some(frame)) => request.body.payload.extend_from_slice(frame),
+                Ok(None) => return Post::here().put_away(request),
+                Err(_) => {
+                    Post::here().put_away(request);
+                    *input = &[];
+                    return self.end(true);
+                }
+            }
+            *left -= 1;
+            let body = &mut request.body;
+            body.arrived_tsc = clock::now();
+            let common = Post::here().common();
+            // A classifier that panics at some bytes costs that request, not the server. One that
+            // waits keeps this connection's later requests.
+            let Some(class) = common.classifier.class_of(&body.payload) else {
+                common.note_malformed();
+                Post::here().put_away(request);
+                continue;
+            };
+            body.class = class;
+            if !common.room.take(body.payload.len()) {
+                self.refuse(body);
+                Post::here().put_away(request);
+                continue;
+            }
+            body.peer = self.stream.peer();
+            body.transport = self.transport;
+            body.in_flight = Some(self.stream.begin(body.payload.len()));
+            Post::here().start(request);
+        }
+        self.stream.hold(input);
+    }
+
+    /// Says that there is no room for a request, and counts it for its class alone.
+    #[cold]
+    fn refuse(&self, body: &Body) {
+        let common = Post::here().common();
+        Post::here().count_refused(body.class);
+        let mut refusal = Response::default();
+        let written = contain(|| common.app.overloaded(&body.payload, &mut refusal));
+        if written.is_some() && !refusal.as_bytes().is_empty() {
+            common.replies[usize::from(self.transport)]
+                .reply(self.stream.peer(), refusal.as_bytes());
+        }
+    }
+}
