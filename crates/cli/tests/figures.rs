@@ -58,6 +58,19 @@ fn quick_allocators_are_more_efficient() {
 }
 
 #[test]
+fn slow_allocators_have_long_tails_and_leave_more() {
+    let found = statements("shenango-8", "30000");
+    assert_eq!(found[0]["parts"]["order"], true, "{}", found[0]);
+    assert_eq!(agrees("shenango-8-batch", "30000"), [true]);
+}
+
+#[test]
+fn a_flag_hands_over_more_and_sooner_than_a_signal() {
+    assert_eq!(agrees("cores-programs", "20000"), [true]);
+    assert_eq!(agrees("cores-programs-tail", "20000"), [true]);
+}
+
+#[test]
 fn small_quanta_shorten_the_tail_and_their_price_limits_them() {
     assert_eq!(agrees("tq-1", "60000"), [true]);
     assert_eq!(agrees("tq-2", "100000")[..2], [true, true]);

@@ -32,15 +32,17 @@ mod domain;
 mod engine;
 mod jobs;
 mod replay;
+mod slow;
 mod sweep;
 mod threads;
 
 pub use config::{Config, ConfigError, Hints};
-pub use cores::{Allocation, OnDemand, by_intervals, on_demand};
+pub use cores::{Batch, Cores, CoresError, Critical, HandOvers, Served, Shared, share};
 pub use costs::{CostError, Costs};
 pub use curtail_policy::Balance;
 pub use disturb::{Blocking, Outages};
 pub use engine::{Done, Observer, Outcome, Shares, run, run_observed};
 pub use replay::{Difference, Replay, ReplayError, replay};
+pub use slow::{Allocation, by_intervals};
 pub use sweep::sweep;
 pub use threads::Kthreads;

@@ -4,8 +4,11 @@
 mod common;
 
 use common::{mix, simulate, spec};
-use curtail_sim::{Balance, Config, Costs, Outcome};
-use curtail_workload::Service;
+use curtail_alloc::{Machine, Nanos, Settings};
+use curtail_sim::{
+    Balance, Batch, Config, Cores, Costs, Critical, HandOvers, Outcome, Served, share,
+};
+use curtail_workload::{Arrivals, Requests, Service, Until};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -109,6 +112,62 @@ fn without_a_dispatcher() {
         line(&mut out, &format!("{} {what}", config.spec.name), &outcome);
     }
     check("threads.txt", &out);
+}
+
+/// Programs that share cores: the tail of the slowest, time used over allocated, what is left.
+#[test]
+fn programs_that_share_cores() {
+    let mut out = String::new();
+    let heads = ["p50 ns", "p99.9 ns", "efficient", "left", "grants", "evicted"];
+    write!(out, "{:40}", "programs cores load hand-over").unwrap();
+    heads.iter().for_each(|head| write!(out, " {head:>9}").unwrap());
+    out.push('\n');
+    for (hand_over, costs) in
+        [("switch", HandOvers::SWITCH), ("flag", HandOvers::FLAG), ("signal", HandOvers::SIGNAL)]
+    {
+        for (programs, cores, load) in [(1, 16, 0.5), (4, 8, 0.7), (8, 64, 0.9)] {
+            let how = Cores {
+                machine: Machine::of_siblings(cores),
+                settings: Settings { grace: Nanos(20_000), ..Settings::default() },
+                costs,
+                batch: Batch::Looks,
+                seed: 1,
+            };
+            let mix = mix("exp10");
+            let rate = mix.rate_rps(load, cores as usize) / f64::from(programs);
+            let program = |seed: u32| Critical {
+                kthreads: cores,
+                guaranteed: cores / programs,
+                burstable: cores - cores / programs,
+                search_ns: Some(2_000),
+                pinned: true,
+                requests: Box::new(Requests::new(
+                    &mix,
+                    Arrivals::Poisson,
+                    rate,
+                    u64::from(seed),
+                    Until::Time(10_000_000),
+                )),
+            };
+            let all = share(&how, (1..=programs).map(program).collect()).unwrap();
+            let most =
+                |of: &dyn Fn(&Served) -> f64| all.programs.iter().map(of).fold(0.0, f64::max);
+            let sum = |of: fn(&Served) -> u64| all.programs.iter().map(of).sum::<u64>();
+            let name = format!("{programs} {cores} {load} {hand_over}");
+            writeln!(
+                out,
+                "{name:40} {:>9.0} {:>9.0} {:>9.3} {:>9.3} {:>9} {:>9}",
+                most(&|it| it.sojourn.percentile(50.0)),
+                most(&|it| it.sojourn.percentile(99.9)),
+                all.efficiency(),
+                all.left(),
+                sum(|it| it.grants),
+                sum(|it| it.evictions),
+            )
+            .unwrap();
+        }
+    }
+    check("cores.txt", &out);
 }
 
 #[test]

@@ -70,8 +70,9 @@ pub(crate) struct Sim {
     /// other options only --json goes with it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Draw a paper's simulated figure again: concord-5, shenango-1, tq-1, tq-2, tq-4, persephone-1,
-    /// persephone-10, persephone-10-long, persephone-tpcc, all. Or `auto`: that policy beside the best
+    /// Draw a paper's simulated figure again: concord-5, shenango-1, shenango-8, shenango-8-batch, tq-1,
+    /// tq-2, tq-4, persephone-1, persephone-10, persephone-10-long, persephone-tpcc, all. Or several
+    /// programs on one machine: cores-programs, cores-programs-tail. Or `auto`: that policy beside the best
     /// of the others, on every workload at every load. Of the other options only --jobs, --seed,
     /// --threads, --figures-dir and --json go with it
     #[arg(long, value_name = "NAME")]

@@ -1,10 +1,11 @@
 //! What a figure is: plain data. The tables of them stand beside this, a file for each paper.
 
 use super::drawn::{Drawn, Finding};
+use super::sharing::{self, Sharing};
 use crate::failure::Failure;
 use curtail_policy::{Nanos, PreemptKind, Spec, Ties};
 use curtail_report::Unit;
-use curtail_sim::{Costs, OnDemand};
+use curtail_sim::Costs;
 use curtail_study::{Length, Offer, Setting, Source};
 use curtail_workload::{Arrivals, named};
 
@@ -54,8 +55,10 @@ pub(crate) enum Sweep {
     /// For each rate in thousands a second: the rate, and the efficiency of the fewest cores that
     /// hold the p99.9 sojourn time, allocated by intervals.
     Intervals { workload: &'static str, rates_k: &'static [u32], interval_ns: u64, limit_ns: u64 },
-    /// The same of cores that come and go.
-    OnDemand { workload: &'static str, rates_k: &'static [u32], how: OnDemand },
+    /// For each rate in thousands a second: one program on cores that come and go.
+    Shared { how: Sharing, rates_k: &'static [u32], of: sharing::Of },
+    /// For each number of programs: those, which together load the machine so much.
+    Among { how: Sharing, programs: &'static [u32], load: f64, of: sharing::Of },
 }
 
 /// Whose slowdown.

@@ -13,7 +13,9 @@ mod concord;
 mod drawn;
 mod figure;
 mod persephone;
+mod sharing;
 mod shenango;
+mod shenango_cores;
 mod simulate;
 mod tiny_quanta;
 mod write;
@@ -31,6 +33,10 @@ use write::Done;
 static FIGURES: &[&Figure] = &[
     &concord::FIG_5,
     &shenango::FIG_1,
+    &shenango_cores::FIG_8,
+    &shenango_cores::FIG_8_BATCH,
+    &shenango_cores::PROGRAMS,
+    &shenango_cores::PROGRAMS_TAIL,
     &tiny_quanta::FIG_1,
     &tiny_quanta::FIG_2,
     &tiny_quanta::FIG_4,

@@ -5,7 +5,7 @@ use super::figure::{Figure, Of, Sweep, System};
 use crate::failure::Failure;
 use curtail_policy::AnyPolicy;
 use curtail_report::{Metric, Quantile, Run};
-use curtail_sim::{Allocation, Done, Observer, by_intervals, on_demand, run_observed, sweep};
+use curtail_sim::{Allocation, Done, Observer, by_intervals, run_observed, sweep};
 use curtail_study::Setting;
 use curtail_workload::{Arrivals, Request, Requests, Slo, Until, named};
 
@@ -71,20 +71,21 @@ impl Sweep {
         match self {
             Self::Loads { loads, .. } => loads.len(),
             Self::Rates { quanta_ns, .. } => quanta_ns.len(),
-            Self::Intervals { rates_k, .. } | Self::OnDemand { rates_k, .. } => rates_k.len(),
+            Self::Intervals { rates_k, .. } | Self::Shared { rates_k, .. } => rates_k.len(),
+            Self::Among { programs, .. } => programs.len(),
         }
     }
 
-    fn point(&self, at: usize, how: How) -> Result<DrawnPoint, Failure> {
+    fn point(&self, at: usize, run: How) -> Result<DrawnPoint, Failure> {
         match *self {
-            Self::Loads { ref system, loads, of } => system.slowdown(loads[at], of, how),
+            Self::Loads { ref system, loads, of } => system.slowdown(loads[at], of, run),
             Self::Rates { ref system, quanta_ns, limit } => {
-                system.quantum(quanta_ns[at]).highest_rate(limit, how)
+                system.quantum(quanta_ns[at]).highest_rate(limit, run)
             }
             Self::Intervals { workload, rates_k, interval_ns, limit_ns } => {
                 let rate_rps = f64::from(rates_k[at]) * 1e3;
                 for cores in 1..=1_024 {
-                    let requests = requests(workload, rate_rps, how)?;
+                    let requests = requests(workload, rate_rps, run)?;
                     let served = by_intervals(requests, cores, interval_ns);
                     if served.sojourn.percentile(99.9) <= limit_ns as f64 {
                         return Ok(efficiency(rate_rps, &served, cores.to_string()));
@@ -92,11 +93,10 @@ impl Sweep {
                 }
                 Err(Failure::failed(format!("{rate_rps} requests a second need too many cores")))
             }
-            Self::OnDemand { workload, rates_k, how: ref allocator } => {
-                let rate_rps = f64::from(rates_k[at]) * 1e3;
-                let served = on_demand(requests(workload, rate_rps, how)?, allocator);
-                Ok(efficiency(rate_rps, &served, String::new()))
+            Self::Shared { ref how, rates_k, of } => {
+                how.at_rate(f64::from(rates_k[at]) * 1e3, of, run)
             }
+            Self::Among { ref how, programs, load, of } => how.among(programs[at], load, of, run),
         }
     }
 }
