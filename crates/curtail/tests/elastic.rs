@@ -208,6 +208,50 @@ fn timers_and_packets_of_parked_kthreads_are_the_daemons() {
 }
 
 #[test]
+fn packets_of_a_parked_kthread_are_noticed_by_one_that_runs() {
+    use std::io::{Read, Write};
+    let path = socket("siblings");
+    let daemon = Daemon::at(&path);
+    let (mut client, server) = std::os::unix::net::UnixStream::pair().unwrap();
+    let read = Arc::new(AtomicBool::new(false));
+    let started = Arc::new(AtomicBool::new(false));
+    let has_started = started.clone();
+    let program = program(&path, 2, move || {
+        let (starts, reads) = (started.clone(), read.clone());
+        let reader = spawn(move || {
+            starts.store(true, Ordering::Relaxed);
+            let mut server = curtail::net::UnixStream::from(server);
+            server.read_exact(&mut [0]).unwrap();
+            reads.store(true, Ordering::Relaxed);
+        });
+        let begun = Instant::now();
+        // It is to start on the other kthread.
+        while !started.load(Ordering::Relaxed) && begun.elapsed() < SOON {
+            std::hint::spin_loop();
+        }
+        while !read.load(Ordering::Relaxed) && begun.elapsed() < SOON {
+            yield_now();
+        }
+        reader.join().unwrap();
+    });
+    let guest = daemon.take(0);
+    daemon.grant(&guest, 0);
+    let mut word = daemon.grant(&guest, 1);
+    until("it starts on the other kthread", || {
+        if !has_started.load(Ordering::Relaxed) && guest.is_parked(1, word) {
+            word = daemon.grant(&guest, 1);
+        }
+        has_started.load(Ordering::Relaxed)
+    });
+    let waits = || guest.is_parked(1, word) && !guest.look(0).is_parked;
+    until("it waits for a packet without a core", waits);
+    client.write_all(&[1]).unwrap();
+    until("the other one sees that", || guest.has_mail(1));
+    daemon.grant(&guest, 1);
+    ended(program);
+}
+
+#[test]
 fn without_the_daemon_all_run_on_and_register_when_it_is_back() {
     let path = socket("dies");
     let daemon = Daemon::at(&path);

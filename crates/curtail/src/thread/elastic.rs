@@ -33,8 +33,10 @@ pub(super) use wish::Wish;
 
 use super::kthread::Shared;
 use curtail_shm::{Page, PageLine};
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -125,6 +127,14 @@ impl Elastic {
         if let Err(error) = epoll::add(&self.pollers, poller, data, EventFlags::IN) {
             tracing::warn!(%error, "packets for parked kthreads would not be noticed");
         }
+    }
+
+    /// Calls `f` with each kthread that has events in its poller.
+    fn each_with_packets(&self, f: impl FnMut(usize)) {
+        let mut events = [const { MaybeUninit::uninit() }; 64];
+        let at_once = epoll::wait(&self.pollers, &mut events, Some(&Timespec::default()));
+        let Ok((events, _)) = at_once else { return };
+        events.iter().map(|event| event.data.u64() as usize).for_each(f);
     }
 
     fn has_ended(&self) -> bool {

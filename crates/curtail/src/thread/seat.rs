@@ -146,6 +146,10 @@ impl Seat {
         Ok(kthread)
     }
 
+    pub(super) fn peers(&self) -> &[Arc<Shared>] {
+        &self.common.peers
+    }
+
     pub(super) fn idleness(&self) -> Idleness {
         self.idleness.get()
     }
@@ -178,6 +182,7 @@ impl Seat {
             if let Some(member) = &kthread.member {
                 member.look(kthread);
                 member.publish_age(now);
+                member.watch_packets(kthread, now);
             }
             kthread.look_around(now);
             if kthread.run_threads(u32::MAX) || self.steal(kthread) {

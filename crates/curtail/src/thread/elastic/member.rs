@@ -12,6 +12,9 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// How often a kthread that runs looks for packets of those that are parked.
+const WATCH_NS: u64 = 50_000;
+
 /// What a kthread looks at that has no daemon.
 static UNASKED: AtomicU32 = AtomicU32::new(0);
 /// After so long the two clocks are compared again.
@@ -34,6 +37,9 @@ pub(crate) struct Member {
     /// How many threads had ever been ready here at some time, and that time, in ns.
     mark: Cell<(u32, u64)>,
     has_oldest: Cell<bool>,
+    /// When it last looked for packets of its parked siblings (TSC).
+    watched: Cell<u64>,
+    watch_cycles: u64,
 }
 
 impl Member {
@@ -59,6 +65,8 @@ impl Member {
             clocks: Cell::new((clock::now(), monotonic_ns())),
             mark: Cell::new((0, 0)),
             has_oldest: Cell::new(false),
+            watched: Cell::new(0),
+            watch_cycles: Clock::get().cycles(WATCH_NS),
         }
     }
 
@@ -95,6 +103,24 @@ impl Member {
                 Ask::Run => self.run(word),
                 Ask::Park | Ask::Evict => self.park(kthread, word),
             }
+        }
+    }
+
+    /// The daemon looks for packets while all kthreads are parked; while some run, they do it for the
+    /// others. `now`: TSC.
+    pub(in crate::thread) fn watch_packets(&self, kthread: &KThread, now: u64) {
+        kthread.shared.take_announcement();
+        if now.wrapping_sub(self.watched.get()) < self.watch_cycles {
+            return;
+        }
+        self.watched.set(now);
+        let peers = kthread.seat().peers();
+        if peers.iter().any(|peer| peer.is_parked()) {
+            self.elastic.each_with_packets(|index| {
+                if let Some(peer) = peers.get(index).filter(|peer| peer.is_parked()) {
+                    peer.announce_packets();
+                }
+            });
         }
     }
 

@@ -85,6 +85,7 @@ impl KThread {
         let Some(member) = &self.member else { return false };
         self.take_in();
         member.publish_age(now);
+        member.watch_packets(self, now);
         member.is_to_look()
     }
 

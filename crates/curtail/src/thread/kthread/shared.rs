@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(super) line: Option<PageLine>,
     /// It has given its core back and sleeps until it gets one again.
     parked: AtomicBool,
+    /// A sibling saw a packet for it, and counted that as mail.
+    packets: AtomicBool,
 }
 
 /// What a kthread counts, for others to look at.
@@ -61,6 +63,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             line,
             parked: AtomicBool::new(false),
+            packets: AtomicBool::new(false),
         })
     }
 
@@ -80,6 +83,26 @@ impl Shared {
     /// It gives its core back, or has one again. By the kthread.
     pub(in crate::thread) fn set_parked(&self, parked: bool) {
         self.parked.store(parked, Ordering::Release);
+    }
+
+    /// A packet has come for it while it has no core: mail, which the core allocator sees. By a
+    /// sibling that runs.
+    pub(in crate::thread) fn announce_packets(&self) {
+        if let Some(line) = &self.line
+            && !self.packets.swap(true, Ordering::AcqRel)
+        {
+            line.add_to_inbox();
+        }
+    }
+
+    /// It is going to look for its packets itself. By the kthread.
+    pub(in crate::thread) fn take_announcement(&self) {
+        if let Some(line) = &self.line
+            && self.packets.load(Ordering::Relaxed)
+            && self.packets.swap(false, Ordering::AcqRel)
+        {
+            line.count_taken_in(1);
+        }
     }
 
     /// Whether it sleeps until the core allocator has a core for it.
