@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/shm",
         ],
     ),
+    ("crates/tower", &["crates/curtail"]),
     ("crates/capi", &["crates/curtail", "crates/study", "crates/workload"]),
 ];
 
