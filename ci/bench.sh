@@ -2,8 +2,8 @@
 # The benchmarks, on instrumented programs: bench.sh [NAME…] [OPTIONS] (see bench/run.sh), or
 # bench.sh safepoint [OPTIONS], programs with and without safepoints (with --set outside, libraries
 # that others wrote, from the package registry), or
-# bench.sh threads|echo|wakeups [OPTIONS], threads beside those of others (bench/threads/README.md,
-# bench/echo/README.md, bench/wakeups/README.md), or
+# bench.sh threads|echo|wakeups|pool [OPTIONS], threads beside those of others (bench/threads/README.md,
+# bench/echo/README.md, bench/wakeups/README.md, bench/pool/README.md), or
 # bench.sh colocate [OPTIONS], how long a core's change of hands takes, or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -21,7 +21,7 @@ if [ "${1:-}" = safepoint ]; then
 fi
 
 case ${1:-} in
-threads | echo | wakeups)
+threads | echo | wakeups | pool)
   need_rust
   cargo build --quiet --release -p peer-bench
   bench/peers/build.sh "$1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the programs of one benchmark: build.sh threads|echo|wakeups. They are left in
+# Builds the programs of one benchmark: build.sh threads|echo|wakeups|pool. They are left in
 # target/bench/peers/bin as BENCH-NAME; where one can't be built here, BENCH-NAME.skipped says why.
 source "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 bench=$1
@@ -55,27 +55,44 @@ boost_fiber() {
   fi
 }
 
+# with_safepoints NAME MANIFEST PROGRAM
+with_safepoints() {
+  local built log=$work/$bench-$1.log
+  if ! need_llvm; then
+    skipped "$1" "no LLVM of rustc's major, no safepoints"
+    return
+  fi
+  cargo build --quiet --release -p curtail-driver
+  pass/build.sh "$release"
+  if built=$("$release/cargo-curtail" curtail build --quiet --release --target-dir "$work/safepoints" \
+    --manifest-path "$2" --bin "$3" 2>"$log"); then
+    cp "$(grep "/$3\$" <<<"$built")" "$bin/$bench-$1"
+  else
+    skipped "$1" "it does not build: $log"
+  fi
+}
+
 # Ours: once plainly, once with safepoints, without which a quantum cuts nothing.
 curtail() {
-  local manifest=bench/peers/curtail/Cargo.toml built
+  local manifest=bench/peers/curtail/Cargo.toml
   attempt curtail cargo build --quiet --release --target-dir "$work/curtail" \
     --manifest-path "$manifest" --bin "$bench-curtail"
   [ -e "$bin/$bench-curtail.skipped" ] || cp "$work/curtail/release/$bench-curtail" "$bin/"
   [ "$bench" != echo ] || return 0
   if [ -e "$bin/$bench-curtail.skipped" ]; then
     cp "$bin/$bench-curtail.skipped" "$bin/$bench-curtail_quantum_2us.skipped"
-  elif ! need_llvm; then
-    skipped curtail_quantum_2us "no LLVM of rustc's major, no safepoints"
   else
-    cargo build --quiet --release -p curtail-driver
-    pass/build.sh "$release"
-    if built=$("$release/cargo-curtail" curtail build --quiet --release --target-dir "$work/safepoints" \
-      --manifest-path "$manifest" --bin "$bench-curtail" 2>"$work/safepoints.log"); then
-      cp "$(grep "/$bench-curtail\$" <<<"$built")" "$bin/$bench-curtail_quantum_2us"
-    else
-      skipped curtail_quantum_2us "it does not build: $work/safepoints.log"
-    fi
+    with_safepoints curtail_quantum_2us "$manifest" "$bench-curtail"
   fi
+}
+
+# One program with all of the ways to work, once plainly and once with safepoints.
+pool() {
+  local manifest=bench/pool/Cargo.toml
+  attempt web cargo build --quiet --release --locked --target-dir "$work/rust" \
+    --manifest-path "$manifest" --bin pool-web
+  [ -e "$bin/pool-web.skipped" ] || cp "$work/rust/release/pool-web" "$bin/"
+  with_safepoints safepoints "$manifest" pool-web
 }
 
 need_rust
@@ -98,6 +115,11 @@ wakeups)
   in_go
   in_rust tokio
   ;;
-*) die "build.sh threads|echo|wakeups, not $bench" ;;
+pool)
+  in_go
+  pool
+  exit
+  ;;
+*) die "build.sh threads|echo|wakeups|pool, not $bench" ;;
 esac
 curtail

@@ -2,10 +2,11 @@
 //!
 //! * [`threads`]: what a lock, a yield, a hand-over and a start cost on one core;
 //! * [`echo`]: servers on one core, a client on the other: round trips and requests a second;
-//! * [`wakeups`]: how late sleeps and sockets are while others compute.
+//! * [`wakeups`]: how late sleeps and sockets are while others compute;
+//! * [`pool`]: short and long work behind HTTP.
 //!
-//! Each contestant is a program of its own, a file in `bench/threads`, `bench/echo` or
-//! `bench/wakeups`; `bench/peers/build.sh` builds what can be built here. This package starts them,
+//! Each contestant is a program of its own, a file in `bench/threads`, `bench/echo`,
+//! `bench/wakeups` or `bench/pool`; `bench/peers/build.sh` builds what can be built here. This package starts them,
 //! is the client of the servers, and writes the figures down. It runs from its main thread alone, and
 //! a program that it started ends with it ([`program`]).
 #![forbid(unsafe_code)]
@@ -13,8 +14,10 @@
 pub mod client;
 pub mod echo;
 pub mod figures;
+pub mod http;
 pub mod load;
 pub mod neighbours;
+pub mod pool;
 pub mod program;
 pub mod rate;
 pub mod threads;

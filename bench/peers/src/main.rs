@@ -1,12 +1,12 @@
 //! The command; `bench/peers/run.sh` builds what it needs and calls it.
 #![forbid(unsafe_code)]
 
-use peer_bench::{Size, echo, threads, wakeups};
+use peer_bench::{Size, echo, pool, threads, wakeups};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: peer-bench threads|echo|wakeups --programs DIR [--out DIR] \
+const USAGE: &str = "usage: peer-bench threads|echo|wakeups|pool --programs DIR [--out DIR] \
                      [--rounds N] [--smoke]";
 
 struct Args {
@@ -43,6 +43,10 @@ fn run(args: &Args) -> Result<(), String> {
         }
         "echo" => {
             let found = echo::run(programs, size, rounds)?;
+            tell(args, &found.text(), &found.notes, &found)
+        }
+        "pool" => {
+            let found = pool::run(programs, size, rounds)?;
             tell(args, &found.text(), &found.notes, &found)
         }
         _ => {
@@ -84,7 +88,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
                 let number = text.parse().ok().filter(|n| *n > 0);
                 rounds = Some(number.ok_or_else(|| format!("`{text}` is no number of rounds"))?);
             }
-            "threads" | "echo" | "wakeups" if name.is_none() => name = Some(arg),
+            "threads" | "echo" | "wakeups" | "pool" if name.is_none() => name = Some(arg),
             other => return Err(format!("there is no benchmark or option `{other}`")),
         }
     }

@@ -109,7 +109,7 @@ fn wakeups_small() {
 #[test]
 fn a_program_that_fails_is_a_note_and_no_figure() {
     let directory = tempfile::tempdir().unwrap();
-    for program in ["threads-may", "echo-epoll", "wakeups-go"] {
+    for program in ["threads-may", "echo-epoll", "wakeups-go", "pool-go"] {
         std::os::unix::fs::symlink("/bin/false", directory.path().join(program)).unwrap();
     }
     let threads = measured("threads", directory.path());
@@ -120,6 +120,11 @@ fn a_program_that_fails_is_a_note_and_no_figure() {
     assert!(echo["tcp"].as_object().unwrap().is_empty());
     let wakeups = measured("wakeups", directory.path());
     assert!(has_note(&wakeups, "go, round 0: it ended (exit status: 1)"), "{wakeups}");
+    let pool = measured("pool", directory.path());
+    assert!(has_note(&pool, "go, round 0: ended (exit status: 1)"), "{pool}");
+    assert!(has_note(&pool, "rayon: left out, not built"), "{pool}");
+    assert!(pool["short_p99_us"].as_object().unwrap().is_empty());
+    positive(&pool, &["load", "rate_rps"]);
 }
 
 #[test]
