@@ -11,7 +11,9 @@
 //! **The invariant.** `switch(from, to)`: `from` is the context of the calling stack, and `to` is
 //! suspended, by a switch away from it or by [`Context::prepare`].
 
+use crate::entry::curtail_fiber_entry;
 use crate::safepoint::Safepoint;
+use crate::sanitize::Seen;
 use crate::words::Words;
 use std::cell::Cell;
 use std::ops::Range;
@@ -54,6 +56,7 @@ pub struct Context {
     /// What [`current`] answers while this runs: itself for a fiber, what it stands for otherwise.
     shown: Cell<*const Context>,
     words: Words,
+    seen: Seen,
     label: Cell<Label>,
     /// The stack above the guard; empty for a kthread's own.
     low: Cell<usize>,
@@ -81,6 +84,7 @@ impl Context {
             kind: Cell::new(Kind::Kthread),
             shown: Cell::new(ptr::null()),
             words: Words::new(),
+            seen: Seen::new(),
             label: Cell::new(Label { job: 0, class: 0, worker: 0, stack_bytes: 0 }),
             low: Cell::new(0),
             top: Cell::new(0),
@@ -138,6 +142,7 @@ impl Context {
             frame.add(3).write(0);
         }
         self.sp.set(frame.expose_provenance());
+        self.seen.begin();
     }
 
     /// Says what the fiber works for.
@@ -179,6 +184,12 @@ impl Context {
     pub fn renew(&self) {
         self.depth.set(0);
         self.words.clear();
+    }
+
+    /// What a sanitizer knows; the stack, empty for a kthread's own; what [`current`] answers.
+    #[cfg(curtail_sanitize)]
+    pub(crate) fn seen(&self) -> (&Seen, Range<usize>, *const Context) {
+        (&self.seen, self.low.get()..self.top.get(), self.shown.get())
     }
 
     /// Its critical-section depth, while it is suspended.
@@ -238,7 +249,11 @@ pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepo
     let (from, to) = unsafe { (&*from, &*to) };
     exchange(from, to, safepoint);
     // SAFETY: `sp` of a suspended context is where the switch, or `prepare`, left it.
-    unsafe { curtail_switch(from.sp.as_ptr(), to.sp.get()) };
+    unsafe {
+        Seen::leave(from, to, false);
+        curtail_switch(from.sp.as_ptr(), to.sp.get());
+        Seen::arrive(from);
+    }
 }
 
 /// [`switch`] away for ever: the caller's stack has ended, and may be used anew at once.
@@ -250,6 +265,7 @@ pub unsafe fn switch_away(from: *const Context, to: *const Context, safepoint: S
     // SAFETY: by contract.
     unsafe {
         exchange(&*from, &*to, safepoint);
+        Seen::leave(&*from, &*to, true);
         curtail_switch_away((*to).sp.get())
     }
 }
@@ -363,30 +379,3 @@ unsafe extern "C" fn curtail_switch_away(to: usize) -> ! {
 /// Of mxcsr and of the x87 control word.
 const DEFAULTS: [u32; 2] = [0x1f80, 0x37f];
 static DEFAULTS_IN_MEMORY: [u32; 2] = DEFAULTS;
-
-// The first frame of each fiber. Unwinders stop here: there is no caller.
-std::arch::global_asm!(
-    ".pushsection .text.curtail_fiber_entry,\"ax\",@progbits",
-    ".globl curtail_fiber_entry",
-    ".hidden curtail_fiber_entry",
-    ".type curtail_fiber_entry,@function",
-    "curtail_fiber_entry:",
-    ".cfi_startproc",
-    ".cfi_undefined rip",
-    "pop rdi",
-    "pop rax",
-    "xor ebp, ebp",
-    // As a call without its entry in the processor's stack of returns, which nothing would use.
-    "lea rcx, [rip + 2f]",
-    "push rcx",
-    "jmp rax",
-    "2:",
-    "ud2",
-    ".cfi_endproc",
-    ".size curtail_fiber_entry, . - curtail_fiber_entry",
-    ".popsection",
-);
-
-unsafe extern "C" {
-    fn curtail_fiber_entry();
-}

@@ -14,9 +14,11 @@
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
 
 mod context;
+mod entry;
 mod fiber;
 mod overflow;
 pub mod safepoint;
+mod sanitize;
 pub mod signal;
 mod stack;
 mod words;
