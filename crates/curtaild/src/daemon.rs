@@ -12,6 +12,7 @@ use crate::door::{Door, Event};
 use crate::idlers::Idlers;
 use crate::log::{Form, Log};
 use crate::options::{Idle, Options};
+use crate::packets::Companion;
 use crate::port::Opener;
 use crate::program::Program;
 use crate::register::Guest;
@@ -58,6 +59,7 @@ pub struct Daemon {
     pub(crate) active_ns: u64,
     door_ns: u64,
     pub(crate) opener: Opener,
+    pub(crate) companion: Option<Companion>,
     is_verbose: bool,
     said_ns: u64,
     said: Counts,
@@ -119,6 +121,7 @@ impl Daemon {
             linger_ns: options.linger.as_nanos() as u64,
             active_ns: now_ns,
             door_ns: now_ns,
+            companion: None,
             opener: Box::new(|url| curtail_net::open(url).map_err(|error| error.to_string())),
             is_verbose: options.verbose,
             said_ns: now_ns,
@@ -213,7 +216,7 @@ impl Daemon {
             // What is shut is tried again.
             return self.door.is_shut().then_some(DOZE);
         }
-        if !quiet || self.asks_always() {
+        if !quiet || self.companion.is_some() || self.asks_always() {
             return Some(Duration::ZERO);
         }
         let due = timer.map_or(DOZE, |at| {

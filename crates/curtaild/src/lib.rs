@@ -25,6 +25,7 @@ mod status;
 
 pub use daemon::{Daemon, Stop};
 pub use options::{Cores, Idle, Options};
+pub use packets::Companion;
 pub use port::Opener;
 
 /// Why there is no daemon, or why it has ended.

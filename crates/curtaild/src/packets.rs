@@ -4,10 +4,20 @@ use crate::daemon::Daemon;
 use crate::port::{Opener, Port};
 use curtail_alloc::Nanos;
 use curtail_net::Waiter;
+use curtail_shm::monotonic_ns;
 use curtail_shm::session::SessionError;
 use rustix::fd::{AsFd, OwnedFd};
 
+/// Called in each turn of the daemon's loop, with the time in ns; true: it had something to do.
+pub type Companion = Box<dyn FnMut(u64) -> bool + Send>;
+
 impl Daemon {
+    /// Something else that the daemon's core does, often and for a short time each: for a program that
+    /// is daemon and generator of load at once. The daemon never sleeps then.
+    pub fn accompany(&mut self, companion: Companion) {
+        self.companion = Some(companion);
+    }
+
     /// What makes a port from its URL, instead of the kernel's sockets: for generators of load, which
     /// are packets that come from nowhere.
     pub fn open_ports_by(&mut self, opener: Opener) {
@@ -57,6 +67,9 @@ impl Daemon {
     /// Carries what is there, of all ports; false: there was nothing.
     pub(crate) fn carry_packets(&mut self, now_ns: u64) -> bool {
         let mut carried = false;
+        if let Some(companion) = &mut self.companion {
+            carried = companion(monotonic_ns());
+        }
         for at in 0..self.programs.len() {
             let program = &mut self.programs[at];
             let Some(port) = &mut program.port else { continue };
