@@ -4,7 +4,7 @@
 # that others wrote, from the package registry), or
 # bench.sh threads|echo|wakeups|pool [OPTIONS], threads beside those of others (bench/threads/README.md,
 # bench/echo/README.md, bench/wakeups/README.md, bench/pool/README.md), or
-# bench.sh colocate [OPTIONS], how long a core's change of hands takes, or
+# bench.sh colocate [handover|share] [OPTIONS], services and batch work on the same cores, or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -32,8 +32,18 @@ esac
 if [ "${1:-}" = colocate ]; then
   shift
   need_rust
-  cargo build --quiet --release -p colocate-bench
-  exec "$release/colocate-bench" --out "$target/bench" "$@"
+  ci/build.sh --command
+  cargo build --quiet --release -p colocate-bench -p colocate-montecarlo
+  plain=$release/montecarlo
+  batch=$plain
+  if need_llvm; then
+    batch=$("$release/cargo-curtail" curtail build --quiet --release -p colocate-montecarlo)
+    batch=$(grep '/montecarlo$' <<<"$batch")
+  else
+    say "no safepoints: batch work is pre-empted by the kernel"
+  fi
+  exec "$release/colocate-bench" --out "$target/bench" --curtail "$release/curtail" \
+    --batch "$batch" --batch-plain "$plain" "$@"
 fi
 
 if [ "${1:-}" = leveldb ]; then

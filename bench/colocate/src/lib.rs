@@ -3,12 +3,16 @@
 //! * `handover`: how long it takes until a core that another program has runs a kthread, by each way
 //!   to hand it over;
 //! * `role`: the processes of that: who gets the core, and who has it before;
+//! * `share`: a service and batch work on one core, by each way to share it; `service`: that
+//!   service;
 //! * `figures`: quantiles.
 #![forbid(unsafe_code)]
 
 mod figures;
 pub mod handover;
 pub mod role;
+pub mod service;
+pub mod share;
 
 pub use figures::Quantiles;
 
@@ -30,6 +34,9 @@ pub struct Colocate {
     pub looks_ns: u64,
     /// Hand-overs of each way.
     pub rounds: usize,
+    /// A service and batch work on one core.
+    #[serde(default)]
+    pub share: Vec<share::Share>,
     /// Where it was measured.
     pub machine: Machine,
 }
@@ -44,6 +51,7 @@ impl Colocate {
             orders_per_s: measured.orders_per_s,
             looks_ns: measured.looks_ns,
             rounds: measured.rounds,
+            share: Vec::new(),
             machine: Machine::gather(),
         }
     }

@@ -2,28 +2,41 @@
 #![forbid(unsafe_code)]
 
 use colocate_bench::handover::{self, Options};
-use colocate_bench::{Colocate, role};
+use colocate_bench::{Colocate, role, service, share};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const USAGE: &str = "usage: colocate-bench [handover] [--rounds N] [--looks 2us] [--out DIR]";
+const USAGE: &str = "usage: colocate-bench [handover|share]… [--rounds N] [--looks 2us]
+         [--works exp10,exp100,bimodal] [--loads 0.2,0.5,0.8] [--seconds S] [--times N]
+         [--interval 5us] [--curtail PROGRAM --batch PROGRAM --batch-plain PROGRAM] [--out DIR]";
+
+/// The kinds of work that a service does.
+const WORKS: [(&str, &str); 3] =
+    [("exp10", "exp10"), ("exp100", "work:exp(100us):1"), ("bimodal", "bimodal-90-10")];
 
 struct Args {
+    parts: Vec<String>,
     out: Option<PathBuf>,
     options: Options,
+    share: share::Options,
 }
 
 fn main() -> ExitCode {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    if given.first().is_some_and(|first| first == "role") {
-        return match role::play(&given[1..]) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{}: {error}", given.join(" "));
-                ExitCode::FAILURE
-            }
-        };
+    let played = match given.split_first() {
+        Some((first, rest)) if first == "role" => Some(role::play(rest)),
+        Some((first, rest)) if first == "batch" => Some(share::become_batch(rest)),
+        Some((first, rest)) if first == "service" => Some(service(rest)),
+        _ => None,
+    };
+    match played {
+        Some(Ok(())) => return ExitCode::SUCCESS,
+        Some(Err(error)) => {
+            eprintln!("{}: {error}", given.join(" "));
+            return ExitCode::FAILURE;
+        }
+        None => {}
     }
     let args = match parse(given.into_iter()) {
         Ok(args) => args,
@@ -32,7 +45,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&args) {
+    match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("colocate: {error}");
@@ -41,11 +54,29 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), String> {
+fn service(args: &[String]) -> Result<(), String> {
+    let [text] = args else { return Err("service OFFER".to_owned()) };
+    service::serve(&serde_json::from_str(text).map_err(|error| error.to_string())?)
+}
+
+fn run(mut args: Args) -> Result<(), String> {
     let itself = std::env::current_exe().map_err(|error| error.to_string())?;
-    let measured = handover::measure(&itself, &args.options)?;
-    println!("{}", handover::table(&measured));
-    let found = Colocate::of(measured);
+    let wants = |part: &str| args.parts.is_empty() || args.parts.iter().any(|it| it == part);
+    let mut found = Colocate::default();
+    if wants("handover") {
+        let measured = handover::measure(&itself, &args.options)?;
+        println!("{}", handover::table(&measured));
+        found = Colocate::of(measured);
+    }
+    if wants("share") {
+        for (name, mix) in &mut args.share.works {
+            let known = WORKS.iter().find(|(known, _)| known == name);
+            let text = known.map_or(mix.as_str(), |(_, mix)| mix);
+            *mix = text.to_owned();
+        }
+        found.share = share::measure(&itself, &args.share)?;
+        println!("{}", share::table(&found.share));
+    }
     match &args.out {
         Some(out) => write(out, &found),
         None => Ok(()),
@@ -61,22 +92,42 @@ fn write(out: &Path, found: &Colocate) -> Result<(), String> {
 }
 
 fn parse(mut given: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut args = Args { out: None, options: Options::default() };
+    let mut args = Args {
+        parts: Vec::new(),
+        out: None,
+        options: Options::default(),
+        share: share::Options::default(),
+    };
     while let Some(option) = given.next() {
         let mut value = || given.next().ok_or_else(|| format!("{option} needs a value"));
         match option.as_str() {
-            "handover" => {}
+            "handover" | "share" => args.parts.push(option),
             "--out" => args.out = Some(value()?.into()),
-            "--rounds" => {
-                let text = value()?;
-                let rounds = text.parse().ok().filter(|rounds| *rounds > 0);
-                args.options.rounds = rounds.ok_or_else(|| format!("`{text}` is no number"))?;
-            }
+            "--rounds" => args.options.rounds = positive(&value()?)?,
             "--looks" => args.options.looks = duration(&value()?)?,
+            "--works" => {
+                let text = value()?;
+                args.share.works =
+                    text.split(',').map(|it| (it.to_owned(), it.to_owned())).collect();
+            }
+            "--loads" => {
+                args.share.loads = value()?.split(',').map(positive).collect::<Result<_, _>>()?;
+            }
+            "--seconds" => args.share.seconds = positive(&value()?)?,
+            "--times" => args.share.rounds = positive(&value()?)?,
+            "--interval" => args.share.interval = duration(&value()?)?,
+            "--curtail" => args.share.programs.curtail = value()?.into(),
+            "--batch" => args.share.programs.batch = value()?.into(),
+            "--batch-plain" => args.share.programs.batch_plain = value()?.into(),
             _ => return Err(format!("there is no `{option}`")),
         }
     }
     Ok(args)
+}
+
+fn positive<T: std::str::FromStr + PartialOrd + Default>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| *number > T::default());
+    number.ok_or_else(|| format!("`{text}` is no number above zero"))
 }
 
 /// `500ns` or `2us`.
@@ -87,6 +138,6 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     of("ns", 1)
         .or_else(|| of("us", 1_000))
-        .filter(|looks| !looks.is_zero() && *looks < Duration::from_millis(1))
-        .ok_or_else(|| format!("`{text}` is no duration of less than 1ms: write 500ns or 2us"))
+        .filter(|looks| !looks.is_zero() && *looks <= Duration::from_millis(1))
+        .ok_or_else(|| format!("`{text}` is no duration up to 1000us: write 500ns or 2us"))
 }

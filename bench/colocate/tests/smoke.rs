@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use colocate_bench::Colocate;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_colocate-bench"))
@@ -15,7 +16,8 @@ fn every_way_hands_over() {
     if curtail_shm::kthreads::allowed_cpus().unwrap().len() < 2 {
         return; // It says so: there is nothing to hand over.
     }
-    let out = command().args(["--rounds", "50", "--out"]).arg(dir.path()).output().unwrap();
+    let out =
+        command().args(["handover", "--rounds", "50", "--out"]).arg(dir.path()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let text = std::fs::read_to_string(dir.path().join("colocate.json")).unwrap();
     let found: Colocate = serde_json::from_str(&text).unwrap();
@@ -37,4 +39,43 @@ fn what_is_no_option_is_refused() {
     }
     let role = command().args(["role", "heir"]).output().unwrap();
     assert_eq!(role.status.code(), Some(1));
+}
+
+/// The service serves what is offered, with the core allocator and without.
+#[test]
+fn a_service_serves_what_is_offered() {
+    let cpus = curtail_shm::kthreads::allowed_cpus().unwrap();
+    if cpus.len() < 2 {
+        return; // The generator has a core of its own.
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for daemon in [None, Some(folder.path().join("curtaild.sock"))] {
+        let offer = colocate_bench::service::Offer {
+            mix: "work:exp(20us):1".to_owned(),
+            load: 0.05,
+            seconds: 0.2,
+            seed: 1,
+            cpus: [cpus[0], cpus[1]],
+            daemon,
+            interval_ns: 5_000,
+            spin_ns: 2_000,
+        };
+        let mut service = Command::new(env!("CARGO_BIN_EXE_colocate-bench"))
+            .args(["service", &serde_json::to_string(&offer).unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A line, and the end.
+        service.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let output = service.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let ["ready", "begin", served] = lines[..] else { panic!("{text}") };
+        let served: colocate_bench::service::Served = serde_json::from_str(served).unwrap();
+        // 2,500 a second.
+        assert!((350..650).contains(&served.count), "{served:?}");
+        assert!(served.sojourn_us.p50 >= 10.0, "{served:?}");
+    }
 }
