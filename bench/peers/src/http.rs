@@ -28,7 +28,7 @@ pub struct Answered {
     pub sojourn_ns: Vec<Option<u64>>,
     /// Requests that went out more than 100 µs after they were due: the client's own share.
     pub sent_late: usize,
-    /// Requests for which there was no connection: the server has more under way than [`MOST`].
+    /// Requests for which there was no connection: the server has more under way than `MOST`.
     pub no_connection: usize,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A contestant is a program that prints its port and answers `GET /short/STEPS` and
 //! `GET /long/STEPS` when it has computed that many steps. It has one core, the client
-//! ([`http`](crate::http)) the other. All get the same work at the same rate, an open loop that needs
+//! ([`http`]) the other. All get the same work at the same rate, an open loop that needs
 //! 70% of a core for the work alone.
 
 use crate::Size;

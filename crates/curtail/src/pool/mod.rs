@@ -6,7 +6,7 @@
 //! jobs (`serve`). They share `shared`: the table of jobs, and for each class a gate that counts.
 //!
 //! **Invariant.** A job is counted by its class from the moment it is let in until it is settled or
-//! has run to its end, and leaves that count once: whoever takes it out of [`state::Stage::Waits`],
+//! has run to its end, and leaves that count once: whoever takes it out of `state::Stage::Waits`,
 //! and else the worker on which it ended.
 
 mod builder;
