@@ -148,6 +148,7 @@ auto_traits! {
     curtail::Nanos: [Send & Sync];
     curtail::Spec: [Send & Sync];
     curtail::WorkerId: [Send & Sync];
+    curtail::DaemonError: [Send & Sync];
 
     curtail::net::Local: [Send & Sync];
     curtail::net::LocalClient: [Send & Sync];
