@@ -51,8 +51,9 @@ fn what_is_measured_is_what_simulations_cost() {
             assert!(min <= median && median <= max, "{figure}");
         }
     }
-    // Nothing is for nothing: what every request needs has a price.
-    for cost in ["receive", "dispatch", "hear", "start", "finish", "steal", "park", "wake"] {
+    // What every request needs has a price. (`hear` is a difference: one round on a busy machine may
+    // find none.)
+    for cost in ["receive", "dispatch", "start", "finish", "steal", "park", "wake"] {
         assert_ne!(result["costs"][cost], "0ns", "{}", result["costs"]);
     }
 
