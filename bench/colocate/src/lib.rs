@@ -42,6 +42,12 @@ pub struct Colocate {
 }
 
 impl Colocate {
+    /// Nothing yet, on this machine.
+    #[must_use]
+    pub fn here() -> Self {
+        Self { machine: Machine::gather(), ..Self::default() }
+    }
+
     /// Of what was measured here and now.
     #[must_use]
     pub fn of(measured: handover::Measured) -> Self {
@@ -51,8 +57,7 @@ impl Colocate {
             orders_per_s: measured.orders_per_s,
             looks_ns: measured.looks_ns,
             rounds: measured.rounds,
-            share: Vec::new(),
-            machine: Machine::gather(),
+            ..Self::here()
         }
     }
 }

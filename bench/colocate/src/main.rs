@@ -62,7 +62,7 @@ fn service(args: &[String]) -> Result<(), String> {
 fn run(mut args: Args) -> Result<(), String> {
     let itself = std::env::current_exe().map_err(|error| error.to_string())?;
     let wants = |part: &str| args.parts.is_empty() || args.parts.iter().any(|it| it == part);
-    let mut found = Colocate::default();
+    let mut found = Colocate::here();
     if wants("handover") {
         let measured = handover::measure(&itself, &args.options)?;
         println!("{}", handover::table(&measured));

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{DISPATCHERLESS, Does, STUCK, in_kernel, in_time, look, preset, when};
+use common::wire::{connect, frame, receive};
+use common::{DISPATCHERLESS, Does, End, STUCK, in_kernel, in_time, look, preset, when};
 use curtail::net::{Tcp, TcpConfig, Transport};
 use curtail::{App, ClassId, Handle, Report, Response, Server, WorkerId, sync};
 use std::io::{ErrorKind, Read, Write};
@@ -27,37 +28,12 @@ fn serve<R: Send + 'static>(
         let server = server.policy(preset(policy)).workers(kthreads).build().unwrap();
         let handle = server.handle();
         let client = thread::spawn(move || {
-            /// Also when the client panics: the server must end.
-            struct End(Handle);
-            impl Drop for End {
-                fn drop(&mut self) {
-                    self.0.shutdown();
-                }
-            }
             let end = End(handle);
             client(address, &end.0)
         });
         let report = server.run().unwrap();
         (client.join().unwrap(), report)
     })
-}
-
-fn connect(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(STUCK)).unwrap();
-    stream
-}
-
-fn frame(payload: &[u8]) -> Vec<u8> {
-    [&(payload.len() as u32).to_le_bytes()[..], payload].concat()
-}
-
-fn receive(stream: &mut TcpStream) -> Vec<u8> {
-    let mut header = [0; 4];
-    stream.read_exact(&mut header).unwrap();
-    let mut payload = vec![0; u32::from_le_bytes(header) as usize];
-    stream.read_exact(&mut payload).unwrap();
-    payload
 }
 
 fn ask(stream: &mut TcpStream, payload: &[u8]) -> Vec<u8> {

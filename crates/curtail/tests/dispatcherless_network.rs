@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::wire::frame;
 use common::{DISPATCHERLESS, Verbs, in_time, preset, when};
 use curtail::Server;
 use curtail::net::{Tcp, TcpConfig, Transport, Udp, UdpConfig};
@@ -40,10 +41,6 @@ fn datagrams_are_answered() {
             in_time(move || echo_over_udp(name, kthreads));
         }
     }
-}
-
-fn frame(payload: &[u8]) -> Vec<u8> {
-    [&(payload.len() as u32).to_le_bytes()[..], payload].concat()
 }
 
 /// Clients that ask and ask; the server is told to end in the middle. Whoever was answered was

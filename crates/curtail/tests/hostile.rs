@@ -5,11 +5,12 @@
 
 mod common;
 
+use common::wire::{connect, frame, receive};
 use common::{STUCK, preset};
 use curtail::net::{Both, Tcp, TcpConfig, Transport, Udp, UdpConfig};
 use curtail::{App, Class, ClassId, Handle, Report, Response, Server, WorkerId};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::io::Write;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -48,25 +49,6 @@ impl App for Echo {
 
 fn answer_to(request: &[u8]) -> Vec<u8> {
     [&(request.len() as u32).to_le_bytes()[..], &request[..request.len().min(16)]].concat()
-}
-
-fn frame(payload: &[u8]) -> Vec<u8> {
-    [&(payload.len() as u32).to_le_bytes()[..], payload].concat()
-}
-
-fn receive(stream: &mut TcpStream) -> Vec<u8> {
-    let mut header = [0; 4];
-    stream.read_exact(&mut header).unwrap();
-    let mut payload = vec![0; u32::from_le_bytes(header) as usize];
-    stream.read_exact(&mut payload).unwrap();
-    payload
-}
-
-fn connect(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(STUCK)).unwrap();
-    stream.set_write_timeout(Some(STUCK)).unwrap();
-    stream
 }
 
 /// Memory of this process that lies in RAM.

@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{STUCK, in_kernel, preset, serve};
+use common::wire::{connect, frame, receive};
+use common::{End, STUCK, in_kernel, preset, serve};
 use curtail::net::{Peer, Tcp, TcpConfig, Transport};
-use curtail::{App, Class, ClassId, Handle, Preempt, Report, Response, Server};
+use curtail::{App, Class, ClassId, Preempt, Report, Response, Server};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -59,33 +60,6 @@ fn until(is_so: impl Fn() -> bool) {
         assert!(begun.elapsed() < STUCK, "waited in vain");
         in_kernel(Duration::from_micros(50));
     }
-}
-
-/// Ends the server, also when its client panics.
-struct End(Handle);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.shutdown();
-    }
-}
-
-fn connect(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(STUCK)).unwrap();
-    stream
-}
-
-fn frame(payload: &[u8]) -> Vec<u8> {
-    [&(payload.len() as u32).to_le_bytes()[..], payload].concat()
-}
-
-fn receive(stream: &mut TcpStream) -> Vec<u8> {
-    let mut header = [0; 4];
-    stream.read_exact(&mut header).unwrap();
-    let mut payload = vec![0; u32::from_le_bytes(header) as usize];
-    stream.read_exact(&mut payload).unwrap();
-    payload
 }
 
 fn reset(stream: TcpStream) {

@@ -6,6 +6,7 @@
 //!       a line of 64 bytes for each slot; a slot is one kthread of one program
 //! ```
 
+use crate::heading::{Heading, Kind};
 use crate::memory::{MapError, Memory};
 use crate::word::{Ask, Word};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -14,8 +15,13 @@ use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"CURTBORD");
-const VERSION: u32 = 1;
+const KIND: Kind = Kind {
+    name: "board",
+    magic: u64::from_le_bytes(*b"CURTBORD"),
+    version: 1,
+    header_bytes: size_of::<Header>() as u32,
+    line_bytes: 64,
+};
 const MOST_CORES: u32 = 1024;
 const MOST_SLOTS: u32 = 1 << 16;
 
@@ -38,11 +44,8 @@ pub struct Order {
 
 #[repr(C, align(128))]
 struct Header {
-    magic: AtomicU64,
-    version: AtomicU32,
-    header_bytes: AtomicU32,
-    line_bytes: AtomicU32,
-    cores: AtomicU32,
+    /// With the number of cores.
+    heading: Heading,
     slots: AtomicU32,
     pid: AtomicU32,
     interval_ns: AtomicU64,
@@ -121,13 +124,13 @@ impl Board {
     /// in the header version, both sizes and both counts are, and where in a core's line the core's
     /// number is. Orders and words begin their lines, and the slots' lines follow the cores'.
     pub const LAYOUT: [u32; 9] = [
-        VERSION,
+        KIND.version,
         size_of::<Header>() as u32,
         size_of::<CoreLine>() as u32,
-        std::mem::offset_of!(Header, version) as u32,
-        std::mem::offset_of!(Header, header_bytes) as u32,
-        std::mem::offset_of!(Header, line_bytes) as u32,
-        std::mem::offset_of!(Header, cores) as u32,
+        std::mem::offset_of!(Header, heading.version) as u32,
+        std::mem::offset_of!(Header, heading.header_bytes) as u32,
+        std::mem::offset_of!(Header, heading.line_bytes) as u32,
+        std::mem::offset_of!(Header, heading.count) as u32,
         std::mem::offset_of!(Header, slots) as u32,
         std::mem::offset_of!(CoreLine, cpu) as u32,
     ];
@@ -145,10 +148,6 @@ impl Board {
         let memory = Memory::create("curtail-board", bytes_for(cores, slots))?;
         let board = Self(Lines { memory, cores, slots });
         let header = board.0.header();
-        header.version.store(VERSION, Ordering::Relaxed);
-        header.header_bytes.store(size_of::<Header>() as u32, Ordering::Relaxed);
-        header.line_bytes.store(64, Ordering::Relaxed);
-        header.cores.store(cores, Ordering::Relaxed);
         header.slots.store(slots, Ordering::Relaxed);
         header.pid.store(std::process::id(), Ordering::Relaxed);
         header.interval_ns.store(interval.as_nanos() as u64, Ordering::Relaxed);
@@ -156,7 +155,7 @@ impl Board {
             let line = board.0.core(CoreIndex(index)).expect("one of ours");
             line.cpu.store(cpu, Ordering::Relaxed);
         }
-        header.magic.store(MAGIC, Ordering::Release);
+        header.heading.write(&KIND, cores);
         Ok(board)
     }
 
@@ -241,19 +240,7 @@ impl BoardView {
         let memory = Memory::view(fd, size_of::<Header>(), most)?;
         let lines = Lines { memory, cores: 0, slots: 0 };
         let header = lines.header();
-        if header.magic.load(Ordering::Acquire) != MAGIC {
-            return Err(MapError::Magic("board"));
-        }
-        let found = header.version.load(Ordering::Relaxed);
-        if found != VERSION {
-            return Err(MapError::Version { found, needed: VERSION });
-        }
-        if header.header_bytes.load(Ordering::Relaxed) != size_of::<Header>() as u32
-            || header.line_bytes.load(Ordering::Relaxed) != 64
-        {
-            return Err(MapError::Header("its sizes"));
-        }
-        let cores = header.cores.load(Ordering::Relaxed);
+        let cores = header.heading.check(&KIND)?;
         let slots = header.slots.load(Ordering::Relaxed);
         if !(1..=MOST_CORES).contains(&cores) || !(1..=MOST_SLOTS).contains(&slots) {
             return Err(MapError::Header("how many cores and slots it has"));

@@ -22,6 +22,7 @@
 //! changes hands by [`BoardView::order`], which the thread on that core follows by itself.
 
 mod board;
+mod heading;
 pub mod kthreads;
 mod memory;
 mod page;

@@ -10,13 +10,19 @@ mod line;
 pub use line::PageLine;
 
 use crate::Class;
+use crate::heading::{Heading, Kind};
 use crate::memory::{MapError, Memory};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"CURTPAGE");
-const VERSION: u32 = 1;
+const KIND: Kind = Kind {
+    name: "page",
+    magic: u64::from_le_bytes(*b"CURTPAGE"),
+    version: 1,
+    header_bytes: size_of::<Header>() as u32,
+    line_bytes: LINE as u32,
+};
 const LINE: usize = 128;
 /// Kthreads of one program.
 const MOST_KTHREADS: u32 = 1024;
@@ -36,11 +42,8 @@ pub struct Spec {
 
 #[repr(C, align(128))]
 struct Header {
-    magic: AtomicU64,
-    version: AtomicU32,
-    header_bytes: AtomicU32,
-    line_bytes: AtomicU32,
-    kthreads: AtomicU32,
+    /// With the number of kthreads.
+    heading: Heading,
     guaranteed: AtomicU32,
     burstable: AtomicU32,
     class: AtomicU32,
@@ -111,10 +114,6 @@ impl Page {
             page.line(index).own.state.store(PARKED, Ordering::Relaxed);
         }
         let header = page.header();
-        header.version.store(VERSION, Ordering::Relaxed);
-        header.header_bytes.store(size_of::<Header>() as u32, Ordering::Relaxed);
-        header.line_bytes.store(LINE as u32, Ordering::Relaxed);
-        header.kthreads.store(spec.kthreads, Ordering::Relaxed);
         header.guaranteed.store(spec.guaranteed, Ordering::Relaxed);
         header.burstable.store(spec.burstable, Ordering::Relaxed);
         let class = match spec.class {
@@ -123,7 +122,7 @@ impl Page {
             Class::Batch { looks: true } => 2,
         };
         header.class.store(class, Ordering::Relaxed);
-        header.magic.store(MAGIC, Ordering::Release);
+        header.heading.write(&KIND, spec.kthreads);
         Ok(page)
     }
 
@@ -274,18 +273,7 @@ impl PageView {
         let memory = Memory::view(fd, size_of::<Header>(), most)?;
         // SAFETY: atomics.
         let header: &Header = unsafe { memory.at(0) };
-        if header.magic.load(Ordering::Acquire) != MAGIC {
-            return Err(MapError::Magic("page"));
-        }
-        let found = header.version.load(Ordering::Relaxed);
-        if found != VERSION {
-            return Err(MapError::Version { found, needed: VERSION });
-        }
-        if header.header_bytes.load(Ordering::Relaxed) != size_of::<Header>() as u32
-            || header.line_bytes.load(Ordering::Relaxed) != LINE as u32
-        {
-            return Err(MapError::Header("its sizes"));
-        }
+        let kthreads = header.heading.check(&KIND)?;
         let spec = Spec {
             class: match header.class.load(Ordering::Relaxed) {
                 0 => Class::LatencyCritical,
@@ -293,7 +281,7 @@ impl PageView {
                 2 => Class::Batch { looks: true },
                 _ => return Err(MapError::Header("its class")),
             },
-            kthreads: header.kthreads.load(Ordering::Relaxed),
+            kthreads,
             guaranteed: header.guaranteed.load(Ordering::Relaxed),
             burstable: header.burstable.load(Ordering::Relaxed),
         };

@@ -17,7 +17,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "PATH")]
     daemon: Option<PathBuf>,
     /// Kthreads of the program: cores that it can use at a time, at most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60))]
     kthreads: Option<u32>,
     /// The program and its arguments
     #[arg(

@@ -1,6 +1,8 @@
 //! An application for tests, and a way to run a server around a client.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+pub mod wire;
+
 use curtail::net::{Local, LocalClient};
 use curtail::policy::Spec;
 use curtail::{
@@ -103,6 +105,15 @@ pub fn presets() -> impl Iterator<Item = &'static str> + Clone {
     PRESETS.into_iter().chain(DISPATCHERLESS)
 }
 
+/// Ends the server, also when its client panics.
+pub struct End(pub Handle);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.shutdown();
+    }
+}
+
 /// Runs a server for `app` while `client` talks to it; ends it then.
 pub fn serve<R: Send + 'static>(
     app: impl App,
@@ -114,13 +125,6 @@ pub fn serve<R: Send + 'static>(
     let server = settings(builder).build().unwrap();
     let handle = server.handle();
     let client = thread::spawn(move || {
-        /// Also when the client panics: the server must end.
-        struct End(Handle);
-        impl Drop for End {
-            fn drop(&mut self) {
-                self.0.shutdown();
-            }
-        }
         let end = End(handle);
         client(&user, &end.0)
     });
