@@ -178,6 +178,34 @@ fn each_thread_has_its_own_variables() {
     assert_eq!(NUMBER.get(), 7, "a plain thread has one, too");
 }
 
+curtail::uthread_local! {
+    static LAST_WORDS: LastWords = LastWords;
+}
+
+static LAST_WORDS_SAID: AtomicUsize = AtomicUsize::new(0);
+
+/// Its end waits.
+struct LastWords;
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        curtail::time::sleep(Duration::from_millis(1));
+        spawn(yield_now).join().unwrap();
+        LAST_WORDS_SAID.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What the first thread leaves behind may wait: the runtime ends with that thread, not with its
+/// closure.
+#[test]
+fn the_first_thread_leaves_the_processor_on_its_way_out() {
+    for (index, kthreads) in [1, 2, 4].into_iter().enumerate() {
+        let answer = Runtime::builder().kthreads(kthreads).run(|| LAST_WORDS.with(|_| 42));
+        assert_eq!(answer, 42);
+        assert_eq!(LAST_WORDS_SAID.load(Ordering::Relaxed), index + 1);
+    }
+}
+
 #[test]
 fn many_threads_block_at_once() {
     Runtime::builder().kthreads(2).stack_size(16 * 1024).run(|| {

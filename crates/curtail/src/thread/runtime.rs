@@ -170,14 +170,9 @@ impl RuntimeBuilder {
         assert!(KThread::try_here().is_none(), "curtail::run inside of a runtime");
         let started = self.start()?;
         let kthread = take_seat(&started.common, 0, &self);
-        let common = started.common.clone();
-        let stop = common.clone();
-        let body = move || {
-            let _stop = Stop(stop);
-            f()
-        };
         let main = Builder::new().name("main");
-        let main = main.spawn_here(body).expect("memory for the first thread");
+        let main = main.spawn_here(f).expect("memory for the first thread");
+        kthread.seat().end_with(main.block());
         kthread.seat().live(&kthread);
         let result = match main.is_finished() {
             true => main.join(),
@@ -186,15 +181,6 @@ impl RuntimeBuilder {
         drop(kthread);
         started.end();
         Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
-    }
-}
-
-/// The first thread has ended, also by a panic.
-struct Stop(Arc<Common>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.stop();
     }
 }
 

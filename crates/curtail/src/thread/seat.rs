@@ -7,12 +7,13 @@
 use super::elastic::{Elastic, Member};
 use super::kthread::{KThread, Quanta, Shared};
 use super::parker::Parker;
-use super::tcb::Tcb;
+use super::tcb::{Block, Tcb};
 use crate::clock;
 use curtail_fiber::StackError;
 use curtail_policy::{Load, Loot, Thief, WorkerId};
 use curtail_ring::{CachePadded, StealRing};
 use std::cell::{Cell, RefCell};
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -112,6 +113,8 @@ pub(crate) struct Seat {
     common: Arc<Common>,
     thief: RefCell<Thief>,
     idleness: Cell<Idleness>,
+    /// The thread with which the runtime ends; null: it is another kthread's, or there is none.
+    first: Cell<*const Tcb>,
 }
 
 /// How long a kthread had no work.
@@ -136,6 +139,7 @@ impl Seat {
             common: common.clone(),
             thief: RefCell::new(thief),
             idleness: Cell::default(),
+            first: Cell::new(ptr::null()),
         };
         let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
         let member = elastic.map(|elastic| Member::new(elastic, index));
@@ -169,6 +173,20 @@ impl Seat {
     /// Whether it is the runtime's only kthread.
     pub(super) fn is_alone(&self) -> bool {
         self.common.peers.len() == 1
+    }
+
+    /// The runtime ends when that thread has, which runs on this kthread.
+    pub(super) fn end_with(&self, first: &Block) {
+        self.first.set(&raw const first.tcb);
+    }
+
+    /// A thread has ended here and has left its stack: whether the kthread is to stop.
+    #[inline]
+    pub(super) fn is_over(&self, ended: *const Tcb) -> bool {
+        if ptr::eq(ended, self.first.get()) {
+            self.common.stop();
+        }
+        self.is_to_stop()
     }
 
     pub(super) fn is_to_stop(&self) -> bool {

@@ -8,7 +8,6 @@ use super::{DIRECT, KThread};
 use crate::block::{Deadline, Node, Timer, Who};
 use crate::clock;
 use crate::thread::elastic::Member;
-use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
@@ -35,7 +34,7 @@ impl KThread {
             }
             self.current.set(ptr::null());
             crate::thread::spawn::publish_end(ended);
-            if self.seat.as_ref().is_some_and(Seat::is_to_stop) {
+            if self.seat.as_ref().is_some_and(|seat| seat.is_over(ended)) {
                 break;
             }
             next = self.next();
