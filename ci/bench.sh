@@ -5,7 +5,8 @@
 # bench.sh threads|echo|wakeups|pool [OPTIONS], threads beside those of others (bench/threads/README.md,
 # bench/echo/README.md, bench/wakeups/README.md, bench/pool/README.md), or
 # bench.sh colocate [handover|share] [OPTIONS], services and batch work on the same cores, or
-# bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py).
+# bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
+# bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 if [ "${1:-}" = safepoint ]; then
@@ -54,6 +55,23 @@ if [ "${1:-}" = leveldb ]; then
   cargo build --quiet --release -p curtail-driver
   pass/build.sh "$release"
   exec python3 bench/leveldb/measure.py --tools "$release" --source "$source" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = web ]; then
+  shift
+  need_rust
+  need taskset=util-linux wrk=wrk python3=python3 || die "wrk asks, and programs are pinned by taskset"
+  if need_llvm; then
+    cargo build --quiet --release -p curtail-driver
+    pass/build.sh "$release"
+    built=$("$release/cargo-curtail" curtail build --quiet --release -p web)
+    program=$(grep '/web$' <<<"$built") || die "cargo curtail build tells of no program \`web\`"
+  else
+    say "no safepoints: requests on the pool run to completion"
+    cargo build --quiet --release -p web
+    program=$release/web
+  fi
+  exec python3 bench/web/measure.py --program "$program" --out "$target/bench" "$@"
 fi
 
 # The simulator serves nobody: nothing need be instrumented for `sim` alone.
