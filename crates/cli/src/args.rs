@@ -1,10 +1,12 @@
 //! Options that several verbs share, and what they mean together.
 
+mod cores;
 mod policy;
 
 use crate::failure::Failure;
 use crate::typed::DarcArgs;
 use clap::{Args, ValueEnum};
+pub(crate) use cores::CoresArgs;
 use curtail::{DispatcherMode, Preempt, ServerBuilder};
 use curtail_policy::{Balance, PreemptKind, Spec};
 pub(crate) use curtail_study::Point;
@@ -128,6 +130,11 @@ impl System {
             (None, Some(cores)) => spare(cores.0.len()),
             (None, None) => spare(allowed_cores()),
         }
+    }
+
+    /// How many workers, where that was said.
+    pub(crate) fn asked_workers(&self) -> Option<usize> {
+        self.workers.map(usize::from)
     }
 
     /// How many requests the system holds at most.

@@ -3,7 +3,7 @@
 //! The main thread becomes the dispatcher; a second one waits for signals. The first SIGINT or
 //! SIGTERM drains, the second one ends at once.
 
-use crate::args::{Json, System, WorkloadArgs};
+use crate::args::{CoresArgs, Json, System, WorkloadArgs};
 use crate::failure::Failure;
 #[cfg(feature = "kv")]
 use crate::kv::KvArgs;
@@ -39,6 +39,8 @@ pub(crate) struct Serve {
     #[cfg(feature = "kv")]
     #[command(flatten)]
     kv: KvArgs,
+    #[command(flatten)]
+    cores: CoresArgs,
     /// Record what the policy is told and decides into FILE, for `sim --replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -95,7 +97,8 @@ impl Serve {
         // With the ports that the kernel chose.
         let addresses = transport.describe();
         let builder = Server::builder(app).transport(transport);
-        let mut builder = self.system.configure(builder, spec, self.system.only_preempt()?);
+        let builder = self.system.configure(builder, spec, self.system.only_preempt()?);
+        let mut builder = self.cores.configure(builder, spec, &self.system)?;
         if let Some(file) = &self.record {
             builder = builder.record(file);
         }

@@ -1,50 +1,13 @@
 //! `curtail batch` and `curtail run`, with a core allocator in this process.
 
 mod common;
+#[path = "common/daemon.rs"]
+mod daemon;
 
-use clap::Parser;
 use common::curtail;
-use curtail_shm::kthreads;
 use curtail_shm::session::Session;
-use curtaild::{Daemon, Options, Stop};
-use std::path::PathBuf;
-use std::process::{Output, Stdio};
-use std::thread::JoinHandle;
-
-struct Running {
-    path: PathBuf,
-    stop: Stop,
-    thread: Option<JoinHandle<()>>,
-    core: u32,
-}
-
-impl Running {
-    fn start(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("curtail-{name}-{}.sock", std::process::id()));
-        let core = *kthreads::allowed_cpus().unwrap().last().unwrap();
-        let core_list = core.to_string();
-        let line = ["curtaild", "--quiet", "--cores", &core_list, "--socket"];
-        let line = line.iter().map(PathBuf::from).chain([path.clone()]);
-        let options = Options::try_parse_from(line).unwrap();
-        let stop = Stop::new().unwrap();
-        let daemon = Daemon::new(&options, stop.clone()).unwrap();
-        let thread = Some(std::thread::spawn(move || daemon.run().unwrap()));
-        Self { path, stop, thread, core }
-    }
-
-    fn batch(&self, words: &[&str]) -> Output {
-        let mut command = curtail();
-        command.args(["batch", "--daemon"]).arg(&self.path).args(words);
-        command.stdin(Stdio::null()).output().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.stop();
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
+use daemon::Running;
+use std::process::Stdio;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

@@ -16,6 +16,7 @@ use crate::record::Recorder;
 use crate::report::merge;
 use crate::spread::{Seat, spread};
 use crate::stats::Report;
+use crate::thread::{DaemonError, Elastic};
 use crate::topology::Layout;
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::Transport;
@@ -37,6 +38,9 @@ pub enum StartError {
     /// A setting is out of range.
     #[error("{0}")]
     Setting(String),
+    /// There is no core allocator where there is to be one, or it refuses.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
     /// The application's own `setup` failed.
     #[error("the application's setup: {0}")]
     Setup(String),
@@ -94,6 +98,8 @@ pub struct Server {
     recording: Option<File>,
     /// At least one. The first becomes the calling thread's.
     domains: Vec<Domain>,
+    /// Registered with a core allocator.
+    elastic: Option<Arc<Elastic>>,
 }
 
 impl Server {
@@ -172,12 +178,15 @@ impl Server {
             drain: self.settings.drain,
             seed: self.settings.seed,
             watchdog: &self.settings.watchdog,
+            wish: &self.settings.wish,
             kind,
             choice,
             busy,
         };
         let mut report = match (common.spec.is_dispatcherless(), domains.pop(), lines.pop()) {
-            (true, Some(domain), Some(lines)) => threads::run(domain, &common, lines)?,
+            (true, Some(domain), Some(lines)) => {
+                threads::run(domain, &common, lines, self.elastic.take())?
+            }
             (_, domain, last) => {
                 let domains = domains.into_iter().chain(domain);
                 let lines = lines.into_iter().chain(last);

@@ -118,6 +118,8 @@ pub struct WorkerStats {
     pub holds: usize,
     /// Pre-emptions so far.
     pub preemptions: u64,
+    /// False: it has given its core back to the core allocator, and waits for one.
+    pub has_core: bool,
 }
 
 /// How the workers' time went, as shares of it.

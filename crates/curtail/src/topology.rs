@@ -84,6 +84,12 @@ impl Layout {
         }
     }
 
+    /// Of elastic workers: they get their cores from a core allocator.
+    pub(crate) fn elastic(cores: &[usize], workers: usize) -> Self {
+        let spread = (0..workers).map(|index| cores[index % cores.len()]).collect();
+        Self { dispatchers: Vec::new(), workers: spread, dedicated: false, note: None }
+    }
+
     /// How the threads of this layout wait.
     pub(crate) fn idle(&self, clock: &Clock) -> Idle {
         let spin_ns = if self.dedicated { 10_000_000 } else { 20_000 };

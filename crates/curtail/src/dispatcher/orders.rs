@@ -98,6 +98,7 @@ impl Dispatcher {
             worker: self.set.around.in_server(WorkerId(index as u16)),
             holds: 0,
             preemptions: link.remote.progress.preemptions.load(Ordering::Relaxed),
+            has_core: true,
         };
         let mut workers: Vec<WorkerStats> = self.set.workers.iter().enumerate().map(look).collect();
         // The first slots are used most, so all are found long before the table's end.

@@ -1,10 +1,13 @@
 //! Settings of a server to be, and their checks.
 
+mod daemon;
+
 use super::domain::Domain;
+use super::threads::MOST_KTHREADS;
 use super::{Server, StartError};
 use crate::app::ErasedApp;
 use crate::preempt::Preempt;
-use crate::thread::{Stall, Watching};
+use crate::thread::{Elastic, Stall, Watching, Wish, inherited_kthreads};
 use crate::topology::{Layout, allowed_cores};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec};
@@ -49,6 +52,7 @@ pub struct ServerBuilder {
     pub(super) seed: u64,
     pub(super) watchdog: Watching,
     pub(super) record: Option<PathBuf>,
+    pub(super) wish: Wish,
 }
 
 impl ServerBuilder {
@@ -73,6 +77,7 @@ impl ServerBuilder {
             seed: 1,
             watchdog: Watching::default(),
             record: None,
+            wish: Wish::default(),
         }
     }
 
@@ -242,7 +247,10 @@ impl ServerBuilder {
             return Err(StartError::Setting("no cores to run on".to_owned()));
         }
         let dispatchers = self.dispatchers;
+        let elastic = self.is_elastic()?;
         let workers = match self.workers {
+            // The front runs where there is room: no core is kept for it.
+            0 if elastic => inherited_kthreads().unwrap_or(cores.len()).min(MOST_KTHREADS),
             0 => cores.len().saturating_sub(dispatchers).max(dispatchers).max(1),
             workers => workers,
         };
@@ -276,27 +284,58 @@ impl ServerBuilder {
                 StartError::Setting(format!("no pre-emption by signal: {reason}"))
             })?;
         }
-        let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
-        let share = |n: usize| workers * n / dispatchers;
-        let mut domains = Vec::new();
-        for index in 0..dispatchers {
-            // The first has the transports, and wakes the others.
-            let waiter = Waiter::new(if index == 0 { &fds } else { &[] })
-                .map_err(|error| StartError::System { what: "epoll", error })?;
-            let workers = share(index)..share(index + 1);
-            domains.push(Domain::new(index, workers, waiter));
-        }
+        let domains = self.domains(workers)?;
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
         let recording = self.record.as_ref().map(recording).transpose()?;
+        let elastic = match elastic {
+            true => Elastic::register(&self.wish, workers)?,
+            false => None,
+        };
         self.app.setup().map_err(StartError::Setup)?;
         Ok(Server {
-            layout: Layout::plan(&cores, workers, dispatchers),
+            layout: match elastic {
+                Some(_) => Layout::elastic(&cores, workers),
+                None => Layout::plan(&cores, workers, dispatchers),
+            },
+            elastic,
             cores: cores.len(),
             settings: self,
             recording,
             domains,
         })
+    }
+}
+
+impl ServerBuilder {
+    fn domains(&self, workers: usize) -> Result<Vec<Domain>, StartError> {
+        let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
+        let share = |n: usize| workers * n / self.dispatchers;
+        let domain = |index| {
+            // The first has the transports, and wakes the others.
+            let waiter = Waiter::new(if index == 0 { &fds } else { &[] })
+                .map_err(|error| StartError::System { what: "epoll", error })?;
+            Ok(Domain::new(index, share(index)..share(index + 1), waiter))
+        };
+        (0..self.dispatchers).map(domain).collect()
+    }
+
+    /// Whether there is to be a core allocator.
+    fn is_elastic(&self) -> Result<bool, StartError> {
+        if self.wish.path().is_none() || self.spec.is_dispatcherless() {
+            return Ok(self.wish.path().is_some());
+        }
+        let name = &self.spec.name;
+        if self.wish.is_must() {
+            return Err(StartError::Setting(format!(
+                "a core allocator is for servers without a dispatcher (`shenango`): that of `{name}` \
+                 and its workers keep their cores"
+            )));
+        }
+        tracing::warn!(
+            "$CURTAILD: not for `{name}`, whose dispatcher and workers keep their cores"
+        );
+        Ok(false)
     }
 }
 

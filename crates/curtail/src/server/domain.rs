@@ -15,7 +15,7 @@ use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::report::Part;
 use crate::stats::ClassStats;
-use crate::thread::{Watch, Watching};
+use crate::thread::{Quanta, Watch, Watching, Wish};
 use crate::topology::{Layout, pin};
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::{Transport, Waiter};
@@ -43,9 +43,18 @@ pub(super) struct Common<'a> {
     pub drain: Duration,
     pub seed: u64,
     pub watchdog: &'a Watching,
+    /// About a core allocator.
+    pub wish: &'a Wish,
     pub kind: SafepointKind,
     pub choice: Choice,
     pub busy: bool,
+}
+
+impl Common<'_> {
+    /// How threads without a quantum look whether their core is wanted elsewhere.
+    pub(super) fn beats(&self) -> Option<Quanta> {
+        self.wish.beats(self.kind == SafepointKind::Clock)
+    }
 }
 
 /// A domain that is ready to run.

@@ -3,11 +3,16 @@
 //!
 //! Work comes from outside ([`Crew::hand_in`]): into the queue of one kthread, of those that others
 //! may take from. A kthread whose handler runs for long does not keep what lies there.
+//!
+//! Under a core allocator the kthreads are elastic (`super::elastic`), and what is handed in counts
+//! in the line of the kthread that it is handed to.
 
 use super::Late;
+use super::elastic::Elastic;
 use super::kthread::{KThread, Quanta, Shared};
+use super::runtime::SPIN_ELASTIC;
 use super::seat::{Common, Seat};
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::topology::pin;
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
@@ -19,9 +24,12 @@ use std::time::{Duration, Instant};
 /// How long a kthread may take to come back from what it runs, at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// From one look to the next at kthreads that are to end.
+const WAKE_AGAIN: Duration = Duration::from_millis(1);
+
 /// How the kthreads are to be.
 pub(crate) struct Plan {
-    /// Each kthread's core.
+    /// Each kthread's core; without effect under a core allocator.
     pub cores: Vec<usize>,
     pub stack_size: usize,
     /// How long one without work looks for some before it sleeps.
@@ -29,6 +37,20 @@ pub(crate) struct Plan {
     /// Others need their cores: one without work lets them run in between.
     pub shares_core: bool,
     pub quanta: Option<Quanta>,
+    /// Under a core allocator.
+    pub elastic: Option<Arc<Elastic>>,
+}
+
+impl Plan {
+    /// The same for kthreads under a core allocator, where there is one.
+    pub(crate) fn under(mut self, elastic: Option<Arc<Elastic>>, beats: Option<Quanta>) -> Self {
+        if elastic.is_some() {
+            self.spin_cycles = Clock::get().cycles(SPIN_ELASTIC.as_nanos() as u64);
+            self.shares_core = false;
+            self.quanta = self.quanta.or(beats);
+        }
+        Self { elastic, ..self }
+    }
 }
 
 /// How a kthread's time went.
@@ -74,7 +96,11 @@ impl Crew {
         enter: impl Fn(usize) -> Result<Kept, String> + Clone + Send + 'static,
     ) -> Result<Self, (usize, String)> {
         let count = plan.cores.len();
-        let common = Common::new((count, count), plan.spin_cycles, plan.shares_core, None);
+        let elastic = plan.elastic.clone();
+        let common = Common::new((count, count), plan.spin_cycles, plan.shares_core, elastic);
+        if let Some(elastic) = &common.elastic {
+            elastic.watch(&common);
+        }
         let mut crew = Self { common, members: Vec::new() };
         for (index, &core) in plan.cores.iter().enumerate() {
             match start_one(&crew.common, (index, core), plan, enter.clone()) {
@@ -113,6 +139,11 @@ impl Crew {
         self.common.peers.iter().map(|peer| peer.alive()).sum()
     }
 
+    /// Whether a kthread has a core, as far as that is the core allocator's affair.
+    pub(crate) fn has_core(&self, index: usize) -> bool {
+        !self.common.peers[index].is_parked()
+    }
+
     /// How often threads of a kthread were made to yield.
     pub(crate) fn cuts(&self, index: usize) -> u64 {
         self.common.peers[index].cuts()
@@ -136,8 +167,9 @@ impl Crew {
         self.common.stop();
         let mut lives = Vec::new();
         let until = Instant::now() + PATIENCE;
-        for (index, member) in self.members.drain(..).enumerate() {
-            match member.lived.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        let members = std::mem::take(&mut self.members);
+        for (index, member) in members.into_iter().enumerate() {
+            match self.wait_for(&member, until) {
                 Ok(lived) => {
                     lives.push(lived);
                     let _ = member.thread.join();
@@ -153,7 +185,23 @@ impl Crew {
                 }
             }
         }
+        if let Some(elastic) = &self.common.elastic {
+            elastic.end();
+        }
         lives
+    }
+
+    /// Waits for what a kthread reports at its end. One without a core may have gone to sleep when it
+    /// was woken already.
+    fn wait_for(&self, member: &Member, until: Instant) -> Result<Lived, RecvTimeoutError> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let most = if self.common.elastic.is_some() { left.min(WAKE_AGAIN) } else { left };
+            match member.lived.recv_timeout(most) {
+                Err(RecvTimeoutError::Timeout) if most < left => self.common.wake_parked(),
+                report => return report,
+            }
+        }
     }
 
     /// Gives back those that were handed in and have not started. After [`Crew::stop`].
@@ -178,7 +226,9 @@ fn start_one(
     let (ready, is_ready) = sync_channel(1);
     let (report, lived): (SyncSender<Lived>, _) = sync_channel(1);
     let life = move || {
-        if let Err(problem) = pin(core) {
+        if common.elastic.is_none()
+            && let Err(problem) = pin(core)
+        {
             tracing::warn!(%problem, worker = index);
         }
         let kthread = match Seat::take(&common, index, stack_size, quanta) {
@@ -212,7 +262,7 @@ fn live(kthread: &KThread) -> Lived {
     let idle = seat.idleness();
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let busy = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
-    let spun = Duration::from_nanos(clock::Clock::get().ns(idle.spun_cycles));
+    let spun = Duration::from_nanos(Clock::get().ns(idle.spun_cycles));
     Lived {
         total_cycles: clock::now() - born,
         idle_cycles: idle.cycles,

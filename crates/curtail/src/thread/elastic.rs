@@ -11,25 +11,28 @@
 //! daemon reads at each of its looks: no system call of the program's. Nothing is lost: whoever puts a
 //! thread into an inbox or a queue counts it *first*, and the kthread counts what it took out, so
 //! that the daemon sees a difference for as long as something is there. Timers of a parked kthread
-//! are in its line, too, and its sockets in the poller that the daemon was passed.
+//! are in its line, too, and its sockets in the poller that the daemon was passed. Where the daemon
+//! may sleep, plain threads ring a bell besides (`doorbell`).
 //!
 //! **Without the daemon** (`watcher`): when it ends, `epoch` moves on; the kthreads that sleep on the
 //! board are woken until none does, and all of them sleep and wake each other as they do
 //! in any runtime. When it is back, they register again.
 //!
-//! * `member`: a kthread's side; `link`: a session with a daemon; `watcher`: its end and its return;
+//! * `member`: a kthread's side; `doorbell`: work from outside; `link`: a session with a daemon; `watcher`: its end and its return;
 //! * `wish`: what the user asks for; `signal`: the second rung of an eviction.
 
+mod doorbell;
 mod link;
 mod member;
 mod signal;
 mod watcher;
 mod wish;
 
+pub(crate) use doorbell::Doorbell;
 pub(super) use link::Link;
 pub(crate) use member::Member;
 pub use wish::DaemonError;
-pub(super) use wish::Wish;
+pub(crate) use wish::Wish;
 
 use super::kthread::Shared;
 use curtail_shm::{Page, PageLine};
@@ -43,8 +46,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+/// The number of the doorbell among the pollers: no kthread's.
+const DOORBELL: u64 = u64::MAX;
+
 /// What the kthreads of a runtime share about the daemon. See the module's head.
-pub(super) struct Elastic {
+pub(crate) struct Elastic {
     page: Arc<Page>,
     path: PathBuf,
     name: String,
@@ -56,18 +62,37 @@ pub(super) struct Elastic {
     ended: AtomicBool,
     /// Where the program may run when no daemon says where.
     cores: Option<CpuSet>,
-    /// An epoll that watches all kthreads' epolls: readable when a packet has come for any.
+    /// An epoll that watches all kthreads' epolls, and the doorbell: readable when a packet has come
+    /// for any of them, or work from outside.
     pollers: OwnedFd,
+    doorbell: Arc<Doorbell>,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Elastic {
-    /// Registers with the daemon: with so many kthreads.
-    pub(super) fn register(wish: &Wish, kthreads: usize) -> Result<Arc<Self>, DaemonError> {
-        let path = wish.path().expect("somebody asked for a daemon");
+    /// Registers with the daemon, if there is to be one: with so many kthreads.
+    ///
+    /// # Errors
+    /// There is none, or it refuses, and the program can't do without it.
+    pub(crate) fn register(wish: &Wish, kthreads: usize) -> Result<Option<Arc<Self>>, DaemonError> {
+        let Some(path) = wish.path() else { return Ok(None) };
+        match Self::register_at(path, wish, kthreads) {
+            Ok(elastic) => Ok(Some(elastic)),
+            Err(error) if wish.is_must() => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "$CURTAILD: without it, then");
+                Ok(None)
+            }
+        }
+    }
+
+    fn register_at(path: PathBuf, wish: &Wish, kthreads: usize) -> Result<Arc<Self>, DaemonError> {
         let fails = |problem: String| DaemonError::new(&path, problem);
         let page = Page::create(&wish.spec(kthreads)).map_err(|error| fails(error.to_string()))?;
         let pollers = epoll::create(CreateFlags::CLOEXEC).map_err(|e| fails(e.to_string()))?;
+        let doorbell = Doorbell::new(&page).map_err(|error| fails(error.to_string()))?;
+        epoll::add(&pollers, &doorbell, EventData::new_u64(DOORBELL), EventFlags::IN)
+            .map_err(|error| fails(error.to_string()))?;
         signal::handle();
         let elastic = Arc::new(Self {
             page: Arc::new(page),
@@ -78,6 +103,7 @@ impl Elastic {
             ended: AtomicBool::new(false),
             cores: sched_getaffinity(None).ok(),
             pollers,
+            doorbell: Arc::new(doorbell),
             watcher: Mutex::new(None),
             path: path.clone(),
         });
@@ -127,6 +153,11 @@ impl Elastic {
         if let Err(error) = epoll::add(&self.pollers, poller, data, EventFlags::IN) {
             tracing::warn!(%error, "packets for parked kthreads would not be noticed");
         }
+    }
+
+    /// How the daemon hears of work from outside.
+    pub(super) fn doorbell(&self) -> &Arc<Doorbell> {
+        &self.doorbell
     }
 
     /// Calls `f` with each kthread that has events in its poller.

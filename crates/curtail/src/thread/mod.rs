@@ -28,12 +28,14 @@ mod watchdog;
 
 pub(crate) use crew::{Crew, Kept, Lived, Plan};
 pub use elastic::DaemonError;
+pub(crate) use elastic::{Elastic, Wish};
 pub use join::JoinHandle;
 pub(crate) use kthread::{KThread, Quanta, Shared};
 pub(crate) use late::{Duty, Late};
 pub use locals::UthreadKey;
 pub use park::{Thread, ThreadId, current, park, park_timeout};
 pub(crate) use parker::{Bell, Parker};
+pub(crate) use runtime::inherited_kthreads;
 pub use runtime::{Runtime, RuntimeBuilder, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, spawn};

@@ -1,5 +1,6 @@
 //! How a kthread sleeps, and how it is woken.
 
+use super::elastic::Doorbell;
 use curtail_ring::Doze;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,9 +22,24 @@ pub(crate) struct Parker {
     rung: AtomicU32,
     /// From when on it sleeps in a poller.
     bell: OnceLock<Arc<dyn Bell>>,
+    /// Under a core allocator.
+    doorbell: Option<Arc<Doorbell>>,
 }
 
 impl Parker {
+    /// Of a kthread under a core allocator.
+    pub(super) fn under(doorbell: Option<Arc<Doorbell>>) -> Self {
+        Self { doorbell, ..Self::default() }
+    }
+
+    /// Tells the core allocator, where there is one and no kthread has a core, of what can be seen now.
+    #[inline]
+    pub(super) fn announce(&self) {
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.ring_if_idle();
+        }
+    }
+
     /// From now on it sleeps where this bell wakes it. By the sleeper, awake.
     pub(crate) fn set_bell(&self, bell: Arc<dyn Bell>) {
         let _ = self.bell.set(bell);
@@ -46,6 +62,7 @@ impl Parker {
         if self.doze.rouse() {
             self.wake();
         }
+        self.announce();
     }
 
     #[cold]

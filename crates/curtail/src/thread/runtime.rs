@@ -25,7 +25,7 @@ const SPARES: usize = 4;
 const STACK: usize = 256 * 1024;
 /// How long a kthread without work looks for some, and under a core allocator.
 const SPIN: Duration = Duration::from_micros(20);
-const SPIN_ELASTIC: Duration = Duration::from_micros(2);
+pub(super) const SPIN_ELASTIC: Duration = Duration::from_micros(2);
 /// How long the end waits for kthreads that run threads of their own still.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -199,7 +199,7 @@ impl RuntimeBuilder {
             (1..=MOST_KTHREADS).contains(&count),
             "{count} kthreads: from 1 to {MOST_KTHREADS}"
         );
-        let elastic = self.register(count)?;
+        let elastic = Elastic::register(&self.wish, count)?;
         let usual = if elastic.is_some() { SPIN_ELASTIC } else { SPIN };
         let spin_cycles = Clock::get().cycles(self.spin.unwrap_or(usual).as_nanos() as u64);
         let seats = (count + SPARES).min(MOST_SEATS);
@@ -225,21 +225,6 @@ impl RuntimeBuilder {
         let all_stuck = move || start_spare(&watched, &settings);
         let watch = self.watchdog.watch(PeersOf(common.clone()), 0, has_quanta, all_stuck);
         Ok(Started { common, threads, _watch: watch })
-    }
-
-    /// With the core allocator, if there is to be one.
-    fn register(&self, kthreads: usize) -> Result<Option<Arc<Elastic>>, DaemonError> {
-        if self.wish.path().is_none() {
-            return Ok(None);
-        }
-        match Elastic::register(&self.wish, kthreads) {
-            Ok(elastic) => Ok(Some(elastic)),
-            Err(error) if self.wish.is_must() => Err(error),
-            Err(error) => {
-                tracing::warn!(%error, "$CURTAILD: without it, then");
-                Ok(None)
-            }
-        }
     }
 }
 
@@ -288,7 +273,9 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     {
         tracing::warn!(%problem, kthread = index);
     }
-    let quanta = settings.quanta().or_else(|| common.elastic.as_ref().and(settings.beats()));
+    let quanta = settings.quanta().or_else(|| {
+        common.elastic.as_ref().and_then(|_| settings.wish.beats(kind() == Kind::Clock))
+    });
     Seat::take(common, index, settings.stack_size, quanta).expect("memory for stacks")
 }
 
@@ -314,7 +301,7 @@ impl Started {
 }
 
 /// What `curtail run` says.
-fn inherited_kthreads() -> Option<usize> {
+pub(crate) fn inherited_kthreads() -> Option<usize> {
     let text = std::env::var("CURTAIL_KTHREADS").ok().filter(|text| !text.is_empty())?;
     let count = text.parse().ok().filter(|count| (1..=MOST_KTHREADS).contains(count));
     if count.is_none() {
@@ -324,17 +311,6 @@ fn inherited_kthreads() -> Option<usize> {
 }
 
 impl RuntimeBuilder {
-    /// Threads run to completion, and look now and then whether the core is wanted elsewhere.
-    fn beats(&self) -> Option<Quanta> {
-        let cycles = Clock::get().cycles(self.wish.heartbeat().as_nanos() as u64);
-        (kind() == Kind::Clock).then(|| Quanta {
-            mode: Mode::Clock,
-            cycles: Arc::new(AtomicU64::new(cycles.max(1))),
-            usual: None,
-            by_class: Box::default(),
-        })
-    }
-
     fn quanta(&self) -> Option<Quanta> {
         let all = self.class_quanta.iter().filter_map(|(_, quantum)| *quantum).chain(self.quantum);
         let least = all.min()?;

@@ -44,7 +44,8 @@ impl Common {
         let shared = |index| {
             // Spare ones have no place in the daemon's books.
             let line = elastic.as_ref().filter(|_| index < usual).map(|all| all.line(index));
-            Shared::new(Arc::new(CachePadded::new(Parker::default())), line)
+            let doorbell = elastic.as_ref().map(|elastic| elastic.doorbell().clone());
+            Shared::new(Arc::new(CachePadded::new(Parker::under(doorbell))), line)
         };
         Arc::new(Self {
             peers: (0..seats).map(shared).collect(),
@@ -117,7 +118,7 @@ pub(crate) struct Seat {
     first: Cell<*const Tcb>,
 }
 
-/// How long a kthread had no work.
+/// How long a kthread had no work, or no core.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Idleness {
     pub cycles: u64,
@@ -198,7 +199,10 @@ impl Seat {
         while !self.is_to_stop() {
             let now = clock::now();
             if let Some(member) = &kthread.member {
-                member.look(kthread);
+                if member.is_to_look() {
+                    member.look(kthread);
+                    self.count_idle(clock::now() - now, 0);
+                }
                 member.publish_age(now);
                 member.watch_packets(kthread, now);
             }
@@ -254,9 +258,14 @@ impl Seat {
         if !found {
             self.sleep(kthread);
         }
+        self.count_idle(clock::now() - since, spun - since);
+    }
+
+    /// It had no work, or no core. `spun`: of these cycles, those in which it did not sleep.
+    fn count_idle(&self, cycles: u64, spun: u64) {
         let mut idleness = self.idleness.get();
-        idleness.cycles += clock::now() - since;
-        idleness.spun_cycles += spun - since;
+        idleness.cycles += cycles;
+        idleness.spun_cycles += spun;
         self.idleness.set(idleness);
     }
 

@@ -160,6 +160,7 @@ impl Front {
             worker: WorkerId(index as u16),
             holds: self.desk.common.tallies[index].holds(),
             preemptions: self.desk.crew.cuts(index),
+            has_core: self.desk.crew.has_core(index),
         };
         Stats {
             classes,

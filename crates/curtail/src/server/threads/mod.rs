@@ -25,7 +25,7 @@ use crate::dispatcher::{Line, Tally as Gaps};
 use crate::engine::{Counts, GAP_NS};
 use crate::preempt::{Choice, Preempt};
 use crate::stats::{ClassStats, Cpu, Noise, Report};
-use crate::thread::{Crew, Kept, Lived, Plan, Quanta};
+use crate::thread::{Crew, Elastic, Kept, Lived, Plan, Quanta};
 use crate::topology::{Idle, pin};
 use accept::Door;
 use curtail_fiber::signal::Ticks;
@@ -43,7 +43,7 @@ use std::time::Duration;
 use tally::Tally;
 
 /// Kthreads of one server.
-const MOST_KTHREADS: usize = 64;
+pub(super) const MOST_KTHREADS: usize = 64;
 
 /// Whether a server can be of that kind with these settings.
 pub(super) fn check(
@@ -76,6 +76,7 @@ pub(super) fn run(
     domain: Domain,
     settings: &Settings<'_>,
     mut transports: Vec<Box<dyn Transport>>,
+    elastic: Option<Arc<Elastic>>,
 ) -> Result<Report, RunError> {
     let clock = Clock::get();
     let classes = settings.app.classes();
@@ -103,8 +104,9 @@ pub(super) fn run(
     let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, idle, &quantum_cycles);
-    let crew = start(&plan, &common, streams)?;
-    let _watch = settings.watchdog.watch(crew.peers(), 0, plan.quanta.is_some(), || {});
+    let has_quanta = plan.quanta.is_some();
+    let crew = start(&plan.under(elastic, settings.beats()), &common, streams)?;
+    let _watch = settings.watchdog.watch(crew.peers(), 0, has_quanta, || {});
     let mut notes = Vec::new();
     if let Some(Err(problem)) = settings.layout.dispatchers.first().copied().map(pin) {
         notes.push(problem);
@@ -155,6 +157,7 @@ fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) ->
         spin_cycles: idle.spin_cycles,
         shares_core: idle.shares_core,
         quanta,
+        elastic: None,
     }
 }
 

@@ -164,6 +164,7 @@ impl Member {
         let slot = link.slot(self.index);
         let kept = self.publish_parked(kthread);
         kthread.shared.set_parked(true);
+        self.elastic.doorbell().park();
         self.acknowledge(link, word);
         let (page, index) = self.line.place();
         let stops = || kthread.seat().is_to_stop() || self.epoch.get() != self.elastic.epoch();
@@ -182,6 +183,7 @@ impl Member {
         // Also where no word says so: it runs without the daemon.
         page.set_running(index, self.seen.get().generation());
         kthread.shared.set_parked(false);
+        self.elastic.doorbell().unpark();
         self.publish_running(kept);
     }
 

@@ -1,8 +1,12 @@
 //! What the user asks of a core allocator.
 
-use crate::thread::RuntimeBuilder;
+use crate::clock::Clock;
+use crate::thread::{Quanta, RuntimeBuilder};
+use curtail_fiber::safepoint::Mode;
 use curtail_shm::{Class, Spec};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// How long a thread that runs to completion goes on, at most, without a look at the word.
@@ -24,7 +28,7 @@ impl DaemonError {
 
 /// See the module's head.
 #[derive(Clone, Debug)]
-pub(in crate::thread) struct Wish {
+pub(crate) struct Wish {
     /// What the program says.
     daemon: Option<PathBuf>,
     /// What `$CURTAILD` says.
@@ -50,13 +54,33 @@ impl Default for Wish {
 }
 
 impl Wish {
+    /// See [`RuntimeBuilder::daemon`].
+    pub(crate) fn set_daemon(&mut self, path: PathBuf) {
+        self.daemon = Some(path);
+    }
+
+    /// See [`RuntimeBuilder::guaranteed`].
+    pub(crate) fn set_guaranteed(&mut self, cores: usize) {
+        self.guaranteed = u32::try_from(cores).unwrap_or(u32::MAX);
+    }
+
+    /// See [`RuntimeBuilder::burstable`].
+    pub(crate) fn set_burstable(&mut self, cores: usize) {
+        self.burstable = Some(u32::try_from(cores).unwrap_or(u32::MAX));
+    }
+
+    /// See [`RuntimeBuilder::heartbeat`].
+    pub(crate) fn set_heartbeat(&mut self, heartbeat: Duration) {
+        self.heartbeat = heartbeat;
+    }
+
     /// Where the daemon is to be; `None`: there is to be none.
-    pub(in crate::thread) fn path(&self) -> Option<PathBuf> {
+    pub(crate) fn path(&self) -> Option<PathBuf> {
         self.daemon.clone().or_else(|| self.inherited.clone())
     }
 
     /// The program can't do without it.
-    pub(in crate::thread) fn is_must(&self) -> bool {
+    pub(crate) fn is_must(&self) -> bool {
         self.daemon.is_some()
     }
 
@@ -64,8 +88,16 @@ impl Wish {
         self.batch
     }
 
-    pub(in crate::thread) fn heartbeat(&self) -> Duration {
-        self.heartbeat
+    /// Threads run to completion, and look now and then whether the core is wanted elsewhere.
+    /// `timed`: the program has safepoints that time themselves.
+    pub(crate) fn beats(&self, timed: bool) -> Option<Quanta> {
+        let cycles = Clock::get().cycles(self.heartbeat.as_nanos() as u64);
+        timed.then(|| Quanta {
+            mode: Mode::Clock,
+            cycles: Arc::new(AtomicU64::new(cycles.max(1))),
+            usual: None,
+            by_class: Box::default(),
+        })
     }
 
     pub(super) fn spec(&self, kthreads: usize) -> Spec {
@@ -88,21 +120,21 @@ impl RuntimeBuilder {
     ///
     /// Default: the one at `$CURTAILD`, if that is set; if it is not there, a warning, and none.
     pub fn daemon(mut self, path: impl Into<PathBuf>) -> Self {
-        self.wish.daemon = Some(path.into());
+        self.wish.set_daemon(path.into());
         self
     }
 
     /// How many cores the daemon is to have for the program whenever it needs them; it refuses to
     /// promise one twice. Default: 0.
     pub fn guaranteed(mut self, cores: usize) -> Self {
-        self.wish.guaranteed = u32::try_from(cores).unwrap_or(u32::MAX);
+        self.wish.set_guaranteed(cores);
         self
     }
 
     /// How many cores it may have besides, as long as no other program is guaranteed them. Default:
     /// as many as it has kthreads, less those that are guaranteed.
     pub fn burstable(mut self, cores: usize) -> Self {
-        self.wish.burstable = Some(u32::try_from(cores).unwrap_or(u32::MAX));
+        self.wish.set_burstable(cores);
         self
     }
 
@@ -118,7 +150,7 @@ impl RuntimeBuilder {
     /// kthread is to give its core back, if the program was built with safepoints that time
     /// themselves. Default: 5 µs.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
-        self.wish.heartbeat = heartbeat;
+        self.wish.set_heartbeat(heartbeat);
         self
     }
 }

@@ -156,6 +156,7 @@ impl Shared {
             line.count_put_by_other();
         }
         self.overflow.push(tcb);
+        self.parker.announce();
     }
 
     /// Takes out all that have not started.
