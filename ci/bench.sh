@@ -5,6 +5,7 @@
 # bench.sh threads|echo|wakeups|pool [OPTIONS], threads beside those of others (bench/threads/README.md,
 # bench/echo/README.md, bench/wakeups/README.md, bench/pool/README.md), or
 # bench.sh colocate [handover|share] [OPTIONS], services and batch work on the same cores, or
+# bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
 # bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -45,6 +46,14 @@ if [ "${1:-}" = colocate ]; then
   fi
   exec "$release/colocate-bench" --out "$target/bench" --curtail "$release/curtail" \
     --batch "$batch" --batch-plain "$plain" "$@"
+fi
+
+if [ "${1:-}" = attack ]; then
+  shift
+  need_rust
+  ci/build.sh --command
+  cargo build --quiet --release -p attack-bench
+  exec "$release/attack-bench" --curtail "$release/curtail" --out "$target/bench" "$@"
 fi
 
 if [ "${1:-}" = leveldb ]; then

@@ -30,6 +30,10 @@ else
   say "not done: its source is not to be had from the package registry"
 fi
 
+say "attacks from outside, small"
+CURTAIL_HOME=$release cargo test --quiet --release -p attack-bench --test smoke -- --ignored \
+  --test-threads 1
+
 say "curtail bench pre-empts"
 result=$("$release/curtail" bench --policy tq --workload high-bimodal --load 0.5 --duration 500ms \
   --json -)
