@@ -37,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/tower", &["crates/curtail"]),
+    ("crates/tracing", &["crates/curtail"]),
     ("crates/capi", &["crates/curtail", "crates/study", "crates/workload"]),
 ];
 

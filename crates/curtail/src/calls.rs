@@ -5,7 +5,7 @@
 
 use crate::clock;
 use crate::engine::Engine;
-use crate::thread::KThread;
+use crate::thread::{KThread, Tcb};
 use curtail_fiber::Suspend;
 use curtail_fiber::safepoint::{Block, Safepoint};
 use std::cell::Cell;
@@ -76,7 +76,7 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
         // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
         // reference into it.
         if unsafe { (*ENGINE.get()).expired() } {
-            curtail_fiber::suspend(Suspend::Preempted);
+            suspend(tcb, Suspend::Preempted);
         }
     }
     set_errno(errno);
@@ -111,12 +111,37 @@ pub fn served_cycles() -> Option<u64> {
 
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
 /// (hold a critical section), so that it is not ready and waiting at once.
-pub(crate) fn block_request() {
-    curtail_fiber::suspend(Suspend::Blocked);
+pub(crate) fn block_request(tcb: &Tcb) {
+    suspend(tcb, Suspend::Blocked);
 }
 
 /// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
 /// when it is this job's turn again.
-pub(crate) fn yield_request() {
-    curtail_fiber::suspend(Suspend::Yielded);
+pub(crate) fn yield_request(tcb: &Tcb) {
+    suspend(tcb, Suspend::Yielded);
+}
+
+/// The request that calls gives up the thread.
+#[inline]
+fn suspend(tcb: &Tcb, why: Suspend) {
+    if tcb.followed.is_any() {
+        return suspend_followed(tcb, why);
+    }
+    curtail_fiber::suspend(why);
+}
+
+#[cold]
+#[inline(never)]
+fn suspend_followed(tcb: &Tcb, why: Suspend) {
+    tcb.followed.leaves();
+    curtail_fiber::suspend(why);
+    tcb.followed.is_back();
+    begin_quantum();
+}
+
+/// The running request has a whole quantum from here on: what was told of its return took a while.
+#[inline(never)]
+fn begin_quantum() {
+    // SAFETY: this thread's engine, with a running request; nothing else touches it meanwhile.
+    unsafe { (*ENGINE.get()).begin_quantum() };
 }

@@ -88,6 +88,7 @@ mod record;
 mod remote;
 mod report;
 mod response;
+mod scratch;
 mod server;
 mod signal;
 mod sleep;
@@ -113,14 +114,16 @@ pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId
 pub use future::block_on;
 pub use preempt::Preempt;
 pub use response::Response;
+pub use scratch::{Borrowed, Scratch};
 pub use server::{
     ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
 };
 pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, Stats, WorkerStats};
 pub use thread::{
-    Builder, DaemonError, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle, Stall,
-    Thread, ThreadId, UthreadKey, current, park, park_timeout, run, scope, spawn, yield_now,
+    Builder, DaemonError, Follow, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle,
+    Stall, Thread, ThreadId, UthreadKey, current, is_plain_thread, park, park_timeout, run, scope,
+    spawn, unfollow, yield_now,
 };
 pub use topology::allowed_cores;
 

@@ -108,6 +108,10 @@ auto_traits! {
     curtail::pool::TryRun<Rc<u8>>: [!Send & !Sync];
     curtail::Handle: [Send & Sync];
     curtail::Response: [Send & Sync];
+    dyn curtail::Follow: [!Send & !Sync];
+    curtail::Scratch<Cell<u8>>: [Send & Sync];
+    curtail::Scratch<Rc<u8>>: [!Send & !Sync];
+    curtail::Borrowed<'static, Cell<u8>>: [Send & !Sync];
     curtail::Class: [Send & Sync];
     curtail::ClassifyFn: [Send & !Sync];
     curtail::DispatcherMode: [Send & Sync];

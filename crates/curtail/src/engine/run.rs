@@ -197,6 +197,11 @@ impl Engine {
         }
     }
 
+    /// The running job has a whole quantum from now on.
+    pub(crate) fn begin_quantum(&mut self) {
+        self.arm(clock::now());
+    }
+
     fn disarm(&mut self) {
         if self.armed() {
             self.safepoint.disarm();

@@ -66,8 +66,8 @@ impl Locals {
         std::mem::forget(self.table.take());
     }
 
-    /// Drops all values, also those that are made meanwhile.
-    pub(super) fn destroy(&self) {
+    /// Drops all values, also those that are made meanwhile. `goes` is told of each before.
+    pub(super) fn destroy(&self, goes: impl Fn(*const ())) {
         let Some(table) = self.table.take() else { return };
         self.table.set(Some(table));
         loop {
@@ -77,6 +77,7 @@ impl Locals {
             });
             // Outside of the table: its destructor may use other values.
             let Some(value) = last else { break };
+            goes((&raw const *value).cast());
             drop(value);
         }
         drop(self.table.take());
@@ -92,7 +93,7 @@ struct Plain(Locals);
 
 impl Drop for Plain {
     fn drop(&mut self) {
-        self.0.destroy();
+        self.0.destroy(|_| {});
     }
 }
 

@@ -4,6 +4,7 @@
 //! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next;
 //! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them;
 //! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
+//! * `follow`: what is told of a thread's switches;
 //! * `late`: threads that get their stacks when they start: a server's requests;
 //! * `crew`: a runtime's kthreads for a server;
 //! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
@@ -11,6 +12,7 @@
 
 mod crew;
 mod elastic;
+mod follow;
 mod join;
 mod kthread;
 mod late;
@@ -29,6 +31,7 @@ mod watchdog;
 pub(crate) use crew::{Crew, Kept, Lived, Plan};
 pub use elastic::DaemonError;
 pub(crate) use elastic::{Elastic, Wish};
+pub use follow::{Follow, is_plain_thread, unfollow};
 pub use join::JoinHandle;
 pub(crate) use kthread::{KThread, Quanta, Shared};
 pub(crate) use late::{Duty, Late};

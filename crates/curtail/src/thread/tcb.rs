@@ -7,6 +7,7 @@
 //! elsewhere puts it into its home's inbox, and nobody needs to know whether it has left the
 //! processor yet: its home looks into the inbox only between two threads.
 
+use super::follow::Followed;
 use super::kthread::Shared;
 use super::late::Late;
 use super::locals::Locals;
@@ -44,6 +45,8 @@ pub(crate) struct Tcb {
     /// In the home's wheel, while it sleeps for a limited time; null: none.
     pub(super) timer: Cell<*const Timer<*const Node<Who>>>,
     pub(super) locals: Locals,
+    /// What is told of its switches.
+    pub(crate) followed: Followed,
     pub(super) handle: Handle,
     /// What it is a part of, if it gets its stack when it starts.
     pub(super) late: Cell<*const Late>,
@@ -77,6 +80,7 @@ impl Tcb {
             (&raw mut (*place).timer).write(Cell::new(ptr::null()));
             (&raw mut (*place).waits_for).write(Cell::new(0));
             (&raw mut (*place).locals).write(Locals::new());
+            (&raw mut (*place).followed).write(Followed::new());
             (&raw mut (*place).handle).write(Handle::default());
             (&raw mut (*place).late).write(Cell::new(ptr::null()));
         }
@@ -120,6 +124,7 @@ impl Tcb {
     /// The request has ended. Locals that it has still, after a panic without an answer, are left.
     pub(crate) fn end_request(&self) {
         self.locals.forget();
+        self.followed.clear();
         self.handle.take();
     }
 
@@ -146,7 +151,7 @@ impl Tcb {
     #[inline]
     pub(crate) fn destroy_locals(&self) {
         if self.has_locals() {
-            self.locals.destroy();
+            self.locals.destroy(|value| self.followed.clear_if(value));
         }
     }
 
