@@ -172,6 +172,46 @@ fn threads_that_have_not_started_go_to_another_kthread() {
 }
 
 #[test]
+fn batch_threads_ask_for_no_core() {
+    let path = socket("inside");
+    let daemon = Daemon::at(&path);
+    let (ends, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stop, count) = (ends.clone(), turns.clone());
+    let program = program(&path, 2, move || {
+        let compute = move || {
+            while !stop.load(Ordering::Relaxed) {
+                count.fetch_add(1, Ordering::Relaxed);
+                curtail::safepoint();
+            }
+        };
+        let batch = |_| curtail::Builder::new().batch().spawn(compute.clone()).unwrap();
+        let all: Vec<_> = (0..3).map(batch).collect();
+        all.into_iter().for_each(|one| one.join().unwrap());
+    });
+    let guest = daemon.take(0);
+    daemon.grant(&guest, 0);
+    for _ in 0..3 {
+        let before = turns.load(Ordering::Relaxed);
+        until("it has a core and runs them", || turns.load(Ordering::Relaxed) > before + 100);
+        let queues = |kthread| {
+            let look = guest.look(kthread);
+            (look.run.1.wrapping_sub(look.run.0), look.oldest_ready_ns, guest.has_mail(kthread))
+        };
+        assert_eq!((queues(0), queues(1)), ((0, None, false), (0, None, false)));
+        assert!(guest.look(1).is_parked && !guest.look(0).is_parked);
+        // It is evicted at a safepoint; it wants the core back, but not at once.
+        let word = daemon.board.evict(guest.slot(0), None, 0);
+        guest.until_parked(0, word);
+        let look = guest.look(0);
+        assert_eq!((look.stranded, queues(0)), (0, (0, None, false)));
+        assert!(look.next_timer_ns.is_some(), "else they would wait for ever");
+        daemon.run(&guest, 0);
+    }
+    ends.store(true, Ordering::Relaxed);
+    ended(program);
+}
+
+#[test]
 fn timers_and_packets_of_parked_kthreads_are_the_daemons() {
     use std::io::{Read, Write};
     let path = socket("timers");

@@ -29,6 +29,7 @@
 mod any;
 mod auto;
 mod balance;
+mod batch;
 mod catalogue;
 mod central;
 mod classes;
@@ -54,6 +55,7 @@ mod typed;
 pub use any::{AnyCore, AnyPolicy};
 pub use auto::Auto;
 pub use balance::{Balance, Balancer, Share};
+pub use batch::{BatchLook, BatchTurn, Call};
 pub use catalogue::{Entry, catalogue, dispatched};
 pub use central::Central;
 pub use darc::{Darc, Reservation};

@@ -4,7 +4,9 @@
 //! 2. its own I/O that is ready and timers that have expired;
 //! 3. the queue, then the I/O, of the kthread on its core's other hyper-thread;
 //! 4. those of a kthread drawn at random;
-//! 5. those of all others, in turn from where the last such look ended.
+//! 5. those of all others, in turn from where the last such look ended;
+//! 6. its own batch threads, and then 7. one of another kthread's ([`Thief::next_batch`]), which goes
+//!    on only as long as nothing else is ready ([`crate::BatchLook`]).
 //!
 //! Each kthread has one [`Thief`] of its own, in the runtime and in the simulator alike. It does not
 //! see the queues but [`Load`]s, which it asks for one by one: a look at another kthread is a cache
@@ -31,12 +33,14 @@ pub struct Load {
     /// Requests, or readiness of sockets, that it has not taken in and that another kthread may take
     /// in for it (Shenango §5, "Networking"). 0 where nobody else may.
     pub incoming: u32,
+    /// Batch threads that another kthread may run, where nothing else is ready anywhere.
+    pub batch: u32,
     /// Since when the oldest of all these has waited. Looked at under [`Victim::Oldest`] only.
     pub since: Nanos,
 }
 
 impl Load {
-    /// There is nothing to steal.
+    /// There is nothing to steal, but for batch threads.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ready == 0 && self.incoming == 0
@@ -194,6 +198,14 @@ impl Thief {
         self.theft(victim, load)
     }
 
+    /// Step 7: whom to take a batch thread from, one at a time, where nothing else is ready. `None`:
+    /// there is none.
+    #[inline]
+    pub fn next_batch(&mut self, mut load: impl FnMut(WorkerId) -> Load) -> Option<WorkerId> {
+        let batch = |kthread| Load { ready: load(kthread).batch, ..Load::default() };
+        self.next(batch).map(|theft| theft.victim)
+    }
+
     /// Another kthread, all equally likely.
     fn another(&mut self) -> usize {
         let drawn = self.rng.below(self.kthreads - 1);
@@ -293,6 +305,16 @@ mod tests {
     }
 
     #[test]
+    fn batch_threads_are_no_loot_of_the_first_rank() {
+        let mut thief = thief(0, 3, None);
+        let batch = Load { batch: 7, ..Load::default() };
+        let load = |kthread: WorkerId| if kthread.0 == 2 { batch } else { Load::default() };
+        assert_eq!(thief.seek(batch, load), None);
+        assert_eq!(thief.next_batch(load), Some(WorkerId(2)));
+        assert_eq!(thief.next_batch(|_| ready(5)), None, "and others no batch threads");
+    }
+
+    #[test]
     fn the_sibling_comes_before_all_others() {
         let mut thief = thief(3, 16, Some(2));
         for _ in 1..Thief::FAR_EVERY {
@@ -322,8 +344,8 @@ mod tests {
     fn the_longest_or_the_oldest_is_chosen_among_all() {
         let loads = [(1, 10), (4, 30), (9, 20), (0, 5)].map(|(ready, since)| Load {
             ready,
-            incoming: 0,
             since: Nanos(since),
+            ..Load::default()
         });
         let choice = |order| {
             let mut thief = thief(3, 4, Some(0)).with_order(order);

@@ -34,7 +34,7 @@ fn machine() -> impl Strategy<Value = Machine> {
     let load = prop_oneof![
         3 => Just(Load::default()),
         1 => (0_u32..4, 0_u32..3, 0_u64..100).prop_map(|(ready, incoming, since)| {
-            Load { ready, incoming, since: Nanos(since) }
+            Load { ready, incoming, since: Nanos(since), ..Load::default() }
         }),
     ];
     let order = prop::sample::select(Victim::ALL);

@@ -180,6 +180,7 @@ impl Threads {
             ready: at.queue.stealable(self.pinned) as u32,
             incoming: at.ingress.len() as u32,
             since: Nanos(incoming.min(at.queue.oldest(self.pinned))),
+            ..Load::default()
         };
         self.on_offer += load.ready as usize + load.incoming as usize;
     }

@@ -152,7 +152,7 @@ impl Crew {
     /// Waits until no thread is left, for `most` at most.
     pub(crate) fn settle(&self, most: Duration) {
         let until = Instant::now() + most;
-        let rests = || self.common.peers.iter().any(|peer| peer.stealable() > 0);
+        let rests = || self.common.peers.iter().any(|peer| peer.stealable() + peer.batch() > 0);
         while (self.alive() > 0 || rests()) && Instant::now() < until {
             thread::park_timeout(Duration::from_micros(100));
         }

@@ -10,8 +10,9 @@
 //!
 //! **Ready threads** lie in two queues: `local`, of those that have started here and stay here, and
 //! `fresh`, of those that have not started and may be stolen. Both are first in, first out; where
-//! both have some, they take turns.
+//! both have some, they take turns. Batch threads have queues of their own (`batch`).
 
+mod batch;
 mod look;
 mod quanta;
 mod queues;
@@ -24,6 +25,7 @@ use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Node, Wheel, Who};
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
+use batch::Batch;
 use curtail_fiber::safepoint::Safepoint;
 use curtail_fiber::{Context, StackError, StackPool};
 pub(crate) use quanta::Quanta;
@@ -46,6 +48,7 @@ pub(crate) struct KThread {
     base: Context,
     safepoint: Safepoint,
     pub(super) local: Fifo,
+    pub(super) batch: Batch,
     /// Requests that were woken here: for the engine.
     woken: Fifo,
     /// A thread that has ended and whose stack was still in use until the next one came in.
@@ -94,6 +97,7 @@ impl KThread {
             base: Context::new(),
             safepoint: Safepoint::this_thread(),
             local: Fifo::new(),
+            batch: Batch::new(),
             woken: Fifo::new(),
             ended: Cell::new(ptr::null()),
             direct: Cell::new(0),
@@ -170,6 +174,11 @@ impl KThread {
             _ => {
                 // The home may end as soon as it has the thread: its parker stays.
                 let parker = home.parker.clone();
+                if tcb.is_batch() {
+                    // SAFETY: as below.
+                    unsafe { home.push_batch_mail(tcb) };
+                    return parker.unpark();
+                }
                 if let Some(line) = &home.line {
                     line.add_to_inbox();
                 }
@@ -191,8 +200,17 @@ impl KThread {
             self.wheel.cancel(unsafe { &*timer });
         }
         match tcb.request() {
-            None => self.local.push(tcb),
+            None => self.push_started(tcb),
             Some(_) => self.woken.push(tcb),
+        }
+    }
+
+    /// A thread that has started here is ready.
+    #[inline]
+    fn push_started(&self, tcb: &Tcb) {
+        match tcb.is_batch() {
+            false => self.local.push(tcb),
+            true => self.batch.push(tcb),
         }
     }
 
@@ -210,12 +228,20 @@ impl KThread {
         {
             line.count_taken_in(count);
         }
+        // SAFETY: as above.
+        self.shared.batch.take_mail(|tcb| self.ready(unsafe { &*tcb }));
     }
 
     /// Whether others made something ready that was not taken in.
     #[inline]
     pub(crate) fn has_mail(&self) -> bool {
         !self.shared.inbox.is_empty()
+    }
+
+    /// The same, batch threads included.
+    #[inline]
+    pub(in crate::thread) fn has_any_mail(&self) -> bool {
+        self.has_mail() || self.shared.batch.has_mail()
     }
 
     /// A request that was woken: for the engine.

@@ -1,8 +1,10 @@
 //! Threads: one kind for everything that runs, requests included. `crate::block` is how they wait.
 //!
 //! * `tcb`: the control block, and queues of them; `overflow`: one that several take from;
-//! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next;
-//! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them;
+//! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next, batch
+//!   threads;
+//! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them; `bits`:
+//!   how they are asked to come;
 //! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
 //! * `follow`: what is told of a thread's switches;
 //! * `late`: threads that get their stacks when they start: a server's requests;
@@ -10,6 +12,7 @@
 //! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
 //! * `watchdog`, `stack_of`: a kthread that is stuck is told of.
 
+mod bits;
 mod crew;
 mod elastic;
 mod follow;

@@ -1,9 +1,7 @@
-//! A kthread's place in a runtime: its own loop, and how kthreads find work for each other.
-//!
-//! `idle` has a bit for each kthread that sleeps or is about to: whoever has a thread that could be
-//! stolen takes a bit out and wakes its owner; an owner looks at all queues once more between setting
-//! its bit and sleeping. The fences on both sides make one see the other.
+//! A kthread's place in a runtime: its own loop, and how it finds work with others. (`bits`: how they
+//! ask it to come.)
 
+use super::bits::Bits;
 use super::elastic::{Elastic, Member};
 use super::kthread::{KThread, Quanta, Shared};
 use super::parker::Parker;
@@ -15,12 +13,12 @@ use curtail_ring::{CachePadded, StealRing};
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What all kthreads of a runtime share.
 pub(super) struct Common {
     pub peers: Box<[Arc<Shared>]>,
-    pub idle: CachePadded<AtomicU64>,
+    pub bits: CachePadded<Bits>,
     pub stop: AtomicBool,
     pub spin_cycles: u64,
     /// Others need the kthreads' cores.
@@ -49,7 +47,7 @@ impl Common {
         };
         Arc::new(Self {
             peers: (0..seats).map(shared).collect(),
-            idle: CachePadded::new(AtomicU64::new(0)),
+            bits: CachePadded::default(),
             stop: AtomicBool::new(false),
             spin_cycles,
             shares_core,
@@ -57,40 +55,6 @@ impl Common {
             usual,
             elastic,
         })
-    }
-
-    /// Something lies in the queue of a kthread, put there by somebody else: wakes it, or one that
-    /// may take it from there.
-    pub(super) fn wake_for(&self, index: usize) {
-        fence(Ordering::SeqCst);
-        let idle = self.idle.load(Ordering::Relaxed);
-        if idle & 1 << index != 0 && self.wake(index) {
-            return;
-        }
-        if idle != 0 {
-            self.wake_one(idle);
-        }
-    }
-
-    /// Wakes a kthread, if nobody else has.
-    fn wake(&self, index: usize) -> bool {
-        let bit = 1 << index;
-        let slept = self.idle.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
-        if slept {
-            self.peers[index].parker.unpark();
-        }
-        slept
-    }
-
-    #[cold]
-    fn wake_one(&self, mut idle: u64) {
-        while idle != 0 {
-            let index = idle.trailing_zeros();
-            if self.wake(index as usize) {
-                return;
-            }
-            idle &= !(1 << index);
-        }
     }
 
     pub(super) fn stop(&self) {
@@ -159,15 +123,18 @@ impl Seat {
         self.idleness.get()
     }
 
-    /// Somebody who sleeps may steal something now.
+    /// One that sleeps, or runs a batch thread, may steal something now.
     #[inline]
     pub(super) fn wake_idle(&self) {
         if self.common.live.load(Ordering::Relaxed) > 1 {
-            fence(Ordering::SeqCst);
-            let idle = self.common.idle.load(Ordering::Relaxed);
-            if idle != 0 {
-                self.common.wake_one(idle);
-            }
+            self.common.call_one();
+        }
+    }
+
+    /// One that sleeps may take a batch thread now.
+    pub(super) fn wake_sleeper(&self) {
+        if self.common.live.load(Ordering::Relaxed) > 1 {
+            self.common.wake_sleeper();
         }
     }
 
@@ -207,7 +174,7 @@ impl Seat {
                 member.watch_packets(kthread, now);
             }
             kthread.look_around(now);
-            if kthread.run_threads(u32::MAX) || self.steal(kthread) {
+            if kthread.run_threads(u32::MAX) || self.steal(kthread) || self.run_batch(kthread) {
                 continue;
             }
             if self.index >= self.common.usual && kthread.alive() == 0 {
@@ -246,8 +213,48 @@ impl Seat {
         false
     }
 
+    /// Nothing else is ready: runs a batch thread until it leaves the processor; true: the kthread is
+    /// to look around again.
+    fn run_batch(&self, kthread: &KThread) -> bool {
+        let has_batch = kthread.has_batch() || self.someone_has_batch();
+        if !has_batch {
+            return false;
+        }
+        let (common, bit) = (&self.common, 1 << self.index);
+        let alone = common.live.load(Ordering::Relaxed) == 1;
+        if !alone {
+            kthread.shared.take_call();
+            common.bits.batch.fetch_or(bit, Ordering::SeqCst);
+        }
+        let found = match alone || !self.someone_has_work() {
+            true => kthread.pick_batch().or_else(|| self.steal_batch(kthread)),
+            false => None,
+        };
+        if let Some(tcb) = found {
+            kthread.run_batch(tcb);
+        }
+        if !alone {
+            common.bits.batch.fetch_and(!bit, Ordering::AcqRel);
+        }
+        true
+    }
+
+    fn steal_batch(&self, kthread: &KThread) -> Option<&'static Tcb> {
+        let peers = &self.common.peers;
+        let load = |kthread: WorkerId| Load {
+            batch: peers[kthread.index()].batch() as u32,
+            ..Load::default()
+        };
+        let victim = self.thief.borrow_mut().next_batch(load)?;
+        kthread.steal_batch_from(&peers[victim.index()])
+    }
+
     fn someone_has_work(&self) -> bool {
         self.common.peers.iter().any(|peer| peer.stealable() > 0)
+    }
+
+    fn someone_has_batch(&self) -> bool {
+        self.common.peers.iter().any(|peer| peer.batch() > 0)
     }
 
     /// Looks for work for a while, then sleeps until there is some.
@@ -274,11 +281,11 @@ impl Seat {
         let mut now = since;
         loop {
             kthread.look_closely(now);
-            if kthread.has_threads() {
+            if kthread.has_threads() || kthread.has_batch() {
                 return true;
             }
             for _ in 0..16 {
-                let work = kthread.has_mail() || self.someone_has_work();
+                let work = kthread.has_any_mail() || self.someone_has_work();
                 if work || kthread.is_asked() || self.is_to_stop() {
                     return true;
                 }
@@ -301,8 +308,9 @@ impl Seat {
             return;
         }
         let bit = 1 << self.index;
-        self.common.idle.fetch_or(bit, Ordering::SeqCst);
-        kthread.rest(|| self.someone_has_work() || self.is_to_stop(), None);
-        self.common.idle.fetch_and(!bit, Ordering::AcqRel);
+        self.common.bits.idle.fetch_or(bit, Ordering::SeqCst);
+        let work = || self.someone_has_work() || self.someone_has_batch() || self.is_to_stop();
+        kthread.rest(work, None);
+        self.common.bits.idle.fetch_and(!bit, Ordering::AcqRel);
     }
 }

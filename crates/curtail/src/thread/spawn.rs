@@ -35,6 +35,7 @@ pub struct Builder {
     name: Option<Arc<str>>,
     stack_size: Option<usize>,
     class: u16,
+    batch: bool,
 }
 
 impl Builder {
@@ -67,6 +68,19 @@ impl Builder {
         self
     }
 
+    /// A batch thread: it runs where nothing else of the runtime is ready, on any kthread, and in a
+    /// program with safepoints it is cut about a microsecond after something else has become so
+    /// (Shenango §1: batch work has every cycle that is left). What it spawns is batch, too. It asks
+    /// a core allocator for no core. In a server whose policy has a dispatcher it is a thread
+    /// like any other.
+    ///
+    /// Threads that wait for it, or for a lock that it holds, wait until there is room for it.
+    #[must_use]
+    pub fn batch(mut self) -> Self {
+        self.batch = true;
+        self
+    }
+
     /// Starts a thread that runs `f`.
     ///
     /// # Errors
@@ -89,8 +103,9 @@ impl Builder {
         self,
         f: F,
     ) -> io::Result<JoinHandle<T>> {
+        let batch = self.batch;
         let handle = self.prepare(f)?;
-        launch(handle.block());
+        launch(handle.block(), batch);
         Ok(handle)
     }
 
@@ -126,7 +141,7 @@ where
     match create_warm(Packet::<F, T>::LAYOUT, &Packet::<F, T>::CALLS) {
         Some(block) => {
             let handle = Packet::<F, T>::fill(block, f);
-            launch(handle.block());
+            launch(handle.block(), false);
             handle
         }
         None => Builder::new().spawn(f).expect("no thread could be spawned"),
@@ -134,8 +149,8 @@ where
 }
 
 /// A thread that was filled in is to run.
-fn launch(block: &Block) {
-    KThread::here().launch(block);
+fn launch(block: &Block, batch: bool) {
+    KThread::here().launch(block, batch);
 }
 
 /// Closure and result share a place.

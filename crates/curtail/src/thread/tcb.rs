@@ -35,6 +35,8 @@ pub(crate) struct Tcb {
     /// The request's number, or [`Tcb::THREAD`].
     job: Cell<u32>,
     pub(crate) class: Cell<u16>,
+    /// It runs where nothing else is ready. Written before it is launched.
+    pub(super) batch: Cell<bool>,
     /// The block's thread was switched in by someone who joins it and waits for nothing else.
     pub(super) joiner: Cell<*const Tcb>,
     /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
@@ -75,6 +77,7 @@ impl Tcb {
             (&raw mut (*place).home).write(AtomicPtr::new(ptr::null_mut()));
             (&raw mut (*place).job).write(Cell::new(Self::THREAD));
             (&raw mut (*place).class).write(Cell::new(class));
+            (&raw mut (*place).batch).write(Cell::new(false));
             (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
             (&raw mut (*place).limit).write(Cell::new(NO_LIMIT));
             (&raw mut (*place).timer).write(Cell::new(ptr::null()));
@@ -139,6 +142,12 @@ impl Tcb {
     pub(crate) fn request(&self) -> Option<u32> {
         let job = self.job.get();
         (job != Self::THREAD).then_some(job)
+    }
+
+    /// Whether it runs only where nothing else is ready.
+    #[inline]
+    pub(super) fn is_batch(&self) -> bool {
+        self.batch.get()
     }
 
     /// Whether it has locals.

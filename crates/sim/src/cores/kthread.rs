@@ -125,7 +125,7 @@ impl Kthread {
     pub(super) fn load(&self, pinned: bool) -> Load {
         let stay = if pinned { self.started } else { 0 };
         let incoming = self.inbox.len() as u32;
-        Load { ready: self.run.len() as u32 - stay, incoming, since: curtail_policy::Nanos::ZERO }
+        Load { ready: self.run.len() as u32 - stay, incoming, ..Load::default() }
     }
 
     /// What its line says.

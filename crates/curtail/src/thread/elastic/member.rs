@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// How often a kthread that runs looks for packets of those that are parked.
 const WATCH_NS: u64 = 50_000;
 
+/// A kthread that was evicted with nothing but batch threads asks for a core again after that.
+const BATCH_AGAIN_NS: u64 = 1_000_000;
+
 /// What a kthread looks at that has no daemon.
 static UNASKED: AtomicU32 = AtomicU32::new(0);
 /// After so long the two clocks are compared again.
@@ -164,6 +167,7 @@ impl Member {
         let slot = link.slot(self.index);
         let kept = self.publish_parked(kthread);
         kthread.shared.set_parked(true);
+        kthread.shared.announce_batch_mail();
         self.elastic.doorbell().park();
         self.acknowledge(link, word);
         let (page, index) = self.line.place();
@@ -207,8 +211,9 @@ impl Member {
         self.line.count_put(kept);
         page.set_stranded(index, kept);
         self.publish_age(now);
-        let timer = kthread.wheel.next_tsc().map_or(0, |tsc| self.ns_at(tsc).max(1));
-        page.set_next_timer_ns(index, timer);
+        let again = kthread.has_batch().then(|| now + Clock::get().cycles(BATCH_AGAIN_NS));
+        let timer = kthread.wheel.next_tsc().into_iter().chain(again).min();
+        page.set_next_timer_ns(index, timer.map_or(0, |tsc| self.ns_at(tsc).max(1)));
         kept
     }
 

@@ -72,7 +72,7 @@ impl KThread {
         if most.is_some_and(|most| most.is_zero()) {
             return;
         }
-        let work = || self.has_mail() || work();
+        let work = || self.has_any_mail() || work();
         match self.poller.get() {
             Some(poller) => self.shared.parker.sleep(work, || poller.wait(most)),
             None => self.shared.parker.sleep(work, || self.shared.parker.nap(most)),

@@ -25,6 +25,11 @@ pub(crate) struct Quanta {
 }
 
 impl Quanta {
+    /// How long a thread of that class runs while others of its kind are ready, in cycles.
+    pub(super) fn cycles_of(&self, class: u16) -> Option<u64> {
+        self.of(class).map(|ticks| u64::from(ticks) * self.cycles.load(Ordering::Relaxed))
+    }
+
     fn of(&self, class: u16) -> Option<u32> {
         self.by_class.iter().find(|(one, _)| *one == class).map_or(self.usual, |&(_, ticks)| ticks)
     }
@@ -51,6 +56,9 @@ impl KThread {
     /// thread that came in meanwhile gets a whole one now.
     pub(crate) fn expired(&self, me: &Tcb) {
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
+        if me.is_batch() {
+            return self.look_from_batch(me, now);
+        }
         let stops = self.seat.as_ref().is_some_and(Seat::is_to_stop);
         let leaves = stops || self.beat(now);
         if leaves && !std::thread::panicking() {
@@ -81,7 +89,7 @@ impl KThread {
     }
 
     /// Under a core allocator: tells of the queues; true: it has to be looked at what that asks.
-    fn beat(&self, now: u64) -> bool {
+    pub(super) fn beat(&self, now: u64) -> bool {
         let Some(member) = &self.member else { return false };
         self.take_in();
         member.publish_age(now);

@@ -12,9 +12,18 @@ use std::sync::atomic::Ordering;
 const WARM: u32 = 64;
 
 impl KThread {
-    /// A thread that has not started is to run, here or wherever there is room.
+    /// A thread that has not started is to run, here or wherever there is room. What a batch thread
+    /// starts is batch, too.
     #[inline]
-    pub(in crate::thread) fn launch(&self, block: &Block) {
+    pub(in crate::thread) fn launch(&self, block: &Block, batch: bool) {
+        // SAFETY: what runs is alive.
+        let by_batch = unsafe { self.current.get().as_ref() }.is_some_and(Tcb::is_batch);
+        if (batch || by_batch)
+            && let Some(seat) = &self.seat
+        {
+            return self.launch_batch(block, seat);
+        }
+        block.tcb.batch.set(false);
         self.shared.push_fresh(&block.tcb);
         if let Some(seat) = &self.seat {
             seat.wake_idle();

@@ -1,5 +1,6 @@
 //! What other kthreads may touch of one: its inbox, what could be stolen, how it is woken.
 
+use super::batch::BatchShared;
 use crate::clock;
 use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     /// Threads that have not started, and those for which the ring had no room.
     pub(super) fresh: StealRing<Tcb>,
     pub(super) overflow: CachePadded<Overflow>,
+    /// Batch threads: see `batch`.
+    pub(super) batch: BatchShared,
     pub(crate) parker: Arc<CachePadded<Parker>>,
     pub(in crate::thread) progress: CachePadded<Progress>,
     pub(super) counts: CachePadded<Counts>,
@@ -56,6 +59,7 @@ impl Shared {
             inbox: CachePadded::new(Inbox::default()),
             fresh: StealRing::default(),
             overflow: CachePadded::new(Overflow::new()),
+            batch: BatchShared::new(),
             parker,
             progress: CachePadded::default(),
             counts: CachePadded::default(),

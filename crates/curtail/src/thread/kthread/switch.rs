@@ -142,7 +142,7 @@ impl KThread {
             return crate::calls::yield_request(me);
         }
         self.clock_out(me);
-        self.local.push(me);
+        self.push_started(me);
         let next = self.next();
         self.leave(me, next);
     }
@@ -152,6 +152,7 @@ impl KThread {
     #[inline]
     pub(in crate::thread) fn can_run_child(&self, me: &Tcb, block: &Block) -> bool {
         me.request().is_none()
+            && !me.is_batch()
             && crate::block::may_wait()
             && me.limit.get() == NO_LIMIT
             && self.pop_child(block)

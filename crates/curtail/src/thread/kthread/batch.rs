@@ -1,0 +1,252 @@
+//! Batch threads: they run where nothing else is ready on any kthread of the runtime, and are cut at a
+//! safepoint soon after something is.
+//!
+//! **Queues.** `Batch::started` has those that have started here, `BatchShared::fresh` those that have
+//! not, which others may take, `BatchShared::mail` those that were made ready elsewhere. No
+//! other queue ever holds one, so none counts in what a core allocator sees, or the watchdog.
+//!
+//! **Running.** The base alone starts them (`run_batch`), after it has looked everywhere else
+//! (`Seat::run_batch`). While one runs, `direct` is 0: whatever leaves the processor switches to
+//! the base. Its safepoints look every `LOOK_NS`, whatever quantum there is for others
+//! (`look_from_batch`); [`BatchLook`] decides whether it goes on. One that was cut is the first of
+//! them to go on.
+//!
+//! **Calls.** A kthread that runs batch is known to the others by its bit in `Bits::batch`; whoever
+//! has a thread to spare takes the bit out and sets `called`. As for those that sleep, it looks at
+//! all queues once more after it has set the bit.
+
+use super::{KThread, Shared};
+use crate::clock::{self, Clock};
+use crate::thread::elastic::Member;
+use crate::thread::overflow::Overflow;
+use crate::thread::seat::Seat;
+use crate::thread::tcb::{Block, Fifo, Tcb};
+use curtail_fiber::safepoint::{Kind, Mode, kind};
+use curtail_fiber::switch;
+use curtail_policy::{BatchLook, BatchTurn};
+use curtail_ring::{CachePadded, Inbox};
+use std::cell::Cell;
+use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+/// From one look to the next.
+const LOOK_NS: u64 = 1_000;
+/// Of so many looks, one tells the core allocator how things are.
+const LOOKS_A_BEAT: u32 = 8;
+
+/// The kthread's own part.
+pub(crate) struct Batch {
+    started: Fifo,
+    /// One that has not started is next.
+    fresh_turn: Cell<bool>,
+    look_cycles: u64,
+    /// Looks of the one that runs since it was picked; being cut is no end of that.
+    looks: Cell<u32>,
+    /// The first of `started` was cut.
+    cut: Cell<bool>,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        Self {
+            started: Fifo::new(),
+            fresh_turn: Cell::new(false),
+            look_cycles: Clock::get().cycles(LOOK_NS),
+            looks: Cell::new(0),
+            cut: Cell::new(false),
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&self, tcb: &Tcb) {
+        self.started.push(tcb);
+    }
+}
+
+/// What others may touch.
+pub(super) struct BatchShared {
+    /// Those that have not started.
+    fresh: CachePadded<Overflow>,
+    mail: CachePadded<Inbox<Tcb>>,
+    /// Another kthread has a thread to spare for this one.
+    called: CachePadded<AtomicBool>,
+}
+
+impl BatchShared {
+    pub(super) fn new() -> Self {
+        Self {
+            fresh: CachePadded::new(Overflow::new()),
+            mail: CachePadded::new(Inbox::default()),
+            called: CachePadded::default(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_mail(&self) -> bool {
+        !self.mail.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn take_mail(&self, take: impl FnMut(*mut Tcb)) {
+        if self.has_mail() {
+            self.mail.drain(take);
+        }
+    }
+
+    fn take_fresh(&self) -> Option<&'static Tcb> {
+        let mut taken = ptr::null::<Tcb>();
+        if self.fresh.len() > 0 {
+            self.fresh.take(1, |tcb| {
+                taken = tcb;
+                true
+            });
+        }
+        // SAFETY: what was in the queue has not started, and so has not ended.
+        unsafe { taken.as_ref() }
+    }
+}
+
+impl Shared {
+    /// How many batch threads others could take.
+    #[inline]
+    pub(in crate::thread) fn batch(&self) -> usize {
+        self.batch.fresh.len()
+    }
+
+    /// A batch thread of this kthread was made ready elsewhere. It asks the core allocator for a core
+    /// only where the kthread has none: no other can run it.
+    ///
+    /// # Safety
+    /// It is in no other queue, and alive until it has run.
+    pub(super) unsafe fn push_batch_mail(&self, tcb: &Tcb) {
+        // SAFETY: by contract.
+        unsafe { self.batch.mail.push(tcb.as_ptr()) };
+        // The kthread looks for mail after it has said that it is parked.
+        fence(Ordering::SeqCst);
+        if self.is_parked() {
+            self.announce_packets();
+        }
+    }
+
+    /// By the kthread, when it has said that it is parked.
+    pub(in crate::thread) fn announce_batch_mail(&self) {
+        fence(Ordering::SeqCst);
+        if self.batch.has_mail() {
+            self.announce_packets();
+        }
+    }
+
+    /// It runs a batch thread, and is to come for another.
+    pub(in crate::thread) fn call(&self) {
+        self.batch.called.store(true, Ordering::Release);
+    }
+
+    /// It is about to look for itself. By the kthread.
+    pub(in crate::thread) fn take_call(&self) {
+        self.batch.called.store(false, Ordering::Relaxed);
+    }
+}
+
+impl KThread {
+    /// Whether a batch thread is ready that this kthread may run without asking others.
+    #[inline]
+    pub(in crate::thread) fn has_batch(&self) -> bool {
+        !self.batch.started.is_empty() || self.shared.batch() > 0
+    }
+
+    /// A batch thread that has not started is to run, here or wherever there is room.
+    #[cold]
+    pub(super) fn launch_batch(&self, block: &Block, seat: &Seat) {
+        static ONCE: Once = Once::new();
+        if kind() != Kind::Clock {
+            ONCE.call_once(|| {
+                tracing::warn!(
+                    "batch threads run until they yield: this program has no safepoints \
+                                that time themselves"
+                );
+            });
+        }
+        block.tcb.batch.set(true);
+        self.shared.batch.fresh.push(&block.tcb);
+        seat.wake_sleeper();
+    }
+
+    /// A batch thread of this kthread's, which is the caller's to run.
+    pub(in crate::thread) fn pick_batch(&self) -> Option<&'static Tcb> {
+        let batch = &self.batch;
+        if batch.cut.replace(false) {
+            return batch.started.pop();
+        }
+        batch.looks.set(0);
+        let fresh = || self.shared.batch.take_fresh().inspect(|tcb| self.adopt(tcb));
+        let fresh_first = batch.fresh_turn.get() || batch.started.is_empty();
+        if fresh_first && let Some(tcb) = fresh() {
+            batch.fresh_turn.set(false);
+            return Some(tcb);
+        }
+        batch.fresh_turn.set(true);
+        batch.started.pop().or_else(fresh)
+    }
+
+    /// The same from another kthread.
+    pub(in crate::thread) fn steal_batch_from(&self, victim: &Shared) -> Option<&'static Tcb> {
+        victim.batch.take_fresh().inspect(|tcb| self.adopt(tcb))
+    }
+
+    /// Runs a batch thread until it leaves the processor. By the kthread's own loop.
+    pub(in crate::thread) fn run_batch(&self, tcb: &Tcb) {
+        self.direct.set(0);
+        self.note_pick(0);
+        self.current.set(tcb);
+        let timer = self.wheel.next_tsc().unwrap_or(0);
+        self.shared.progress.timer.store(timer, Ordering::Relaxed);
+        self.arm_batch(clock::now());
+        // SAFETY: this is the base; what was picked is suspended, or was prepared, and is ours.
+        unsafe { switch(&raw const self.base, &raw const tcb.context, self.safepoint) };
+        self.safepoint.disarm();
+        self.current.set(ptr::null());
+        let ended = self.ended.replace(ptr::null());
+        if !ended.is_null() {
+            crate::thread::spawn::publish_end(ended);
+        }
+        self.nothing_runs();
+    }
+
+    fn arm_batch(&self, now: u64) {
+        self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
+    }
+
+    /// A safepoint of the running batch thread `me` looks whether it goes on.
+    pub(super) fn look_from_batch(&self, me: &Tcb, now: u64) {
+        let looks = self.batch.looks.get().wrapping_add(1);
+        self.batch.looks.set(looks);
+        self.arm_batch(now);
+        if std::thread::panicking() {
+            return;
+        }
+        let beats = looks.is_multiple_of(LOOKS_A_BEAT) && self.beat(now);
+        self.look_around(now);
+        let seat = self.seat();
+        let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me.class.get()));
+        let look = BatchLook {
+            ready: self.has_threads(),
+            called: self.shared.batch.called.load(Ordering::Acquire),
+            wanted: beats
+                || self.member.as_ref().is_some_and(Member::is_asked)
+                || seat.is_to_stop(),
+            others: self.has_batch(),
+            over: quantum.is_some_and(|most| u64::from(looks) * self.batch.look_cycles >= most),
+        };
+        match look.turn() {
+            BatchTurn::Continue => return,
+            BatchTurn::Cut => {
+                self.batch.started.push_first(me);
+                self.batch.cut.set(true);
+            }
+            BatchTurn::Rotate => self.batch.started.push(me),
+        }
+        self.shared.count_cut();
+        self.leave(me, &raw const self.base);
+    }
+}
