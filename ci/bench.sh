@@ -4,7 +4,8 @@
 # that others wrote, from the package registry), or
 # bench.sh threads|echo|wakeups|pool [OPTIONS], threads beside those of others (bench/threads/README.md,
 # bench/echo/README.md, bench/wakeups/README.md, bench/pool/README.md), or
-# bench.sh colocate [handover|share] [OPTIONS], services and batch work on the same cores, or
+# bench.sh colocate [EXPERIMENT…] [OPTIONS], services and batch work on the same cores
+# (bench/colocate/README.md), or
 # bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
 # bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py).
@@ -35,17 +36,19 @@ if [ "${1:-}" = colocate ]; then
   shift
   need_rust
   ci/build.sh --command
-  cargo build --quiet --release -p colocate-bench -p colocate-montecarlo
+  cargo build --quiet --release -p colocate-bench
   plain=$release/montecarlo
   batch=$plain
+  inside=()
   if need_llvm; then
-    batch=$("$release/cargo-curtail" curtail build --quiet --release -p colocate-montecarlo)
-    batch=$(grep '/montecarlo$' <<<"$batch")
+    built=$("$release/cargo-curtail" curtail build --quiet --release -p colocate-bench)
+    batch=$(grep '/montecarlo$' <<<"$built")
+    inside=(--inside "$(grep '/colocate-bench$' <<<"$built")")
   else
     say "no safepoints: batch work is pre-empted by the kernel"
   fi
   exec "$release/colocate-bench" --out "$target/bench" --curtail "$release/curtail" \
-    --batch "$batch" --batch-plain "$plain" "$@"
+    --batch "$batch" --batch-plain "$plain" "${inside[@]}" "$@"
 fi
 
 if [ "${1:-}" = attack ]; then

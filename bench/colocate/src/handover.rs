@@ -47,7 +47,7 @@ impl Default for Options {
 pub struct Measured {
     pub handover_us: BTreeMap<String, Quantiles>,
     pub asker_ns: BTreeMap<String, Quantiles>,
-    pub orders_per_s: f64,
+    pub stores_per_s: f64,
     pub looks_ns: u64,
     pub rounds: usize,
 }
@@ -93,7 +93,7 @@ pub fn measure(itself: &Path, options: &Options) -> Result<Measured, String> {
     let mut measured = Measured {
         handover_us: BTreeMap::new(),
         asker_ns: BTreeMap::new(),
-        orders_per_s: orders_per_s(here)?,
+        stores_per_s: stores_per_s(here)?,
         looks_ns,
         rounds,
     };
@@ -120,12 +120,16 @@ pub fn table(measured: &Measured) -> String {
         let Quantiles { p50, p99, p99_9 } = *found;
         let _ = writeln!(text, "{name:<18}{p50:>9.2}{p99:>9.2}{p99_9:>9.2}{asker:>12.0}");
     }
-    let _ = writeln!(text, "\norders a second of one thread: {:.1} M", measured.orders_per_s / 1e6);
+    let _ = writeln!(
+        text,
+        "\norders that one thread writes in a second: {:.1} M",
+        measured.stores_per_s / 1e6
+    );
     text
 }
 
 /// Grants and orders, one after the other, which is all that an order by a store is.
-fn orders_per_s(cpu: u32) -> Result<f64, String> {
+fn stores_per_s(cpu: u32) -> Result<f64, String> {
     const ORDERS: u64 = 1_000_000;
     let board = Board::create(&[cpu, cpu], 2, Duration::from_micros(5));
     let board = board.map_err(|error| error.to_string())?;

@@ -3,18 +3,32 @@
 //! * `handover`: how long it takes until a core that another program has runs a kthread, by each way
 //!   to hand it over;
 //! * `role`: the processes of that: who gets the core, and who has it before;
-//! * `share`: a service and batch work on one core, by each way to share it; `service`: that
-//!   service;
+//! * `share`: a service and batch work on one core, by each way to share it; `burst`: the same under a
+//!   load that steps; `interval`: the same by how often the core allocator looks;
+//! * `realloc`: round trips for which the core changes hands; `orders`: how many orders the core
+//!   allocator carries out;
+//! * `service`, `generator`: the service, and its load; `stage`, `talk`: how it, the core allocator and
+//!   batch work are started;
 //! * `figures`: quantiles.
 #![forbid(unsafe_code)]
 
+pub mod burst;
 mod figures;
+mod generator;
 pub mod handover;
+pub mod interval;
+pub mod orders;
+pub mod realloc;
 pub mod role;
 pub mod service;
 pub mod share;
+mod stage;
+mod talk;
 
 pub use figures::Quantiles;
+pub use generator::Steps;
+pub use stage::{How, Programs};
+pub use talk::become_batch;
 
 use curtail_report::Machine;
 use serde::{Deserialize, Serialize};
@@ -28,8 +42,11 @@ pub struct Colocate {
     pub handover_us: BTreeMap<String, Quantiles>,
     /// What the one who orders pays for that, in ns.
     pub asker_ns: BTreeMap<String, Quantiles>,
-    /// Orders that one thread can write in a second.
+    /// Orders that the core allocator carries out in a second, each the answer to the end of another.
     pub orders_per_s: f64,
+    /// Orders that one thread can write in a second, without deciding anything.
+    #[serde(default)]
+    pub stores_per_s: f64,
     /// How often the holder of the core looked for orders, in ns.
     pub looks_ns: u64,
     /// Hand-overs of each way.
@@ -37,6 +54,15 @@ pub struct Colocate {
     /// A service and batch work on one core.
     #[serde(default)]
     pub share: Vec<share::Share>,
+    /// The same under a load that steps up and down.
+    #[serde(default)]
+    pub burst: Vec<burst::Burst>,
+    /// The same by how often the core allocator looks.
+    #[serde(default)]
+    pub interval: Vec<interval::Interval>,
+    /// A round trip for which the core changes hands, in µs, by what has the core before.
+    #[serde(default)]
+    pub realloc_us: BTreeMap<String, Quantiles>,
     /// Where it was measured.
     pub machine: Machine,
 }
@@ -54,7 +80,7 @@ impl Colocate {
         Self {
             handover_us: measured.handover_us,
             asker_ns: measured.asker_ns,
-            orders_per_s: measured.orders_per_s,
+            stores_per_s: measured.stores_per_s,
             looks_ns: measured.looks_ns,
             rounds: measured.rounds,
             ..Self::here()

@@ -5,24 +5,25 @@
 //! it counts begins, and a line of JSON when it has ended.
 
 use crate::figures::Quantiles;
+use crate::generator::{Generator, Job, Steps, WARMUP_NS, steady, stepped};
 use clap::Parser as _;
-use curtail::sync::mpsc::{Sender, channel};
+use colocate_montecarlo::simulate;
+use curtail::sync::mpsc::{Receiver, channel};
 use curtail::sync::{Mutex, WaitGroup};
 use curtail_shm::kthreads::pin_this_thread;
 use curtail_shm::monotonic_ns;
 use curtail_workload::spin::{Calibration, spin};
-use curtail_workload::{Arrivals, Mix, Named, Request, Requests, Until, named};
+use curtail_workload::{Mix, Named, named};
 use curtaild::{Daemon, Options, Stop};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
-use std::iter::Peekable;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// Left out at the beginning.
-const WARMUP_NS: u64 = 300_000_000;
+/// The windows of a load that steps.
+pub const WINDOW_NS: u64 = 10_000_000;
 
 /// What is offered, and how it is served.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct Offer {
     pub mix: String,
     /// Of the core's capacity.
     pub load: f64,
+    /// Instead of that: a load that steps.
+    pub steps: Option<Steps>,
     /// How long it is offered.
     pub seconds: f64,
     /// Of the generator.
@@ -43,10 +46,32 @@ pub struct Offer {
     pub interval_ns: u64,
     /// How long a kthread without work looks for some, in ns.
     pub spin_ns: u64,
+    /// Batch work of its own: in a batch thread.
+    pub inside: Option<Inside>,
+}
+
+/// How batch work inside the service makes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Inside {
+    /// It is cut at safepoints.
+    Cut,
+    /// It yields by hand, after some tens of microseconds each.
+    Yields,
+}
+
+/// A window of a load that steps, in all cycles together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Since the cycle's beginning, in ms.
+    pub at_ms: f64,
+    /// From the scheduled arrival to the end, in µs.
+    pub sojourn_us: Quantiles,
+    /// Requests that were to arrive in it.
+    pub count: usize,
 }
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Served {
     /// From the scheduled arrival to the end, in µs.
     pub sojourn_us: Quantiles,
@@ -56,51 +81,10 @@ pub struct Served {
     pub share: f64,
     /// The most that a request was handed over after its time, in µs: of one in a thousand.
     pub generator_late_us: f64,
-}
-
-/// A request on its way.
-struct Job {
-    at_ns: u64,
-    iterations: u64,
-    counts: bool,
-}
-
-/// Sends requests when they are due.
-struct Generator {
-    requests: Peekable<Requests>,
-    start_ns: u64,
-    per_ns: f64,
-    sender: Option<Sender<Job>>,
-    late: Vec<u64>,
-    report: Option<std::sync::mpsc::SyncSender<Vec<u64>>>,
-}
-
-impl Generator {
-    /// What is due is sent; true: there was something.
-    fn turn(&mut self, now_ns: u64) -> bool {
-        let Some(sender) = &self.sender else { return false };
-        let mut sent = false;
-        while let Some(request) =
-            self.requests.next_if(|request| self.start_ns + request.at_ns <= now_ns)
-        {
-            let Request { at_ns, service_ns, .. } = request;
-            let job = Job {
-                at_ns: self.start_ns + at_ns,
-                iterations: (service_ns as f64 * self.per_ns) as u64,
-                counts: at_ns >= WARMUP_NS,
-            };
-            self.late.push(now_ns - job.at_ns);
-            // It has ended early: nothing is served any more.
-            sent |= sender.send(job).is_ok();
-        }
-        if self.requests.peek().is_none() {
-            self.sender = None;
-            if let Some(report) = self.report.take() {
-                let _ = report.send(std::mem::take(&mut self.late));
-            }
-        }
-        sent
-    }
+    /// What the batch work inside did, in units per ns.
+    pub batch_rate: f64,
+    /// Of a load that steps.
+    pub windows: Vec<Window>,
 }
 
 /// By its name, or as `class:service:share`.
@@ -114,42 +98,38 @@ fn mix(text: &str) -> Result<Mix, String> {
 /// In words, for people.
 pub fn serve(offer: &Offer) -> Result<(), String> {
     let mix = mix(&offer.mix)?;
-    let rate = mix.rate_rps(offer.load, 1);
-    let end_ns = WARMUP_NS + (offer.seconds * 1e9) as u64;
-    let per_ns = Calibration::measure().iterations_per_us() / 1_000.0;
+    let span_ns = match offer.steps {
+        Some(steps) => 2 * steps.cycles * steps.step_ns,
+        None => (offer.seconds * 1e9) as u64,
+    };
+    let requests = match offer.steps {
+        Some(steps) => stepped(&mix, steps, offer.seed),
+        None => steady(&mix, offer.load, offer.seed, span_ns),
+    };
+    let rate = mix.rate_rps(offer.steps.map_or(offer.load, |it| it.loads[0].max(it.loads[1])), 1);
+    let expected = (rate * (WARMUP_NS + span_ns) as f64 / 1e9 * 1.2) as usize + 1_000;
     let (sender, receiver) = channel::<Job>();
     let (report, late) = std::sync::mpsc::sync_channel(1);
-    let expected = (rate * end_ns as f64 / 1e9 * 1.2) as usize + 1_000;
-    let requests = Requests::new(&mix, Arrivals::Poisson, rate, offer.seed, Until::Time(end_ns));
-    let generator = Generator {
+    let mut generator = Generator {
         requests: requests.peekable(),
         start_ns: 0,
-        per_ns,
+        per_ns: Calibration::measure().iterations_per_us() / 1_000.0,
         sender: Some(sender),
         late: Vec::with_capacity(expected),
         report: Some(report),
     };
     let (go, started) = std::sync::mpsc::sync_channel(1);
-    let helper = Helper::start(offer, generator, started)?;
-    let talk = std::thread::spawn(move || talk(&go));
-    let sojourns = Arc::new(Mutex::new(Vec::<u64>::with_capacity(expected)));
-    let results = sojourns.clone();
-    let serve = move || {
-        let all = Arc::new(WaitGroup::new());
-        for job in receiver {
-            all.add(1);
-            let (all, results) = (all.clone(), results.clone());
-            curtail::spawn(move || {
-                spin(job.iterations);
-                if job.counts {
-                    let sojourn = monotonic_ns().saturating_sub(job.at_ns);
-                    results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sojourn);
-                }
-                all.done();
-            });
+    let turn = move |now_ns: u64| {
+        if generator.start_ns == 0 {
+            generator.start_ns = started.try_recv().unwrap_or(0);
         }
-        all.wait();
+        generator.start_ns != 0 && generator.turn(now_ns)
     };
+    let daemon = daemon_of(offer.daemon.as_deref(), offer.cpus, offer.interval_ns);
+    let helper = Helper::start(daemon, offer.cpus[0], turn)?;
+    let batch = Arc::new(Batch::default());
+    let begun = batch.clone();
+    let talk = std::thread::spawn(move || talk(&go, &begun));
     let runtime = curtail::Runtime::builder()
         .kthreads(1)
         .spin(Duration::from_nanos(offer.spin_ns))
@@ -158,72 +138,152 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
         Some(path) => runtime.daemon(path).guaranteed(1),
         None => runtime.cores([offer.cpus[1] as usize]),
     };
-    runtime.try_run(serve).map_err(|error| error.to_string())?;
+    let (inside, computes) = (offer.inside, batch.clone());
+    let body = move || {
+        let handle = inside.map(|inside| computes.start(inside));
+        let sojourns = serve_all(receiver, expected);
+        let ended = computes.progress();
+        computes.end(handle);
+        (sojourns, ended)
+    };
+    let (sojourns, ended) = runtime.try_run(body).map_err(|error| error.to_string())?;
     helper.end()?;
-    talk.join().map_err(|_| "the talking thread panicked")?;
+    let begun = talk.join().map_err(|_| "the talking thread panicked")?;
     let mut late = late.recv().map_err(|error| error.to_string())?;
-    let mut sojourns =
-        std::mem::take(&mut *sojourns.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     if sojourns.is_empty() {
         return Err("nothing was served".to_owned());
     }
-    let count = sojourns.len();
+    let mut all: Vec<u64> = sojourns.iter().map(|it| it.1).collect();
     let served = Served {
-        sojourn_us: Quantiles::of(&mut sojourns, 1_000.0),
-        count,
-        share: count as f64 * mix.mean_ns() / 1e9 / offer.seconds,
+        sojourn_us: Quantiles::of(&mut all, 1_000.0),
+        count: all.len(),
+        share: all.len() as f64 * mix.mean_ns() / span_ns as f64,
         generator_late_us: Quantiles::of(&mut late, 1_000.0).p99_9,
+        batch_rate: (ended.0 - begun.0) as f64 / (ended.1 - begun.1).max(1) as f64,
+        windows: offer.steps.map_or_else(Vec::new, |steps| windows(steps, &sojourns)),
     };
-    let text = serde_json::to_string(&served).map_err(|error| error.to_string())?;
-    say(&text);
+    say(&serde_json::to_string(&served).map_err(|error| error.to_string())?);
     Ok(())
 }
 
-fn say(line: &str) {
+/// When requests that count were to arrive, since that began, and how long each took, in ns.
+type Sojourns = Vec<(u64, u64)>;
+
+/// Serves what comes until the generator has ended.
+fn serve_all(receiver: Receiver<Job>, expected: usize) -> Sojourns {
+    let results = Arc::new(Mutex::new(Sojourns::with_capacity(expected)));
+    let all = Arc::new(WaitGroup::new());
+    for job in receiver {
+        all.add(1);
+        let (all, results) = (all.clone(), results.clone());
+        curtail::spawn(move || {
+            spin(job.iterations);
+            if let Some(offset_ns) = job.offset_ns {
+                let sojourn_ns = monotonic_ns().saturating_sub(job.at_ns);
+                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                results.push((offset_ns, sojourn_ns));
+            }
+            all.done();
+        });
+    }
+    all.wait();
+    std::mem::take(&mut *results.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn windows(steps: Steps, sojourns: &[(u64, u64)]) -> Vec<Window> {
+    let cycle_ns = 2 * steps.step_ns;
+    let mut pooled = vec![Vec::new(); cycle_ns.div_ceil(WINDOW_NS) as usize];
+    for (offset_ns, sojourn_ns) in sojourns {
+        pooled[(offset_ns % cycle_ns / WINDOW_NS) as usize].push(*sojourn_ns);
+    }
+    let window = |(at, sojourns): (usize, Vec<u64>)| {
+        let (count, mut sojourns) = (sojourns.len(), sojourns);
+        let at_ms = at as f64 * WINDOW_NS as f64 / 1e6;
+        let sojourn_us = match count {
+            0 => Quantiles::default(),
+            _ => Quantiles::of(&mut sojourns, 1_000.0),
+        };
+        Window { at_ms, sojourn_us, count }
+    };
+    pooled.into_iter().enumerate().map(window).collect()
+}
+
+/// Batch work in the service.
+#[derive(Default)]
+pub(crate) struct Batch {
+    stop: AtomicBool,
+    units: AtomicU64,
+}
+
+impl Batch {
+    pub(crate) fn start(self: &Arc<Self>, inside: Inside) -> curtail::JoinHandle<f64> {
+        let batch = self.clone();
+        let body = move || {
+            let mut between = || {
+                if inside == Inside::Yields {
+                    curtail::yield_now();
+                }
+            };
+            simulate(1, &batch.stop, &batch.units, &mut between)
+        };
+        curtail::Builder::new().batch().spawn(body).expect("memory for a thread")
+    }
+
+    /// Ends it, and waits for that.
+    pub(crate) fn end(&self, handle: Option<curtail::JoinHandle<f64>>) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = handle.map(curtail::JoinHandle::join);
+    }
+
+    /// What it has done, and when that was.
+    fn progress(&self) -> (u64, u64) {
+        (self.units.load(Ordering::Relaxed), monotonic_ns())
+    }
+}
+
+pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Tells the runner that it may begin, and when counting begins.
-fn talk(go: &std::sync::mpsc::SyncSender<u64>) {
+/// Tells the runner that it may begin, and when counting begins. What batch work had done then.
+fn talk(go: &std::sync::mpsc::SyncSender<u64>, batch: &Batch) -> (u64, u64) {
     say("ready");
     let _ = std::io::stdin().lock().read_line(&mut String::new());
     let start_ns = monotonic_ns() + 1_000_000;
     let _ = go.send(start_ns);
     let warm = Duration::from_nanos(start_ns + WARMUP_NS - monotonic_ns().min(start_ns));
     std::thread::sleep(warm);
+    let begun = batch.progress();
     say("begin");
+    begun
 }
 
 /// The generator's thread, which may be the core allocator's, too.
-struct Helper {
+pub(crate) struct Helper {
     stop: Stop,
     ended: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<Result<(), String>>,
 }
 
 impl Helper {
-    fn start(
-        offer: &Offer,
-        mut generator: Generator,
-        started: std::sync::mpsc::Receiver<u64>,
+    /// Calls `turn` again and again on that core, in the core allocator's loop if there is one.
+    pub(crate) fn start(
+        daemon: Option<Options>,
+        cpu: u32,
+        mut turn: impl FnMut(u64) -> bool + Send + 'static,
     ) -> Result<Self, String> {
-        let mut turn = move |now_ns: u64| {
-            if generator.start_ns == 0 {
-                generator.start_ns = started.try_recv().unwrap_or(0);
-            }
-            generator.start_ns != 0 && generator.turn(now_ns)
-        };
         let stop = Stop::new().map_err(|error| error.to_string())?;
         let ended = Arc::new(AtomicBool::new(false));
-        let thread = match &offer.daemon {
-            Some(path) => {
-                let mut daemon = daemon(offer, path, stop.clone())?;
+        let thread = match daemon {
+            Some(options) => {
+                let daemon = Daemon::new(&options, stop.clone());
+                let mut daemon = daemon.map_err(|error| error.to_string())?;
                 daemon.accompany(Box::new(turn));
                 std::thread::spawn(move || daemon.run().map_err(|error| error.to_string()))
             }
             None => {
-                let (cpu, ended) = (offer.cpus[0], ended.clone());
+                let ended = ended.clone();
                 std::thread::spawn(move || {
                     pin_this_thread(&[cpu]).map_err(|error| error.to_string())?;
                     while !ended.load(Ordering::Relaxed) {
@@ -238,18 +298,18 @@ impl Helper {
         Ok(Self { stop, ended, thread })
     }
 
-    fn end(self) -> Result<(), String> {
+    pub(crate) fn end(self) -> Result<(), String> {
         self.stop.stop();
         self.ended.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the generator panicked")?
     }
 }
 
-fn daemon(offer: &Offer, path: &Path, stop: Stop) -> Result<Daemon, String> {
-    let interval = format!("{}ns", offer.interval_ns);
-    let core = offer.cpus[1].to_string();
+/// A core allocator that manages the second core; none: there is to be none.
+pub(crate) fn daemon_of(path: Option<&Path>, cpus: [u32; 2], interval_ns: u64) -> Option<Options> {
+    let interval = format!("{interval_ns}ns");
+    let core = cpus[1].to_string();
     let arguments = ["curtaild", "--quiet", "--cores", &core, "--interval", &interval, "--socket"];
-    let arguments = arguments.map(std::ffi::OsString::from).into_iter().chain([path.into()]);
-    let options = Options::try_parse_from(arguments).map_err(|error| error.to_string())?;
-    Daemon::new(&options, stop).map_err(|error| error.to_string())
+    let arguments = arguments.map(std::ffi::OsString::from).into_iter().chain([path?.into()]);
+    Some(Options::try_parse_from(arguments).expect("arguments of its own"))
 }

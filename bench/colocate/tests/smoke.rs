@@ -2,7 +2,8 @@
 //! interest here.
 #![forbid(unsafe_code)]
 
-use colocate_bench::Colocate;
+use colocate_bench::service::{Inside, Offer, Served};
+use colocate_bench::{Colocate, Steps};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -27,7 +28,83 @@ fn every_way_hands_over() {
         assert!(0.0 < figures.p50 && figures.p50 <= figures.p99, "{way}: {figures:?}");
         assert!(found.asker_ns[way].p50 > 0.0);
     }
+    assert!(found.stores_per_s > 0.0);
+}
+
+/// Each on two cores, with as little as there can be.
+fn measured(args: &[&str]) -> Option<Colocate> {
+    let dir = tempfile::tempdir().unwrap();
+    if curtail_shm::kthreads::allowed_cpus().unwrap().len() < 2 {
+        return None; // It says so.
+    }
+    // In place of the instrumented program this one: its batch threads yield by hand.
+    let out = command().args(args).arg("--out").arg(dir.path()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = std::fs::read_to_string(dir.path().join("colocate.json")).unwrap();
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn the_allocators_orders_are_followed() {
+    let Some(found) = measured(&["orders"]) else { return };
     assert!(found.orders_per_s > 0.0);
+}
+
+#[test]
+fn batch_work_inside_has_what_the_service_leaves() {
+    let args = ["share", "--works", "exp100", "--loads", "0.1", "--seconds", "0.2", "--times", "1"];
+    let montecarlo = env!("CARGO_BIN_EXE_montecarlo");
+    let programs = ["--ways", "inside_plain", "--batch-plain", montecarlo];
+    let Some(found) = measured(&[&args[..], &programs[..]].concat()) else { return };
+    let [share] = &found.share[..] else { panic!("{found:?}") };
+    assert_eq!(share.how, "inside_plain");
+    assert!(share.lc > 0.0 && share.batch > 0.0 && share.lc_p99_us > 0.0, "{share:?}");
+}
+
+/// A load that steps, beside a batch thread that yields by hand.
+#[test]
+fn windows_of_a_load_that_steps_are_pooled() {
+    let cpus = curtail_shm::kthreads::allowed_cpus().unwrap();
+    if cpus.len() < 2 {
+        return; // The generator has a core of its own.
+    }
+    let steps = Steps { loads: [0.05, 0.2], step_ns: 20_000_000, cycles: 2 };
+    let offer = Offer {
+        mix: "work:exp(20us):1".to_owned(),
+        load: 0.0,
+        steps: Some(steps),
+        seconds: 0.0,
+        seed: 1,
+        cpus: [cpus[0], cpus[1]],
+        daemon: None,
+        interval_ns: 5_000,
+        spin_ns: 2_000,
+        inside: Some(Inside::Yields),
+    };
+    let served = serve(&offer);
+    assert!(served.batch_rate > 0.0);
+    let counts: Vec<usize> = served.windows.iter().map(|window| window.count).collect();
+    // 25 and 100 in each window, twice.
+    let [a, b, c, d] = counts[..] else { panic!("{counts:?}") };
+    assert!(a + b < c + d && a + b + c + d == served.count, "{counts:?}");
+}
+
+/// What a service says that is offered that.
+fn serve(offer: &Offer) -> Served {
+    let mut service = command()
+        .args(["service", &serde_json::to_string(offer).unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A line, and the end.
+    service.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let output = service.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let ["ready", "begin", served] = lines[..] else { panic!("{text}") };
+    serde_json::from_str(served).unwrap()
 }
 
 #[test]
@@ -50,7 +127,7 @@ fn a_service_serves_what_is_offered() {
     }
     let folder = tempfile::tempdir().unwrap();
     for daemon in [None, Some(folder.path().join("curtaild.sock"))] {
-        let offer = colocate_bench::service::Offer {
+        let offer = Offer {
             mix: "work:exp(20us):1".to_owned(),
             load: 0.05,
             seconds: 0.2,
@@ -59,21 +136,10 @@ fn a_service_serves_what_is_offered() {
             daemon,
             interval_ns: 5_000,
             spin_ns: 2_000,
+            steps: None,
+            inside: None,
         };
-        let mut service = Command::new(env!("CARGO_BIN_EXE_colocate-bench"))
-            .args(["service", &serde_json::to_string(&offer).unwrap()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A line, and the end.
-        service.stdin.take().unwrap().write_all(b"go\n").unwrap();
-        let output = service.wait_with_output().unwrap();
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        let ["ready", "begin", served] = lines[..] else { panic!("{text}") };
-        let served: colocate_bench::service::Served = serde_json::from_str(served).unwrap();
+        let served = serve(&offer);
         // 2,500 a second.
         assert!((350..650).contains(&served.count), "{served:?}");
         assert!(served.sojourn_us.p50 >= 10.0, "{served:?}");
