@@ -103,9 +103,9 @@ typedef struct curtail_app {
   /* Called on the same thread at the end, for what setup_worker made; not for a worker that is stuck
      in a handler. */
   void (*teardown_worker)(void *context, void *state);
-  /* Called on the dispatcher: must be quick, must accept any bytes, must not wait for what a handler has
-     to do first (nothing is dispatched meanwhile; so also hint and overloaded). A number beyond the classes counts
-     as the last one. Default: all are of class 0. An exception: the request is turned away, without an
+  /* Called on the dispatcher: must be quick, must accept any bytes. Where it waits, as handlers may, that
+     delays this request alone (so also hint and overloaded). A number beyond the classes counts as the
+     last one. Default: all are of class 0. An exception: the request is turned away, without an
      answer, and counted as malformed. */
   curtail_classify_fn classify;
   /* How much service the request will need, where that shows in its bytes, 0 where it does not; called
@@ -185,8 +185,9 @@ curtail_status curtail_server_set_quantum(curtail_server *server, uint64_t quant
 
 /*
  * Another classifier from now on, with a context of its own; `classify` NULL: the application's again.
- * Requests in the system keep the class that they have. When it is in use no longer, or was refused
- * (any status but CURTAIL_OK), release(context) is called once, on any thread; `release` may be NULL.
+ * Requests in the system keep the class that they have. It may be called by several threads at once, as
+ * the application's. When it is in use no longer, or was refused (any status but CURTAIL_OK),
+ * release(context) is called once, on any thread; `release` may be NULL.
  */
 curtail_status curtail_server_classify_by(curtail_server *server, curtail_classify_fn classify,
                                           void *context, void (*release)(void *context),

@@ -188,9 +188,10 @@ struct Given {
     release: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
-// SAFETY: the header says that any thread may release the context, and that the classifier is called
-// on the dispatcher's.
+// SAFETY: the header says that any thread may release the context, and call the classifier.
 unsafe impl Send for Given {}
+// SAFETY: the header says that several may call it at once.
+unsafe impl Sync for Given {}
 
 impl Drop for Given {
     fn drop(&mut self) {

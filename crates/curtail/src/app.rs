@@ -23,10 +23,11 @@ impl Class {
 /// An application: an ordinary blocking handler and what is around it (Concord §4.1 has the same
 /// three callbacks; `classify` is Perséphone's, §4.2).
 ///
-/// [`App::classify`], [`App::hint`] and [`App::overloaded`] run on the dispatcher's own stack: nothing
-/// is dispatched meanwhile. So they must not wait for what a handler has to do first: a lock that a
-/// handler may hold while it waits would be waited for forever. [`App::failed`] may wait, as handlers
-/// may.
+/// [`App::classify`], [`App::hint`] and [`App::overloaded`] run on the dispatcher's thread: what they
+/// compute delays all requests. They may wait, as handlers and [`App::failed`] may: that delays their
+/// own request alone. So may 256 requests at once, with a quarter of the memory that requests may have
+/// ([`ServerBuilder::memory`](crate::ServerBuilder::memory)); those that come then are refused without
+/// having been classified.
 ///
 /// Handlers run on fibers. At any safepoint a handler may be interrupted and another request's
 /// handler may run on the same thread, so a `Worker` is shared by reference.
@@ -84,7 +85,7 @@ pub trait App: Send + Sync + 'static {
 }
 
 /// A classifier: as [`App::classify`].
-pub type ClassifyFn = dyn Fn(&[u8]) -> ClassId + Send;
+pub type ClassifyFn = dyn Fn(&[u8]) -> ClassId + Send + Sync;
 
 /// An [`App`] without its type, so that the runtime is compiled once, natively, and never in the
 /// application's (instrumented) crate.

@@ -70,13 +70,16 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
     let Some(tcb) = KThread::current_tcb() else { return };
     // Between a failed call and a look at why it failed, others may run.
     let errno = errno();
-    if tcb.request().is_none() {
-        KThread::here().expired(tcb);
-    } else {
-        // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
-        // reference into it.
-        if unsafe { (*ENGINE.get()).expired() } {
-            suspend(tcb, Suspend::Preempted);
+    match tcb.request() {
+        None => KThread::here().expired(tcb),
+        // Of what is asked about a request nobody keeps the time.
+        Some(job) if Tcb::is_aside(job) => {}
+        Some(_) => {
+            // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
+            // reference into it.
+            if unsafe { (*ENGINE.get()).expired() } {
+                suspend(tcb, Suspend::Preempted);
+            }
         }
     }
     set_errno(errno);
@@ -103,7 +106,7 @@ pub fn served_cycles() -> Option<u64> {
     if let Some(late) = tcb.late() {
         return Some(late.ran(clock::now()));
     }
-    tcb.request()?;
+    tcb.request().filter(|job| !Tcb::is_aside(*job))?;
     let engine = ENGINE.get();
     // SAFETY: this thread's engine, with a running job; nothing else touches it meanwhile.
     unsafe { (*engine).served(clock::now()) }
@@ -136,7 +139,9 @@ fn suspend_followed(tcb: &Tcb, why: Suspend) {
     tcb.followed.leaves();
     curtail_fiber::suspend(why);
     tcb.followed.is_back();
-    begin_quantum();
+    if tcb.aside().is_none() {
+        begin_quantum();
+    }
 }
 
 /// The running request has a whole quantum from here on: what was told of its return took a while.

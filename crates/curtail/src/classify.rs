@@ -1,8 +1,8 @@
 //! The classifier in force: the application's own, or one that was put in its place while the server
 //! runs (Perséphone §4.2: at most one is active at a time).
 //!
-//! Called by the dispatcher, or by the threads that read connections. One that was put in is called
-//! by one of them at a time, under a lock whose waiters are threads; the application's own needs none.
+//! Called by who takes requests in: the dispatcher's questions ([`crate::ask`]), or the threads that
+//! read connections; by several at once, where one waits.
 
 use crate::app::{ClassifyFn, ErasedApp};
 use crate::contain::contain;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// See the module's head.
 pub(crate) struct Classifier {
     app: Arc<dyn ErasedApp>,
-    given: Mutex<Option<Box<ClassifyFn>>>,
+    given: Mutex<Option<Arc<ClassifyFn>>>,
     /// One is given.
     is_given: AtomicBool,
     last: ClassId,
@@ -28,13 +28,13 @@ impl Classifier {
         Self { app, given: Mutex::new(None), is_given: AtomicBool::new(false), last }
     }
 
-    fn given(&self) -> MutexGuard<'_, Option<Box<ClassifyFn>>> {
-        // What panics in there is caught in there.
+    /// The lock is held for some instructions, and nothing panics in there.
+    fn given(&self) -> MutexGuard<'_, Option<Arc<ClassifyFn>>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another one from now on; `None`: the application's again.
-    pub(crate) fn replace(&self, new: Option<Box<ClassifyFn>>) {
+    pub(crate) fn replace(&self, new: Option<Arc<ClassifyFn>>) {
         let mut given = self.given();
         self.is_given.store(new.is_some(), Ordering::Release);
         let old = std::mem::replace(&mut *given, new);
@@ -53,8 +53,8 @@ impl Classifier {
         let class = match self.is_given.load(Ordering::Acquire) {
             false => contain(|| self.app.classify(request))?,
             true => {
-                let given = self.given();
-                contain(|| match &*given {
+                let given = self.given().clone();
+                contain(|| match given {
                     None => self.app.classify(request),
                     Some(given) => given(request),
                 })?

@@ -14,7 +14,7 @@ pub(crate) enum Command {
     Switch(Spec),
     Quantum(Option<Nanos>),
     /// `None`: the application's own.
-    Classify(Option<Box<ClassifyFn>>),
+    Classify(Option<Arc<ClassifyFn>>),
 }
 
 pub(crate) struct Control {

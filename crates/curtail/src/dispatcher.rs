@@ -13,8 +13,7 @@ mod tell;
 pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config};
 
-use crate::Response;
-use crate::classify::Classifier;
+use crate::ask::{Asker, Entry, Id, TurnedAway};
 use crate::clock::{self, Clock};
 use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
@@ -64,8 +63,9 @@ pub(crate) struct Dispatcher {
     events: Vec<Event>,
     /// Of this turn: jobs that wait again, which are told of after the arrivals.
     returns: Vec<(WorkerId, Event)>,
-    refusal: Response,
-    turned_away: Vec<Completion>,
+    asker: Asker,
+    turned_away: TurnedAway,
+    answered: Vec<Id>,
     told: Told,
     gap_cycles: u64,
     item_cycles: u64,
@@ -85,7 +85,6 @@ pub(crate) struct Parts {
     pub shares_core: bool,
     pub workers: Vec<WorkerLink>,
     pub lines: Vec<Line>,
-    pub classifier: Classifier,
     /// By class, and one row more for unknown requests.
     pub classes: Vec<ClassStats>,
     pub control: Arc<Control>,
@@ -99,7 +98,7 @@ pub(crate) struct Parts {
 
 impl Dispatcher {
     /// `tap`: where the scheduler's calls are recorded.
-    pub(crate) fn new(set: Parts, mut setup: Setup, tap: Option<Tap>) -> Self {
+    pub(crate) fn new(set: Parts, asker: Asker, mut setup: Setup, tap: Option<Tap>) -> Self {
         set.choice.limit(&mut setup.spec, set.kind);
         setup.pins |= set.choice.effective == Preempt::Signal;
         let clock = set.around.clock;
@@ -110,8 +109,9 @@ impl Dispatcher {
             account: Account::new(set.memory),
             events: Vec::with_capacity(EVENTS),
             returns: Vec::with_capacity(EVENTS),
-            refusal: Response::default(),
+            asker,
             turned_away: Vec::new(),
+            answered: Vec::new(),
             told: Told::default(),
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
@@ -132,6 +132,7 @@ impl Dispatcher {
             // In the order that the scheduler's README states.
             let mut active = self.hear(now);
             active |= self.take_requests(now);
+            active |= self.hear_answers(now);
             self.take_back(now);
             active |= self.place(now);
             self.obey(now);
@@ -158,8 +159,13 @@ impl Dispatcher {
         self.set.around.clock.nanos(tsc)
     }
 
+    /// Jobs, and requests that are not jobs yet.
+    pub(crate) fn in_system(&self) -> usize {
+        self.sched.len() + self.asker.parked()
+    }
+
     fn is_done(&self) -> bool {
-        self.sched.is_empty() && self.set.lines.iter().all(|line| !line.open)
+        self.in_system() == 0 && self.set.lines.iter().all(|line| !line.open)
     }
 
     /// A turn of the loop is short; a long one was interrupted by the machine.
@@ -256,41 +262,54 @@ impl Dispatcher {
     }
 
     fn take_requests(&mut self, now: u64) -> bool {
+        let mut lines = std::mem::take(&mut self.set.lines);
         let mut taken = 0;
-        let hints = self.sched.setup().spec.dispatch.uses_hints();
-        for index in 0..self.set.lines.len() {
-            let line = &mut self.set.lines[index];
-            if !line.open {
-                continue;
-            }
-            let batch = batch(&self.sched);
-            let mut desk = Desk {
-                app: &*self.set.around.app,
-                classifier: &self.set.classifier,
-                clock: self.set.around.clock,
-                now: self.set.around.clock.nanos(now),
-                now_tsc: now,
-                sched: &mut self.sched,
-                account: &mut self.account,
-                envelopes: &self.set.around.envelopes,
-                classes: &mut self.set.classes,
-                malformed: &mut self.tally.malformed,
-                refusal: &mut self.refusal,
-                reply: &self.set.around.replies[index],
-                turned_away: &mut self.turned_away,
-                transport: index as u16,
-                hints,
-                batch,
-                taken: 0,
-            };
+        for (index, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
+            let mut desk = self.desk(index, now);
             line.open = line.transport.poll(now, &mut desk) == Status::Open;
+            desk.ask_all();
             taken += desk.taken;
-            for completion in self.turned_away.drain(..) {
+            for (_, completion) in self.turned_away.drain(..) {
                 line.transport.completed(&completion);
             }
         }
+        self.set.lines = lines;
         self.items += taken as u64;
         taken > 0
+    }
+
+    /// Goes on with requests whose classes, or refusals, were waited for.
+    fn hear_answers(&mut self, now: u64) -> bool {
+        if self.asker.parked() == 0 {
+            return false;
+        }
+        let heard = self.desk(0, now).hear();
+        for (transport, completion) in self.turned_away.drain(..) {
+            self.set.lines[usize::from(transport)].transport.completed(&completion);
+        }
+        heard || self.asker.has_ready()
+    }
+
+    /// Where requests of that transport come in.
+    fn desk(&mut self, transport: usize, now: u64) -> Desk<'_> {
+        Desk {
+            hints: self.sched.setup().spec.dispatch.uses_hints(),
+            batch: batch(&self.sched),
+            asker: &mut self.asker,
+            clock: self.set.around.clock,
+            now: self.set.around.clock.nanos(now),
+            now_tsc: now,
+            sched: &mut self.sched,
+            account: &mut self.account,
+            envelopes: &self.set.around.envelopes,
+            classes: &mut self.set.classes,
+            malformed: &mut self.tally.malformed,
+            replies: &self.set.around.replies,
+            turned_away: &mut self.turned_away,
+            answered: &mut self.answered,
+            transport: transport as u16,
+            taken: 0,
+        }
     }
 
     /// Nothing to do.
@@ -319,11 +338,13 @@ impl Dispatcher {
             return;
         }
         let remote = self.set.own_remote.clone();
-        let own = self.set.own;
+        let (own, asker) = (self.set.own, &self.asker);
         let (workers, control, waiter) =
             (&mut self.set.workers, &self.set.control, &mut self.set.waiter);
         let work = || {
             control.has_mail()
+                || asker.has_ready()
+                || KThread::here().has_threads()
                 || workers.iter_mut().any(|worker| !worker.events.is_empty())
                 // SAFETY: this thread's engine, which runs nothing now.
                 || unsafe { (*own).has_mail() }

@@ -1,14 +1,11 @@
 //! Where requests enter: the dispatcher's side of `Transport::poll`.
 
-use crate::Response;
-use crate::app::ErasedApp;
-use crate::classify::Classifier;
+use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
 use crate::clock::Clock;
-use crate::contain::contain;
 use crate::jobs::{Account, Held};
 use crate::message::{Envelopes, Message};
-use crate::stats::{ClassStats, row};
-use curtail_net::{Completion, Intake, Outcome, Peer, Reply};
+use crate::stats::ClassStats;
+use curtail_net::{Intake, Peer, Reply};
 use curtail_policy::{ClassId, Nanos};
 use curtail_sched::{Arrival, Scheduler};
 use std::sync::Arc;
@@ -26,8 +23,7 @@ pub(crate) fn batch(sched: &Scheduler<Held>) -> usize {
 
 /// The dispatcher's parts that an arrival touches.
 pub(crate) struct Desk<'a> {
-    pub app: &'a dyn ErasedApp,
-    pub classifier: &'a Classifier,
+    pub asker: &'a mut Asker,
     pub clock: Clock,
     pub now: Nanos,
     pub now_tsc: u64,
@@ -36,9 +32,9 @@ pub(crate) struct Desk<'a> {
     pub envelopes: &'a Envelopes,
     pub classes: &'a mut [ClassStats],
     pub malformed: &'a mut u64,
-    pub refusal: &'a mut Response,
-    pub reply: &'a Arc<dyn Reply>,
-    pub turned_away: &'a mut Vec<Completion>,
+    pub replies: &'a [Arc<dyn Reply>],
+    pub turned_away: &'a mut TurnedAway,
+    pub answered: &'a mut Vec<Id>,
     pub transport: u16,
     /// The policy wants to know how long requests will take.
     pub hints: bool,
@@ -48,42 +44,13 @@ pub(crate) struct Desk<'a> {
 
 impl Intake for Desk<'_> {
     fn room(&self) -> usize {
-        self.batch - self.taken.min(self.batch)
+        if self.asker.is_laden() { 0 } else { self.batch - self.taken.min(self.batch) }
     }
 
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
         self.taken += 1;
-        // A classifier that panics at some bytes costs that request, not the server.
-        let Some(class) = self.classifier.class_of(payload) else {
-            *self.malformed += 1;
-            let last = self.classifier.last();
-            return self.turn_away(payload, from, last, arrived_tsc, Outcome::Failed);
-        };
-        if self.sched.is_full() || !self.account.has_room_for(payload.len()) {
-            return self.refuse(payload, from, class, arrived_tsc);
-        }
-        let hint = self.hints.then(|| self.hint(payload)).flatten();
-        let arrival = Arrival { class, at: self.clock.nanos(arrived_tsc), hint };
-        let Self { account, envelopes, transport, .. } = self;
-        let transport = *transport;
-        let admitted = self.sched.handle_arrival(self.now, arrival, |id| {
-            let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
-            message.reply = u8::from(from != Peer::None);
-            if message.reply != 0 || !inline {
-                // SAFETY: the slot was vacant, so no worker has its job.
-                let envelope = unsafe { envelopes.get(id) };
-                (envelope.peer, envelope.transport) = (from, transport);
-                if !inline {
-                    account.fill(&mut envelope.payload, payload);
-                }
-            }
-            let bytes = payload.len() as u32;
-            account.came(bytes);
-            Held { message, peer: from, transport, tag: tag(payload), bytes }
-        });
-        if admitted.is_err() {
-            self.refuse(payload, from, class, arrived_tsc);
-        }
+        let origin = Origin { peer: from, transport: self.transport, arrived_tsc };
+        self.come(payload, origin, self.hints);
     }
 
     fn malformed(&mut self, count: u64) {
@@ -91,56 +58,44 @@ impl Intake for Desk<'_> {
     }
 }
 
-impl Desk<'_> {
-    /// The application's guess; none where it panics over one.
-    fn hint(&self, payload: &[u8]) -> Option<Nanos> {
-        contain(|| self.app.hint(payload)).flatten()
-    }
-
-    /// There is no room: says so to whoever asked, and counts it for its class alone.
-    #[cold]
-    fn refuse(&mut self, payload: &[u8], from: Peer, class: ClassId, arrived_tsc: u64) {
-        row(self.classes, class).dropped += 1;
-        if from != Peer::None {
-            self.refusal.clear();
-            let (app, refusal) = (self.app, &mut *self.refusal);
-            let written = contain(|| app.overloaded(payload, refusal));
-            if written.is_some() && !self.refusal.as_bytes().is_empty() {
-                self.reply.reply(from, self.refusal.as_bytes());
-            }
+impl Entry for Desk<'_> {
+    fn parts(&mut self) -> Parts<'_> {
+        Parts {
+            asker: self.asker,
+            classes: self.classes,
+            malformed: self.malformed,
+            replies: self.replies,
+            turned_away: self.turned_away,
+            answered: self.answered,
+            now_tsc: self.now_tsc,
         }
-        self.turn_away(payload, from, class, arrived_tsc, Outcome::Dropped);
     }
 
-    /// Tells the transport of a request that never was a job.
-    fn turn_away(
-        &mut self,
-        payload: &[u8],
-        from: Peer,
-        class: ClassId,
-        arrived_tsc: u64,
-        outcome: Outcome,
-    ) {
-        self.turned_away.push(Completion {
-            peer: from,
-            class: class.0,
-            outcome,
-            tag: tag(payload),
-            request_bytes: payload.len() as u32,
-            arrived_tsc,
-            started_tsc: self.now_tsc,
-            finished_tsc: self.now_tsc,
-            ran_cycles: 0,
-            preemptions: 0,
-            disturbed: false,
+    fn admit(&mut self, id: Id, class: ClassId) -> bool {
+        let Self { asker, account, envelopes, sched, .. } = self;
+        let inquiry = asker.get(id);
+        let (payload, Origin { peer, transport, arrived_tsc }) =
+            (&mut inquiry.payload, inquiry.origin);
+        if sched.is_full() || !account.has_room_for(payload.len()) {
+            return false;
+        }
+        let at = self.clock.nanos(arrived_tsc);
+        let arrival = Arrival { class, at, hint: inquiry.hint };
+        let admitted = sched.handle_arrival(self.now, arrival, |id| {
+            let (tag, bytes) = (tag(payload.bytes()), payload.len() as u32);
+            let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
+            message.reply = u8::from(peer != Peer::None);
+            if message.reply != 0 || !inline {
+                // SAFETY: the slot was vacant, so no worker has its job.
+                let envelope = unsafe { envelopes.get(id) };
+                (envelope.peer, envelope.transport) = (peer, transport);
+                if !inline {
+                    account.fill(&mut envelope.payload, payload.large());
+                }
+            }
+            account.came(bytes);
+            Held { message, peer, transport, tag, bytes }
         });
+        admitted.is_ok()
     }
-}
-
-/// First eight bytes: see [`Completion::tag`].
-pub(crate) fn tag(payload: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = payload.len().min(8);
-    bytes[..length].copy_from_slice(&payload[..length]);
-    u64::from_le_bytes(bytes)
 }

@@ -65,11 +65,10 @@ impl Account {
         self.bytes -= bytes as usize;
     }
 
-    /// Copies a request into the buffer of a vacant slot.
-    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>, payload: &[u8]) {
+    /// Puts a request's buffer into a vacant slot, in exchange for what that has kept.
+    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>, payload: &mut Vec<u8>) {
         self.kept -= buffer.capacity();
-        buffer.clear();
-        buffer.extend_from_slice(payload);
+        std::mem::swap(buffer, payload);
     }
 
     /// The request in the buffer has left: keeps the buffer for another one, or gives it back.

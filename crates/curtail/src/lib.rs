@@ -62,6 +62,7 @@
 
 mod activation;
 mod app;
+mod ask;
 mod block;
 mod blocking;
 mod calls;

@@ -8,6 +8,7 @@
 //! until its event (done, yielded) is in the ring back. The envelope and the activation go with it.
 
 use crate::activation::Activation;
+use crate::ask::Payload;
 use crate::clock::Clock;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::{ClassId, JobId};
@@ -146,24 +147,20 @@ impl Message {
     pub(crate) fn new(
         job: JobId,
         class: ClassId,
-        payload: &[u8],
+        payload: &Payload,
         arrived_tsc: u64,
     ) -> (Self, bool) {
-        let mut message = Self {
+        let fits = payload.is_small();
+        let message = Self {
             job,
             class,
-            inline: Self::IN_ENVELOPE,
+            inline: if fits { payload.len() as u8 } else { Self::IN_ENVELOPE },
             reply: 0,
             arrived_tsc,
             quantum_cycles: 0,
             resume: ptr::null_mut(),
-            payload: [0; INLINE],
+            payload: *payload.small(),
         };
-        let fits = payload.len() <= INLINE;
-        if fits {
-            message.payload[..payload.len()].copy_from_slice(payload);
-            message.inline = payload.len() as u8;
-        }
         (message, fits)
     }
 }

@@ -33,7 +33,7 @@ impl Part {
         for counts in counts() {
             late_ns.add(&counts.late_ns).expect("same bounds");
         }
-        let abandoned = dispatcher.sched.len();
+        let abandoned = dispatcher.in_system();
         let ticks = dispatcher.ticks();
         let Spec { name, quantum, .. } = dispatcher.sched.setup().spec.clone();
         let (classes, unknown) = split(dispatcher.set.classes);

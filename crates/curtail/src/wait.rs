@@ -79,20 +79,22 @@ pub(crate) fn wake_all(address: usize) {
     while wake_one(address) {}
 }
 
-/// Takes out all jobs of one kthread's engine, which will not run again; which they were.
-pub(crate) fn forget(home: &Arc<Shared>) -> Vec<JobId> {
+/// Takes out those requests of one kthread, of all that `which` says, which will not run again; which
+/// they were.
+pub(crate) fn forget(home: &Arc<Shared>, which: fn(u32) -> bool) -> Vec<JobId> {
     let mut jobs = Vec::new();
+    let request = |node: &Node<block::Who>| node.who().request_at(home).filter(|job| which(*job));
     for queue in &TABLE {
         // Memory is asked for with the queue unlocked: the program's allocator may wait here. What
         // is at home there is suspended for good, so the second look finds what the first did.
         let mut count = 0;
         look_at(queue, |node| {
-            count += usize::from(node.who().request_at(home).is_some());
+            count += usize::from(request(node).is_some());
             false
         });
         jobs.reserve(count);
         look_at(queue, |node| {
-            let job = node.who().request_at(home).filter(|_| jobs.len() < jobs.capacity());
+            let job = request(node).filter(|_| jobs.len() < jobs.capacity());
             jobs.extend(job.map(JobId));
             job.is_some()
         });

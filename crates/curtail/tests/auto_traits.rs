@@ -113,7 +113,7 @@ auto_traits! {
     curtail::Scratch<Rc<u8>>: [!Send & !Sync];
     curtail::Borrowed<'static, Cell<u8>>: [Send & !Sync];
     curtail::Class: [Send & Sync];
-    curtail::ClassifyFn: [Send & !Sync];
+    curtail::ClassifyFn: [Send & Sync];
     curtail::DispatcherMode: [Send & Sync];
     curtail::Preempt: [Send & Sync];
     curtail::StartError: [Send & Sync];

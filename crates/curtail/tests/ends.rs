@@ -33,12 +33,13 @@ fn an_endless_handler_does_not_keep_the_server() {
             let (closing, report) = serve(
                 endless,
                 |server| server.policy(preset(name)).workers(1).drain(Duration::from_millis(100)),
-                move |client, _| {
+                move |client, handle| {
                     let tickets: Vec<_> =
                         (0..requests).map(|_| client.submit(b"go".to_vec()).unwrap()).collect();
                     while begun.load(Ordering::SeqCst) == 0 {
                         thread::yield_now();
                     }
+                    when(handle, |stats| stats.in_system == requests);
                     (Instant::now(), tickets)
                 },
             );

@@ -166,7 +166,6 @@ impl App for Asks {
 
 /// The request that is asked about is served later, or refused; the others are served.
 #[test]
-#[ignore = "not so yet: what the dispatcher asks runs on its own stack, and App says that it must not wait"]
 fn a_classifier_that_waits_keeps_its_own_request_only() {
     in_time(|| {
         let app = Asks::default();

@@ -13,9 +13,8 @@ use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Arrivals, Mix, Schedule};
 use spin::Spin;
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 
 /// What stays the same from run to run.
 pub(crate) struct Setting {
@@ -211,7 +210,8 @@ pub(super) fn misclassify(
     if classifier == Classifier::Own {
         return Ok(());
     }
-    let draw = RefCell::new(any_class(classes, seed));
-    let classify = move |_: &[u8]| ClassId((draw.borrow_mut())());
+    let draw = Mutex::new(any_class(classes, seed));
+    let draw = move || (draw.lock().unwrap_or_else(PoisonError::into_inner))();
+    let classify = move |_: &[u8]| ClassId(draw());
     handle.classify_by(Some(Box::new(classify))).map_err(Failure::failed)
 }

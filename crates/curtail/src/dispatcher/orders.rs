@@ -28,7 +28,7 @@ impl Dispatcher {
                 Command::Stats(answer) => drop(answer.send(self.stats())),
                 Command::Quantum(quantum) => self.set_quantum(quantum, now),
                 Command::Switch(spec) => self.switch(spec, now),
-                Command::Classify(classify) => self.set.classifier.replace(classify),
+                Command::Classify(classify) => self.asker.classifier().replace(classify),
             }
         }
     }
@@ -81,8 +81,8 @@ impl Dispatcher {
             decided: self.decided(),
             malformed: self.tally.malformed,
             unsent: self.unsent(),
-            in_system: self.sched.len(),
-            waiting: self.sched.waiting(),
+            in_system: self.in_system(),
+            waiting: self.sched.waiting() + self.asker.parked(),
             preemptions: workers.iter().map(|worker| worker.preemptions).sum(),
             workers,
             policy: spec.name.clone(),

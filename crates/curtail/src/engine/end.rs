@@ -1,6 +1,7 @@
 //! The end of an engine, on its own thread: what is still here will not run again.
 
 use super::Engine;
+use crate::thread::Tcb;
 use crate::{calls, wait};
 use curtail_policy::JobId;
 use std::ptr;
@@ -12,7 +13,7 @@ impl Drop for Engine {
         self.safepoint.set_hook(None);
         // What waits will not run again: it takes nobody's wake-up, and one that it has had already
         // and did nothing with goes to the next.
-        let unlinked = wait::forget(&self.kthread.shared);
+        let unlinked = wait::forget(&self.kthread.shared, |job| !Tcb::is_aside(job));
         for (index, &pointer) in self.here.iter().enumerate() {
             if pointer.is_null() {
                 continue;

@@ -5,6 +5,7 @@
 
 use super::{Handle, RunError, workers};
 use crate::app::ErasedApp;
+use crate::ask::Asker;
 use crate::classify::Classifier;
 use crate::clock;
 use crate::control::{Control, Obeyed};
@@ -109,7 +110,7 @@ impl Domain {
             notes.push(problem);
         }
         let classes = around.app.classes();
-        let classifier = Classifier::new(around.app.clone(), classes.len());
+        let asker = asker(common, classes.len())?;
         let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
         let setup = Setup {
             spec: common.spec.clone(),
@@ -127,7 +128,6 @@ impl Domain {
             shares_core: !layout.dedicated,
             workers: links,
             lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
-            classifier,
             classes: names.map(ClassStats::new).collect(),
             control: self.control.0.clone(),
             waiter: self.waiter,
@@ -135,7 +135,7 @@ impl Domain {
             own_remote: self.remote,
             memory: common.memory,
         };
-        let mut dispatcher = Dispatcher::new(parts, setup, tap);
+        let mut dispatcher = Dispatcher::new(parts, asker, setup, tap);
         let begun = clock::now();
         let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;
@@ -146,6 +146,13 @@ impl Domain {
         }
         Ok(Part::new(dispatcher, reports, own.take_counts(), watched, notes))
     }
+}
+
+/// What the dispatcher asks the application with, on the calling thread.
+fn asker(common: &Common<'_>, classes: usize) -> Result<Asker, RunError> {
+    let classifier = Arc::new(Classifier::new(common.app.clone(), classes));
+    let asker = Asker::new(common.app.clone(), classifier, common.stack_size, common.memory);
+    asker.map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })
 }
 
 /// Has the workers watched, as long as the answer lives.

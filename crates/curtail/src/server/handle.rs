@@ -6,8 +6,8 @@ use crate::control::{Command, Control};
 use crate::report::merge_stats;
 use crate::stats::Stats;
 use curtail_policy::{Nanos, Spec, SpecError};
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Looks at and steers a running server, from any thread.
@@ -76,27 +76,16 @@ impl Handle {
     }
 
     /// Has requests classified by `classify` from now on, in place of
-    /// [`App::classify`](crate::App::classify); `None`: by that again. It is called on the dispatcher,
-    /// as that is (where there are several, by one of them at a time). Requests in the system keep
-    /// the class that they have; a [`Handle::stats`] that is asked for later is answered when it is
-    /// in force.
+    /// [`App::classify`](crate::App::classify); `None`: by that again. It is called as that is, and for
+    /// several requests at once where it waits or where there are several dispatchers. Requests in the
+    /// system keep the class that they have; a [`Handle::stats`] that is asked for later is answered
+    /// when it is in force.
     ///
     /// # Errors
     /// When the server has ended.
     pub fn classify_by(&self, classify: Option<Box<ClassifyFn>>) -> Result<(), ChangeError> {
-        if let [(control, _)] = &self.domains[..] {
-            return told(control.post(Command::Classify(classify)));
-        }
-        let shared = classify.map(|classify| Arc::new(Mutex::new(classify)));
-        self.post(|| {
-            let one = shared.clone().map(|shared| -> Box<ClassifyFn> {
-                // One that panicked at a request is asked about the next all the same.
-                Box::new(move |bytes| {
-                    (shared.lock().unwrap_or_else(PoisonError::into_inner))(bytes)
-                })
-            });
-            Command::Classify(one)
-        })
+        let shared: Option<Arc<ClassifyFn>> = classify.map(Arc::from);
+        self.post(|| Command::Classify(shared.clone()))
     }
 
     fn post(&self, command: impl Fn() -> Command) -> Result<(), ChangeError> {

@@ -127,7 +127,7 @@ pub(super) fn stop(started: Vec<Started>, notes: &mut Vec<String>) -> Vec<Worker
             }
             Err(RecvTimeoutError::Timeout) => {
                 // Its other requests run no more, whenever it comes back.
-                wait::forget(&worker.remote.kthread);
+                wait::forget(&worker.remote.kthread, |_| true);
                 notes.push(format!("worker {index} is stuck in a request and was left behind"));
             }
         }

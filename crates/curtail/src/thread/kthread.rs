@@ -51,6 +51,8 @@ pub(crate) struct KThread {
     pub(super) batch: Batch,
     /// Requests that were woken here: for the engine.
     woken: Fifo,
+    /// The same of questions about requests: for who asks.
+    asides: Fifo,
     /// A thread that has ended and whose stack was still in use until the next one came in.
     ended: Cell<*const Tcb>,
     /// Switches left in this round, and how many a round has.
@@ -99,6 +101,7 @@ impl KThread {
             local: Fifo::new(),
             batch: Batch::new(),
             woken: Fifo::new(),
+            asides: Fifo::new(),
             ended: Cell::new(ptr::null()),
             direct: Cell::new(0),
             round: Cell::new(DIRECT),
@@ -201,6 +204,7 @@ impl KThread {
         }
         match tcb.request() {
             None => self.push_started(tcb),
+            Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
             Some(_) => self.woken.push(tcb),
         }
     }
@@ -254,6 +258,16 @@ impl KThread {
     #[inline]
     pub(crate) fn has_woken_requests(&self) -> bool {
         !self.woken.is_empty()
+    }
+
+    /// The number of a question about a request that was woken: for who asks.
+    pub(crate) fn pop_woken_aside(&self) -> Option<u32> {
+        self.asides.pop().and_then(Tcb::aside)
+    }
+
+    /// Whether a question was woken.
+    pub(crate) fn has_woken_asides(&self) -> bool {
+        !self.asides.is_empty()
     }
 
     /// Whether a thread is ready here.

@@ -63,6 +63,8 @@ unsafe impl Linked for Tcb {
 
 impl Tcb {
     const THREAD: u32 = u32::MAX;
+    /// From here on, what carries the number is no request, but asks about one.
+    const FIRST_ASIDE: u32 = u32::MAX - 4_096;
 
     /// A thread's, made in place.
     ///
@@ -114,6 +116,30 @@ impl Tcb {
         let tcb = Self::new();
         tcb.job.set(0);
         tcb
+    }
+
+    /// Of a question about a request ([`crate::ask`]), by its number. It is treated as a request, but
+    /// that its kthread keeps it apart when it is woken.
+    pub(crate) fn of_aside(number: u32) -> Self {
+        let tcb = Self::new();
+        tcb.job.set(Self::of_aside_number(number));
+        tcb
+    }
+
+    /// What stands for a request's number in such a block.
+    pub(crate) const fn of_aside_number(number: u32) -> u32 {
+        Self::FIRST_ASIDE + number
+    }
+
+    /// Whether a request's number is that of a question about one.
+    #[inline]
+    pub(crate) const fn is_aside(job: u32) -> bool {
+        job >= Self::FIRST_ASIDE
+    }
+
+    /// The number of a question about a request.
+    pub(crate) fn aside(&self) -> Option<u32> {
+        self.request()?.checked_sub(Self::FIRST_ASIDE)
     }
 
     /// Another request begins: `job` is its number.

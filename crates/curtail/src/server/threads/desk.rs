@@ -5,10 +5,9 @@
 
 use super::post::{Common, DUTY};
 use super::request::{Body, Request};
-use crate::Response;
-use crate::contain::contain;
-use crate::intake::{BATCH, BATCH_TO_REFUSE, tag};
-use crate::stats::{ClassStats, row};
+use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
+use crate::intake::{BATCH, BATCH_TO_REFUSE};
+use crate::stats::ClassStats;
 use crate::thread::Crew;
 use curtail_net::{Completion, Intake, Outcome, Peer};
 use curtail_policy::ClassId;
@@ -34,12 +33,17 @@ pub(super) struct Desk {
     handed_in: u64,
     /// Whose turn it is.
     next: usize,
-    refusal: Response,
-    turned_away: Vec<Completion>,
+    pub asker: Asker,
+    turned_away: TurnedAway,
+    answered: Vec<Id>,
 }
 
 impl Desk {
-    pub(super) fn new((common, crew): (Arc<Common>, Crew), classes: Vec<ClassStats>) -> Self {
+    pub(super) fn new(
+        (common, crew): (Arc<Common>, Crew),
+        asker: Asker,
+        classes: Vec<ClassStats>,
+    ) -> Self {
         Self {
             common,
             crew,
@@ -49,13 +53,14 @@ impl Desk {
             kept: 0,
             handed_in: 0,
             next: 0,
-            refusal: Response::default(),
+            asker,
             turned_away: Vec::new(),
+            answered: Vec::new(),
         }
     }
 
     pub(super) fn in_system(&self) -> usize {
-        self.common.room.in_system()
+        self.common.room.in_system() + self.asker.parked()
     }
 
     /// Inputs that were no requests.
@@ -63,12 +68,12 @@ impl Desk {
         self.malformed + self.common.malformed.load(Ordering::Relaxed)
     }
 
-    /// Requests that have not started.
+    /// Requests that have not started, or whose classes are not known yet.
     pub(super) fn waiting(&self) -> usize {
         let tallies = &self.common.tallies;
         let started: u64 = tallies.iter().map(|tally| tally.started()).sum();
         let brought: u64 = tallies.iter().map(|tally| tally.handed_in()).sum();
-        (self.handed_in + brought).saturating_sub(started) as usize
+        (self.handed_in + brought).saturating_sub(started) as usize + self.asker.parked()
     }
 
     /// Ready for a poll of that transport.
@@ -77,32 +82,52 @@ impl Desk {
         Turn { desk: self, transport: transport as u16, now_tsc, room, taken: 0 }
     }
 
-    /// What was turned away at the last poll.
-    pub(super) fn turned_away(&mut self) -> impl Iterator<Item = Completion> + '_ {
+    /// What was turned away, and by which transport it had come.
+    pub(super) fn turned_away(&mut self) -> impl Iterator<Item = (u16, Completion)> + '_ {
         self.turned_away.drain(..)
     }
 
-    /// A request is back: what became of it. `last_gap`: when the machine last took time away.
-    pub(super) fn take_back(&mut self, mut request: Box<Request>, last_gap: u64) -> Completion {
-        let body = &mut request.body;
-        if body.started_tsc == 0 {
-            // There was no stack for it.
-            self.refuse(&body.payload, (body.peer, body.transport), body.class);
-            body.outcome = Outcome::Dropped;
-            body.started_tsc = body.finished_tsc;
+    /// Goes on with requests whose classes, or refusals, were waited for; true: something came of it.
+    pub(super) fn hear_answers(&mut self, now_tsc: u64) -> bool {
+        if self.asker.parked() == 0 {
+            return false;
         }
-        let completion = Completion {
-            peer: body.peer,
-            class: body.class.0,
-            outcome: body.outcome,
-            tag: body.tag,
-            request_bytes: body.payload.len() as u32,
-            arrived_tsc: body.arrived_tsc,
-            started_tsc: body.started_tsc,
-            finished_tsc: body.finished_tsc,
-            ran_cycles: body.ran_cycles,
-            preemptions: body.preemptions,
-            disturbed: last_gap >= body.arrived_tsc,
+        self.at(0, now_tsc).hear() || self.asker.has_ready()
+    }
+
+    /// A request is back: what became of it; `None`: it is refused, and told of when it was.
+    /// `last_gap`: when the machine last took time away.
+    pub(super) fn take_back(
+        &mut self,
+        mut request: Box<Request>,
+        last_gap: u64,
+    ) -> Option<Completion> {
+        let body = &mut request.body;
+        let completion = match body.started_tsc {
+            0 => {
+                // There was no stack for it.
+                let payload = std::mem::take(&mut body.payload);
+                let Body { peer, transport, arrived_tsc, .. } = *body;
+                let origin = Origin { peer, transport, arrived_tsc };
+                let mut turn = self.at(usize::from(transport), body.finished_tsc);
+                turn.refuse_late(&payload, origin, body.class);
+                turn.ask_all();
+                body.payload = payload;
+                None
+            }
+            started_tsc => Some(Completion {
+                peer: body.peer,
+                class: body.class.0,
+                outcome: body.outcome,
+                tag: body.tag,
+                request_bytes: body.payload.len() as u32,
+                arrived_tsc: body.arrived_tsc,
+                started_tsc,
+                finished_tsc: body.finished_tsc,
+                ran_cycles: body.ran_cycles,
+                preemptions: body.preemptions,
+                disturbed: last_gap >= body.arrived_tsc,
+            }),
         };
         self.put_away(request);
         completion
@@ -118,21 +143,6 @@ impl Desk {
         if self.spare.len() < KEEP_REQUESTS {
             self.kept += body.payload.capacity();
             self.spare.push(request);
-        }
-    }
-
-    /// Says that there is no room for a request to whoever asked, and counts it for its class alone.
-    #[cold]
-    fn refuse(&mut self, payload: &[u8], (from, transport): (Peer, u16), class: ClassId) {
-        row(&mut self.classes, class).dropped += 1;
-        if from == Peer::None {
-            return;
-        }
-        self.refusal.clear();
-        let (app, refusal) = (&*self.common.app, &mut self.refusal);
-        let written = contain(|| app.overloaded(payload, refusal));
-        if written.is_some() && !self.refusal.as_bytes().is_empty() {
-            self.common.replies[usize::from(transport)].reply(from, self.refusal.as_bytes());
         }
     }
 
@@ -158,38 +168,20 @@ impl Turn<'_> {
         self.taken
     }
 
-    fn turn_away(
-        &mut self,
-        payload: &[u8],
-        (from, class): (Peer, ClassId),
-        arrived_tsc: u64,
-        outcome: Outcome,
-    ) {
-        self.desk.turned_away.push(Completion {
-            peer: from,
-            class: class.0,
-            outcome,
-            tag: tag(payload),
-            request_bytes: payload.len() as u32,
-            arrived_tsc,
-            started_tsc: self.now_tsc,
-            finished_tsc: self.now_tsc,
-            ran_cycles: 0,
-            preemptions: 0,
-            disturbed: false,
-        });
-    }
-
-    /// It has its room, and becomes a thread: of the kthreads in turn, since each takes from those that have more.
-    fn hand_in(&mut self, payload: &[u8], (from, class): (Peer, ClassId), arrived_tsc: u64) {
+    /// It has its room, and becomes a thread: of the kthreads in turn, since each takes from those that
+    /// have more.
+    fn hand_in(&mut self, id: Id, class: ClassId) {
         let desk = &mut *self.desk;
         let mut request = desk.spare.pop().unwrap_or_else(|| Request::new(&DUTY));
         desk.kept -= request.body.payload.capacity();
+        let inquiry = desk.asker.get(id);
+        let (payload, Origin { peer, transport, arrived_tsc }) =
+            (&mut inquiry.payload, inquiry.origin);
         request.body = Body {
             class,
-            peer: from,
-            transport: self.transport,
-            tag: tag(payload),
+            peer,
+            transport,
+            tag: tag(payload.bytes()),
             arrived_tsc,
             payload: std::mem::take(&mut request.body.payload),
             response: std::mem::take(&mut request.body.response),
@@ -200,7 +192,10 @@ impl Turn<'_> {
             preemptions: 0,
             in_flight: None,
         };
-        request.body.payload.extend_from_slice(payload);
+        match payload.is_small() {
+            true => request.body.payload.extend_from_slice(payload.bytes()),
+            false => std::mem::swap(&mut request.body.payload, payload.large()),
+        }
         desk.handed_in += 1;
         let to = desk.next;
         desk.next = (to + 1) % desk.crew.len();
@@ -211,26 +206,40 @@ impl Turn<'_> {
 
 impl Intake for Turn<'_> {
     fn room(&self) -> usize {
-        self.room - self.taken.min(self.room)
+        if self.desk.asker.is_laden() { 0 } else { self.room - self.taken.min(self.room) }
     }
 
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
         self.taken += 1;
-        // A classifier that panics at some bytes costs that request, not the server.
-        let Some(class) = self.desk.common.classifier.class_of(payload) else {
-            self.desk.malformed += 1;
-            let last = self.desk.common.classifier.last();
-            return self.turn_away(payload, (from, last), arrived_tsc, Outcome::Failed);
-        };
-        let desk = &mut *self.desk;
-        if desk.common.room.take(payload.len()) {
-            return self.hand_in(payload, (from, class), arrived_tsc);
-        }
-        desk.refuse(payload, (from, self.transport), class);
-        self.turn_away(payload, (from, class), arrived_tsc, Outcome::Dropped);
+        let origin = Origin { peer: from, transport: self.transport, arrived_tsc };
+        self.come(payload, origin, false);
     }
 
     fn malformed(&mut self, count: u64) {
         self.desk.malformed += count;
+    }
+}
+
+impl Entry for Turn<'_> {
+    fn parts(&mut self) -> Parts<'_> {
+        let desk = &mut *self.desk;
+        Parts {
+            asker: &mut desk.asker,
+            classes: &mut desk.classes,
+            malformed: &mut desk.malformed,
+            replies: &desk.common.replies,
+            turned_away: &mut desk.turned_away,
+            answered: &mut desk.answered,
+            now_tsc: self.now_tsc,
+        }
+    }
+
+    fn admit(&mut self, id: Id, class: ClassId) -> bool {
+        let bytes = self.desk.asker.get(id).payload.len();
+        let fits = self.desk.common.room.take(bytes);
+        if fits {
+            self.hand_in(id, class);
+        }
+        fits
     }
 }

@@ -5,6 +5,7 @@
 
 use super::desk::Desk;
 use super::request::Request;
+use crate::ask::Entry;
 use crate::clock::{self, Clock};
 use crate::control::{Command, Control};
 use crate::dispatcher::{ITEM_NS, Line, Tally as Gaps};
@@ -12,6 +13,7 @@ use crate::engine::GAP_NS;
 use crate::preempt::Choice;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Stats, WorkerStats, split};
+use crate::thread::KThread;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Status, Waiter};
 use curtail_policy::{Nanos, Spec, WorkerId};
@@ -25,6 +27,8 @@ const ENDLESS: u64 = u64::MAX / 4;
 /// See the module's head.
 pub(super) struct Front {
     pub desk: Desk,
+    /// The front's own: for what it asks the application. Dropped after the desk.
+    pub kthread: Box<KThread>,
     pub lines: Vec<Line>,
     pub spec: Spec,
     pub choice: Choice,
@@ -53,6 +57,7 @@ impl Front {
             let now = clock::now();
             self.watch(now, gap, item);
             let mut active = self.take_requests(now);
+            active |= self.go_on(now);
             active |= self.take_back();
             self.obey(now);
             if self.closing.is_some_and(|since| now.saturating_sub(since) > drain_cycles) {
@@ -88,13 +93,29 @@ impl Front {
         for (index, line) in self.lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
             let mut turn = self.desk.at(index, now);
             line.open = line.transport.poll(now, &mut turn) == Status::Open;
+            turn.ask_all();
             taken += turn.taken();
-            for completion in self.desk.turned_away() {
+            for (_, completion) in self.desk.turned_away() {
                 line.transport.completed(&completion);
             }
         }
         self.items += taken as u64;
         taken > 0
+    }
+
+    /// Goes on with what the application was asked and waited for, and with threads that it spawned.
+    fn go_on(&mut self, now: u64) -> bool {
+        self.kthread.look_around(now);
+        let mut active = self.kthread.run_threads(0);
+        active |= self.desk.hear_answers(now);
+        self.tell_turned_away();
+        active
+    }
+
+    fn tell_turned_away(&mut self) {
+        for (transport, completion) in self.desk.turned_away() {
+            self.lines[usize::from(transport)].transport.completed(&completion);
+        }
     }
 
     /// Takes the requests back that have ended.
@@ -105,10 +126,12 @@ impl Front {
             // SAFETY: its thread has ended.
             let request = unsafe { Request::back(request) };
             let transport = usize::from(request.body.transport);
-            let completion = desk.take_back(request, self.gaps.last_gap_tsc);
-            lines[transport].transport.completed(&completion);
+            if let Some(completion) = desk.take_back(request, self.gaps.last_gap_tsc) {
+                lines[transport].transport.completed(&completion);
+            }
             count += 1;
         });
+        self.tell_turned_away();
         self.items += count;
         count > 0
     }
@@ -193,13 +216,20 @@ impl Front {
         self.turn = clock::now();
     }
 
-    /// Sleeps until a transport has something, a request has ended, or a command comes.
+    /// Sleeps until a transport has something, a request has ended, a question can go on, or a command
+    /// comes.
     fn sleep(&mut self) {
+        const LONGEST: Duration = Duration::from_millis(100);
         let (control, done) = (&self.control, &self.desk.common.done);
+        let (kthread, asker) = (&self.kthread, &self.desk.asker);
         let waiter = &mut self.waiter;
-        let work = || control.has_mail() || !done.is_empty();
+        let work = || {
+            let has_threads = kthread.has_mail() || kthread.has_threads() || asker.has_ready();
+            control.has_mail() || !done.is_empty() || has_threads
+        };
+        let most = kthread.time_left(Some(LONGEST));
         self.remote.parker.sleep(work, || {
-            if let Err(error) = waiter.wait(Some(Duration::from_millis(100))) {
+            if let Err(error) = waiter.wait(most) {
                 tracing::warn!(%error, "epoll");
                 rustix::thread::sched_yield();
             }

@@ -19,13 +19,15 @@ mod tally;
 
 use super::domain::{Common as Settings, Domain};
 use super::{RunError, StartError};
+use crate::ask::Asker;
 use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::dispatcher::{Line, Tally as Gaps};
 use crate::engine::{Counts, GAP_NS};
 use crate::preempt::{Choice, Preempt};
+use crate::remote::Remote;
 use crate::stats::{ClassStats, Cpu, Noise, Report};
-use crate::thread::{Crew, Elastic, Kept, Lived, Plan, Quanta};
+use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Quanta};
 use crate::topology::{Idle, pin};
 use accept::Door;
 use curtail_fiber::signal::Ticks;
@@ -80,7 +82,6 @@ pub(super) fn run(
 ) -> Result<Report, RunError> {
     let clock = Clock::get();
     let classes = settings.app.classes();
-    let count = classes.len();
     let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
     let names: Vec<String> = names.collect();
     let lend = |(index, line): (usize, &mut Box<dyn Transport>)| {
@@ -96,7 +97,7 @@ pub(super) fn run(
         tallies: domain.workers.clone().map(tally).collect(),
         clock,
         front: (!busy).then(|| domain.remote.clone()),
-        classifier: Classifier::new(settings.app.clone(), count),
+        classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
         room: Room::new(settings.capacity, settings.memory),
         malformed: AtomicU64::new(0),
         doors: domain.workers.clone().map(|_| Door::default()).collect(),
@@ -105,15 +106,16 @@ pub(super) fn run(
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, idle, &quantum_cycles);
     let has_quanta = plan.quanta.is_some();
+    let (kthread, asker) = asker(settings, &common, &domain.remote)?;
     let crew = start(&plan.under(elastic, settings.beats()), &common, streams)?;
     let _watch = settings.watchdog.watch(crew.peers(), 0, has_quanta, || {});
     let mut notes = Vec::new();
     if let Some(Err(problem)) = settings.layout.dispatchers.first().copied().map(pin) {
         notes.push(problem);
     }
-    let rows = names.into_iter().map(ClassStats::new).collect();
     let mut front = Front {
-        desk: Desk::new((common, crew), rows),
+        desk: Desk::new((common, crew), asker, names.into_iter().map(ClassStats::new).collect()),
+        kthread,
         lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
         spec: settings.spec.clone(),
         choice: settings.choice.clone(),
@@ -159,6 +161,21 @@ fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) ->
         quanta,
         elastic: None,
     }
+}
+
+/// What the front asks the application with, on the calling thread.
+fn asker(
+    settings: &Settings<'_>,
+    common: &Common,
+    remote: &Remote,
+) -> Result<(Box<KThread>, Asker), RunError> {
+    let error = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
+    let (app, classifier) = (common.app.clone(), common.classifier.clone());
+    let kthread = KThread::new(remote.kthread.clone(), settings.stack_size, None, None)
+        .map_err(|problem| error(problem.to_string()))?;
+    crate::calls::hook_safepoints();
+    let asker = Asker::new(app, classifier, settings.stack_size, settings.memory);
+    Ok((kthread, asker.map_err(error)?))
 }
 
 fn is_cut(choice: &Choice) -> bool {

@@ -36,7 +36,7 @@ pub(super) struct Common {
     pub clock: Clock,
     /// The front's, to wake it; none: it never sleeps.
     pub front: Option<Arc<Remote>>,
-    pub classifier: Classifier,
+    pub classifier: Arc<Classifier>,
     pub room: Room,
     /// Inputs of connections that were no requests.
     pub malformed: AtomicU64,

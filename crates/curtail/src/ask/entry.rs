@@ -1,0 +1,150 @@
+//! Where requests enter a server: each is asked about, and then let in or turned away.
+
+use super::{Asker, Id, Origin, Question};
+use crate::stats::{ClassStats, row};
+use curtail_net::{Completion, Outcome, Peer, Reply};
+use curtail_policy::ClassId;
+use std::sync::Arc;
+
+/// What becomes of requests that are not let in: told to their transports by whoever polls those.
+pub(crate) type TurnedAway = Vec<(u16, Completion)>;
+
+/// What an entry has.
+pub(crate) struct Parts<'a> {
+    pub asker: &'a mut Asker,
+    pub classes: &'a mut [ClassStats],
+    pub malformed: &'a mut u64,
+    pub replies: &'a [Arc<dyn Reply>],
+    pub turned_away: &'a mut TurnedAway,
+    /// To be used again.
+    pub answered: &'a mut Vec<Id>,
+    pub now_tsc: u64,
+}
+
+/// See the module's head.
+pub(crate) trait Entry {
+    fn parts(&mut self) -> Parts<'_>;
+
+    /// Lets a request in, of which it takes what it needs; false: there is no room.
+    fn admit(&mut self, id: Id, class: ClassId) -> bool;
+
+    /// A request has come.
+    #[inline]
+    fn come(&mut self, payload: &[u8], origin: Origin, hint: bool) {
+        self.parts().asker.stage(Question::Class { hint }, payload, origin);
+    }
+
+    /// Asks about those that have come, and does with them what is said.
+    fn ask_all(&mut self) {
+        let mut answered = std::mem::take(self.parts().answered);
+        loop {
+            self.parts().asker.ask_all(&mut answered);
+            if answered.is_empty() {
+                break;
+            }
+            answered.drain(..).for_each(|id| self.answered(id));
+        }
+        *self.parts().answered = answered;
+    }
+
+    /// Does the same with those for whose answers was waited; true: there were some.
+    fn hear(&mut self) -> bool {
+        let mut answered = Vec::new();
+        self.parts().asker.go_on(&mut answered);
+        answered.iter().for_each(|&id| self.answered(id));
+        self.ask_all();
+        !answered.is_empty()
+    }
+
+    /// A question has its answer.
+    #[inline]
+    fn answered(&mut self, id: Id) {
+        let inquiry = self.parts().asker.get(id);
+        match (inquiry.question, inquiry.class) {
+            (Question::Refusal { class }, _) => self.refused(id, class),
+            (Question::Class { .. }, _) if inquiry.unasked => self.refuse(id, ClassId::UNKNOWN),
+            // A classifier that panics at some bytes costs that request, not the server.
+            (Question::Class { .. }, None) => {
+                let parts = self.parts();
+                *parts.malformed += 1;
+                let last = parts.asker.classifier().last();
+                parts.turn_away(id, last, Outcome::Failed);
+            }
+            (Question::Class { .. }, Some(class)) => match self.admit(id, class) {
+                true => self.parts().asker.put_away(id),
+                false => self.refuse(id, class),
+            },
+        }
+    }
+
+    /// There is no room: says so to whoever asked, and counts it for its class alone.
+    #[cold]
+    fn refuse(&mut self, id: Id, class: ClassId) {
+        let parts = self.parts();
+        row(parts.classes, class).dropped += 1;
+        match parts.asker.get(id).origin.peer {
+            Peer::None => parts.turn_away(id, class, Outcome::Dropped),
+            _ => parts.asker.stage_again(id, Question::Refusal { class }),
+        }
+    }
+
+    /// The same of a request that was let in. [`Entry::ask_all`] asks what to answer.
+    #[cold]
+    fn refuse_late(&mut self, payload: &[u8], origin: Origin, class: ClassId) {
+        let parts = self.parts();
+        row(parts.classes, class).dropped += 1;
+        parts.asker.stage(Question::Refusal { class }, payload, origin);
+    }
+
+    /// The application has said what to answer.
+    fn refused(&mut self, id: Id, class: ClassId) {
+        let parts = self.parts();
+        let inquiry = parts.asker.get(id);
+        let (origin, answer) = (inquiry.origin, inquiry.refusal.as_bytes());
+        if origin.peer != Peer::None && !answer.is_empty() {
+            parts.replies[usize::from(origin.transport)].reply(origin.peer, answer);
+        }
+        parts.turn_away(id, class, Outcome::Dropped);
+    }
+}
+
+impl Parts<'_> {
+    /// The request is not let in.
+    fn turn_away(self, id: Id, class: ClassId, outcome: Outcome) {
+        let inquiry = self.asker.get(id);
+        let (origin, bytes) = (inquiry.origin, inquiry.payload.bytes());
+        let completion = completion(bytes, &origin, (class, outcome), self.now_tsc);
+        self.turned_away.push((origin.transport, completion));
+        self.asker.put_away(id);
+    }
+}
+
+/// Tells a transport of a request that never was a job.
+fn completion(
+    payload: &[u8],
+    origin: &Origin,
+    (class, outcome): (ClassId, Outcome),
+    now_tsc: u64,
+) -> Completion {
+    Completion {
+        peer: origin.peer,
+        class: class.0,
+        outcome,
+        tag: tag(payload),
+        request_bytes: payload.len() as u32,
+        arrived_tsc: origin.arrived_tsc,
+        started_tsc: now_tsc,
+        finished_tsc: now_tsc,
+        ran_cycles: 0,
+        preemptions: 0,
+        disturbed: false,
+    }
+}
+
+/// First eight bytes: see [`Completion::tag`].
+pub(crate) fn tag(payload: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = payload.len().min(8);
+    bytes[..length].copy_from_slice(&payload[..length]);
+    u64::from_le_bytes(bytes)
+}
