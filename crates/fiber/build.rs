@@ -13,7 +13,6 @@ const SOURCES: &[&str] = &[
     "batch.c",
     "pace.c",
     "long_calls.c",
-    "long_strstr.c",
     "kind_clock.c",
     "kind_flag.c",
     "stub.S",

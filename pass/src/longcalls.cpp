@@ -78,8 +78,6 @@ static Shape shapeOf(const CallInst &Call, const TargetLibraryInfo &TLI) {
     return {"curtail_strlen"};
   case LibFunc_strchr:
     return {"curtail_strchr"};
-  case LibFunc_strstr:
-    return {"curtail_strstr"};
   default:
     return {};
   }

@@ -1,5 +1,4 @@
-/* The pieces of a long call, and the safepoints between them: what long_calls.c and long_strstr.c ask
- * pace.c for. Nothing of the block, its address included, is kept across a safepoint: another thread
+/* The pieces of a long call, and the safepoints between them: what long_calls.c asks pace.c for. Nothing of the block, its address included, is kept across a safepoint: another thread
  * may take the fiber on. So whoever touches it is in pace.c, or is never inlined (APART). */
 #ifndef CURTAIL_LONG_CALLS_H
 #define CURTAIL_LONG_CALLS_H
@@ -20,8 +19,6 @@ enum curtail_kind {
   CURTAIL_COMPARE,
   CURTAIL_FIND,      /* a byte */
   CURTAIL_FIND_CHAR, /* in text, whose end is looked for as well */
-  CURTAIL_FIND_TEXT,
-  CURTAIL_FIND_HARD, /* the same, where the needle says how fast */
   CURTAIL_KINDS,
 };
 

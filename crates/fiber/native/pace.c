@@ -16,8 +16,7 @@
 #include "long_calls.h"
 
 enum {
-  HEAD_SHIFT = 4, /* 16 bytes a unit, */
-  TEXT_SHIFT = 2, /* or 4 where text is searched for text */
+  HEAD_SHIFT = 4, /* 16 bytes a unit */
   /* So long that cutting costs next to nothing, and so short that a request to yield is heard within
    * some microseconds. */
   MOST_PIECE = 32768,
@@ -91,7 +90,7 @@ int curtail_pace_begin(struct curtail_pace *p, enum curtail_kind kind, size_t he
   p->kind = kind;
   p->now = p->speed = p->unmeasured = 0;
   p->head = head;
-  int early = kind == CURTAIL_COMPARE || kind == CURTAIL_FIND_CHAR || kind == CURTAIL_FIND_HARD;
+  int early = kind == CURTAIL_COMPARE || kind == CURTAIL_FIND_CHAR;
   p->piece = head == 0 ? MOST_PIECE : early ? EARLY_PIECE : FIRST_PIECE;
   return 1;
 }
@@ -176,10 +175,10 @@ static void learn(struct curtail_pace *p, size_t done, uint64_t took) {
   struct speed *s = &speeds[p->kind];
   p->speed = (((took > 2 * LOOK_CYCLES ? took - LOOK_CYCLES : took / 2) << SPEED_SHIFT) / done) | 1;
   uint32_t sample = (uint32_t)(p->speed < SLOWEST ? p->speed : SLOWEST), more = sample + sample / 4;
-  s->trusted = p->kind != CURTAIL_FIND_HARD && sample <= s->most;
+  s->trusted = sample <= s->most;
   s->mean = s->most == 0 ? sample : (3 * s->mean + sample) / 4;
   s->most = more > s->most ? more : (s->most + more) / 2;
-  s->unmeasured = p->kind == CURTAIL_FIND_HARD ? 0 : UNMEASURED;
+  s->unmeasured = UNMEASURED;
 }
 
 /* Is a look at the time due? */
@@ -201,7 +200,7 @@ static inline int pass_unmeasured(struct curtail_safepoint_block *b, struct curt
   if (done == CURTAIL_SOMEWHERE)
     done = p->part / 2;
   if (p->head != 0) {
-    charge(b, done >> (p->kind >= CURTAIL_FIND_TEXT ? TEXT_SHIFT : HEAD_SHIFT));
+    charge(b, done >> HEAD_SHIFT);
     p->head -= done < p->head ? done : p->head;
   } else {
     const struct speed *s = &speeds[p->kind];

@@ -114,7 +114,6 @@ static void searches(void) {
     mix(strlen(text));
     mix(place(strchr(text, 200), text));
     mix(place(strchr(text, 0), text));
-    mix(place(strstr(text, "\310\311"), text));
     for (size_t repeat = 0; repeat < 60; repeat++) {
       size_t at = next() % n;
       unsigned char was = edge[at], was_next = edge[n - 1 - (at + 1 < n)];
@@ -126,8 +125,6 @@ static void searches(void) {
       if (at + 1 < n)
         edge[at + 1] = 201;
       edge[n - 1] = 0;
-      mix(place(strstr(text + at / 5, "\310\311"), text));
-      mix(place(strstr(text + at / 5, "\310"), text));
       edge[at] = 0;
       mix(strlen(text));
       mix(place(strchr(text, 255), text));
@@ -139,29 +136,7 @@ static void searches(void) {
   }
 }
 
-/* Needles of all lengths, in text that nearly contains them everywhere. */
-static void needles(void) {
-  char needle[400], *text = (char *)to;
-  memset(text, 'a', 100000 + zero);
-  text[100000 + zero] = 0;
-  for (size_t m = 0; m < sizeof needle; m = m * 5 / 4 + 1) {
-    memset(needle, 'a', m + zero);
-    needle[m] = 0;
-    mix(place(strstr(text, needle), text));
-    if (m == 0)
-      continue;
-    needle[m - 1] = 'b';
-    mix(place(strstr(text, needle), text));
-    for (size_t l = 3; l < LENGTHS - 1; l++) {
-      text[lengths[l] + m] = 'b';
-      mix(place(strstr(text, needle), text));
-      text[lengths[l] + m] = 'a';
-    }
-  }
-}
-
 /* The library's own: what is called by a pointer goes nowhere else. */
-static char *(*volatile library_strstr)(const char *, const char *) = strstr;
 static char *(*volatile library_strchr)(const char *, int) = strchr;
 static size_t (*volatile library_strlen)(const char *) = strlen;
 static void *(*volatile library_memchr)(const void *, int, size_t) = memchr;
@@ -193,21 +168,7 @@ static size_t write_needle(char *p, const char *text, size_t n, unsigned letters
   return m;
 }
 
-/* Where there are safepoints. */
-__attribute__((weak)) void curtail_enter_critical(void);
-__attribute__((weak)) void curtail_leave_critical(void);
-
-/* In a critical section, no call is cut. */
-static char *strstr_within(const char *text, const char *needle) {
-  if (curtail_enter_critical != NULL)
-    curtail_enter_critical();
-  char *found = strstr(text, needle);
-  if (curtail_leave_critical != NULL)
-    curtail_leave_critical();
-  return found;
-}
-
-/* Random texts and needles, both up to where memory ends, or not. */
+/* Random texts, up to where memory ends, or not. */
 static void beside_the_library(void) {
   enum { LONGEST = 60000, ROOM = 65536 };
   char *text_end = (char *)at_the_edge(ROOM) + ROOM, *needle_end = (char *)at_the_edge(4096) + 4096;
@@ -220,8 +181,6 @@ static void beside_the_library(void) {
     size_t m = write_needle(needle, text, n, letters);
     char *at = needle_end - m - 1 - (round % 5 == 0 ? next() % 3000 : 0);
     memcpy(at, needle, m + 1);
-    same(strstr(text, at) == library_strstr(text, at), "strstr", text, at);
-    same(strstr_within(text, at) == library_strstr(text, at), "strstr within", text, at);
     int byte = at[0];
     same(strchr(text, byte) == library_strchr(text, byte), "strchr", text, at);
     same(memchr(text, byte, n + 1) == library_memchr(text, byte, n + 1), "memchr", text, at);
@@ -231,7 +190,6 @@ static void beside_the_library(void) {
       other[(next() >> 20) % (n + 1)] ^= (char)(next() % 2);
     same((memcmp(other, text, n + 1) == 0) == (library_memcmp(other, text, n + 1) == 0), "memcmp",
          text, at);
-    mix(place(strstr(text, at), text));
   }
 }
 
@@ -267,8 +225,6 @@ int main(int argc, char **argv) {
   printf("comparisons %016llx\n", (unsigned long long)sum);
   searches();
   printf("searches %016llx\n", (unsigned long long)sum);
-  needles();
-  printf("needles %016llx\n", (unsigned long long)sum);
   beside_the_library();
   printf("beside %016llx\n", (unsigned long long)sum);
   return 0;
