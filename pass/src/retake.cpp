@@ -4,7 +4,6 @@
 #include "options.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Dominators.h"
@@ -25,7 +24,7 @@ bool isOnceArgument(const GlobalValue &Variable) {
   return Variable.getName() == "_ZSt15__once_callable" || Variable.getName() == "_ZSt11__once_call";
 }
 
-// Metadata of stores, and an attribute of addresses: one made of two has it if both have.
+// Metadata of stores.
 static const char Named[] = "curtail.names-thread-local";
 
 bool namesItsVariable(const StoreInst &Store) { return Store.hasMetadata(Named); }
@@ -48,37 +47,14 @@ static bool isPartOfVariable(const Value &Address) {
   return From && (isAddress(*From) || isWrapper(*From));
 }
 
-// Does the call write a string to its first argument, and keep nothing of it?
-static bool writesString(const CallBase &Call) {
-  static const StringSet<> Writers{"snprintf", "sprintf", "strcpy", "strncpy", "vsnprintf", "vsprintf"};
-  const Function *Callee = Call.getCalledFunction();
-  StringRef Name = Callee ? Callee->getName() : "";
-  if (Name.consume_front("__"))
-    Name.consume_back("_chk");
-  return Callee && Callee->isDeclaration() && Writers.contains(Name) &&
-         (!Call.getType()->isPointerTy() || Call.use_empty());
-}
-
-static bool isForStrings(const Value &Address) {
-  return all_of(Address.uses(), [](const Use &U) {
-    if (isa<GetElementPtrInst, BitCastInst>(U.getUser()))
-      return isForStrings(*U.getUser());
-    auto *Call = dyn_cast<CallBase>(U.getUser());
-    return Call && writesString(*Call) && U.getOperandNo() == 0;
-  });
-}
-
 bool noteNames(Module &M) {
   bool Changed = false;
   for (Function &F : M)
     for (Instruction &I : instructions(F)) {
       auto *Store = dyn_cast<StoreInst>(&I);
-      if (Store && isPartOfVariable(*Store->getPointerOperand()))
-        Store->setMetadata(Named, MDNode::get(M.getContext(), {}));
-      else if (isAddress(I) && isForStrings(I))
-        cast<CallBase>(I).addFnAttr(Attribute::get(M.getContext(), Named));
-      else
+      if (!Store || !isPartOfVariable(*Store->getPointerOperand()))
         continue;
+      Store->setMetadata(Named, MDNode::get(M.getContext(), {}));
       Changed = true;
     }
   return Changed;
@@ -167,7 +143,6 @@ private:
 static Variable follow(ArrayRef<Instruction *> Taken) {
   Variable V;
   V.Taken.assign(Taken.begin(), Taken.end());
-  bool ForStrings = all_of(Taken, [](auto *I) { return cast<CallBase>(I)->hasFnAttr(Named); });
   SmallVector<Instruction *, 8> Work(Taken);
   while (!Work.empty()) {
     Instruction *Address = Work.pop_back_val();
@@ -182,7 +157,7 @@ static Variable follow(ArrayRef<Instruction *> Taken) {
       auto *Store = dyn_cast<StoreInst>(I);
       const DILocation *By = Phi ? holderOf(*Phi) : holderOf(*I);
       V.Followed &= !isa<SelectInst, FreezeInst>(I) && !(Store && Store->getValueOperand() == Address);
-      V.Free &= isa<LoadInst>(I) || ForStrings || (Store && namesItsVariable(*Store));
+      V.Free &= isa<LoadInst>(I) || (Store && namesItsVariable(*Store));
       V.Held &= isa<LoadInst>(I) || By;
       V.Users.insert({I, By});
     }

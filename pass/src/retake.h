@@ -20,8 +20,7 @@ namespace curtail {
 bool holdsThreadLocal(llvm::StringRef Mangled);
 
 // Early, where C and C++ are compiled: notes what names its thread-local variable itself, with no pointer
-// in between, so that no code holds an address for it. Stores, and addresses to which only strings are
-// written (snprintf and its kind).
+// in between, so that no code holds an address for it.
 bool noteNames(llvm::Module &M);
 bool namesItsVariable(const llvm::StoreInst &Store);
 
@@ -32,8 +31,7 @@ bool isOnceArgument(const llvm::GlobalValue &Variable);
 // Is it one whose changes are complete in themselves, and may be lost?
 bool isIndifferent(const llvm::GlobalValue &Variable);
 
-// Of variables that the function reads, and writes by name if at all; of those to which it only has
-// strings written; of those of the standard libraries whose changes are complete in themselves; and of
+// Of variables that the function reads, and writes by name if at all; of those of the standard libraries whose changes are complete in themselves; and of
 // Rust's other ones, once for each call that holds it (LocalKey::with). Not in code that may go on on
 // another thread: what code generation makes of two addresses there is not known. Returns whether
 // anything changed.

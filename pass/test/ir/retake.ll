@@ -13,12 +13,6 @@ declare nonnull ptr @llvm.threadlocal.address.p0(ptr nonnull)
 declare i32 @pthread_once(ptr, ptr) nounwind
 declare void @uses(ptr)
 declare ptr @_ZTW3far()
-@text = thread_local(localexec) global [64 x i8] zeroinitializer
-@why = constant [4 x i8] c"why\00"
-@somewhere = global [64 x i8] zeroinitializer
-declare i32 @snprintf(ptr, i64, ptr, ...)
-declare ptr @strcpy(ptr, ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; Only read: it is taken anew, behind the safepoint. Not in code that may go on on another thread.
 ; CHECK-LABEL: define i64 @only_read(
@@ -233,85 +227,6 @@ define i64 @names(ptr %kept) {
   ret i64 %b
 }
 
-; Only strings were written to it, and the addresses say so: one of them may have become a copy.
-; CHECK-LABEL: define void @told(
-; CHECK: {{^tell:}}
-; CHECK-NEXT: call ptr @llvm.threadlocal.address.p0(ptr @text)
-; CHECK: curtail_safepoint_slow
-; CHECK: {{^[}]}}
-define void @told(i64 %n) {
-entry:
-  %p = call ptr @llvm.threadlocal.address.p0(ptr @text) #0
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %again ]
-  %next = add i64 %i, 1
-  %bad = icmp eq i64 %i, 1234
-  br i1 %bad, label %tell, label %again
-tell:
-  %r = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %p, i64 64, ptr @why)
-  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr @why, i64 4, i1 false)
-  br label %again
-again:
-  call void asm sideeffect "", "~{memory}"()
-  %done = icmp eq i64 %next, %n
-  br i1 %done, label %exit, label %loop
-exit:
-  ret void
-}
-
-; Read as well, through an address that does not say so: what was written is to be found there.
-; CHECK-LABEL: define i8 @told_and_read(
-; CHECK: call ptr @llvm.threadlocal.address.p0(ptr @text)
-; CHECK-NEXT: call ptr @llvm.threadlocal.address.p0(ptr @text)
-; CHECK-NOT: threadlocal.address.p0(ptr @text)
-; CHECK-NOT: curtail_safepoint_slow
-; CHECK: {{^exit:}}
-define i8 @told_and_read(i64 %n) {
-entry:
-  %p = call ptr @llvm.threadlocal.address.p0(ptr @text) #0
-  %q = call ptr @llvm.threadlocal.address.p0(ptr @text)
-  %r = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %p, i64 64, ptr @why)
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %c = load volatile i8, ptr %q
-  %next = add i64 %i, 1
-  %done = icmp eq i64 %next, %n
-  br i1 %done, label %exit, label %loop
-exit:
-  %s = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %p, i64 64, ptr @why)
-  ret i8 %c
-}
-
-; EARLY-LABEL: define ptr @tells(
-; EARLY: call ptr @llvm.threadlocal.address.p0(ptr @text) [[STRINGS:#[0-9]+]]
-; EARLY: call ptr @llvm.threadlocal.address.p0(ptr @text) [[STRINGS]]
-; EARLY: call ptr @llvm.threadlocal.address.p0(ptr @text){{$}}
-; EARLY: call ptr @llvm.threadlocal.address.p0(ptr @text){{$}}
-; EARLY: call ptr @llvm.threadlocal.address.p0(ptr @text){{$}}
-; EARLY: call ptr @llvm.threadlocal.address.p0(ptr @text){{$}}
-; EARLY: ret ptr
-define ptr @tells() {
-  %a = call ptr @llvm.threadlocal.address.p0(ptr @text)
-  %a1 = getelementptr i8, ptr %a, i64 4
-  %r = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %a1, i64 60, ptr @why)
-  %b = call ptr @llvm.threadlocal.address.p0(ptr @text)
-  %c = call ptr @strcpy(ptr %b, ptr @why)
-  ; What strcpy returns is kept; handed to somebody; printed; read.
-  %d = call ptr @llvm.threadlocal.address.p0(ptr @text)
-  %kept = call ptr @strcpy(ptr %d, ptr @why)
-  %e = call ptr @llvm.threadlocal.address.p0(ptr @text)
-  call void @uses(ptr %e)
-  %f = call ptr @llvm.threadlocal.address.p0(ptr @text)
-  %t = call i32 (ptr, i64, ptr, ...) @snprintf(ptr @somewhere, i64 64, ptr %f)
-  %g = call ptr @llvm.threadlocal.address.p0(ptr @text)
-  %x = load i8, ptr %g
-  ret ptr %kept
-}
-
-attributes #0 = { "curtail.names-thread-local" }
-; EARLY: attributes [[STRINGS]] = { "curtail.names-thread-local" }
 !llvm.module.flags = !{!1}
 !0 = !{}
 !1 = !{i32 8, !"PIC Level", i32 2}
