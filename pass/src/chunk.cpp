@@ -5,12 +5,11 @@
 // is a loop around it (strip-mining, after vectorisation). Two ways to charge:
 //
 //   whole    one subtraction on entry, of iterations × work. If that fits into the budget, which it
-//            mostly does, the loop runs to its end. If not, it is cut where the budget ends. Where it
-//            leaves before its end, what was charged for the rest is given back.
-//   stepped  for loops that may leave early and mostly do soon, as far as one can tell, and for those
-//            whose body charges for itself: a fixed number of iterations a chunk, charged when the
-//            chunk is through. The first chunk is half as long as the others and is charged as one of
-//            them: that makes up for the last, which is not charged.
+//            mostly does, the loop runs to its end. If not, it is cut where the budget ends.
+//   stepped  for loops that may leave early, and for those whose body charges for itself: a fixed
+//            number of iterations a chunk, charged when the chunk is through. The first chunk is half
+//            as long as the others and is charged as one of them: that makes up for the last, which is
+//            not charged.
 //
 // Small loops that may leave early are not cut but gated, counted or not, as long as they count: on
 // their back edge the lower bits of the counter are tested, and once in so many iterations (`Stride`,
@@ -158,22 +157,6 @@ bool Placer::exitsEarly(const Loop &L) const {
   return false;
 }
 
-// Long, as far as one can tell; and nothing in it changes the budget, as pieces of long calls do.
-bool Placer::worthGivingBack(const Chunk &C) const {
-  SmallVector<BasicBlock *, 4> Exiting;
-  C.L->getExitingBlocks(Exiting);
-  return C.Index && C.L->isInnermost() && C.Iteration >= LeastWork &&
-         frequencyOf(*C.Header) / LeastTrips >= frequencyOf(*C.Preheader) &&
-         all_of(Exiting, [](const BasicBlock *BB) {
-           return isa<BranchInst, SwitchInst>(BB->getTerminator());
-         }) &&
-         none_of(C.L->blocks(), [](const BasicBlock *BB) {
-           return any_of(*BB, [](const Instruction &I) {
-             return isa<CallBase>(I) && (!isa<IntrinsicInst>(I) || isa<AnyMemIntrinsic>(I));
-           });
-         });
-}
-
 // Whether most iterations of `Around` come to the loop: only then that one can charge for it.
 bool Placer::mostlyRuns(const Chunk &C, const Loop &Around) const {
   return frequencyOf(*C.Preheader) > frequencyOf(*Around.getHeader()) / 5 * 2;
@@ -198,7 +181,7 @@ unsigned Placer::longestBody(Loop &L, bool &Pure) const {
         D += (It->second.Trips - 1) * It->second.Iteration;
       else if (C && !C->Whole)
         D += C->First * C->Iteration;
-      Pure &= It != Free.end() || (C && C->Whole && !C->Early && mostlyRuns(*C, L) &&
+      Pure &= It != Free.end() || (C && C->Whole && mostlyRuns(*C, L) &&
                                    invariantIn(chunkOf(Inner), L));
     }
     for (Instruction &I : *BB) {
@@ -238,9 +221,7 @@ bool Placer::tryChunk(Loop &L, bool OnlyWhole) {
   findIndex(C);
   bool Pure = true;
   C.Iteration = std::max(longestBody(L, Pure), 1u);
-  C.Early = exitsEarly(L);
-  C.Whole = Opts.Safepoints == Kind::Clock && Pure && (!C.Early || worthGivingBack(C));
-  C.Early &= C.Whole;
+  C.Whole = Opts.Safepoints == Kind::Clock && Pure && !exitsEarly(L);
   C.First = Quarter * 3 / 4 / C.Iteration;
   C.Stride = Bound / 2 / C.Iteration;
   if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride) || (OnlyWhole && !C.Whole))

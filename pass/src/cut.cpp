@@ -129,7 +129,7 @@ void Emitter::prepare(unsigned At) {
     R.Last = advance(AtStart, R.Start, Times, C);
     return;
   }
-  if (!C.Copied || C.Early)
+  if (!C.Copied)
     R.Last = Expanded(C.Last);
   R.Work = B.getInt64(inUnits(C.Mean));
   for (auto [I, Inner] : enumerate(P.Chunks)) {
@@ -140,7 +140,7 @@ void Emitter::prepare(unsigned At) {
   }
   R.Total = totalOf(B, C, R);
   // So many iterations nobody means. Their work may not be a number of 64 bits; it fits into no budget.
-  if ((C.Early || isa<Constant>(R.Taken)) && SE.getUnsignedRangeMax(C.Taken).ugt(MostTaken))
+  if (isa<Constant>(R.Taken) && SE.getUnsignedRangeMax(C.Taken).ugt(MostTaken))
     R.Total = B.CreateSelect(B.CreateICmpUGT(R.Taken, B.getInt64(MostTaken)),
                              B.getInt64(uint64_t(1) << 62), R.Total);
   if (C.Parent >= 0 || C.Unchecked)
@@ -375,14 +375,6 @@ void Emitter::cutLoop(unsigned At) {
     Phi.setIncomingValue(Phi.getBasicBlockIndex(Before), InRun);
   }
   Header->replacePhiUsesWith(Before, X.Run);
-  if (C.Early) {
-    SmallVector<BasicBlock *, 8> Blocks(C.L->blocks()), Cut;
-    for (BasicBlock *BB : Blocks)
-      Cut.push_back(Cutting(BB));
-    giveBack(C, Cut, Latch, Cutting(C.Index), X.End);
-    if (C.Copied)
-      giveBack(C, Blocks, R.Latch->getParent(), C.Index, R.Last);
-  }
   noteChunk(X.Run->getTerminator(), C.Whole ? 0 : C.Stride, C.Iteration, P.depthOf(*C.L));
 }
 

@@ -1,5 +1,5 @@
-// Puts a Plan into a function: safepoints and register budgets in emit.cpp, chunked loops in cut.cpp
-// and giveback.cpp, long library calls in longcalls.cpp.
+// Puts a Plan into a function: safepoints and register budgets in emit.cpp, chunked loops in cut.cpp,
+// long library calls in longcalls.cpp.
 #pragma once
 #include "critical.h"
 #include "emit.h"
@@ -54,8 +54,6 @@ private:
   void cutLoop(unsigned At);
   void gateLoop(const Chunk &C, const Prepared &R);
   struct Cut;
-  void giveBack(const Chunk &C, llvm::ArrayRef<llvm::BasicBlock *> Blocks,
-                const llvm::BasicBlock *Latch, llvm::Value *Index, llvm::Value *End);
   llvm::BasicBlock *entryOf(const Chunk &C, llvm::BasicBlock *Before);
   void enterLoop(Cut &X);
   void nextChunk(Cut &X);

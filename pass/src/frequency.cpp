@@ -15,10 +15,6 @@ double Placer::frequencyOf(const BasicBlock &BB) const {
   return Part * double(A.BFI.getBlockFreq(&BB).getFrequency());
 }
 
-double Placer::timesIn(const BasicBlock &BB) const {
-  return frequencyOf(BB) / double(A.BFI.getEntryFreq().getFrequency());
-}
-
 // Of a recursion that ends, each activation makes less than one call in the mean. LLVM does not know that, and
 // takes a loop around such calls for one of 32 iterations: here it has as few as the law allows, of loops in one
 // another the outer ones first.

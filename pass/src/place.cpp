@@ -34,7 +34,7 @@ static const unsigned MostUnrolled = 100;
 Placer::Placer(Function &F, const Analyses &A, const Summaries &Known,
                const CallCycle &Cycle, const Functions &Far, const Options &O)
     : F(F), A(A), Known(Known), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
-      Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || Cycle.continues(&F) || Cycle.First.contains(&F)),
+      Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || Cycle.continues(&F)),
       Far(Visible || Far.contains(&F)),
       Locals(std::make_unique<ThreadLocalLiveness>(F)), Cold(coldBlocks(F)) {
   ReversePostOrderTraversal<Function *> Traversal(&F);
@@ -51,8 +51,7 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
     return {Cost, true, Cost, false, 0, double(Cost)};
   }
   const Function *Callee = Call.getCalledFunction();
-  const bool First = Callee && Cycle.First.contains(Callee);
-  auto It = Callee && !First ? Known.find(Callee) : Known.end();
+  auto It = Callee ? Known.find(Callee) : Known.end();
   if (It != Known.end()) {
     const Summary &S = It->second;
     return {S.ToFirst + 5, S.Through, S.ThroughMax + 5, S.MayYield, S.FromLast, S.Uncharged + 5};
@@ -63,13 +62,10 @@ Placer::Effect Placer::effectOf(const CallBase &Call) const {
   // called through a pointer is mostly shorter still; in a cycle, only the activations that end the
   // recursion have none. Where one stands for several, each has its tolerance.
   const bool Continues = Cycle.continues(Callee);
-  const bool Inside = First || Continues;
-  unsigned Levels = Inside ? activationsOf(*Callee) : 1;
-  const unsigned OnReturn = Inside && Cycle.Branches ? TreeTolerance : Tolerance;
+  unsigned Levels = Continues ? activationsOf(*Callee) : 1;
+  const unsigned OnReturn = Continues && Cycle.Branches ? TreeTolerance : Tolerance;
   unsigned After = Quarter - std::min(Quarter, Levels * OnReturn);
-  if (First)
-    return {5, false, 0, true, After, double(UnseenCharge)};
-  unsigned Through = std::min(Quarter, std::max(UsualThrough, Cycle.Through.lookup(Callee)));
+  unsigned Through = std::min(Quarter, Continues ? Cycle.Through : UsualThrough);
   if (Callee && !Continues)
     Through = std::max(Through, Quarter / 4);
   return {Quarter, true, Through, true, After, double(UnseenCharge)};
@@ -305,7 +301,7 @@ bool Placer::demand() {
   forceCatches();
   forceLoopPoints();
   forceIrreducible();
-  if (Cycle.First.contains(&F) || isCalledInLoops(F))
+  if (isCalledInLoops(F))
     forceTop(F.getEntryBlock());
   if (Cycle.continues(&F))
     forceRecursion();
@@ -322,14 +318,13 @@ bool Placer::demand() {
 
 Plan Placer::plan() {
   if (demand()) {
-    preferSeldom();
+    preferBehindTests();
     chargeRemainder();
   }
   findBracketed();
   Result.MayYield |= !P.Points.empty() || !P.Chunks.empty();
   findLongCalls();
   chooseCopies();
-  P.Frequency = frequencyOfPoints() / double(A.BFI.getEntryFreq().getFrequency());
   return std::move(P);
 }
 

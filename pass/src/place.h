@@ -73,7 +73,6 @@ struct Chunk {
   // A phi of the header that counts along, and how far the latch's counter is ahead of it.
   llvm::PHINode *Index = nullptr;
   llvm::APInt Ahead;
-  bool Early = false;                    // whole, and may leave before its end
   bool Copied = false;                   // cut is a copy: what fits runs through the loop as it was
 };
 
@@ -86,18 +85,12 @@ struct Plan {
   llvm::SmallVector<ShortLoop, 4> Short;
   llvm::SmallVector<LongCall, 4> LongCalls;
   unsigned Longest = 0;
-  double Frequency = 0; // of all points, in each activation
   // How deep in loops it will be: each that is cut becomes two.
   unsigned depthOf(const llvm::Loop &L) const {
     auto Cut = [&](const Chunk &C) { return !C.Gate && C.L->contains(&L); };
     return L.getLoopDepth() + count_if(Chunks, Cut);
   }
   unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
-};
-
-struct Join {
-  llvm::BasicBlock *BB;
-  llvm::SmallVector<llvm::BasicBlock *, 4> Long; // those before it from which a long way comes
 };
 
 struct Analyses {
@@ -112,10 +105,6 @@ struct Analyses {
 
 // Work of a loop's iteration up to which it is unrolled, or gated, or both.
 const unsigned MostTight = 24;
-
-// A loop that may leave early is charged as a whole if its iterations are as long as this, and as many
-// are expected: then it pays to compute, on leaving, what was charged too much.
-const unsigned LeastWork = 20, LeastTrips = 10;
 
 // A gate that is passed more often saves nothing over a safepoint: each time may be a surprise to the
 // branch predictor.
@@ -141,16 +130,15 @@ using Functions = llvm::SmallPtrSet<const llvm::Function *, 8>;
 // what is called in the place of their return.
 Functions returningFar(llvm::Module &M);
 
-// Functions that call one another, as far as the module sees; none where there is no recursion. Some of them have
-// a safepoint at their entry. Calls of these left out, some may still call one another: each of those has one on
-// its way to such a call.
+// Functions that call one another, as far as the module sees; none where there is no recursion. Each has a
+// safepoint on its way to such a call.
 struct CallCycle {
-  Functions Members, First, Left;
+  Functions Members;
   // An activation may call members several times, one after the other.
   bool Branches = false;
-  // The longest ways through those that are left without a safepoint, if they are longer than most.
-  llvm::SmallDenseMap<const llvm::Function *, unsigned, 4> Through{0};
-  bool continues(const llvm::Function *Callee) const { return Callee && Left.contains(Callee); }
+  // The longest way through a member without a safepoint.
+  unsigned Through = UsualThrough;
+  bool continues(const llvm::Function *Callee) const { return Callee && Members.contains(Callee); }
 };
 
 // Plans one function. `Far`: see returningFar.
@@ -161,12 +149,8 @@ public:
   Plan plan();
   // Innermost loops in which a safepoint would show although it keeps its budget in a register.
   llvm::SmallVector<TightLoop, 4> tightLoops();
-  // Where some of the ways that join need a safepoint which the others, more usual, do not.
-  llvm::SmallVector<Join, 2> joinsToPart();
   // Valid after plan().
   Summary summary() const { return Result; }
-  // How often the place runs in each activation, by estimate.
-  double timesIn(const llvm::BasicBlock &BB) const;
 
 private:
   struct Effect {
@@ -222,7 +206,6 @@ private:
   void chooseCounter(llvm::Loop &L, const llvm::Value *Test, Chunk &C) const;
   void findIndex(Chunk &C) const;
   bool exitsEarly(const llvm::Loop &L) const;
-  bool worthGivingBack(const Chunk &C) const;
   unsigned longestBody(llvm::Loop &L, bool &Pure) const;
   bool mostlyRuns(const Chunk &C, const llvm::Loop &Around) const;
   bool invariantIn(int Index, const llvm::Loop &Around) const;
@@ -277,16 +260,8 @@ private:
   Choice choice() const;
   bool isBetterThan(const Choice &Other) const;
   void takeBack(const Choice &To);
-  bool isPoint(const llvm::Instruction *I) const;
-  llvm::BasicBlock *longestWayInto(const llvm::BasicBlock &BB, bool Real) const;
-  llvm::Instruction *rareOnTheWay(llvm::Instruction &Safepoint, double Most, bool Rarest);
-  bool tryWays(llvm::Instruction &Safepoint, bool ToRarest, unsigned &Tries);
-  void tryRareWays(llvm::Instruction &Safepoint, unsigned &Tries);
   llvm::Instruction *placeBehindTests(const llvm::Loop &L) const;
-  void preferBehindTests(unsigned &Tries);
-  void preferRareWays(unsigned &Tries);
-  void preferSeldom();
-  llvm::SmallVector<llvm::BasicBlock *, 4> longWaysTo(llvm::Instruction &Safepoint) const;
+  void preferBehindTests();
   void chargeRemainder();
   bool legal(const llvm::Instruction &I) const;
   bool mayPlaceIn(const llvm::BasicBlock &BB) const;

@@ -60,12 +60,6 @@ static void giveLoopsPreheaders(Function &F, FunctionAnalysisManager &FAM) {
   FAM.invalidate(F, Kept);
 }
 
-// So that a safepoint can lie on some of the ways into a block alone.
-static void partJoins(ArrayRef<Join> Joins) {
-  for (const Join &Parted : Joins)
-    SplitBlockPredecessors(Parted.BB, Parted.Long, ".long");
-}
-
 static Analyses analysesOf(Function &F, FunctionAnalysisManager &FAM) {
   return {FAM.getResult<LoopAnalysis>(F),
           FAM.getResult<DominatorTreeAnalysis>(F),
@@ -109,7 +103,6 @@ public:
         for (CallGraphNode *Node : *It)
           if (Node->getFunction())
             Cycle.Members.insert(Node->getFunction());
-      Cycle.Left = Cycle.Members;
       for (CallGraphNode *Node : *It)
         if (Function *F = Node->getFunction(); F && isOurs(*F, Excluded, Block, FAM, Known, R))
           Together.push_back(F);
@@ -157,11 +150,6 @@ private:
     auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, Far, options()).tightLoops();
     if (!Tight.empty() && unrollLoops(F, Tight, FAM))
       giveLoopsPreheaders(F, FAM);
-    auto Joins = Placer(F, analysesOf(F, FAM), Known, Cycle, Far, options()).joinsToPart();
-    if (!Joins.empty()) {
-      partJoins(Joins);
-      FAM.invalidate(F, PreservedAnalyses::none());
-    }
   }
 
   static void instrument(Function &F, Plan &P, GlobalVariable &Block, FunctionAnalysisManager &FAM,

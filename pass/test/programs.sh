@@ -97,16 +97,6 @@ for flags in -O0 -O1 -O2 -O3 "-O2 -fPIC -pie" "-O2 -static" "-O2 -fno-lto"; do
 done
 echo "done flags.c"
 
-# What is charged and not done is given back, to the last iteration.
-for flags in -O1 -O2 "-O2 -fno-lto" -O3; do
-  "$out/curtail-cc" $flags -I "$header" -o "$scratch/back" "$here/programs/give-back.c"
-  "$scratch/back" >"$scratch/got" || {
-    cat "$scratch/got"
-    fail "give-back.c $flags"
-  }
-done
-echo "done give-back.c"
-
 clang=/usr/lib/llvm-$major/bin/clang
 for level in -O0 -O1 -O2 -O3; do
   compare "mixed.c $level" "$clang" curtail-cc mixed.c $level

@@ -170,90 +170,13 @@ define i64 @ring8(ptr %node, i64 %y) noinline {
   ret i64 %d1
 }
 
-; A parser: what stands in parentheses is a sum, so one at its entry does for factors and terms, and for what comes
-; first in each; the loops have one on their way back.
-; CHECK-LABEL: define internal i64 @factor(
-; CHECK-NOT: curtail_safepoint
-; CHECK: ret i64
-; CHECK-LABEL: define internal i64 @term(
-; CHECK-NOT: curtail_safepoint
-; CHECK: call i64 @factor()
-; CHECK: call i64 @factor()
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow
-; CHECK: ret i64
-; CHECK-LABEL: define internal i64 @sum(
-; CHECK-NEXT: entry:
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow
-; CHECK: call i64 @term()
-; CHECK: ret i64
-@text = global ptr null
-define internal i64 @factor() noinline {
-entry:
-  %at = load ptr, ptr @text
-  %c = load i8, ptr %at
-  %next = getelementptr i8, ptr %at, i64 1
-  store ptr %next, ptr @text
-  %open = icmp eq i8 %c, 40
-  br i1 %open, label %nested, label %digit, !prof !0
-nested:
-  %in = call i64 @sum()
-  ret i64 %in
-digit:
-  %d = zext i8 %c to i64
-  ret i64 %d
-}
-define internal i64 @term() noinline {
-entry:
-  %first = call i64 @factor()
-  br label %more
-more:
-  %value = phi i64 [ %first, %entry ], [ %product, %times ]
-  %at = load ptr, ptr @text
-  %c = load i8, ptr %at
-  %is = icmp eq i8 %c, 42
-  br i1 %is, label %times, label %done
-times:
-  %next = getelementptr i8, ptr %at, i64 1
-  store ptr %next, ptr @text
-  %by = call i64 @factor()
-  %product = mul i64 %value, %by
-  br label %more
-done:
-  ret i64 %value
-}
-define internal i64 @sum() noinline {
-entry:
-  %first = call i64 @term()
-  br label %more
-more:
-  %value = phi i64 [ %first, %entry ], [ %total, %plus ]
-  %at = load ptr, ptr @text
-  %c = load i8, ptr %at
-  %is = icmp eq i8 %c, 43
-  br i1 %is, label %plus, label %done
-plus:
-  %next = getelementptr i8, ptr %at, i64 1
-  store ptr %next, ptr @text
-  %by = call i64 @term()
-  %total = add i64 %value, %by
-  br label %more
-done:
-  ret i64 %value
-}
-define i64 @parse(ptr %p) {
-  store ptr %p, ptr @text
-  %all = call i64 @sum()
-  ret i64 %all
-}
-!0 = !{!"branch_weights", i32 1, i32 9}
-
-; Where an activation may take long without a safepoint, several of them in a row would need some between them:
-; one at the entry is better.
+; Where an activation may take long without a safepoint, several of them in a row have some between them.
 ; CHECK-LABEL: define i64 @long_leaves(
-; CHECK-NEXT: entry:
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: more:
-; CHECK-NOT: curtail_safepoint_slow
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: call i64 @long_leaves(
+; CHECK: call void asm sideeffect "call curtail_safepoint_slow
+; CHECK: call i64 @long_leaves(
 ; CHECK: ret i64
 define i64 @long_leaves(ptr %node, i64 %x) noinline {
 entry:
