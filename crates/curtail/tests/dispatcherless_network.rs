@@ -2,13 +2,17 @@
 
 mod common;
 
-use common::wire::frame;
-use common::{DISPATCHERLESS, Verbs, in_time, preset, when};
-use curtail::Server;
+use common::wire::{connect, frame, receive};
+use common::{DISPATCHERLESS, Does, Verbs, in_kernel, in_time, preset, when};
+use curtail::net::{Intake, Peer, Reply, Status};
 use curtail::net::{Tcp, TcpConfig, Transport, Udp, UdpConfig};
+use curtail::{Response, Server};
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
+use std::time::Duration;
 
 const KTHREADS: [usize; 3] = [1, 2, 4];
 
@@ -101,5 +105,105 @@ fn a_server_shuts_down_under_load() {
         for kthreads in KTHREADS {
             in_time(move || shut_down_under_load(name, kthreads));
         }
+    }
+}
+
+/// Requests without end: so many lie there that have not started, at any time.
+const FLOOD: usize = 500;
+
+#[derive(Default)]
+struct Flooding {
+    brought: AtomicUsize,
+    started: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Flooding {
+    fn waiting(&self) -> usize {
+        self.brought.load(SeqCst) - self.started.load(SeqCst)
+    }
+
+    /// One of its requests is served: once enough others lie there.
+    fn serve(&self) {
+        self.started.fetch_add(1, SeqCst);
+        while self.waiting() < FLOOD && !self.is_over.load(SeqCst) {
+            in_kernel(Duration::from_micros(50)); // With its kthread.
+        }
+    }
+}
+
+/// Brings them.
+struct Flood(Arc<Flooding>);
+
+impl Transport for Flood {
+    fn poll(&mut self, now_tsc: u64, into: &mut dyn Intake) -> Status {
+        if self.0.is_over.load(SeqCst) {
+            return Status::Closed;
+        }
+        while self.0.waiting() < 2 * FLOOD && into.room() > 0 {
+            self.0.brought.fetch_add(1, SeqCst);
+            into.request(b"flood", Peer::None, now_tsc);
+        }
+        Status::Open
+    }
+
+    fn reply(&self) -> Arc<dyn Reply> {
+        struct Nowhere;
+        impl Reply for Nowhere {
+            fn reply(&self, _: Peer, _: &[u8]) {}
+            fn dropped(&self) -> u64 {
+                0
+            }
+        }
+        Arc::new(Nowhere)
+    }
+
+    fn wait_fds(&self) -> Vec<std::os::fd::RawFd> {
+        Vec::new()
+    }
+
+    fn close(&mut self) {
+        self.0.is_over.store(true, SeqCst);
+    }
+
+    fn describe(&self) -> String {
+        "a flood".to_owned()
+    }
+}
+
+/// The connections of a kthread are read although others' requests always wait there.
+fn a_flood_stops_no_connection(name: &str) {
+    let tcp = Tcp::bind(&["127.0.0.1:0".parse().unwrap()], &TcpConfig::default()).unwrap();
+    let address = tcp.local_addrs()[0];
+    let flood = Arc::new(Flooding::default());
+    let flooded = flood.clone();
+    let app = Does(move |request: &[u8], response: &mut Response| match request {
+        b"flood" => flooded.serve(),
+        _ => response.write(request),
+    });
+    let server =
+        Server::builder(app).transport(Box::new(tcp)).transport(Box::new(Flood(flood.clone())));
+    let server = server.policy(preset(name)).workers(1).safepoints_by_hand().build().unwrap();
+    let handle = server.handle();
+    let client = thread::spawn(move || {
+        let _end = common::End(handle);
+        while flood.started.load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        let mut stream = connect(address);
+        for question in [b"first", b"other"] {
+            stream.write_all(&frame(question)).unwrap();
+            assert_eq!(receive(&mut stream), question);
+        }
+        assert!(flood.waiting() >= FLOOD - 1);
+    });
+    server.run().unwrap();
+    client.join().unwrap();
+}
+
+#[test]
+fn connections_are_read_although_datagrams_come_without_end() {
+    for name in DISPATCHERLESS {
+        in_time(move || a_flood_stops_no_connection(name));
     }
 }

@@ -6,16 +6,18 @@
 
 use crate::error::OpenError;
 use crate::socket;
-use crate::{Intake, Peer, Reply, Status, Transport};
+use crate::{Completion, Intake, Peer, Reply, Status, Transport};
 use batch::{BATCH, Batch};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType, sendto, sockopt};
+use share::Shares;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 mod batch;
+mod share;
 
 /// The largest payload that a UDP datagram can have, in bytes.
 const MOST_BYTES: usize = 65_535;
@@ -35,17 +37,22 @@ pub struct UdpConfig {
     /// Wanted size of each socket's receive buffer in bytes. Default 4 MiB; the kernel may give
     /// less (`net.core.rmem_max`), see the counter `receive_buffer_bytes`.
     pub receive_buffer: usize,
+    /// Requests that all peers together may have in progress. No peer gets more than an eighth of what
+    /// is left of it, and at least 16; what it sends beyond that is dropped. Default 16,384.
+    pub in_progress: usize,
 }
 
 impl Default for UdpConfig {
     fn default() -> Self {
-        Self { limit: 2_048, receive_buffer: 4 << 20 }
+        Self { limit: 2_048, receive_buffer: 4 << 20, in_progress: 16 << 10 }
     }
 }
 
 /// Kernel UDP on one or more addresses.
 ///
-/// Empty and over-long datagrams are malformed: counted and dropped. Errors that the network
+/// Empty and over-long datagrams are malformed: counted and dropped. So that others need not wait for
+/// a peer that asks without end, what it sends beyond its share is dropped, too
+/// ([`UdpConfig::in_progress`]). Errors that the network
 /// reports are counted and stop nothing. After [`Transport::close`], `poll` answers `Closed` at
 /// once; what is under way is still answered, as the workers hold the sockets too.
 pub struct Udp {
@@ -56,6 +63,8 @@ pub struct Udp {
     first: usize,
     receive_buffer: u64,
     receive_errors: u64,
+    shares: Shares,
+    over_share: u64,
     closed: bool,
 }
 
@@ -75,6 +84,7 @@ impl Udp {
             return Err(OpenError::NoAddress);
         }
         OpenError::within("number of UDP addresses", addresses.len(), 1, 1 << 16)?;
+        OpenError::within("requests in progress", config.in_progress, 1, 1 << 30)?;
         let limit = OpenError::within("largest datagram", config.limit, 1, MOST_BYTES)?;
         let mut sockets = Vec::with_capacity(addresses.len());
         let mut bound = Vec::with_capacity(addresses.len());
@@ -94,6 +104,8 @@ impl Udp {
             first: 0,
             receive_buffer,
             receive_errors: 0,
+            shares: Shares::new(config.in_progress),
+            over_share: 0,
             closed: false,
         })
     }
@@ -119,6 +131,7 @@ impl Udp {
             let mut malformed = 0;
             for datagram in self.batch.received(got) {
                 match datagram {
+                    Some((from, _)) if !self.shares.take(from) => self.over_share += 1,
                     Some((from, payload)) => {
                         let from = Peer::Udp { socket: index as u16, from };
                         into.request(payload, from, now_tsc);
@@ -157,6 +170,12 @@ impl Transport for Udp {
         self.shared.sockets.iter().map(AsRawFd::as_raw_fd).collect()
     }
 
+    fn completed(&mut self, completion: &Completion) {
+        if let Peer::Udp { from, .. } = completion.peer {
+            self.shares.give(from);
+        }
+    }
+
     fn close(&mut self) {
         self.closed = true;
     }
@@ -174,6 +193,7 @@ impl Transport for Udp {
         vec![
             ("udp_responses_dropped", self.shared.dropped()),
             ("udp_receive_errors", self.receive_errors),
+            ("udp_over_share", self.over_share),
             ("udp_kernel_dropped", self.shared.sockets.iter().map(socket::kernel_drops).sum()),
             ("udp_receive_buffer_bytes", self.receive_buffer),
         ]

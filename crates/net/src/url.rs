@@ -5,13 +5,14 @@ use crate::{Both, Tcp, TcpConfig, Transport, Udp, UdpConfig};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE";
+const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE, requests=N";
 const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections=N, burst=N, \
      backlog=N, stall=DURATION, idle=DURATION, keepalive=DURATION, finwait=DURATION, linger=DURATION";
 
 /// Opens what a URL names, or one transport for a comma-separated list of URLs.
 ///
-/// * `udp://IP:PORT` with `max` (largest datagram) and `rcvbuf` (receive buffer);
+/// * `udp://IP:PORT` with `max` (largest datagram), `rcvbuf` (receive buffer) and `requests` (in progress,
+///   of all peers): see [`UdpConfig`];
 /// * `tcp://IP:PORT` with `max` (largest frame), `in` and `out` (bytes in progress and unsent that a
 ///   connection may have), `memory` (that all may have), `connections`, `burst` (requests of one
 ///   connection before another's turn), `backlog`, `stall` (the time to end a begun frame and to
@@ -92,6 +93,7 @@ impl Wanted {
         match name {
             "max" => config.limit = size(name, value)?,
             "rcvbuf" => config.receive_buffer = size(name, value)?,
+            "requests" => config.in_progress = size(name, value)?,
             _ => return Err(Reason::Option { name: name.to_owned(), known: UDP_OPTIONS }),
         }
         Ok(())

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Collect, Echo, LONG, counter, loopback, loopbacks, poll_requests, poll_until};
+use common::{
+    Collect, Echo, LONG, completion, counter, loopback, loopbacks, poll_requests, poll_until,
+};
 use curtail_net::{OpenError, Peer, Status, Transport, Udp, UdpConfig};
 use std::net::{SocketAddr, UdpSocket};
 
@@ -114,6 +116,38 @@ fn what_the_kernel_has_no_room_for_is_counted() {
     let mut into = Collect::up_to(200);
     poll_requests(&mut udp, &mut into, 200 - dropped as usize);
     assert_eq!(into.requests.len() as u64 + dropped, 200);
+}
+
+/// What waits in the socket is taken, however much of it is dropped.
+fn poll_all(udp: &mut Udp, into: &mut Collect) {
+    for _ in 0..10 {
+        udp.poll(0, into);
+    }
+}
+
+#[test]
+fn a_peer_that_asks_without_end_leaves_room_for_others() {
+    let (mut udp, address) = server(&UdpConfig { in_progress: 360, ..UdpConfig::default() });
+    let (greedy, modest) = (client(address), client(address));
+    for number in 0..200_u8 {
+        greedy.send(&[number]).unwrap();
+    }
+    let mut into = Collect::up_to(1_000);
+    poll_all(&mut udp, &mut into);
+    assert_eq!(into.requests.len(), 40, "an eighth of what is left");
+    assert_eq!(counter(&udp, "udp_over_share"), 160);
+    modest.send(b"one").unwrap();
+    poll_requests(&mut udp, &mut into, 41);
+    assert_eq!(into.payloads()[40], b"one");
+    // Once one has ended, it may ask for another.
+    greedy.send(b"too much").unwrap();
+    poll_all(&mut udp, &mut into);
+    assert_eq!(into.requests.len(), 41);
+    let peer = into.requests[0].1;
+    udp.completed(&completion(peer));
+    greedy.send(b"again").unwrap();
+    poll_requests(&mut udp, &mut into, 42);
+    assert_eq!(into.payloads()[41], b"again");
 }
 
 #[test]

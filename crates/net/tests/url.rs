@@ -20,7 +20,9 @@ fn good_urls() {
     let every_tcp_option = "tcp://127.0.0.1:0?max=1m&out=64k&connections=10&burst=2&backlog=5\
                             &in=2m&memory=64m&stall=5s&idle=30s&keepalive=20s\
                             &finwait=50ms&linger=100ms";
-    for url in ["udp://127.0.0.1:0", "udp://127.0.0.1:0?max=9000&rcvbuf=1m", every_tcp_option] {
+    for url in
+        ["udp://127.0.0.1:0", "udp://127.0.0.1:0?max=9000&rcvbuf=1m&requests=64k", every_tcp_option]
+    {
         let transport = open(url).unwrap();
         let address = transport.local_addrs()[0];
         assert_ne!(address.port(), 0);

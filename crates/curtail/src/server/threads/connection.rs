@@ -19,7 +19,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A kthread reads no further while so many requests lie there that have not started.
+/// Where so many requests lie on a kthread that have not started, a connection is read after so many
+/// turns of theirs.
 const BACKLOG: usize = 64;
 
 /// What has come of a connection's turn to bring requests.
@@ -101,8 +102,12 @@ impl Connection {
     /// Hands frames in that are held, and then those of one read.
     fn bring(&mut self, ticks: u32, most: usize) -> Brought {
         // Those that are here go first: what is read beyond would wait here or be refused, and both
-        // take the time that these need. It waits in the kernel, and its peer in the end.
-        while KThread::here().spare_threads() >= BACKLOG {
+        // take the time that these need. It waits in the kernel, and its peer in the end. But not for
+        // ever: they may be others', who ask without end.
+        for _ in 0..BACKLOG {
+            if KThread::here().spare_threads() < BACKLOG {
+                break;
+            }
             yield_now();
         }
         let burst = self.stream.burst();
