@@ -2,10 +2,10 @@
 //! the bytes that requests have.
 //!
 //! The dispatcher's alone. The invariants: `bytes` is the sum over the jobs in the system; `kept` is
-//! the capacity of all buffers that hold no request.
+//! the capacity of all buffers in `spare`, and no other buffer is kept that holds no request.
 
 use crate::message::Message;
-use curtail_net::Peer;
+use curtail_net::{Ebb, Peer};
 use curtail_policy::JobId;
 use curtail_sched::Scheduler;
 
@@ -34,20 +34,23 @@ pub(crate) fn prefetch(sched: &Scheduler<Held>, id: JobId) {
 /// A larger buffer is not kept when its request has left.
 const KEEP_BYTES: usize = 16 << 10;
 /// Nor is any beyond so many bytes in all.
-const KEEP_IN_ALL: usize = 4 << 20;
+pub(crate) const KEEP_IN_ALL: usize = 512 << 10;
 
 /// The account of requests' bytes.
 pub(crate) struct Account {
     /// Of the requests in the system, and the most that may be.
     bytes: usize,
     memory: usize,
+    /// Buffers for the next requests, the one that was used last at the end.
+    spare: Vec<Vec<u8>>,
     kept: usize,
+    ebb: Ebb,
 }
 
 impl Account {
     /// For requests of `memory` bytes in all.
     pub(crate) fn new(memory: usize) -> Self {
-        Self { bytes: 0, memory, kept: 0 }
+        Self { bytes: 0, memory, spare: Vec::new(), kept: 0, ebb: Ebb::default() }
     }
 
     /// Whether those in the system and one of so many bytes have no more than they may.
@@ -58,26 +61,63 @@ impl Account {
     /// A request of so many bytes came into the system.
     pub(crate) fn came(&mut self, bytes: u32) {
         self.bytes += bytes as usize;
+        self.ebb.note(self.bytes);
     }
 
     /// One of so many has left.
     pub(crate) fn left(&mut self, bytes: u32) {
         self.bytes -= bytes as usize;
+        self.ebb.note(self.bytes);
     }
 
-    /// Puts a request's buffer into a vacant slot, in exchange for what that has kept.
+    /// Puts a request's buffer into a vacant slot, which has none, in exchange for one that was kept.
     pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>, payload: &mut Vec<u8>) {
-        self.kept -= buffer.capacity();
-        std::mem::swap(buffer, payload);
+        let spare = self.spare.pop().unwrap_or_default();
+        self.kept -= spare.capacity();
+        *buffer = std::mem::replace(payload, spare);
     }
 
     /// The request in the buffer has left: keeps the buffer for another one, or gives it back.
     pub(crate) fn put_away(&mut self, buffer: &mut Vec<u8>) {
+        let mut buffer = std::mem::take(buffer);
         let capacity = buffer.capacity();
         if capacity <= KEEP_BYTES && self.kept + capacity <= KEEP_IN_ALL {
+            buffer.clear();
             self.kept += capacity;
-        } else {
-            *buffer = Vec::new();
+            self.spare.push(buffer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_peak_little_is_kept_and_used_again() {
+        let mut account = Account::new(usize::MAX);
+        let mut slots = vec![Vec::new(); 16_384];
+        for slot in &mut slots {
+            account.fill(slot, &mut vec![7; 2_000]);
+            account.came(2_000);
+        }
+        assert_eq!(account.kept, 0);
+        for slot in &mut slots {
+            account.put_away(slot);
+            account.left(2_000);
+        }
+        assert!(slots.iter().all(|slot| slot.capacity() == 0), "a vacant slot has none");
+        let spare = account.spare.iter().map(Vec::capacity).sum::<usize>();
+        assert_eq!((account.bytes, account.kept), (0, spare));
+        assert!(spare > 0 && spare <= KEEP_IN_ALL, "{spare}");
+        let mut next = b"another".to_vec();
+        account.fill(&mut slots[9], &mut next);
+        assert!(slots[9] == b"another" && next.is_empty() && next.capacity() > 0);
+        let kept = spare - next.capacity();
+        assert_eq!(account.kept, kept);
+        // A large one is not kept.
+        let mut large = vec![0; KEEP_BYTES + 1];
+        account.put_away(&mut large);
+        assert_eq!((large.capacity(), account.kept), (0, kept));
     }
 }

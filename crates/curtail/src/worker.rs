@@ -216,6 +216,7 @@ impl Worker {
     }
 
     fn rest(&mut self) {
+        self.engine().give_back();
         KThread::here().rest(|| self.has_reason(), Some(Duration::from_millis(100)));
     }
 }

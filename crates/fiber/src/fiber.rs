@@ -111,6 +111,15 @@ impl Fiber {
         self.switch_in()
     }
 
+    /// Gives the stack of an idle fiber back to a pool.
+    pub fn retire(mut self, pool: &mut StackPool) {
+        if self.idle && pool.fits(&self.stack) {
+            self.idle = false; // So that it is not dropped, too.
+            // SAFETY: not used after this.
+            pool.give(unsafe { ManuallyDrop::take(&mut self.stack) });
+        }
+    }
+
     /// Whether it waits for a task.
     #[must_use]
     pub fn is_idle(&self) -> bool {

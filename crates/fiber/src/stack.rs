@@ -6,7 +6,7 @@
 //! fibers stay far from `vm.max_map_count`; elsewhere `mprotect` splits it, at two mappings a stack.
 //!
 //! A pool belongs to one thread; a stack that is dropped goes to a reserve that all pools of its
-//! size share. Slabs are never unmapped while the process lives.
+//! size share, and its memory to the system. Slabs are never unmapped while the process lives.
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::num::NonZeroUsize;
@@ -80,6 +80,12 @@ fn reserve() -> std::sync::MutexGuard<'static, Vec<(usize, NonZeroUsize, NonZero
 
 impl Drop for FiberStack {
     fn drop(&mut self) {
+        let usable = self.usable();
+        // SAFETY: whatever ran on it is gone, and the range lies in its mapping, above its guard.
+        unsafe {
+            let low = ptr::with_exposed_provenance_mut(usable.start);
+            libc::madvise(low, self.slot - GUARD, libc::MADV_DONTNEED);
+        }
         reserve().push((self.slot, self.low, self.top));
     }
 }
@@ -136,31 +142,27 @@ impl StackPool {
         Ok(self.free.pop().expect("carve adds stacks or fails"))
     }
 
-    /// Gives a stack back. Whatever ran on it is gone. Of many free ones, half go to the reserve
-    /// for others, and their memory back to the system.
+    /// Gives a stack back. Whatever ran on it is gone. Of many free ones, half are dropped.
     #[inline]
     pub fn give(&mut self, stack: FiberStack) {
         self.free.push(stack);
         if self.free.len() > KEEP {
-            self.release();
+            self.shrink(KEEP / 2);
         }
     }
 
+    /// How many stacks are free here.
+    #[inline]
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Drops free stacks until there are so many, those that were used last: how many.
     #[cold]
-    fn release(&mut self) {
-        let spare = self.free.drain(..KEEP / 2);
-        let released = spare.map(|stack| {
-            let stack = std::mem::ManuallyDrop::new(stack);
-            let usable = stack.usable();
-            // SAFETY: nothing lives on a free stack; the range lies in its mapping, above its guard.
-            unsafe {
-                let low = ptr::with_exposed_provenance_mut(usable.start);
-                libc::madvise(low, stack.slot - GUARD, libc::MADV_DONTNEED);
-            }
-            (stack.slot, stack.low, stack.top)
-        });
-        let released: Vec<_> = released.collect();
-        reserve().extend(released);
+    pub fn shrink(&mut self, to: usize) -> usize {
+        let spare = self.free.len().saturating_sub(to);
+        self.free.drain(..spare).count()
     }
 
     /// How many stacks this pool has mapped so far.
@@ -262,6 +264,30 @@ mod tests {
         }
         // SAFETY: the caller's own.
         unsafe { install_guard(low) }
+    }
+
+    #[test]
+    fn a_pool_that_shrinks_keeps_the_warmest_and_gives_memory_back() {
+        // A size that nobody else asks for.
+        let mut pool = StackPool::new(MIN_USABLE + 77 * rustix::param::page_size()).unwrap();
+        let stacks: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
+        let bottoms: Vec<_> = stacks
+            .iter()
+            .map(|stack| {
+                let bottom: *mut u8 = ptr::with_exposed_provenance_mut(stack.usable().start);
+                // SAFETY: nothing runs on it.
+                unsafe { bottom.write(1) };
+                bottom
+            })
+            .collect();
+        let others = pool.free();
+        stacks.into_iter().for_each(|stack| pool.give(stack));
+        assert_eq!((pool.shrink(100), pool.shrink(3), pool.free()), (0, others + 7, 3));
+        // SAFETY: mapped as long as the process lives, and nothing runs there.
+        let left = bottoms.iter().filter(|bottom| unsafe { bottom.read() } == 1).count();
+        assert_eq!(left, 3);
+        let warmest = pool.take_warm().map(|stack| stack.usable().start);
+        assert_eq!(warmest, Some(bottoms[9].expose_provenance()));
     }
 
     #[test]

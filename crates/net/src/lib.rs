@@ -16,6 +16,7 @@
 //! of its own.
 
 mod both;
+mod ebb;
 mod error;
 mod fault;
 mod frame;
@@ -27,6 +28,7 @@ mod url;
 mod waiter;
 
 pub use both::Both;
+pub use ebb::{Ebb, give_back_to_kernel};
 pub use error::{OpenError, Reason};
 pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};

@@ -15,7 +15,7 @@
 
 use crate::error::OpenError;
 use crate::socket::{self, drain};
-use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
+use crate::{Completion, Ebb, Intake, Outcome, Peer, Reply, Status, Transport};
 pub use config::TcpConfig;
 use connection::{Connection, Next, Table};
 use deadline::Deadlines;
@@ -95,9 +95,7 @@ pub struct Tcp {
     orphans: usize,
     orphan_bytes: usize,
     deadlines: Deadlines,
-    /// Most memory used since the allocator was last asked to give some back, and when that was.
-    peak: usize,
-    trimmed: Option<Instant>,
+    ebb: Ebb,
     /// Given up for a moment to accept and close a connection when there are no descriptors left.
     spare: Option<OwnedFd>,
     closing: bool,
@@ -151,8 +149,7 @@ impl Tcp {
             orphans: 0,
             orphan_bytes: 0,
             deadlines,
-            peak: 0,
-            trimmed: None,
+            ebb: Ebb::default(),
             spare: accept::spare(),
             closing: false,
             lent: None,
@@ -296,7 +293,7 @@ impl Transport for Tcp {
         self.end_some();
         self.feed();
         self.serve_ready(now_tsc, into);
-        self.give_back_to_kernel();
+        self.ebb.note(self.shared.budget.used());
         self.settle_again(into.room());
         self.deadlines.arm();
         if self.is_closed() { Status::Closed } else { Status::Open }

@@ -1,10 +1,31 @@
-//! The end of an engine, on its own thread: what is still here will not run again.
+//! What becomes of activations that are no longer needed, and the end of an engine, on its own thread:
+//! what is still here then will not run again.
 
 use super::Engine;
+use crate::activation::Activation;
 use crate::thread::Tcb;
 use crate::{calls, wait};
 use curtail_policy::JobId;
 use std::ptr;
+
+/// Activations that are kept for the next requests at most, each with its stack.
+const KEEP: usize = 16;
+
+impl Engine {
+    /// Keeps the activation for another request, or its stack alone.
+    pub(super) fn put_away(&mut self, mut activation: Box<Activation>) {
+        if self.spare.len() < KEEP {
+            self.spare.push(activation);
+        } else if let Some(fiber) = activation.fiber.take() {
+            fiber.retire(&mut self.stacks);
+        }
+    }
+
+    /// There is nothing to do: gives the memory back that a peak needed.
+    pub(crate) fn give_back(&mut self) {
+        self.kthread.give_back(&mut self.stacks);
+    }
+}
 
 impl Drop for Engine {
     fn drop(&mut self) {

@@ -310,7 +310,7 @@ impl Engine {
         activation.tcb.end_request();
         activation.response.clear();
         self.quanta -= u64::from(activation.preemptions);
-        self.spare.push(activation);
+        self.put_away(activation);
     }
 
     /// The job goes back to the dispatcher, with its activation.

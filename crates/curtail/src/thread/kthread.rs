@@ -70,6 +70,8 @@ pub(crate) struct KThread {
     warm: Cell<*const Block>,
     warm_count: Cell<u32>,
     stacks: UnsafeCell<StackPool>,
+    /// When stacks of a peak were last given back (TSC).
+    gave_back: Cell<u64>,
     /// Of other sizes.
     odd_stacks: UnsafeCell<Vec<StackPool>>,
     poller: OnceCell<Poller>,
@@ -114,6 +116,7 @@ impl KThread {
             warm: Cell::new(ptr::null()),
             warm_count: Cell::new(0),
             stacks: UnsafeCell::new(StackPool::new(stack_size)?),
+            gave_back: Cell::new(0),
             odd_stacks: UnsafeCell::new(Vec::new()),
             poller: OnceCell::new(),
             seat,

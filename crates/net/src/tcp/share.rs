@@ -4,13 +4,10 @@
 use super::Tcp;
 use super::connection::REQUEST_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Starved connections that one poll looks at.
 const MOST_FED: usize = 16;
-/// After so many bytes, the allocator is asked to give some back; and not more often than this.
-const MUCH: usize = 8 << 20;
-const TRIM_PAUSE: Duration = Duration::from_secs(1);
 /// Slots among which one poll looks for a connection to evict.
 const MOST_LOOKS: usize = 64;
 
@@ -117,19 +114,6 @@ impl Tcp {
         }
     }
 
-    /// Much memory was used, and hardly any is now: has the allocator give back what it keeps of it.
-    pub(super) fn give_back_to_kernel(&mut self) {
-        let used = self.shared.budget.used();
-        self.peak = self.peak.max(used);
-        if self.peak >= MUCH && used < self.peak / 8 {
-            let now = Instant::now();
-            if self.trimmed.is_none_or(|last| now - last >= TRIM_PAUSE) {
-                (self.peak, self.trimmed) = (used, Some(now));
-                trim();
-            }
-        }
-    }
-
     /// All slots are to be looked at for connections to evict.
     pub(super) fn want_relief(&mut self) {
         self.to_search = self.connections.len();
@@ -166,19 +150,5 @@ impl Tcp {
             self.shared.counters.evicted.fetch_add(1, Relaxed);
             self.doom(slot, true);
         }
-    }
-}
-
-/// On a thread of its own: it takes milliseconds. Requests' buffers are made and freed on different
-/// threads, in heaps of which glibc by itself gives back only the end.
-fn trim() {
-    #[cfg(target_env = "gnu")]
-    {
-        let life = || {
-            // SAFETY: it may be called at any time, by any thread.
-            unsafe { libc::malloc_trim(0) };
-        };
-        // Without a thread for it, the memory stays for later requests.
-        let _ = std::thread::Builder::new().name("curtail-trim".to_owned()).spawn(life);
     }
 }

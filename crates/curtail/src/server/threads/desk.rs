@@ -7,17 +7,16 @@ use super::post::{Common, DUTY};
 use super::request::{Body, Request};
 use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
+use crate::jobs::KEEP_IN_ALL;
 use crate::stats::ClassStats;
 use crate::thread::Crew;
-use curtail_net::{Completion, Intake, Outcome, Peer};
+use curtail_net::{Completion, Ebb, Intake, Outcome, Peer};
 use curtail_policy::ClassId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Buffers are not kept beyond so many bytes in all.
-const KEEP_IN_ALL: usize = 4 << 20;
 /// So many requests are kept for the next ones.
-const KEEP_REQUESTS: usize = 4_096;
+const KEEP_REQUESTS: usize = 512;
 
 /// See the module's head.
 pub(super) struct Desk {
@@ -29,6 +28,7 @@ pub(super) struct Desk {
     #[allow(clippy::vec_box, reason = "a request has one address for life")]
     spare: Vec<Box<Request>>,
     kept: usize,
+    ebb: Ebb,
     /// How many were handed in so far.
     handed_in: u64,
     /// Whose turn it is.
@@ -51,6 +51,7 @@ impl Desk {
             malformed: 0,
             spare: Vec::new(),
             kept: 0,
+            ebb: Ebb::default(),
             handed_in: 0,
             next: 0,
             asker,
@@ -61,6 +62,11 @@ impl Desk {
 
     pub(super) fn in_system(&self) -> usize {
         self.common.room.in_system() + self.asker.parked()
+    }
+
+    /// Looks at how much memory the requests in the system have.
+    pub(super) fn look_at_memory(&mut self) {
+        self.ebb.note(self.common.room.bytes());
     }
 
     /// Inputs that were no requests.
@@ -136,12 +142,9 @@ impl Desk {
     fn put_away(&mut self, mut request: Box<Request>) {
         self.common.room.give(request.body.payload.len());
         request.renew();
-        let body = &mut request.body;
-        if self.kept + body.payload.capacity() > KEEP_IN_ALL {
-            body.payload = Vec::new();
-        }
-        if self.spare.len() < KEEP_REQUESTS {
-            self.kept += body.payload.capacity();
+        let bytes = self.kept + request.body.payload.capacity();
+        if self.spare.len() < KEEP_REQUESTS && bytes <= KEEP_IN_ALL {
+            self.kept = bytes;
             self.spare.push(request);
         }
     }
@@ -172,8 +175,13 @@ impl Turn<'_> {
     /// have more.
     fn hand_in(&mut self, id: Id, class: ClassId) {
         let desk = &mut *self.desk;
-        let mut request = desk.spare.pop().unwrap_or_else(|| Request::new(&DUTY));
-        desk.kept -= request.body.payload.capacity();
+        let mut request = match desk.spare.pop() {
+            Some(request) => {
+                desk.kept -= request.body.payload.capacity();
+                request
+            }
+            None => Request::new(&DUTY),
+        };
         let inquiry = desk.asker.get(id);
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);

@@ -60,6 +60,9 @@ impl Front {
             active |= self.go_on(now);
             active |= self.take_back();
             self.obey(now);
+            if active || !self.busy {
+                self.desk.look_at_memory();
+            }
             if self.closing.is_some_and(|since| now.saturating_sub(since) > drain_cycles) {
                 return;
             }

@@ -54,8 +54,8 @@ impl Common {
 const READ_BYTES: usize = 64 << 10;
 /// So many buffers and requests are kept for the next ones, with so many bytes of requests in all.
 const KEEP_BUFFERS: usize = 4;
-const KEEP_REQUESTS: usize = 1_024;
-const KEEP_BYTES: usize = 1 << 20;
+const KEEP_REQUESTS: usize = 256;
+const KEEP_BYTES: usize = 256 << 10;
 
 /// One kthread's.
 pub(super) struct Post {
