@@ -147,13 +147,15 @@ impl Program {
 
 fn translate(said: &Look, acknowledged: bool) -> KthreadLook {
     let queue = |(head, tail)| Queue { head, tail };
+    // Its inbox holds threads that have started there: no reason for a core for another one.
+    let inbox = queue(said.inbox);
     KthreadLook {
         parked: said.is_parked,
         acknowledged,
         run: queue(said.run),
-        inbox: queue(said.inbox),
+        inbox,
         oldest_ready: said.oldest_ready_ns.map(Nanos),
         next_timer: said.next_timer_ns.map(Nanos),
-        stranded: said.stranded,
+        stranded: said.stranded.saturating_add(inbox.len()),
     }
 }

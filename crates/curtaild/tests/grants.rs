@@ -173,3 +173,17 @@ fn a_kthread_that_is_not_there_yet_gets_no_core() {
         });
     });
 }
+
+#[test]
+fn what_waits_for_a_kthread_that_runs_is_no_reason_for_another_core() {
+    let cpus = kthreads::allowed_cpus().unwrap();
+    let two: Vec<String> = cpus.iter().rev().take(2).map(u32::to_string).collect();
+    let daemon = Daemon::start("vain", &["--cores", &two.join(",")]);
+    // It runs and leaves in its inbox what no other kthread could run.
+    let player = Player::join(&daemon.path, "busy", critical(2, 0, 2), Manner::Hogs);
+    player.give(0);
+    until("it has a core", || player.done(0) == 1);
+    let (looks, grants) = (daemon.count("looks"), daemon.count("grants"));
+    until("it is looked at often", || daemon.count("looks") > looks + 100);
+    assert_eq!((daemon.count("grants"), player.runs(1)), (grants, 0), "{}", daemon.status());
+}

@@ -45,7 +45,7 @@ pub struct KthreadLook {
     pub oldest_ready: Option<Nanos>,
     /// When its first timer is due.
     pub next_timer: Option<Nanos>,
-    /// Ready threads, of those in its queues, that only this kthread can run.
+    /// Ready threads, of those in its queues and its inbox, that only this kthread can run.
     pub stranded: u32,
 }
 
