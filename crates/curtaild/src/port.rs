@@ -138,6 +138,13 @@ impl Port {
         lie
     }
 
+    /// Its program leaves: what it has answered is sent.
+    pub(crate) fn flush(&mut self) {
+        for _ in 0..RING_CAPACITY.div_ceil(AT_ONCE) {
+            self.send();
+        }
+    }
+
     /// Adds the packets that wait to what the kthreads said of their inboxes.
     pub(crate) fn add_to(&mut self, looks: &mut [KthreadLook]) {
         for (lane, look) in self.lanes.iter_mut().zip(looks) {

@@ -256,7 +256,10 @@ impl Daemon {
 
     /// Its cores and slots are free at once.
     fn remove(&mut self, now_ns: u64, at: usize) -> Program {
-        let program = self.programs.remove(at);
+        let mut program = self.programs.remove(at);
+        if let Some(port) = &mut program.port {
+            port.flush();
+        }
         self.allocator.remove_program(Nanos(now_ns), program.id);
         self.park_all(&program);
         self.slots.give_back(program.first, program.kthreads.len() as u32);

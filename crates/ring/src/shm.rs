@@ -129,6 +129,43 @@ pub unsafe fn attach_consumer<T: Pod>(
     Ok(Consumer { reader: unsafe { Reader::new(view) }? })
 }
 
+/// Attaches a gauge to the ring in a region of `bytes` bytes.
+///
+/// # Errors
+/// Where there is no ring of `T` in the region.
+///
+/// # Safety
+/// The region is `bytes` bytes of initialised memory that stay mapped and readable as long as the
+/// answer lives; this process accesses its header in no other way than through this module.
+pub unsafe fn attach_gauge<T: Pod>(
+    region: NonNull<u8>,
+    bytes: usize,
+) -> Result<Gauge<T>, AttachError> {
+    // SAFETY: this function's contract.
+    let view = unsafe { view(region, bytes) }?;
+    Ok(Gauge { view })
+}
+
+/// Tells those who are neither producer nor consumer whether there is something in the ring: a hint.
+pub struct Gauge<T> {
+    view: View<T>,
+}
+
+// SAFETY: it reads the header's atomics and touches no element.
+unsafe impl<T> Send for Gauge<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Gauge<T> {}
+
+impl<T> Gauge<T> {
+    /// Whether there is no element. A ring whose indices can't be is not empty: its consumer is to
+    /// find out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let indices = self.view.header().indices(self.view.capacity() as u64);
+        indices.is_ok_and(|(head, tail)| head == tail)
+    }
+}
+
 /// Puts elements in. What is staged when it is dropped is published.
 pub struct Producer<T> {
     writer: Writer<T>,

@@ -35,7 +35,7 @@ pub use board::{Board, BoardView, CoreIndex, Order, Slot};
 pub use memory::MapError;
 pub use page::{Lie, Look, Page, PageLine, PageView, Spec};
 pub use parcel::{Answer, Arrival, MOST_BYTES, PeerWords};
-pub use rings::{DaemonEnd, KthreadEnd, RING_CAPACITY, Rings};
+pub use rings::{DaemonEnd, Gauge, KthreadEnd, RING_CAPACITY, Receiver, Rings, Sender};
 pub use word::{Ask, Word};
 
 /// What a program is to the allocator.

@@ -11,8 +11,8 @@
 
 use crate::memory::{MapError, Memory};
 use crate::parcel::{Answer, Arrival};
-use curtail_ring::shm::{self, Consumer, Producer};
-use curtail_ring::{AttachError, Layout, Pod};
+use curtail_ring::shm::{self, Consumer, Producer, PushError};
+use curtail_ring::{AttachError, Corrupt, Layout, Pod};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::Arc;
@@ -37,22 +37,87 @@ pub struct Rings {
     taken: Vec<bool>,
 }
 
-/// A kthread's end. It belongs to that kthread.
+/// A kthread's end.
 pub struct KthreadEnd {
     /// What has come.
-    pub arrivals: Consumer<Arrival>,
+    pub arrivals: Receiver<Arrival>,
     /// What is answered.
-    pub answers: Producer<Answer>,
-    _memory: Arc<Memory>,
+    pub answers: Sender<Answer>,
+    /// Whether something has come.
+    pub waiting: Gauge<Arrival>,
 }
 
 /// The daemon's end of one kthread's rings.
 pub struct DaemonEnd {
     /// What has come.
-    pub arrivals: Producer<Arrival>,
+    pub arrivals: Sender<Arrival>,
     /// What is answered.
-    pub answers: Consumer<Answer>,
+    pub answers: Receiver<Answer>,
+}
+
+/// Takes packets out of a ring.
+pub struct Receiver<T> {
+    consumer: Consumer<T>,
+    /// Goes after the consumer, which points into it.
     _memory: Arc<Memory>,
+}
+
+impl<T: Pod> Receiver<T> {
+    /// The next packet.
+    ///
+    /// # Errors
+    /// Where the other side's index can't be right.
+    pub fn pop(&mut self) -> Result<Option<T>, Corrupt> {
+        self.consumer.pop()
+    }
+
+    /// Copies at most `most` packets to the end of `into`; how many.
+    ///
+    /// # Errors
+    /// Where the other side's index can't be right.
+    pub fn pop_batch(&mut self, into: &mut Vec<T>, most: usize) -> Result<usize, Corrupt> {
+        self.consumer.pop_batch(into, most)
+    }
+}
+
+/// Puts packets into a ring.
+pub struct Sender<T> {
+    producer: Producer<T>,
+    /// Goes after the producer, which points into it.
+    _memory: Arc<Memory>,
+}
+
+impl<T: Pod> Sender<T> {
+    /// Puts one in.
+    ///
+    /// # Errors
+    /// [`PushError`]; nothing was put in.
+    pub fn push(&mut self, packet: T) -> Result<(), PushError> {
+        self.producer.push(packet)
+    }
+
+    /// How many there is room for now.
+    ///
+    /// # Errors
+    /// Where the other side's index can't be right.
+    pub fn free(&mut self) -> Result<usize, Corrupt> {
+        self.producer.free()
+    }
+}
+
+/// Whether there are packets in a ring, for those who have neither of its ends: a hint.
+pub struct Gauge<T> {
+    gauge: shm::Gauge<T>,
+    /// Goes after the gauge, which points into it.
+    _memory: Arc<Memory>,
+}
+
+impl<T> Gauge<T> {
+    /// Whether there is none. A ring that contradicts itself is not empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.gauge.is_empty()
+    }
 }
 
 impl Rings {
@@ -87,12 +152,12 @@ impl Rings {
             return None;
         }
         let (arrivals, answers) = places(kthread);
-        // SAFETY: the region of this ring, which is mapped as long as the end holds the memory; each
-        // end is taken once, and this process uses it in no other way.
+        // SAFETY: each end is taken once, and this process uses the rings in no other way.
         let ends = unsafe {
-            (consumer(&self.memory, arrivals).ok()?, producer(&self.memory, answers).ok()?)
+            let waiting = gauge(&self.memory, arrivals).ok()?;
+            (receiver(&self.memory, arrivals).ok()?, sender(&self.memory, answers).ok()?, waiting)
         };
-        Some(KthreadEnd { arrivals: ends.0, answers: ends.1, _memory: self.memory.clone() })
+        Some(KthreadEnd { arrivals: ends.0, answers: ends.1, waiting: ends.2 })
     }
 }
 
@@ -109,14 +174,15 @@ impl DaemonEnd {
         for kthread in 0..kthreads {
             let (arrivals, answers) = places(kthread);
             // SAFETY: as in `Rings::take`; the memory was mapped for these ends alone.
-            let attached = unsafe { (producer(&memory, arrivals), consumer(&memory, answers)) };
+            let attached = unsafe { (sender(&memory, arrivals), receiver(&memory, answers)) };
             let (Ok(arrivals), Ok(answers)) = attached else {
                 return Err(MapError::Header("there is no ring"));
             };
-            if arrivals.capacity() != RING_CAPACITY || answers.capacity() != RING_CAPACITY {
+            let capacities = [arrivals.producer.capacity(), answers.consumer.capacity()];
+            if capacities != [RING_CAPACITY; 2] {
                 return Err(MapError::Header("the rings' capacity"));
             }
-            ends.push(Self { arrivals, answers, _memory: memory.clone() });
+            ends.push(Self { arrivals, answers });
         }
         Ok(ends)
     }
@@ -129,17 +195,29 @@ fn init<T: Pod>(memory: &Memory, at: usize) -> Result<(), AttachError> {
 }
 
 /// # Safety
-/// As for [`shm::attach_producer`], as long as `memory` is mapped.
-unsafe fn producer<T: Pod>(memory: &Memory, at: usize) -> Result<Producer<T>, AttachError> {
+/// This process has no other producer in that ring, and uses it through these ends only.
+unsafe fn sender<T: Pod>(memory: &Arc<Memory>, at: usize) -> Result<Sender<T>, AttachError> {
     let bytes = ring_bytes::<T>();
-    // SAFETY: by contract.
-    unsafe { shm::attach_producer(memory.region(at, bytes), bytes) }
+    // SAFETY: within the memory, which stays mapped as long as the answer keeps it; the rest by
+    // contract.
+    let producer = unsafe { shm::attach_producer(memory.region(at, bytes), bytes) }?;
+    Ok(Sender { producer, _memory: memory.clone() })
 }
 
 /// # Safety
-/// As for [`shm::attach_consumer`], as long as `memory` is mapped.
-unsafe fn consumer<T: Pod>(memory: &Memory, at: usize) -> Result<Consumer<T>, AttachError> {
+/// This process has no other consumer in that ring, and uses it through these ends only.
+unsafe fn receiver<T: Pod>(memory: &Arc<Memory>, at: usize) -> Result<Receiver<T>, AttachError> {
     let bytes = ring_bytes::<T>();
-    // SAFETY: by contract.
-    unsafe { shm::attach_consumer(memory.region(at, bytes), bytes) }
+    // SAFETY: as in `sender`.
+    let consumer = unsafe { shm::attach_consumer(memory.region(at, bytes), bytes) }?;
+    Ok(Receiver { consumer, _memory: memory.clone() })
+}
+
+/// # Safety
+/// This process uses that ring through these ends only.
+unsafe fn gauge<T: Pod>(memory: &Arc<Memory>, at: usize) -> Result<Gauge<T>, AttachError> {
+    let bytes = ring_bytes::<T>();
+    // SAFETY: as in `sender`.
+    let gauge = unsafe { shm::attach_gauge(memory.region(at, bytes), bytes) }?;
+    Ok(Gauge { gauge, _memory: memory.clone() })
 }
