@@ -11,7 +11,7 @@ use crate::live;
 use crate::output;
 use crate::result;
 use clap::{Args, ValueEnum};
-use curtail::{App, Class, Handle, Report, Server};
+use curtail::{App, Class, Handle, Report, Server, ServerBuilder};
 use curtail_net::OpenError;
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Run;
@@ -28,7 +28,8 @@ pub(crate) struct Serve {
     /// What to serve
     #[arg(long)]
     app: Bundled,
-    /// Where: udp://IP:PORT,tcp://IP:PORT; port 0: the kernel chooses
+    /// Where: udp://IP:PORT,tcp://IP:PORT; port 0: the kernel chooses. daemon+udp://IP:PORT: the core
+    /// allocator receives the datagrams and sends the answers (with --daemon)
     #[arg(long, value_name = "URLS")]
     listen: String,
     #[command(flatten)]
@@ -47,6 +48,9 @@ pub(crate) struct Serve {
     #[command(flatten)]
     json: Json,
 }
+
+/// What a URL begins with whose port the core allocator has.
+const DAEMONS: &str = "daemon+";
 
 /// The bundled servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -90,19 +94,15 @@ impl Serve {
     }
 
     fn serve(&self, name: &str, app: impl App, spec: &Spec) -> Result<(), Failure> {
-        let transport = curtail_net::open(&self.listen).map_err(|error| match error {
-            OpenError::Url { .. } => Failure::usage(format!("--listen: {error}")),
-            error => Failure::failed(error),
-        })?;
-        // With the ports that the kernel chose.
-        let addresses = transport.describe();
-        let builder = Server::builder(app).transport(transport);
+        let builder = self.listening(Server::builder(app))?;
         let builder = self.system.configure(builder, spec, self.system.only_preempt()?);
         let mut builder = self.cores.configure(builder, spec, &self.system)?;
         if let Some(file) = &self.record {
             builder = builder.record(file);
         }
         let server = builder.build().map_err(Failure::failed)?;
+        // With the ports that the kernel chose.
+        let addresses = server.listens();
         let signals = on_signals(server.handle())?;
         if let Err(error) = live::expose(server.handle(), name, &addresses) {
             say!("note: `curtail top` cannot look at this server: {error}");
@@ -113,6 +113,29 @@ impl Serve {
         signals.close();
         let report = report?;
         self.summary(&report, start.elapsed().as_secs_f64())
+    }
+
+    /// With all ways in that `--listen` names.
+    fn listening(&self, mut builder: ServerBuilder) -> Result<ServerBuilder, Failure> {
+        let is_daemons = |url: &&str| url.starts_with(DAEMONS);
+        let (ports, urls): (Vec<&str>, Vec<&str>) =
+            self.listen.split(',').map(str::trim).partition(is_daemons);
+        if let [url, more @ ..] = &ports[..] {
+            if !more.is_empty() {
+                return Err(Failure::usage(
+                    "--listen: the core allocator has one port for a server",
+                ));
+            }
+            builder = self.cores.daemon_port(builder, &url[DAEMONS.len()..])?;
+            if urls.is_empty() {
+                return Ok(builder);
+            }
+        }
+        let transport = curtail_net::open(&urls.join(",")).map_err(|error| match error {
+            OpenError::Url { .. } => Failure::usage(format!("--listen: {error}")),
+            error => Failure::failed(error),
+        })?;
+        Ok(builder.transport(transport))
     }
 
     fn summary(&self, report: &Report, seconds: f64) -> Result<(), Failure> {

@@ -114,6 +114,13 @@ impl Server {
         handle(&self.domains, &self.settings.spec)
     }
 
+    /// Where it listens: URLs with commas between them, with the ports that the kernel chose.
+    #[must_use]
+    pub fn listens(&self) -> String {
+        let urls: Vec<_> = self.settings.transports.iter().map(|line| line.describe()).collect();
+        urls.join(",")
+    }
+
     /// Runs: the (first) dispatcher on the calling thread, the others and the workers on threads of
     /// their own; under a policy without a dispatcher the calling thread brings the requests in. Returns when all transports have closed and their requests are done, or after
     /// [`Handle::shutdown`].

@@ -23,6 +23,18 @@ pub(crate) struct CoresArgs {
 }
 
 impl CoresArgs {
+    /// Has the core allocator receive the server's datagrams there.
+    pub(crate) fn daemon_port(
+        &self,
+        server: ServerBuilder,
+        url: &str,
+    ) -> Result<ServerBuilder, Failure> {
+        if self.daemon.is_none() && !is_inherited() {
+            return Err(Failure::usage("--listen daemon+…: with --daemon, or $CURTAILD"));
+        }
+        Ok(server.daemon_port(url))
+    }
+
     /// Hands it to a server of that policy.
     pub(crate) fn configure(
         &self,
@@ -30,8 +42,7 @@ impl CoresArgs {
         spec: &Spec,
         system: &System,
     ) -> Result<ServerBuilder, Failure> {
-        let inherited = std::env::var_os("CURTAILD").is_some_and(|path| !path.is_empty());
-        if spec.is_dispatcherless() && (self.daemon.is_some() || inherited) {
+        if spec.is_dispatcherless() && (self.daemon.is_some() || is_inherited()) {
             // No core is the front's.
             server = server.workers(system.asked_workers().unwrap_or(0));
         }
@@ -52,4 +63,8 @@ impl CoresArgs {
         }
         Ok(server)
     }
+}
+
+fn is_inherited() -> bool {
+    std::env::var_os("CURTAILD").is_some_and(|path| !path.is_empty())
 }

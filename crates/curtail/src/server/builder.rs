@@ -3,7 +3,7 @@
 mod daemon;
 
 use super::domain::Domain;
-use super::threads::MOST_KTHREADS;
+use super::threads::{MOST_KTHREADS, PortLine};
 use super::{Server, StartError};
 use crate::app::ErasedApp;
 use crate::preempt::Preempt;
@@ -271,7 +271,7 @@ impl ServerBuilder {
         }
         // The smallest part must do, too.
         self.spec.validate(workers / dispatchers)?;
-        if self.transports.is_empty() {
+        if self.transports.is_empty() && self.wish.port().is_none() {
             return Err(StartError::NoTransport);
         }
         if !(1..=1 << 22).contains(&self.capacity) {
@@ -284,14 +284,11 @@ impl ServerBuilder {
                 StartError::Setting(format!("no pre-emption by signal: {reason}"))
             })?;
         }
+        let elastic = if elastic { self.register(workers)? } else { None };
         let domains = self.domains(workers)?;
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
         let recording = self.record.as_ref().map(recording).transpose()?;
-        let elastic = match elastic {
-            true => Elastic::register(&self.wish, workers)?,
-            false => None,
-        };
         self.app.setup().map_err(StartError::Setup)?;
         Ok(Server {
             layout: match elastic {
@@ -320,8 +317,23 @@ impl ServerBuilder {
         (0..self.dispatchers).map(domain).collect()
     }
 
+    /// With the core allocator, which may have a port for it.
+    fn register(&mut self, workers: usize) -> Result<Option<Arc<Elastic>>, StartError> {
+        let elastic = Elastic::register(&self.wish, workers)?;
+        if let Some(port) = elastic.as_ref().and_then(|elastic| elastic.port()) {
+            let line = PortLine::new(port.clone());
+            let line = line.map_err(|error| StartError::System { what: "eventfd", error })?;
+            self.transports.push(Box::new(line));
+        }
+        Ok(elastic)
+    }
+
     /// Whether there is to be a core allocator.
     fn is_elastic(&self) -> Result<bool, StartError> {
+        if self.wish.port().is_some() && self.wish.path().is_none() {
+            let text = "a port of the core allocator needs one: `daemon`, or $CURTAILD";
+            return Err(StartError::Setting(text.to_owned()));
+        }
         if self.wish.path().is_none() || self.spec.is_dispatcherless() {
             return Ok(self.wish.path().is_some());
         }

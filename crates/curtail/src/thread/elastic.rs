@@ -18,19 +18,24 @@
 //! board are woken until none does, and all of them sleep and wake each other as they do
 //! in any runtime. When it is back, they register again.
 //!
-//! * `member`: a kthread's side; `doorbell`: work from outside; `link`: a session with a daemon; `watcher`: its end and its return;
+//! * `member`: a kthread's side; `doorbell`: work from outside; `port`, `gate`: packets that the daemon
+//!   receives for the program, and a kthread's part in that; `link`: a session with a daemon; `watcher`: its end and its return;
 //! * `wish`: what the user asks for; `signal`: the second rung of an eviction.
 
 mod doorbell;
+mod gate;
 mod link;
 mod member;
+mod port;
 mod signal;
 mod watcher;
 mod wish;
 
 pub(crate) use doorbell::Doorbell;
+pub(crate) use gate::Sent;
 pub(super) use link::Link;
 pub(crate) use member::Member;
+pub(crate) use port::Port;
 pub use wish::DaemonError;
 pub(crate) use wish::Wish;
 
@@ -66,6 +71,8 @@ pub(crate) struct Elastic {
     /// for any of them, or work from outside.
     pollers: OwnedFd,
     doorbell: Arc<Doorbell>,
+    /// The daemon receives packets for the program.
+    port: Option<Arc<Port>>,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -104,6 +111,7 @@ impl Elastic {
             cores: sched_getaffinity(None).ok(),
             pollers,
             doorbell: Arc::new(doorbell),
+            port: wish.port().map(|url| Arc::new(Port::new(url))),
             watcher: Mutex::new(None),
             path: path.clone(),
         });
@@ -114,7 +122,8 @@ impl Elastic {
 
     fn connect(&self) -> Result<Link, String> {
         let page = (&*self.page, self.is_batch);
-        Link::connect(&self.path, &self.name, page, self.pollers.as_fd())
+        let pollers = self.pollers.as_fd();
+        Link::connect(&self.path, &self.name, page, pollers, self.port.as_deref())
     }
 
     /// Begins to watch for the daemon's end.
@@ -153,6 +162,11 @@ impl Elastic {
         if let Err(error) = epoll::add(&self.pollers, poller, data, EventFlags::IN) {
             tracing::warn!(%error, "packets for parked kthreads would not be noticed");
         }
+    }
+
+    /// The port that the daemon has for the program.
+    pub(crate) fn port(&self) -> Option<&Arc<Port>> {
+        self.port.as_ref()
     }
 
     /// How the daemon hears of work from outside.

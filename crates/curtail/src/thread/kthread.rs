@@ -273,6 +273,11 @@ impl KThread {
         !self.asides.is_empty()
     }
 
+    /// Its side of a core allocator.
+    pub(crate) fn member(&self) -> Option<&Member> {
+        self.member.as_ref()
+    }
+
     /// Whether a thread is ready here.
     #[inline]
     pub(crate) fn has_threads(&self) -> bool {

@@ -33,7 +33,7 @@ mod watchdog;
 
 pub(crate) use crew::{Crew, Kept, Lived, Plan};
 pub use elastic::DaemonError;
-pub(crate) use elastic::{Elastic, Wish};
+pub(crate) use elastic::{Elastic, Port, Sent, Wish};
 pub use follow::{Follow, is_plain_thread, unfollow};
 pub use join::JoinHandle;
 pub(crate) use kthread::{KThread, Quanta, Shared};

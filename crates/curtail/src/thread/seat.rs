@@ -174,7 +174,8 @@ impl Seat {
                 member.watch_packets(kthread, now);
             }
             kthread.look_around(now);
-            if kthread.run_threads(u32::MAX) || self.steal(kthread) || self.run_batch(kthread) {
+            let ran = kthread.run_threads(u32::MAX) || self.steal(kthread);
+            if ran || take_packets(kthread) || self.run_batch(kthread) {
                 continue;
             }
             if self.index >= self.common.usual && kthread.alive() == 0 {
@@ -285,7 +286,7 @@ impl Seat {
                 return true;
             }
             for _ in 0..16 {
-                let work = kthread.has_any_mail() || self.someone_has_work();
+                let work = kthread.has_any_mail() || self.someone_has_work() || packets(kthread);
                 if work || kthread.is_asked() || self.is_to_stop() {
                     return true;
                 }
@@ -313,4 +314,14 @@ impl Seat {
         kthread.rest(work, None);
         self.common.bits.idle.fetch_and(!bit, Ordering::AcqRel);
     }
+}
+
+/// Whether a core allocator has received packets for others that this kthread could take in.
+fn packets(kthread: &KThread) -> bool {
+    kthread.member.as_ref().is_some_and(Member::others_have_packets)
+}
+
+/// The same, and it is going to take them in.
+fn take_packets(kthread: &KThread) -> bool {
+    kthread.member.as_ref().is_some_and(Member::take_from_others)
 }

@@ -94,6 +94,19 @@ pub fn request(session: &Session) -> Request {
 }
 
 impl Guest {
+    /// The program asks for a port, and is told that it is there: what it asked for, and its rings.
+    pub fn open_port(&self, url: &str) -> (String, OwnedFd) {
+        let Request::Port { url: asked, rings } = request(&self.session) else { panic!("no port") };
+        self.session.opened(url).unwrap();
+        (asked, rings)
+    }
+
+    /// It is told that there is none.
+    pub fn refuse_port(&self, why: &str) {
+        let Request::Port { .. } = request(&self.session) else { panic!("no port") };
+        self.session.refuse(why).unwrap();
+    }
+
     /// The daemon closes the session. What the program wrote stays to be seen.
     pub fn leave(self) -> PageView {
         self.page

@@ -38,6 +38,19 @@ impl ServerBuilder {
         self
     }
 
+    /// The daemon receives datagrams for the server at that URL (`udp://IP:PORT`; port 0: the kernel
+    /// chooses), spreads them over the workers that have cores, and sends what they answer
+    /// (Shenango §4.3): the server makes no system call for them. Datagrams and answers of up to 1,472
+    /// bytes. The port is closed while there is no daemon, and opened again by the next one, at the
+    /// same number. Such a server can do without other transports. See [`Server::listens`].
+    ///
+    /// [`Server::listens`]: crate::Server::listens
+    #[must_use]
+    pub fn daemon_port(mut self, url: impl Into<String>) -> Self {
+        self.wish.set_port(url.into());
+        self
+    }
+
     /// Under a daemon, how long a request without a quantum runs at most until its worker looks
     /// whether it is to give its core back, if the program has safepoints that time themselves.
     /// Default: 5 µs.

@@ -198,6 +198,7 @@ impl Turn<'_> {
             finished_tsc: 0,
             ran_cycles: 0,
             preemptions: 0,
+            origin: None,
             in_flight: None,
         };
         match payload.is_small() {

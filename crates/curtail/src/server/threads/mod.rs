@@ -1,7 +1,7 @@
 //! A server without a dispatcher (Shenango §5): each request is a thread, and the kthreads schedule
 //! them by themselves, each from its own queue, and from the others' when that is empty.
 //!
-//! * `accept`: threads that accept TCP connections; `connection`: a connection's thread, which reads;
+//! * `port`: packets that a core allocator receives; `accept`: threads that accept TCP connections; `connection`: a connection's thread, which reads;
 //! * `front`: the calling thread: other transports, commands, the end;
 //! * `desk`: where the front's requests come in; `room`: how many there may be;
 //! * `request`: a request and its thread;
@@ -12,6 +12,7 @@ mod accept;
 mod connection;
 mod desk;
 mod front;
+mod port;
 mod post;
 mod request;
 mod room;
@@ -36,6 +37,7 @@ use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use desk::Desk;
 use front::Front;
+pub(super) use port::PortLine;
 use post::{Common, Post};
 use room::Room;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -100,6 +102,7 @@ pub(super) fn run(
         classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
         room: Room::new(settings.capacity, settings.memory),
         malformed: AtomicU64::new(0),
+        port: elastic.as_ref().and_then(|elastic| elastic.port().cloned()),
         doors: domain.workers.clone().map(|_| Door::default()).collect(),
     });
     let quantum_cycles = Arc::new(AtomicU64::new(0));
@@ -109,10 +112,8 @@ pub(super) fn run(
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
     let crew = start(&plan.under(elastic, settings.beats()), &common, streams)?;
     let _watch = settings.watchdog.watch(crew.peers(), 0, has_quanta, || {});
-    let mut notes = Vec::new();
-    if let Some(Err(problem)) = settings.layout.dispatchers.first().copied().map(pin) {
-        notes.push(problem);
-    }
+    let pinned = settings.layout.dispatchers.first().copied().map(pin);
+    let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
     let mut front = Front {
         desk: Desk::new((common, crew), asker, names.into_iter().map(ClassStats::new).collect()),
         kthread,
@@ -194,6 +195,9 @@ fn start(
         for (transport, streams) in &streams {
             accept::start(&common, streams, *transport)
                 .map_err(|error| format!("it cannot accept connections: {error}"))?;
+        }
+        if let Some(port) = &common.port {
+            port::start(&common, port).map_err(|error| format!("its port: {error}"))?;
         }
         Ok(post as Kept)
     };

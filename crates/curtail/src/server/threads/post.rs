@@ -4,6 +4,7 @@
 //! and the threads that serve requests find it by [`Post::here`], since what has started stays.
 
 use super::accept::Door;
+use super::port;
 use super::request::{Body, Request};
 use super::room::Room;
 use super::tally::Tally;
@@ -12,7 +13,7 @@ use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::contain::{contain, discard};
 use crate::remote::Remote;
-use crate::thread::{Duty, KThread, Late};
+use crate::thread::{Duty, KThread, Late, Port};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::{Outcome, Peer, Reply};
 use curtail_policy::{ClassId, WorkerId};
@@ -42,6 +43,8 @@ pub(super) struct Common {
     pub malformed: AtomicU64,
     /// By kthread.
     pub doors: Box<[Door]>,
+    /// Of the core allocator.
+    pub port: Option<Arc<Port>>,
 }
 
 impl Common {
@@ -152,6 +155,20 @@ impl Post {
         unsafe { KThread::here().launch_late(request.lend()) };
     }
 
+    /// A request that came by the core allocator's port has ended, or found no stack.
+    fn end_of_port(&self, mut request: Box<Request>) {
+        let body = &mut request.body;
+        self.common.room.give(body.payload.len());
+        if body.started_tsc == 0 {
+            self.tally().start();
+            self.tally().end_unserved(body);
+            if let Some(port) = &self.common.port {
+                port::answer_at_once(port, body);
+            }
+        }
+        self.put_away(request);
+    }
+
     /// Runs the handler. What the application says to a failure may wait for others, too.
     fn handle(&self, body: &mut Body) -> Outcome {
         let app = &*self.common.app;
@@ -200,6 +217,9 @@ unsafe fn serve(late: *const Late) {
         reply.reply(body.peer, body.response.as_bytes());
         leave_critical();
     }
+    if let Some(port) = &post.common.port {
+        port::answer(port, body);
+    }
 }
 
 /// A request's thread has ended, or found no stack.
@@ -214,6 +234,10 @@ unsafe fn ended(late: *const Late) {
     match body.started_tsc {
         0 => body.finished_tsc = clock::now(),
         _ => post.tally().end(body, post.common.clock),
+    }
+    if body.origin.is_some() {
+        // SAFETY: its thread has ended.
+        return post.end_of_port(unsafe { Request::back(request) });
     }
     if body.started_tsc != 0
         && let Some(in_flight) = body.in_flight.take()

@@ -12,6 +12,7 @@ use crate::thread::{Duty, Late};
 use curtail_net::{InFlight, Outcome, Peer};
 use curtail_policy::ClassId;
 use curtail_ring::Linked;
+use curtail_shm::PeerWords;
 use std::sync::atomic::AtomicPtr;
 
 /// A larger buffer is not kept when its request has left.
@@ -44,8 +45,19 @@ pub(super) struct Body {
     pub finished_tsc: u64,
     pub ran_cycles: u64,
     pub preemptions: u32,
+    /// It came by the core allocator's port.
+    pub origin: Option<Origin>,
     /// Its connection's account, where a connection's thread has brought it; none: the front has.
     pub in_flight: Option<InFlight>,
+}
+
+/// Where a request that came by the core allocator's port came from.
+pub(super) struct Origin {
+    pub peer: PeerWords,
+    /// As the daemon said.
+    pub arrived_tsc: u64,
+    /// By which session.
+    pub session: u32,
 }
 
 impl Body {
@@ -83,6 +95,7 @@ impl Request {
                 finished_tsc: 0,
                 ran_cycles: 0,
                 preemptions: 0,
+                origin: None,
                 in_flight: None,
             },
         })
@@ -100,6 +113,7 @@ impl Request {
         body.tag = 0;
         (body.started_tsc, body.finished_tsc) = (0, 0);
         (body.ran_cycles, body.preemptions) = (0, 0);
+        body.origin = None;
         body.in_flight = None;
     }
 

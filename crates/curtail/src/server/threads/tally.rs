@@ -60,6 +60,12 @@ impl Tally {
         add(&self.started, 1);
     }
 
+    /// A request has found no stack.
+    pub(super) fn end_unserved(&self, body: &Body) {
+        add(&self.ended, 1);
+        self.refuse(body.class);
+    }
+
     /// A request that started here has ended.
     pub(super) fn end(&self, body: &Body, clock: Clock) {
         add(&self.ended, 1);

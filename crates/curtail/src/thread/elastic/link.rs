@@ -1,9 +1,11 @@
 //! A session with a daemon: where its board is, and which slots of it are ours.
 
+use super::port::{Lanes, Port};
 use curtail_shm::session::{Session, SessionError};
 use curtail_shm::{BoardView, Page, Slot};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 /// See the module's head.
 pub(in crate::thread) struct Link {
@@ -11,6 +13,8 @@ pub(in crate::thread) struct Link {
     pub(super) view: BoardView,
     first: Slot,
     slots: u32,
+    /// Of the port, where there is one.
+    pub(super) lanes: Option<Arc<Lanes>>,
 }
 
 impl Link {
@@ -19,6 +23,7 @@ impl Link {
         name: &str,
         (page, is_batch): (&Page, bool),
         pollers: BorrowedFd<'_>,
+        port: Option<&Port>,
     ) -> Result<Self, String> {
         let told = |error: SessionError| error.to_string();
         let (session, welcome) = Session::connect(path, name, page.fd()).map_err(told)?;
@@ -30,7 +35,8 @@ impl Link {
             return Err(format!("it gives {slots} slots from {} on", first.0));
         }
         session.pass_poller(pollers).map_err(told)?;
-        Ok(Self { session, view, first, slots })
+        let lanes = port.map(|port| port.open(&session, page.kthreads())).transpose()?;
+        Ok(Self { session, view, first, slots, lanes: lanes.map(Arc::new) })
     }
 
     /// Whether kthreads are granted cores: those of batch work are not, the kernel has them run on

@@ -2,6 +2,7 @@
 //!
 //! All of it is the kthread's own, but for the line and the board.
 
+use super::gate::Gate;
 use super::{Elastic, Link};
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
@@ -25,12 +26,12 @@ const COMPARE_NS: u64 = 1_000_000;
 
 /// See the module's head.
 pub(crate) struct Member {
-    elastic: Arc<Elastic>,
+    pub(super) elastic: Arc<Elastic>,
     line: PageLine,
-    index: u32,
+    pub(super) index: u32,
     /// As of `epoch`.
-    link: RefCell<Option<Arc<Link>>>,
-    epoch: Cell<u32>,
+    pub(super) link: RefCell<Option<Arc<Link>>>,
+    pub(super) epoch: Cell<u32>,
     /// Its word, in the board that `link` keeps, or `UNASKED`.
     word: Cell<*const AtomicU32>,
     /// The word that it has followed.
@@ -43,6 +44,7 @@ pub(crate) struct Member {
     /// When it last looked for packets of its parked siblings (TSC).
     watched: Cell<u64>,
     watch_cycles: u64,
+    pub(super) gate: Gate,
 }
 
 impl Member {
@@ -70,6 +72,7 @@ impl Member {
             has_oldest: Cell::new(false),
             watched: Cell::new(0),
             watch_cycles: Clock::get().cycles(WATCH_NS),
+            gate: Gate::default(),
         }
     }
 
@@ -139,6 +142,7 @@ impl Member {
             // Whatever the word is, it was not followed yet.
             self.seen.set(Word(!self.word().0));
         }
+        self.gate.set_lanes(link.as_ref().and_then(|link| link.lanes.clone()));
         self.link.replace(link);
         self.epoch.set(epoch);
     }

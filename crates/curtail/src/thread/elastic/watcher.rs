@@ -26,6 +26,9 @@ pub(super) fn watch(elastic: &Elastic, peers: &Common) {
         }
         let path = elastic.path.display();
         tracing::warn!(%path, "the core allocator has ended: the kthreads run on without it");
+        if let Some(port) = elastic.port() {
+            tracing::warn!("{} is closed until it is back", port.url());
+        }
         leave(elastic, &link, peers);
         drop(link);
         let Some(link) = connect_again(elastic) else { return };
@@ -55,6 +58,7 @@ fn leave(elastic: &Elastic, link: &Link, peers: &Common) {
 /// `None`: the runtime ends.
 fn connect_again(elastic: &Elastic) -> Option<Link> {
     let mut pause = FIRST_PAUSE;
+    let mut told = String::new();
     loop {
         park_timeout(pause);
         if elastic.has_ended() {
@@ -62,7 +66,14 @@ fn connect_again(elastic: &Elastic) -> Option<Link> {
         }
         match elastic.connect() {
             Ok(link) => return Some(link),
-            Err(_) => pause = (2 * pause).min(MOST_PAUSE),
+            Err(problem) => {
+                // Each once, and none where the next one is there at once.
+                if problem != told && pause > FIRST_PAUSE {
+                    tracing::warn!("not registered with the core allocator yet: {problem}");
+                    told = problem;
+                }
+                pause = (2 * pause).min(MOST_PAUSE);
+            }
         }
     }
 }

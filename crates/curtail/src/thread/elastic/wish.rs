@@ -37,6 +37,7 @@ pub(crate) struct Wish {
     burstable: Option<u32>,
     batch: bool,
     heartbeat: Duration,
+    port: Option<String>,
 }
 
 impl Default for Wish {
@@ -49,6 +50,7 @@ impl Default for Wish {
             burstable: None,
             batch: false,
             heartbeat: HEARTBEAT,
+            port: None,
         }
     }
 }
@@ -74,6 +76,16 @@ impl Wish {
         self.heartbeat = heartbeat;
     }
 
+    /// See [`crate::ServerBuilder::daemon_port`].
+    pub(crate) fn set_port(&mut self, url: String) {
+        self.port = Some(url);
+    }
+
+    /// The port that the daemon is to have for the program.
+    pub(crate) fn port(&self) -> Option<&str> {
+        self.port.as_deref()
+    }
+
     /// Where the daemon is to be; `None`: there is to be none.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         self.daemon.clone().or_else(|| self.inherited.clone())
@@ -81,7 +93,7 @@ impl Wish {
 
     /// The program can't do without it.
     pub(crate) fn is_must(&self) -> bool {
-        self.daemon.is_some()
+        self.daemon.is_some() || self.port.is_some()
     }
 
     pub(super) fn is_batch(&self) -> bool {

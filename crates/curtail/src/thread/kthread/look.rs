@@ -18,6 +18,7 @@ impl KThread {
     /// Makes ready what has become so: from elsewhere, by time, by a socket.
     pub(crate) fn look_around(&self, now: u64) {
         self.take_in();
+        self.look_for_packets();
         if !self.wheel.is_empty() {
             self.fire(now);
         }
@@ -29,11 +30,20 @@ impl KThread {
     /// The same by a kthread without work, which asks the kernel about sockets each time.
     pub(crate) fn look_closely(&self, now: u64) {
         self.take_in();
+        self.look_for_packets();
         if !self.wheel.is_empty() {
             self.fire(now);
         }
         if let Some(poller) = self.poller.get() {
             poller.look_now(now);
+        }
+    }
+
+    /// Packets that a core allocator has received for it.
+    #[inline]
+    fn look_for_packets(&self) {
+        if let Some(member) = &self.member {
+            member.look_for_packets(self.shared.stealable());
         }
     }
 

@@ -1,0 +1,197 @@
+//! A server's port that the core allocator has for it: datagrams come from the kthreads' rings, and
+//! answers go the same way back. The front has no part in it but the end.
+//!
+//! On each kthread a thread takes packets in and makes a thread of each, as a connection's does
+//! (`super::connection`). The request's thread answers; it waits where the ring is full, so that no
+//! answer is lost while the daemon takes them.
+
+use super::post::{Common, Post};
+use super::request::{Body, Origin};
+use crate::Response;
+use crate::ask::tag;
+use crate::clock;
+use crate::contain::contain;
+use crate::thread::{Builder, KThread, Port, Sent, current, yield_now};
+use curtail_net::{Intake, Outcome, Peer, Reply, Status, Transport};
+use curtail_shm::{Answer, Arrival};
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+/// A daemon that takes no answers for so long is not waited for.
+const PATIENCE_NS: u64 = 100_000_000;
+
+/// What the front sees of the port: a transport that brings nothing.
+pub(in crate::server) struct PortLine {
+    port: Arc<Port>,
+    /// Never readable: nothing comes this way.
+    silent: OwnedFd,
+}
+
+impl PortLine {
+    pub(in crate::server) fn new(port: Arc<Port>) -> io::Result<Self> {
+        Ok(Self { port, silent: eventfd(0, EventfdFlags::CLOEXEC)? })
+    }
+}
+
+impl Transport for PortLine {
+    fn poll(&mut self, _: u64, _: &mut dyn Intake) -> Status {
+        if self.port.is_closed() { Status::Closed } else { Status::Open }
+    }
+
+    fn reply(&self) -> Arc<dyn Reply> {
+        Arc::new(PortReply(self.port.clone()))
+    }
+
+    fn wait_fds(&self) -> Vec<RawFd> {
+        vec![self.silent.as_raw_fd()]
+    }
+
+    fn close(&mut self) {
+        self.port.close();
+    }
+
+    fn brings(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        format!("daemon+{}", self.port.url())
+    }
+}
+
+/// Counts what could not be sent; answers go through the rings.
+struct PortReply(Arc<Port>);
+
+impl Reply for PortReply {
+    fn reply(&self, _: Peer, _: &[u8]) {}
+
+    fn dropped(&self) -> u64 {
+        self.0.unsent()
+    }
+}
+
+/// The calling kthread takes packets in from now on.
+pub(super) fn start(common: &Arc<Common>, port: &Arc<Port>) -> io::Result<()> {
+    let porter = Porter { common: common.clone(), port: port.clone(), arrivals: Vec::new() };
+    Builder::new().spawn_here(move || porter.serve()).map(drop)
+}
+
+/// The thread that takes packets in.
+struct Porter {
+    common: Arc<Common>,
+    port: Arc<Port>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Porter {
+    /// Until the server closes.
+    fn serve(mut self) {
+        let kthread = KThread::here();
+        let Some(member) = kthread.member() else { return };
+        member.set_porter(current());
+        self.port.add_porter(current());
+        while !self.port.is_closed() {
+            let session = member.take_packets(&mut self.arrivals);
+            let mut arrivals = std::mem::take(&mut self.arrivals);
+            let any = !arrivals.is_empty();
+            arrivals.drain(..).for_each(|arrival| self.hand_in(&arrival, session));
+            self.arrivals = arrivals;
+            if any {
+                kthread.share_spare();
+            }
+            // The kthread tells of more when it has looked around.
+            member.wait_for_packets();
+        }
+    }
+
+    fn hand_in(&self, arrival: &Arrival, session: u32) {
+        let (post, common) = (Post::here(), &*self.common);
+        let Some(payload) = arrival.payload() else { return common.note_malformed() };
+        let mut request = post.take_request();
+        let body = &mut request.body;
+        body.payload.extend_from_slice(payload);
+        body.tag = tag(payload);
+        // No transport answers it.
+        body.peer = Peer::None;
+        // The daemon's word: no request has come from the future.
+        body.arrived_tsc = arrival.arrived_tsc.min(clock::now());
+        body.origin =
+            Some(Origin { peer: arrival.peer, arrived_tsc: arrival.arrived_tsc, session });
+        // A classifier that panics at some bytes costs that request, not the server.
+        let Some(class) = common.classifier.class_of(&body.payload) else {
+            common.note_malformed();
+            body.outcome = Outcome::Failed;
+            self.turn_away(body);
+            return post.put_away(request);
+        };
+        body.class = class;
+        if !common.room.take(body.payload.len()) {
+            post.count_refused(class);
+            let Body { payload, response, .. } = body;
+            if contain(|| common.app.overloaded(payload, response)).is_none() {
+                *response = Response::default();
+            }
+            self.turn_away(body);
+            return post.put_away(request);
+        }
+        post.start(request);
+    }
+
+    /// Answers what is never run.
+    fn turn_away(&self, body: &mut Body) {
+        (body.started_tsc, body.finished_tsc) = (body.arrived_tsc, clock::now());
+        answer(&self.port, body);
+    }
+}
+
+/// What a request that came by the port is answered, and what became of it.
+fn to_answer(port: &Port, body: &Body, origin: &Origin) -> Answer {
+    let mut answer = Answer::to(origin.peer, origin.arrived_tsc);
+    answer.started_tsc = body.started_tsc;
+    answer.finished_tsc = body.finished_tsc;
+    answer.ran_cycles = body.ran_cycles;
+    answer.tag = body.tag;
+    answer.preemptions = body.preemptions;
+    answer.request_bytes = body.payload.len() as u32;
+    answer.class = body.class.0;
+    let fits = answer.set_payload(body.response.as_bytes());
+    if !fits {
+        port.count_unsent();
+    }
+    answer.set_outcome(match body.outcome {
+        Outcome::Done => 0,
+        Outcome::Failed => 1,
+        Outcome::Dropped => 2,
+        Outcome::Orphaned => 3,
+    });
+    answer
+}
+
+/// Answers a request that came by the port. By a thread, which waits where the daemon has to take
+/// others first.
+pub(super) fn answer(port: &Port, body: &Body) {
+    let Some(origin) = &body.origin else { return };
+    let answer = to_answer(port, body, origin);
+    let most = clock::Clock::get().cycles(PATIENCE_NS);
+    loop {
+        match send(origin, answer) {
+            Sent::Yes => return,
+            Sent::Later if clock::now() - body.finished_tsc < most => yield_now(),
+            Sent::Later | Sent::Never => return port.count_unsent(),
+        }
+    }
+}
+
+/// The same where nothing may wait: it was never run.
+pub(super) fn answer_at_once(port: &Port, body: &Body) {
+    let Some(origin) = &body.origin else { return };
+    if send(origin, to_answer(port, body, origin)) != Sent::Yes {
+        port.count_unsent();
+    }
+}
+
+fn send(origin: &Origin, answer: Answer) -> Sent {
+    KThread::here().member().map_or(Sent::Never, |member| member.send(origin.session, answer))
+}
