@@ -143,6 +143,7 @@ impl Moment {
             ticks: ticks(&stats.ticks),
             classes: rows(stats).enumerate().map(class).collect(),
             workers: self.workers(before, recent_s),
+            allocator: None,
         }
     }
 
@@ -158,7 +159,7 @@ impl Moment {
             let earlier = earlier.unwrap_or_default();
             LiveWorker {
                 worker: number,
-                core: thread.and_then(|thread| thread.core),
+                core: thread.and_then(|thread| thread.core).filter(|_| now.has_core),
                 holds: now.holds as u64,
                 preemptions: now.preemptions,
                 recent_preemptions: now.preemptions - was.map_or(0, |was| was.preemptions),

@@ -1,5 +1,5 @@
 //! `curtail top`: looks at a running server, again and again, over the socket by which it shows itself
-//! ([`crate::live`]).
+//! ([`crate::live`]), and at a core allocator, by the session in which that says what it does.
 //!
 //! One thread, the main one. What comes over the socket is another process's: it is checked before it
 //! is shown.
@@ -9,7 +9,8 @@ use crate::failure::Failure;
 use crate::live::{NAME, address, is_trusted};
 use crate::output;
 use clap::Args;
-use curtail_report::Live;
+use curtail_report::{CoresBefore, Live, LiveCores};
+use curtail_shm::session::{self, Session};
 use curtail_workload::duration_ns;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
@@ -17,6 +18,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind, IsTerminal, Read, Write, stdout};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A server that does not answer so long is given up.
@@ -31,6 +33,10 @@ const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
 pub(crate) struct Top {
     /// The server's process; by default the one server there is
     pid: Option<u32>,
+    /// Look at the core allocator (curtaild) at this socket instead [default: $CURTAILD, or else the
+    /// usual place]. Without it, the core allocator of the server is shown below the server
+    #[arg(long, value_name = "PATH", conflicts_with = "pid", num_args = 0..=1)]
+    daemon: Option<Option<PathBuf>>,
     /// Look once, at all since the server's start
     #[arg(long)]
     once: bool,
@@ -46,6 +52,9 @@ impl Top {
         if self.interval < SHORTEST_INTERVAL_NS {
             return Err(Failure::usage("--interval: at least 10ms"));
         }
+        if let Some(path) = &self.daemon {
+            return self.look_at_daemon(path.clone().unwrap_or_else(session::default_path));
+        }
         let pid = match self.pid {
             Some(pid) => pid,
             None => only(&servers())?,
@@ -53,9 +62,12 @@ impl Top {
         let mut server = Server::connect(pid)?;
         let in_place = !self.once && stdout().is_terminal();
         let mut first = true;
+        let mut before = CoresBefore::default();
         loop {
-            let Some(live) = server.look()? else { return self.ended(pid, first) };
-            self.show(&live, in_place, first)?;
+            let Some(mut live) = server.look()? else { return self.ended(pid, first) };
+            // What the server says of others is not believed.
+            live.allocator = allocator_of(pid, &mut before);
+            self.show(&live.line()?, &live.table(), in_place, first)?;
             if self.once {
                 return Ok(());
             }
@@ -74,15 +86,50 @@ impl Top {
         Ok(())
     }
 
-    fn show(&self, live: &Live, in_place: bool, first: bool) -> Result<(), Failure> {
+    fn show(&self, line: &str, table: &str, in_place: bool, first: bool) -> Result<(), Failure> {
         if let Some(file) = &self.json.json {
-            curtail_report::write_text(file, &live.line()?)?;
+            curtail_report::write_text(file, line)?;
         }
         if self.json.json.as_deref() == Some("-") {
             return Ok(());
         }
-        output::text(&frame(&live.table(), in_place, first))
+        output::text(&frame(table, in_place, first))
     }
+
+    fn look_at_daemon(&self, path: PathBuf) -> Result<(), Failure> {
+        let in_place = !self.once && stdout().is_terminal();
+        let mut first = true;
+        let mut before = CoresBefore::default();
+        loop {
+            let status = match Session::status(&path) {
+                Ok(status) => status,
+                Err(_) if !first => {
+                    say!("the core allocator has ended");
+                    return Ok(());
+                }
+                Err(error) => {
+                    let path = path.display();
+                    return Err(Failure::failed(format!("no core allocator at {path}: {error}")));
+                }
+            };
+            let live = LiveCores::parse(&status, &mut before)?;
+            self.show(&live.line()?, &live.table(), in_place, first)?;
+            if self.once {
+                return Ok(());
+            }
+            first = false;
+            std::thread::sleep(Duration::from_nanos(self.interval));
+        }
+    }
+}
+
+/// The core allocator at the usual place, if that process is one of its programs.
+fn allocator_of(pid: u32, before: &mut CoresBefore) -> Option<LiveCores> {
+    let status = Session::status(&session::default_path()).ok()?;
+    let mut next = before.clone();
+    let live = LiveCores::parse(&status, &mut next).ok()?;
+    let serves = live.programs.iter().any(|program| program.pid == pid);
+    serves.then(|| *before = next).map(|()| live)
 }
 
 /// What is written for a table: over the one before, or below it.

@@ -11,7 +11,7 @@ use daemon::{Running, until};
 use rustix::process::Signal;
 use server::Server;
 use spin::protocol::{Answer, BYTES, Request, Status};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::Duration;
@@ -26,24 +26,42 @@ struct Client {
 }
 
 impl Client {
-    /// `urls`: `udp://ADDRESS,tcp://ADDRESS`.
+    /// `urls`: one of datagrams and one of a stream.
     fn of(urls: &str) -> Self {
-        let (udp, tcp) = urls.split_once(',').unwrap();
+        let of = |scheme| urls.split(',').find_map(|url| url.strip_prefix(scheme));
         let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
-        datagrams.connect(udp.strip_prefix("udp://").unwrap()).unwrap();
+        datagrams.connect(of("udp://").or(of("daemon+udp://")).unwrap()).unwrap();
         datagrams.set_read_timeout(Some(STUCK)).unwrap();
-        let stream = TcpStream::connect(tcp.strip_prefix("tcp://").unwrap()).unwrap();
+        let stream = TcpStream::connect(of("tcp://").unwrap()).unwrap();
         stream.set_read_timeout(Some(STUCK)).unwrap();
         Self { datagrams, stream, next: 0 }
     }
 
     /// One request each way.
     fn ask(&mut self) {
-        let request = Request { tag: self.next, class: 0, service_ns: 1_000 }.encode();
+        assert!(self.ask_by_datagram(), "its port is closed");
+        self.ask_by_stream();
+    }
+
+    /// False: nobody is there.
+    fn ask_by_datagram(&mut self) -> bool {
         let mut answer = [0; BYTES];
-        self.datagrams.send(&request).unwrap();
-        assert_eq!(self.datagrams.recv(&mut answer).unwrap(), BYTES);
+        let asked = self.datagrams.send(&self.request());
+        let answered = asked.and_then(|_| self.datagrams.recv(&mut answer));
+        if answered.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            return false;
+        }
+        assert_eq!(answered.unwrap(), BYTES);
         self.check(&answer);
+        true
+    }
+
+    fn request(&self) -> [u8; BYTES] {
+        Request { tag: self.next, class: 0, service_ns: 1_000 }.encode()
+    }
+
+    fn ask_by_stream(&mut self) {
+        let request = self.request();
         self.stream.write_all(&(BYTES as u32).to_le_bytes()).unwrap();
         self.stream.write_all(&request).unwrap();
         let mut frame = [0; 4 + BYTES];
@@ -61,9 +79,79 @@ impl Client {
 const LISTEN: &str = "udp://127.0.0.1:0,tcp://127.0.0.1:0";
 
 fn under(daemon: &Running) -> Server {
+    under_at(daemon, LISTEN)
+}
+
+fn under_at(daemon: &Running, listen: &str) -> Server {
     let path = daemon.path.to_str().unwrap();
     let more = ["--policy", "shenango", "--workers", "2", "--daemon", path, "--guaranteed", "1"];
-    Server::with(LISTEN, &more)
+    Server::with(listen, &more)
+}
+
+const PORT: &str = "daemon+udp://127.0.0.1:0,tcp://127.0.0.1:0";
+
+#[test]
+fn the_daemon_receives_datagrams_and_sends_the_answers() {
+    let daemon = Running::start("serve-port");
+    let server = under_at(&daemon, PORT);
+    let mut client = Client::of(&server.url);
+    for _ in 0..5 {
+        (0..20).for_each(|_| client.ask());
+        until("the core is free", || daemon.status()["cores"][0]["state"] == "free");
+    }
+    let port = daemon.status()["programs"][0]["port"].clone();
+    assert_eq!((&port["received"], &port["answered"]), (&100.into(), &100.into()), "{port}");
+    assert!(server.url.contains(&format!("daemon+{}", port["url"].as_str().unwrap())));
+    assert_eq!(daemon.count("demoted"), 0);
+    let report = server.stop(Signal::TERM);
+    assert_eq!((&report["completed"], &report["dropped"]), (&200.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn the_port_goes_with_the_daemon_and_comes_back_with_the_next() {
+    let daemon = Running::start("serve-port-again");
+    let server = under_at(&daemon, PORT);
+    let mut client = Client::of(&server.url);
+    (0..20).for_each(|_| client.ask());
+    drop(daemon);
+    until("the port is closed", || !client.ask_by_datagram());
+    (0..20).for_each(|_| client.ask_by_stream());
+    let daemon = Running::start("serve-port-again");
+    until("the same port is open again", || client.ask_by_datagram());
+    client.next += 1;
+    (0..20).for_each(|_| client.ask());
+    assert_eq!(daemon.count("demoted"), 0);
+    drop(server);
+}
+
+/// In place of the socket, packets that come from nowhere: as generators of load make them.
+#[test]
+fn a_generator_in_the_daemon_has_all_its_packets_answered() {
+    let (local, client) = curtail_net::Local::new(256).unwrap();
+    let mut local = Some(local);
+    let open = move |_: &str| -> Result<Box<dyn curtail_net::Transport>, String> {
+        Ok(Box::new(local.take().ok_or("there is one generator")?))
+    };
+    let daemon = Running::with("serve-generator", |daemon| daemon.open_ports_by(Box::new(open)));
+    let app = spin::Spin::new(vec![curtail::Class::named("one")], 100.0);
+    let server =
+        curtail::Server::builder(app).policy(curtail_policy::Spec::preset("shenango").unwrap());
+    let server = server.workers(2).daemon(&daemon.path).daemon_port("udp://nowhere");
+    let server = server.build().unwrap();
+    let handle = server.handle();
+    let server = std::thread::spawn(move || server.run().unwrap());
+    for round in 0..20_u64 {
+        let request = |tag| Request { tag, class: 0, service_ns: 500 }.encode().to_vec();
+        let tickets: Vec<_> =
+            (0..100).map(|n| client.submit(request(round * 100 + n)).unwrap()).collect();
+        for (n, ticket) in (0..).zip(tickets) {
+            let answer = ticket.wait().unwrap();
+            assert_eq!(Answer::decode(&answer).unwrap().tag, round * 100 + n);
+        }
+    }
+    handle.shutdown();
+    let report = server.join().unwrap();
+    assert_eq!((report.classes[0].completed, report.unsent, report.abandoned), (2_000, 0, 0));
 }
 
 #[test]
@@ -151,10 +239,55 @@ fn what_can_not_be_is_said_in_one_line() {
         (format!("{nowhere} --policy shenango"), 1, "no core allocator at /nonexistent/sock"),
         (format!("{nowhere} --policy tq"), 2, "`tq` has a dispatcher"),
         ("serve --app spin --listen udp://127.0.0.1:0 --guaranteed 1".to_owned(), 2, "--daemon"),
+        ("serve --app spin --listen daemon+udp://127.0.0.1:0".to_owned(), 2, "with --daemon"),
     ] {
         let output = run(&line);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{line}: {text}");
         assert!(text.contains(says) && text.lines().count() == 1, "{line}: {text}");
     }
+}
+
+fn top(daemon: &Running, arguments: &[&str]) -> (serde_json::Value, String) {
+    let look = |more: &[&str]| {
+        let mut command = curtail();
+        command.arg("top").args(arguments).arg("--once").args(more);
+        let output = command.env("CURTAILD", &daemon.path).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    (serde_json::from_str(&look(&["--json", "-"])).unwrap(), look(&[]))
+}
+
+#[test]
+fn top_shows_the_daemon_and_below_a_server_its_own() {
+    let daemon = Running::start("serve-top");
+    let server = under_at(&daemon, PORT);
+    let mut client = Client::of(&server.url);
+    (0..20).for_each(|_| client.ask());
+    let pid = server.child.id();
+    let (look, table) = top(&daemon, &["--daemon"]);
+    let program = &look["programs"][0];
+    assert_eq!((&look["verb"], &program["pid"]), (&"top".into(), &pid.into()), "{look}");
+    assert_eq!((&program["guaranteed"], &program["received"]), (&1.into(), &20.into()), "{look}");
+    assert!(look["recent_grants"].as_u64().unwrap() > 0, "{look}");
+    assert!(table.starts_with("core allocator, process ") && table.contains("curtail"), "{table}");
+    // By its path, and below its server.
+    let path = daemon.path.to_str().unwrap();
+    assert_eq!(top(&daemon, &["--daemon", path]).0["programs"][0]["pid"], pid);
+    let (look, table) = top(&daemon, &[&pid.to_string()]);
+    assert_eq!(look["allocator"]["programs"][0]["pid"], pid, "{look}");
+    assert!(table.contains("process") && table.contains("core allocator"), "{table}");
+    until("no worker has a core", || {
+        let workers = top(&daemon, &[&pid.to_string()]).0["workers"].clone();
+        workers.as_array().unwrap().iter().all(|worker| worker["core"].is_null())
+    });
+    // One that is no program of the daemon's.
+    let other = Server::start("udp://127.0.0.1:0");
+    let (look, _) = top(&daemon, &[&other.child.id().to_string()]);
+    assert!(look["allocator"].is_null(), "{look}");
+    let nowhere = run("top --daemon /nonexistent/sock --once");
+    let said = String::from_utf8(nowhere.stderr).unwrap();
+    assert_eq!(nowhere.status.code(), Some(1), "{said}");
+    assert!(said.contains("no core allocator at /nonexistent/sock"), "{said}");
 }

@@ -24,7 +24,9 @@ pub use chart::{Axis, Chart, ChartCurve, ChartPoint, Unit};
 pub use error::Error;
 pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};
-pub use live::{Counted, Live, LiveClass, LiveWorker};
+pub use live::{
+    CoresBefore, Counted, Live, LiveClass, LiveCore, LiveCores, LiveProgram, LiveWorker,
+};
 pub use page::{Listing, Section, page};
 pub use pick::{Metric, Quantile};
 pub use schema::{

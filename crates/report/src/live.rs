@@ -1,5 +1,9 @@
 //! A look at a running server: one line of JSON, and the table that `curtail top` shows.
 
+mod cores;
+
+pub use cores::{CoresBefore, LiveCore, LiveCores, LiveProgram};
+
 use crate::schema::{maybe, schema};
 use crate::units::count;
 use crate::{Error, Quantiles, SCHEMA, Ticks, duration, rate};
@@ -66,6 +70,9 @@ pub struct Live {
     /// By worker.
     #[serde(default)]
     pub workers: Vec<LiveWorker>,
+    /// The core allocator from which it has its cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocator: Option<LiveCores>,
 }
 
 /// A class of requests in a running server.
@@ -108,7 +115,8 @@ pub struct Counted {
 pub struct LiveWorker {
     /// Its number.
     pub worker: u16,
-    /// The core on which it was last; `None`: the kernel does not tell.
+    /// The core on which it was last; `None`: the kernel does not tell, or the worker has given its core
+    /// back to the core allocator.
     pub core: Option<u32>,
     /// Requests that it holds.
     pub holds: u64,
@@ -169,6 +177,10 @@ impl Live {
         let head = ["worker", "core", "holds", "pre-emptions", "", "on a core", "kept from it"];
         let rows = self.workers.iter().map(|worker| worker.row(self.recent_s));
         columns(std::iter::once(head.map(str::to_owned).to_vec()).chain(rows), &mut out);
+        if let Some(allocator) = &self.allocator {
+            out.push('\n');
+            out.push_str(&allocator.table());
+        }
         out
     }
 
@@ -322,6 +334,7 @@ mod tests {
                 LiveClass { name: "unknown".to_owned(), ..LiveClass::default() },
             ],
             workers: vec![LiveWorker { holds: 2, cpu_share: Some(0.5), ..LiveWorker::default() }],
+            allocator: None,
         }
     }
 
