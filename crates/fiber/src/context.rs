@@ -113,6 +113,11 @@ impl Context {
         self.words.clear();
         self.low.set(stack.start);
         self.top.set(stack.end);
+        // For debuggers (`gdb/curtail.py`), which find the stacks by their slabs, and whose each is by
+        // this word.
+        let word: *mut *const Self = ptr::with_exposed_provenance_mut(stack.end - 16);
+        // SAFETY: within the stack, by contract; what is prepared here comes after.
+        unsafe { word.write(self) };
         // SAFETY: by contract.
         unsafe { self.prepare_again(top, entry, argument) };
     }

@@ -13,6 +13,8 @@ use std::sync::{Mutex, Once};
 pub(crate) const MAX_SLABS: usize = 1 << 16;
 const ALTERNATE_STACK: usize = 64 * 1024;
 
+/// Debuggers read these, too: `gdb/curtail.py`.
+#[repr(C)]
 struct Slab {
     low: AtomicUsize,
     slot: AtomicUsize,

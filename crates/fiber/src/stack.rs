@@ -63,11 +63,12 @@ impl FiberStack {
         self.low.get() + GUARD..self.top.get()
     }
 
-    /// Its high end, a multiple of 16.
+    /// Where what runs on it begins, a multiple of 16. Above lies a word for debuggers
+    /// ([`Context::prepare`](crate::Context::prepare)).
     #[inline]
     #[must_use]
     pub fn top(&self) -> usize {
-        self.top.get()
+        self.top.get() - 16
     }
 }
 
