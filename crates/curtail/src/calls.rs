@@ -77,7 +77,7 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
         Some(_) => {
             // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
             // reference into it.
-            if unsafe { (*ENGINE.get()).expired() } {
+            if unsafe { Engine::back(ENGINE.get(), Engine::expired) } {
                 suspend(tcb, Suspend::Preempted);
             }
         }
@@ -108,8 +108,8 @@ pub fn served_cycles() -> Option<u64> {
     }
     tcb.request().filter(|job| !Tcb::is_aside(*job))?;
     let engine = ENGINE.get();
-    // SAFETY: this thread's engine, with a running job; nothing else touches it meanwhile.
-    unsafe { (*engine).served(clock::now()) }
+    // SAFETY: this thread's engine, with a running job.
+    unsafe { Engine::served(engine, clock::now()) }
 }
 
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
@@ -147,6 +147,7 @@ fn suspend_followed(tcb: &Tcb, why: Suspend) {
 /// The running request has a whole quantum from here on: what was told of its return took a while.
 #[inline(never)]
 fn begin_quantum() {
-    // SAFETY: this thread's engine, with a running request; nothing else touches it meanwhile.
-    unsafe { (*ENGINE.get()).begin_quantum() };
+    // SAFETY: this thread's engine, with a running request; `Engine::run`, below us, holds no
+    // reference into it.
+    unsafe { Engine::back(ENGINE.get(), Engine::begin_quantum) };
 }

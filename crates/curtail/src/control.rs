@@ -15,6 +15,11 @@ pub(crate) enum Command {
     Quantum(Option<Nanos>),
     /// `None`: the application's own.
     Classify(Option<Arc<ClassifyFn>>),
+    /// A worker is stuck, as long as its count of picks is that.
+    Stuck {
+        worker: usize,
+        picks: u32,
+    },
 }
 
 pub(crate) struct Control {
@@ -48,6 +53,16 @@ impl Control {
         }
         self.dispatcher.parker.unpark();
         true
+    }
+
+    /// Tells of a worker that is stuck, again and again as long as it is. One such message a worker lies
+    /// in the box at most.
+    pub(crate) fn tell_stuck(&self, worker: usize, picks: u32) {
+        let is_told =
+            |it: &Command| matches!(it, Command::Stuck { worker: of, .. } if *of == worker);
+        if !self.mail.lock().unwrap_or_else(|p| p.into_inner()).iter().any(is_told) {
+            self.post(Command::Stuck { worker, picks });
+        }
     }
 
     #[inline]

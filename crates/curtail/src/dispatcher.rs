@@ -8,6 +8,7 @@
 mod link;
 mod orders;
 mod place;
+mod rescue;
 mod tell;
 
 pub(crate) use link::WorkerLink;
@@ -29,6 +30,7 @@ use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::{Nanos, WorkerId};
 use curtail_sched::record::Tap;
 use curtail_sched::{Scheduler, Setup, Watch};
+use rescue::Stuck;
 use std::sync::Arc;
 use std::time::Duration;
 use tell::Told;
@@ -67,6 +69,7 @@ pub(crate) struct Dispatcher {
     turned_away: TurnedAway,
     answered: Vec<Id>,
     told: Told,
+    stuck: Vec<Stuck>,
     gap_cycles: u64,
     item_cycles: u64,
     /// When this turn began (TSC), and how much it had to do.
@@ -113,6 +116,7 @@ impl Dispatcher {
             turned_away: Vec::new(),
             answered: Vec::new(),
             told: Told::default(),
+            stuck: Vec::new(),
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
             turn: 0,
@@ -134,6 +138,7 @@ impl Dispatcher {
             active |= self.take_requests(now);
             active |= self.hear_answers(now);
             self.take_back(now);
+            self.look_after_stuck(now);
             active |= self.place(now);
             self.obey(now);
             self.tell(now);

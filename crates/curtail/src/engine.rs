@@ -4,7 +4,12 @@
 //! **Who touches it.** Its thread alone: the loop around it, and, while a fiber runs, the yield
 //! hook on that fiber's stack. The hook works through the same raw pointer, so no `&mut Engine` may
 //! be alive while a fiber runs: [`Engine::run`] takes a pointer and borrows for short stretches.
+//!
+//! While a handler runs, its thread is *absent* (`Remote::absence`): then the dispatcher may take back
+//! jobs that have not started ([`Engine::take_back`]), as it does where the handler is stuck. Whatever
+//! comes back from a handler, the hook included, ends the absence first.
 
+mod absence;
 mod end;
 mod run;
 
@@ -14,6 +19,7 @@ use crate::app::ErasedApp;
 use crate::calls;
 use crate::clock::Clock;
 use crate::contain::contain;
+use crate::fences;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use crate::thread::{KThread, Tcb};
@@ -188,6 +194,8 @@ impl Engine {
             around,
         });
         calls::set_engine(&raw mut *engine);
+        fences::prepare();
+        engine.tell_of_mail();
         engine.prepare_ticks();
         Ok(engine)
     }
@@ -381,11 +389,5 @@ impl Engine {
         self.core = core;
         self.config = config;
         self.prepare_ticks();
-    }
-
-    /// Cycles that the running job has been on a core.
-    pub(crate) fn served(&self, now: u64) -> Option<u64> {
-        // SAFETY: `running` is null or the job whose fiber runs.
-        unsafe { self.running.as_ref() }.map(|running| running.ran_cycles + now - self.run_start)
     }
 }

@@ -73,6 +73,7 @@ mod contain;
 mod control;
 mod dispatcher;
 mod engine;
+mod fences;
 mod futex;
 mod future;
 mod intake;

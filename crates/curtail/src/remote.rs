@@ -4,11 +4,12 @@
 //! dispatcher's, `parked` is both's. Every word is a hint or a counter that is right on its own;
 //! data passes through rings only.
 
+use crate::engine::Engine;
 use crate::thread::{Bell, Parker, Shared};
 use curtail_fiber::safepoint::Poll;
 use curtail_fiber::signal::Ticker;
-use curtail_ring::CachePadded;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use curtail_ring::{Absence, CachePadded};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 /// Written by the worker.
@@ -38,6 +39,11 @@ pub(crate) struct Wishes {
 pub(crate) struct Remote {
     pub progress: CachePadded<Progress>,
     pub wishes: CachePadded<Wishes>,
+    /// It is in a handler, or runs threads, and does not touch its engine meanwhile.
+    pub absence: CachePadded<Absence>,
+    /// The worker's engine, from when it begins to take jobs until it stops; null otherwise. Touched by
+    /// the dispatcher in the worker's absence.
+    pub engine: AtomicPtr<Engine>,
     /// Where its threads and requests are made ready from elsewhere.
     pub kthread: Arc<Shared>,
     pub parker: Arc<CachePadded<Parker>>,
@@ -53,6 +59,8 @@ impl Remote {
         Self {
             progress: CachePadded::default(),
             wishes: CachePadded::default(),
+            absence: CachePadded::default(),
+            engine: AtomicPtr::default(),
             kthread: Shared::new(parker.clone(), None),
             parker,
             poll: OnceLock::new(),

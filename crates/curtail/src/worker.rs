@@ -10,6 +10,7 @@ use curtail_policy::{AnyCore, Kind, Mix, Nanos};
 use curtail_ring::spsc;
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU32;
+use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -64,7 +65,9 @@ pub(crate) fn work(mut engine: Box<Engine>, links: Links, idle: Idle) -> WorkerR
         spun_cycles: 0,
     };
     let born = clock::now();
+    worker.links.remote.engine.store(worker.engine, Ordering::Release);
     worker.live();
+    worker.links.remote.engine.store(ptr::null_mut(), Ordering::Release);
     let total_cycles = clock::now() - born;
     let idle_cycles = worker.idle_cycles;
     // SAFETY: `worker` is done with its pointer, the engine's box is whole again.
@@ -114,7 +117,8 @@ impl Worker {
             // SAFETY: this thread's engine; no reference into it is alive.
             Kind::Request => unsafe { Engine::run(self.engine, now) },
             Kind::Thread => {
-                kthread.run_threads(THREADS_A_TURN);
+                // SAFETY: as above.
+                unsafe { Engine::away(self.engine, || kthread.run_threads(THREADS_A_TURN)) };
                 Some(clock::now())
             }
         }

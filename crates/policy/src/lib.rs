@@ -160,7 +160,8 @@ pub trait Policy {
         assert!(arrived.is_ok(), "there is a slot for every job of the policy before");
     }
 
-    /// A pre-empted job came back from `on` and waits again. `job.attained` includes what it just
+    /// A pre-empted job came back from `on` and waits again; or one that has not started there, since
+    /// `on` is down. `job.attained` includes what it just
     /// ran, and `job.pinned` says where it may go on. Central policies live by it. A two-level policy
     /// is told of quanta by [`Policy::serviced`] and hears this only around a live switch and of jobs
     /// on the dispatcher; it places the job once more.

@@ -128,6 +128,12 @@ impl Header {
         Ok(capacity)
     }
 
+    /// Whether all that was put in has been taken out, as far as the caller sees.
+    pub(crate) fn is_empty(&self) -> bool {
+        let head = self.consumer.index.load(Ordering::Acquire);
+        self.producer.index.load(Ordering::Acquire) == head
+    }
+
     /// Head and tail, if they can be those of a ring of `capacity`.
     pub(crate) fn indices(&self, capacity: u64) -> Result<(u64, u64), Corrupt> {
         let tail = self.producer.index.load(Ordering::Acquire);

@@ -5,6 +5,7 @@
 //! * [`mpsc`]: many producers, one consumer; wake-ups of fibers from other threads;
 //! * [`StealRing`]: one owner, many thieves; threads that have not started;
 //! * [`Inbox`]: many senders, one receiver, linked through what is sent; wake-ups of threads;
+//! * [`Absence`]: what its owner lends while it is away; a worker's jobs while it is stuck;
 //! * [`wait`]: those who wait for one thing, as nodes on their own stacks;
 //! * [`seqlock`]: a small value that one thread publishes and many read.
 //!
@@ -13,6 +14,7 @@
 //! [`seqlock::SeqLock::read`] and [`seqlock::SeqLock::write`] may yield the thread, when they have
 //! to wait for somebody else's write to end).
 
+mod absence;
 mod doze;
 mod ends;
 mod inbox;
@@ -26,6 +28,7 @@ mod steal;
 mod sync;
 pub mod wait;
 
+pub use absence::Absence;
 pub use crossbeam_utils::CachePadded;
 pub use doze::Doze;
 pub use inbox::{Inbox, Linked};

@@ -167,6 +167,19 @@ impl<T> Producer<T> {
     }
 }
 
+/// Looks at a ring, from any thread.
+pub struct Gauge<T> {
+    region: Arc<Region<T>>,
+}
+
+impl<T> Gauge<T> {
+    /// Whether there was nothing in it, published and not taken out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.region.view.header().is_empty()
+    }
+}
+
 /// Takes elements out, in order.
 pub struct Consumer<T> {
     // Dropped before the region.
@@ -216,6 +229,12 @@ impl<T> Consumer<T> {
         }
         self.reader.publish();
         count
+    }
+
+    /// For others, who want to know whether there is something in it.
+    #[must_use]
+    pub fn gauge(&self) -> Gauge<T> {
+        Gauge { region: self._region.clone() }
     }
 
     /// Whether there is none.

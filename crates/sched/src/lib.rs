@@ -71,6 +71,8 @@ pub enum What {
     Woken,
     /// What it waited for has come, and the worker made it ready by itself.
     Resumed,
+    /// It was taken back from a worker that is down, where it has not started: it waits again.
+    Returned,
 }
 
 impl What {

@@ -131,6 +131,11 @@ impl<T> Scheduler<T> {
                 self.jobs.resume(job, on, attained);
                 self.policy.resumed(now, on, job);
             }
+            What::Returned => {
+                self.left(on, false);
+                let job = self.jobs.yielded(job, on, attained, None);
+                self.policy.yielded(now, on, job);
+            }
         }
     }
 

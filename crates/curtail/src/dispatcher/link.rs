@@ -4,6 +4,7 @@ use crate::message::{Event, Message};
 use crate::preempt::Preempt;
 use crate::remote::Remote;
 use crate::worker::Orders;
+use curtail_policy::JobId;
 use curtail_ring::spsc;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -71,6 +72,17 @@ impl WorkerLink {
         } else {
             self.overflow.push_back(message);
         }
+    }
+
+    /// Takes back jobs that have not started and found no room.
+    pub(super) fn take_back(&mut self, jobs: &mut Vec<JobId>) {
+        self.overflow.retain(|message| {
+            let started = !message.resume.is_null();
+            if !started {
+                jobs.push(message.job);
+            }
+            started
+        });
     }
 
     pub(crate) fn flush(&mut self) {

@@ -28,6 +28,7 @@ impl Dispatcher {
                 Command::Stats(answer) => drop(answer.send(self.stats())),
                 Command::Quantum(quantum) => self.set_quantum(quantum, now),
                 Command::Switch(spec) => self.switch(spec, now),
+                Command::Stuck { worker, picks } => self.rescue(worker, picks, now),
                 Command::Classify(classify) => self.asker.classifier().replace(classify),
             }
         }

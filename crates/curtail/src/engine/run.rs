@@ -50,9 +50,10 @@ impl Engine {
         let why = unsafe {
             let start = || {
                 let task = Task { run: serve, argument: activation.cast() };
-                (*fiber).start(task, (*this).label(activation))
+                let label = (*this).label(activation);
+                Self::away(this, || (*fiber).start(task, label))
             };
-            let why = if first { start() } else { (*fiber).resume() };
+            let why = if first { start() } else { Self::away(this, || (*fiber).resume()) };
             // What the application says to a failure may wait for the others, as its handler may: so
             // it runs on this request's own fiber, and in its own time.
             match why {

@@ -128,7 +128,8 @@ impl ServerBuilder {
 
     /// After how long a worker that picks nothing, although something waits for it there, counts as
     /// stuck; `None`: nobody looks. Default: 10 ms where requests are pre-empted, and otherwise
-    /// 100 ms. It is told of while it is stuck ([`ServerBuilder::on_stall`]).
+    /// 100 ms. It is told of while it is stuck ([`ServerBuilder::on_stall`]), and where there is another
+    /// worker, requests that have not started there go on elsewhere.
     #[must_use]
     pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
         self.watchdog.set_limit(limit);

@@ -104,7 +104,7 @@ impl Domain {
         .map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })?;
         let cores = &layout.workers[self.workers.clone()];
         let (links, started) = workers::start(common, (cores, &self.remote), &around)?;
-        let _watch = watch(common, &links, self.workers.start);
+        let _watch = watch(common, &links, self.workers.start, &self.control.0);
         let mut notes = Vec::new();
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
@@ -156,10 +156,17 @@ fn asker(common: &Common<'_>, classes: usize) -> Result<Asker, RunError> {
 }
 
 /// Has the workers watched, as long as the answer lives.
-fn watch(common: &Common<'_>, links: &[WorkerLink], first: usize) -> Option<Watch> {
+fn watch(
+    common: &Common<'_>,
+    links: &[WorkerLink],
+    first: usize,
+    control: &Arc<Control>,
+) -> Option<Watch> {
     let kthreads: Vec<_> = links.iter().map(|link| link.remote.kthread.clone()).collect();
     let preempted = common.choice.effective != Preempt::Never;
-    common.watchdog.watch(kthreads, first, preempted, || {})
+    let control = control.clone();
+    let is_stuck = move |worker, picks| control.tell_stuck(worker, picks);
+    common.watchdog.watch(kthreads, first, preempted, is_stuck, || {})
 }
 
 /// Ends all domains when one cannot go on: without it the others are no whole server.

@@ -16,16 +16,15 @@
 //! depend on when a kthread picks another thread.)
 
 use crate::block::{self, Queue, Wait};
+use crate::fences;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr;
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence, fence,
-};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A kernel thread's. Never freed; another thread takes it over.
 struct Record {
@@ -43,8 +42,6 @@ static RECORDS: Mutex<Vec<&'static Record>> = Mutex::new(Vec::new());
 /// Those who wait in [`synchronize`].
 static WAITING: AtomicU32 = AtomicU32::new(0);
 static QUEUE: Queue = Queue::new();
-/// Readers need a fence of their own.
-static READERS_FENCE: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
     static RECORD: Cell<*const Record> = const { Cell::new(ptr::null()) };
@@ -79,7 +76,7 @@ fn record() -> &'static Record {
 #[cold]
 #[inline(never)]
 fn register() -> &'static Record {
-    READERS_FENCE.store(!has_membarrier(), Ordering::Relaxed);
+    fences::prepare();
     let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
     let take = |record: &&&'static Record| !record.in_use.swap(true, Ordering::Acquire);
     let found = records.iter().find(take).copied();
@@ -95,20 +92,6 @@ fn register() -> &'static Record {
     // Where the thread is ending already, its record stays taken.
     let _ = GIVE_BACK.try_with(|_| {});
     record
-}
-
-fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: a system call that touches no memory of ours.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
-
-/// Whether the system makes other threads execute fences. Registers the process for it.
-fn has_membarrier() -> bool {
-    static HAS: OnceLock<bool> = OnceLock::new();
-    *HAS.get_or_init(|| {
-        membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
-            && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-    })
 }
 
 /// Whether the running code reads: then it must not wait.
@@ -140,10 +123,7 @@ impl Reading {
             // Only this thread writes it.
             let count = record.count.load(Ordering::Relaxed);
             record.count.store(count + 1, Ordering::Relaxed);
-            if READERS_FENCE.load(Ordering::Relaxed) {
-                fence(Ordering::SeqCst);
-            }
-            compiler_fence(Ordering::SeqCst);
+            fences::frequent();
         }
         Self { thread: PhantomData }
     }
@@ -158,10 +138,7 @@ impl Drop for Reading {
         if nesting == 0 {
             let count = record.count.load(Ordering::Relaxed);
             record.count.store(count + 1, Ordering::Release);
-            if READERS_FENCE.load(Ordering::Relaxed) {
-                fence(Ordering::SeqCst);
-            }
-            compiler_fence(Ordering::SeqCst);
+            fences::frequent();
             if WAITING.load(Ordering::Relaxed) != 0 {
                 wake();
             }
@@ -191,10 +168,7 @@ pub fn synchronize() {
     assert!(!is_reading(), "rcu::synchronize inside of a read would wait for itself");
     WAITING.fetch_add(1, Ordering::SeqCst);
     let _waits = Waits;
-    fence(Ordering::SeqCst);
-    if has_membarrier() {
-        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    }
+    fences::rare();
     // From here on: who does not see what changed before has an odd count that is seen here, and
     // whose read ends now sees that somebody waits.
     let records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);

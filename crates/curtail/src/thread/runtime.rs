@@ -223,7 +223,8 @@ impl RuntimeBuilder {
         let (watched, settings) = (common.clone(), self.clone());
         let has_quanta = self.quantum.is_some() || !self.class_quanta.is_empty();
         let all_stuck = move || start_spare(&watched, &settings);
-        let watch = self.watchdog.watch(PeersOf(common.clone()), 0, has_quanta, all_stuck);
+        let watch =
+            self.watchdog.watch(PeersOf(common.clone()), 0, has_quanta, |_, _| {}, all_stuck);
         Ok(Started { common, threads, _watch: watch })
     }
 }

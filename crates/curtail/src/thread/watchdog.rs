@@ -71,12 +71,14 @@ impl Watching {
     }
 
     /// Watches `kthreads`, which are known as `first` and so on; `has_quanta`: what runs there is
-    /// pre-empted. `all_stuck` is called at each look that finds all of them stuck.
+    /// pre-empted. `is_stuck` is called at each look for each that is stuck, with its index and its
+    /// count of picks; `all_stuck` at each look that finds all of them stuck.
     pub(crate) fn watch(
         &self,
         kthreads: impl AsRef<[Arc<Shared>]> + Send + 'static,
         first: usize,
         has_quanta: bool,
+        is_stuck: impl Fn(usize, u32) + Send + 'static,
         all_stuck: impl Fn() + Send + 'static,
     ) -> Option<Watch> {
         let usual = Duration::from_millis(if has_quanta { 10 } else { 100 });
@@ -84,7 +86,7 @@ impl Watching {
         let on_stall = self.on_stall.clone().unwrap_or_else(default_on_stall);
         Some(Watch::over(
             kthreads,
-            Watchdog { limit, on_stall, first, seen: Vec::new() },
+            Watchdog { limit, on_stall, first, seen: Vec::new(), is_stuck: Box::new(is_stuck) },
             all_stuck,
         ))
     }
@@ -114,6 +116,7 @@ struct Watchdog {
     /// The first kthread's number.
     first: usize,
     seen: Vec<Seen>,
+    is_stuck: Box<dyn Fn(usize, u32) + Send>,
 }
 
 impl Watchdog {
@@ -138,6 +141,9 @@ impl Watchdog {
             let stuck = stuck_for >= self.limit && is_its_own_doing(tid, seen.cpu, self.limit);
             // It is told of before a spare one takes its queue: after that nothing waits for it.
             all &= stuck;
+            if stuck {
+                (self.is_stuck)(index, picks);
+            }
             if stuck && stuck_for >= seen.tell_after {
                 seen.tell_after = stuck_for * 2;
                 let stack = stack_of(tid);

@@ -107,8 +107,15 @@ impl Writer {
 
 /// The tag of the first of [`EVENTS`].
 const FIRST_EVENT: u8 = 12;
-const EVENTS: [What; 6] =
-    [What::Ended, What::Yielded, What::GaveWay, What::Blocked, What::Woken, What::Resumed];
+const EVENTS: [What; 7] = [
+    What::Ended,
+    What::Yielded,
+    What::GaveWay,
+    What::Blocked,
+    What::Woken,
+    What::Resumed,
+    What::Returned,
+];
 
 fn event_tag(what: What) -> u8 {
     EVENTS.iter().position(|it| *it == what).unwrap_or_default() as u8

@@ -184,7 +184,22 @@ impl Model {
             self.sched.worker_up(self.now, on);
         } else {
             self.sched.worker_down(self.now, on);
+            if self.ended.len().is_multiple_of(2) {
+                self.take_back(worker);
+            }
         }
+    }
+
+    /// What has not started on a worker that is down goes elsewhere.
+    fn take_back(&mut self, worker: usize) {
+        let mut stay = Vec::new();
+        while let Some((job, _)) = self.cores[worker].pick(self.now) {
+            match self.known[&job.id].home {
+                None => self.tell(WorkerId(worker as u16), job.id, What::Returned),
+                Some(_) => stay.push(job),
+            }
+        }
+        stay.into_iter().for_each(|job| self.cores[worker].ready(self.now, job));
     }
 
     fn switch(&mut self, spec: &Spec) {

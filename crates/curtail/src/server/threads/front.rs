@@ -152,6 +152,8 @@ impl Front {
                 Command::Stats(answer) => drop(answer.send(self.stats())),
                 Command::Quantum(quantum) => self.set_quantum(quantum),
                 Command::Classify(classify) => self.desk.common.classifier.replace(classify),
+                // The kthreads take from one that is stuck by themselves.
+                Command::Stuck { .. } => {}
                 // The handle refuses it.
                 Command::Switch(spec) => tracing::warn!(policy = %spec.name, "not while it runs"),
             }

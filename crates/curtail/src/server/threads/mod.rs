@@ -111,7 +111,7 @@ pub(super) fn run(
     let has_quanta = plan.quanta.is_some();
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
     let crew = start(&plan.under(elastic, settings.beats()), &common, streams)?;
-    let _watch = settings.watchdog.watch(crew.peers(), 0, has_quanta, || {});
+    let _watch = settings.watchdog.watch(crew.peers(), 0, has_quanta, |_, _| {}, || {});
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
     let mut front = Front {

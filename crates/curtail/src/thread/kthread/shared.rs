@@ -7,8 +7,8 @@ use crate::thread::parker::Parker;
 use crate::thread::tcb::Tcb;
 use curtail_ring::{CachePadded, Inbox, StealRing};
 use curtail_shm::PageLine;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What the watchdog sees from whether the kthread goes on. Written by the kthread.
 #[derive(Default)]
@@ -42,7 +42,11 @@ pub(crate) struct Shared {
     parked: AtomicBool,
     /// A sibling saw a packet for it, and counted that as mail.
     packets: AtomicBool,
+    /// Whether there is mail for it of another kind: for the watchdog.
+    mail: OnceLock<Box<Mail>>,
 }
+
+type Mail = dyn Fn() -> bool + Send + Sync;
 
 /// What a kthread counts, for others to look at.
 #[derive(Default)]
@@ -68,6 +72,7 @@ impl Shared {
             line,
             parked: AtomicBool::new(false),
             packets: AtomicBool::new(false),
+            mail: OnceLock::new(),
         })
     }
 
@@ -114,6 +119,16 @@ impl Shared {
         self.parked.load(Ordering::Acquire)
     }
 
+    /// How to ask whether there is mail for it of another kind than the inbox's. Once.
+    pub(crate) fn set_mail(&self, mail: Box<Mail>) {
+        let _ = self.mail.set(mail);
+    }
+
+    /// How often it has picked something: as long as that stays, it has been at one thing.
+    pub(crate) fn picks(&self) -> u32 {
+        self.progress.picks.load(Ordering::Relaxed)
+    }
+
     /// Whether something waits for it to pick, and it is its own affair that it does not.
     pub(in crate::thread) fn keeps_waiting(&self) -> bool {
         if self.is_parked() {
@@ -121,6 +136,7 @@ impl Shared {
         }
         let timer = self.progress.timer.load(Ordering::Relaxed);
         !self.inbox.is_empty()
+            || self.mail.get().is_some_and(|mail| mail())
             || self.stealable() > 0
             || self.progress.ready.load(Ordering::Relaxed) > 0
             || (timer != 0 && timer <= clock::now())

@@ -1,0 +1,83 @@
+//! What the dispatcher may take from an engine whose thread is in a handler.
+//!
+//! The worker's thread says when it goes into a handler and when it is back; the dispatcher's comes in
+//! between (`Remote::absence`), and touches the core policy, the inbox, and what says whether a job has
+//! started.
+
+use super::Engine;
+use crate::fences;
+use curtail_policy::{CorePolicy, JobId};
+use curtail_ring::spsc;
+use std::sync::Arc;
+
+impl Engine {
+    /// Calls what does not touch the engine but by [`Engine::back`].
+    ///
+    /// # Safety
+    /// `this` is this thread's engine, and the caller holds no reference into it.
+    #[inline]
+    pub(crate) unsafe fn away<R>(this: *mut Self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: by contract. What others touch of it lies behind this pointer, which they do not.
+        let remote = unsafe { &*Arc::as_ptr(&(*this).remote) };
+        remote.absence.begin();
+        let result = f();
+        remote.absence.end(fences::frequent);
+        result
+    }
+
+    /// Calls `f` with the engine, out of what [`Engine::away`] calls.
+    ///
+    /// # Safety
+    /// As for that.
+    #[inline]
+    pub(crate) unsafe fn back<R>(this: *mut Self, f: impl FnOnce(&mut Self) -> R) -> R {
+        // SAFETY: as above; nothing else refers to the engine once the absence has ended.
+        unsafe {
+            let remote = &*Arc::as_ptr(&(*this).remote);
+            remote.absence.end(fences::frequent);
+            let result = f(&mut *this);
+            remote.absence.begin();
+            result
+        }
+    }
+
+    /// Takes out the jobs that have not started, oldest first.
+    pub(crate) fn take_back(&mut self, now: u64, jobs: &mut Vec<JobId>) {
+        let time = self.around.clock.nanos(now);
+        let mut started = Vec::new();
+        while let Some((job, _)) = self.core.pick(time) {
+            match self.here[job.id.0 as usize].is_null() {
+                true => jobs.push(job.id),
+                false => started.push(job),
+            }
+        }
+        started.into_iter().for_each(|job| self.core.ready(time, job));
+        while let Some(message) = self.inbox.as_mut().and_then(spsc::Consumer::pop) {
+            match message.resume.is_null() {
+                true => jobs.push(message.job),
+                false => self.admit(message, now),
+            }
+        }
+    }
+
+    /// Whether messages lie in the inbox, for others to ask.
+    pub(super) fn tell_of_mail(&self) {
+        if let Some(inbox) = &self.inbox {
+            let gauge = inbox.gauge();
+            self.remote.kthread.set_mail(Box::new(move || !gauge.is_empty()));
+        }
+    }
+
+    /// Cycles that the running job has been on a core.
+    ///
+    /// # Safety
+    /// `this` is this thread's engine.
+    pub(crate) unsafe fn served(this: *const Self, now: u64) -> Option<u64> {
+        // SAFETY: `running` is null or the job whose fiber runs; neither it nor `run_start` is
+        // touched by others in this thread's absence.
+        unsafe {
+            let (running, since) = ((*this).running.as_ref()?, (*this).run_start);
+            Some(running.ran_cycles + now - since)
+        }
+    }
+}
