@@ -1,7 +1,7 @@
 //! Where results and tables go, and how far a run is.
 
 use crate::failure::Failure;
-use curtail_report::Run;
+use curtail_report::{Partial, Run};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -16,6 +16,11 @@ pub(crate) fn results(runs: &[Run], sweep: bool, json: Option<&str>) -> Result<(
         (Some(file), [run]) if !sweep => Ok(curtail_report::write_run(file, run)?),
         (Some(file), runs) => Ok(curtail_report::write_runs(file, runs)?),
     }
+}
+
+/// For the runs that [`results`] will write: each is in the file when it has ended.
+pub(crate) fn partial(json: Option<&str>) -> Result<Partial, Failure> {
+    Ok(Partial::begin(json)?)
 }
 
 /// Shows a table, or writes the same as JSON.

@@ -13,6 +13,7 @@ mod io;
 mod live;
 mod machine;
 mod page;
+mod partial;
 mod pick;
 mod schema;
 mod series;
@@ -28,6 +29,7 @@ pub use live::{
     CoresBefore, Counted, Live, LiveClass, LiveCore, LiveCores, LiveProgram, LiveWorker,
 };
 pub use page::{Listing, Section, page};
+pub use partial::Partial;
 pub use pick::{Metric, Quantile};
 pub use schema::{
     Class, Cpu, Lateness, Machine, Noise, Quantiles, Refused, Run, SCHEMA, Slowdown, Ticks,

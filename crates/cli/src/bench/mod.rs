@@ -16,7 +16,7 @@ use crate::typed::{Changing, ClassifierArgs, phases_of};
 use clap::Args;
 use curtail::{Handle, Preempt};
 use curtail_policy::Spec;
-use curtail_report::Run;
+use curtail_report::{Partial, Run};
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Search, Slo, format_rate};
 use indicatif::ProgressBar;
@@ -89,7 +89,8 @@ impl Bench {
         }
         let points = self.offered.points(setting.mix.mean_ns(), Some(setting.workers))?;
         let preempts = self.system.preempts();
-        let mut bar = Bar::new((specs.len() * points.len() * preempts.len()) as u64);
+        let partial = output::partial(self.json.json.as_deref())?;
+        let mut bar = Bar::new((specs.len() * points.len() * preempts.len()) as u64, partial);
         let all = specs.len() * points.len() * preempts.len();
         if self.record.is_some() && all > 1 {
             return Err(Failure::usage("--record: one policy, at one load"));
@@ -195,7 +196,7 @@ impl Bench {
         if !full_rps.is_finite() {
             return Err(Failure::usage("--find-max: requests without service make no load"));
         }
-        let mut bar = Bar::endless();
+        let mut bar = Bar::endless(output::partial(self.json.json.as_deref())?);
         let mut runs: Vec<Run> = Vec::new();
         let mut lines = Vec::new();
         let preempts = self.system.preempts();
@@ -220,19 +221,20 @@ impl Bench {
 }
 
 /// Progress on standard error, if that is a terminal: drawn between runs only, as during a run the
-/// cores have other things to do. Also says each of the runtime's notes once.
+/// cores have other things to do. Also says each of the runtime's notes once, and keeps what has ended.
 struct Bar {
     bar: ProgressBar,
+    partial: Partial,
     said: Vec<String>,
 }
 
 impl Bar {
-    fn new(runs: u64) -> Self {
-        Self { bar: output::bar(Some(runs), output::RUNS), said: Vec::new() }
+    fn new(runs: u64, partial: Partial) -> Self {
+        Self { bar: output::bar(Some(runs), output::RUNS), partial, said: Vec::new() }
     }
 
-    fn endless() -> Self {
-        Self { bar: output::bar(None, "{pos} runs, {msg}"), said: Vec::new() }
+    fn endless(partial: Partial) -> Self {
+        Self { bar: output::bar(None, "{pos} runs, {msg}"), partial, said: Vec::new() }
     }
 
     fn step(
@@ -245,6 +247,7 @@ impl Bar {
         self.bar.tick();
         let measured = setting.measure(spec, preempt, at)?;
         self.bar.inc(1);
+        self.partial.add(&measured.run)?;
         for note in &measured.notes {
             if !self.said.contains(note) {
                 self.said.push(note.clone());

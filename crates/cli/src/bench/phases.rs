@@ -22,6 +22,7 @@ impl Bench {
         let loads = self.offered.loads();
         let calibration = Calibration::measure();
         let mut runs = Vec::new();
+        let partial = output::partial(self.json.json.as_deref())?;
         for spec in specs {
             for (&load, &preempt) in loads
                 .iter()
@@ -31,7 +32,11 @@ impl Bench {
                 let spec = self.system.darc.inform(spec.clone(), first);
                 let one = One { bench: self, changing, calibration: &calibration, load };
                 let served = one.measure(&spec, preempt)?;
-                runs.extend((0..changing.slices.len()).map(|slice| one.result(slice, &served)));
+                for slice in 0..changing.slices.len() {
+                    let run = one.result(slice, &served);
+                    partial.add(&run)?;
+                    runs.push(run);
+                }
             }
         }
         output::results(&runs, true, self.json.json.as_deref())

@@ -108,6 +108,7 @@ impl Load {
         let known = self.known_services(&mix)?;
         let wire = Wire::new(self.app, mix.classes(), self.keys, self.value_size as usize);
         let wire = wire.map_err(Failure::usage)?;
+        let partial = output::partial(self.json.json.as_deref())?;
         let mut client = Client::open(&self.url, usize::from(self.connections), wire, self.wait)?;
         let warmup_ns = self.offered.warmup_ns()?;
         // Before anything is sent: what cannot be offered must not disturb the server.
@@ -120,8 +121,17 @@ impl Load {
         };
         let points = self.points(self.mean_ns(&mix, &services))?;
         let progress = Progress::new();
-        let series =
-            Series { load: self, client, workload, mix, services, warmup_ns, class, progress };
+        let series = Series {
+            load: self,
+            client,
+            workload,
+            mix,
+            services,
+            warmup_ns,
+            class,
+            progress,
+            partial,
+        };
         let (runs, lines) = match &self.slo {
             Some(slo) if self.find_max => series.search(slo, points[0].rate_rps)?,
             _ => series.sweep(&points)?,

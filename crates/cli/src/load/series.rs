@@ -7,7 +7,7 @@ use super::{Load, outcome};
 use crate::args::Point;
 use crate::failure::Failure;
 use crate::measured::{Measured, found_line, verdict};
-use curtail_report::Run;
+use curtail_report::{Partial, Run};
 use curtail_workload::{Metric, Mix, Search, Slo, format_duration, format_rate};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(super) struct Series<'a> {
     /// The class that the objective is about, if it is about one.
     pub(super) class: Option<usize>,
     pub(super) progress: Progress,
+    /// Has the runs that have ended.
+    pub(super) partial: Partial,
 }
 
 impl Series<'_> {
@@ -86,6 +88,7 @@ impl Series<'_> {
             ));
         }
         let run = self.result(point, &tally);
+        self.partial.add(&run)?;
         Ok(Measured { run, recorder: tally.recorder, notes: Vec::new() })
     }
 

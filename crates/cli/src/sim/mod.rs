@@ -184,8 +184,10 @@ impl Sim {
             }
         }
         let bar = progress(tasks.len() as u64);
+        let partial = output::partial(self.json.json.as_deref())?;
         let measured = sweep(&tasks, self.threads(), |task| {
             let measured = setting.measure(task.spec, task.at, task.seed)?;
+            partial.add(&measured.run)?;
             bar.set_message(format!("{} at {}/s", named(task.spec), format_rate(task.at.rate_rps)));
             bar.inc(1);
             Ok::<_, Failure>(measured)
@@ -210,11 +212,14 @@ impl Sim {
         let tasks: Vec<_> =
             specs.iter().flat_map(|spec| points.iter().map(move |at| (spec, at))).collect();
         let bar = progress(tasks.len() as u64);
+        let partial = output::partial(self.json.json.as_deref())?;
         let results = sweep(&tasks, self.threads(), |&(spec, at)| {
             let load = at.load.unwrap_or(1.0);
-            let results = self.measure_phases(setting, changing, (spec, load, self.offered.seed));
+            let results =
+                self.measure_phases(setting, changing, (spec, load, self.offered.seed))?;
             bar.inc(1);
-            results
+            results.iter().try_for_each(|one| partial.add(&one.run))?;
+            Ok::<_, Failure>(results)
         })?;
         bar.finish_and_clear();
         Ok(results.into_iter().flatten().collect())
@@ -232,6 +237,7 @@ impl Sim {
         }
         let full_rps = setting.offer.point(1.0, setting.workers).rate_rps;
         let bar = progress(specs.len() as u64);
+        let partial = output::partial(self.json.json.as_deref())?;
         let searched = sweep(specs, self.threads(), |spec| {
             let (runs, found) = setting.find_max(spec, (slo, class), self.offered.seed, |run| {
                 let rate = format_rate(run.offered_rps);
@@ -239,6 +245,7 @@ impl Sim {
                 bar.tick();
             })?;
             bar.inc(1);
+            runs.iter().try_for_each(|one| partial.add(&one.run))?;
             Ok::<_, Failure>((runs, found_line(&named(spec), slo, &found, full_rps)))
         })?;
         bar.finish_and_clear();
