@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("crates/tower", &["crates/curtail"]),
     ("crates/tracing", &["crates/curtail"]),
-    ("crates/capi", &["crates/curtail", "crates/study", "crates/workload"]),
+    ("crates/capi", &["crates/curtail", "crates/workload"]),
 ];
 
 /// What tests may use beyond that: the instruments, and the policies.
@@ -138,6 +138,7 @@ fn class(dir: &str) -> Option<Class> {
         "crates/cli" => Some(Class::Cli),
         "bench" => Some(Class::Bench),
         _ if dir.starts_with("bench/") => Some(Class::Bench),
+        "examples" => Some(Class::App),
         _ if dir.starts_with("apps/") => Some(Class::App),
         _ => ARROWS.iter().find(|(name, _)| *name == dir).map(|(_, to)| Class::Listed(to)),
     }

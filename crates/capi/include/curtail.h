@@ -2,12 +2,12 @@
  * Curtail for C and C++: an application's handlers, the server that runs them, and how to look at it
  * and change it while it runs.
  *
- * Link with libcurtail_c.a (`cargo build --release -p curtail-capi`) and -lm:
+ * Link with libcurtail_c.a (`cargo build --release -p curtail-capi`):
  *
- *     curtail-cc -O2 -I include server.c -L target/release -lcurtail_c -lm -o server
+ *     curtail-cc -O2 -I include server.c -L target/release -lcurtail_c -o server
  *
  * Built by curtail-cc or curtail-c++, handlers are pre-empted; built by any other compiler, each
- * request runs to completion, and the server says so on standard error.
+ * request runs to completion, and the server says so on standard error. Those want -lm as well.
  *
  * Functions answer CURTAIL_OK (0) or say what was wrong, in words too where the caller gives them a
  * curtail_error; any `error` may be NULL. No panic of the library and no C++ exception of the

@@ -4,9 +4,8 @@
 //! other, when they are used.
 
 use crate::border::{CError, Failure, Status, given, guard, text};
-use curtail::policy::UnknownPolicy;
+use curtail::policy::{Shape, UnknownPolicy};
 use curtail::{Balance, DispatcherMode, Preempt, ServerBuilder, Spec};
-use curtail_study::Shape;
 use curtail_workload::{cores, duration_ns};
 use std::ffi::c_char;
 use std::fmt::Display;
@@ -210,8 +209,10 @@ impl ServerSettings {
             .balance(self.balance)
             .dispatcher(self.dispatcher)
             .dispatchers(self.dispatchers.unwrap_or(1))
-            .workers(self.workers.unwrap_or(0))
             .keep_out(self.keep_out.iter().cloned());
+        if let Some(workers) = self.workers {
+            builder = builder.workers(workers);
+        }
         if let Some(cores) = &self.cores {
             builder = builder.cores(cores.clone());
         }

@@ -218,6 +218,16 @@ fn exceptions_stay_inside() {
 }
 
 #[test]
+fn the_example_in_cpp_counts_words() {
+    let scratch = TempDir::new().unwrap();
+    let words = compile("../../examples/cpp/words.cc", Compilers::Plain, &scratch);
+    let output = Command::new(words).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(output.stdout, b"fish 2\none 1\ntwo 1\n");
+}
+
+#[test]
 fn the_example_serves_is_changed_and_counts() {
     let scratch = TempDir::new().unwrap();
     let program = compile("examples/primes.c", Compilers::Plain, &scratch);

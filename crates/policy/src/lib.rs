@@ -45,6 +45,7 @@ mod places;
 mod ranked;
 mod rng;
 mod set;
+mod shape;
 mod spec;
 mod steal;
 mod table;
@@ -70,6 +71,7 @@ pub use ranked::Ranked;
 pub use ranked::{
     edf::EarliestDeadline, fp::FixedPriority, sjf::ShortestJob, srpt::ShortestRemaining,
 };
+pub use shape::{Shape, ShapeError};
 pub use spec::{ClassPlan, DarcOptions, Spec, SpecError};
 pub use steal::Steal;
 pub use thief::{Load, Loot, Patience, Source, Theft, Thief};

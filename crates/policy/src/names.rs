@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A name that is none of the known ones.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownName {
     /// What was to be named.
     pub what: &'static str,
@@ -38,6 +38,13 @@ impl fmt::Display for UnknownName {
 }
 
 impl std::error::Error for UnknownName {}
+
+/// What `main` prints of an error that it returns.
+impl fmt::Debug for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 /// How many letters must be put in, taken out or replaced to get from `a` to `b`.
 fn edit_distance(a: &str, b: &str) -> usize {

@@ -14,16 +14,15 @@ mod measured;
 mod offer;
 mod result;
 mod setting;
-mod shape;
 
 pub use catalogue::{policies, workloads};
 pub use classify::{Classifier, any_class, informed, reclassified};
 pub use costs::{calibration_file, costs};
+pub use curtail_policy::Shape;
 pub use measured::{Measured, class_of};
 pub use offer::{Asked, DEFAULT_DURATION_NS, Length, Offer, Point, Source, phases, warmup_ns};
 pub use result::{Slowdowns, fill, fill_undisturbed, lateness, quantiles};
 pub use setting::Setting;
-pub use shape::Shape;
 
 /// Why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,5 +45,11 @@ impl Error {
 
     pub(crate) fn failed(message: impl ToString) -> Self {
         Self::Failed(message.to_string())
+    }
+}
+
+impl From<curtail_policy::ShapeError> for Error {
+    fn from(error: curtail_policy::ShapeError) -> Self {
+        Self::usage(error)
     }
 }

@@ -5,7 +5,7 @@ use crate::PreemptKind;
 use std::fmt;
 
 /// A [`Spec`] that makes no sense.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SpecError {
     /// No worker, or more than worker ids can name.
     Workers(usize),
@@ -97,3 +97,10 @@ impl fmt::Display for SpecError {
 }
 
 impl std::error::Error for SpecError {}
+
+/// What `main` prints of an error that it returns.
+impl fmt::Debug for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,7 +1,7 @@
 //! Options that change a policy from what its name says.
 
-use crate::Error;
-use curtail_policy::{CoreKind, Nanos, Spec, SpecError, Ties, Victim};
+use crate::{CoreKind, Nanos, Spec, SpecError, Ties, UnknownPolicy, Victim};
+use std::fmt;
 
 /// What is said about a policy beside its name; what is left out is as the policy has it.
 #[derive(Clone, Debug, Default)]
@@ -41,10 +41,10 @@ impl Shape {
     ///
     /// # Errors
     /// There is no such policy, or something does not fit it.
-    pub fn spec(&self, name: &str, workers: usize) -> Result<Spec, Error> {
-        let preset = Spec::preset(name).map_err(Error::usage)?;
-        let spec = self.given_to(preset).map_err(Error::usage)?;
-        spec.validate(workers).map_err(Error::usage)?;
+    pub fn spec(&self, name: &str, workers: usize) -> Result<Spec, ShapeError> {
+        let preset = Spec::preset(name).map_err(ShapeError::Unknown)?;
+        let spec = self.given_to(preset).map_err(ShapeError::Misfit)?;
+        spec.validate(workers).map_err(ShapeError::Misfit)?;
         Ok(spec)
     }
 
@@ -94,3 +94,23 @@ impl Shape {
         each(&self.queue_bounds, |class, jobs| spec.plan_mut(class).bound = Some(jobs));
     }
 }
+
+/// Why there is no policy of that shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShapeError {
+    /// There is no policy of that name.
+    Unknown(UnknownPolicy),
+    /// Something does not fit the policy, or the workers.
+    Misfit(SpecError),
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(error) => error.fmt(f),
+            Self::Misfit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ShapeError {}
