@@ -41,6 +41,12 @@ impl From<curtail_study::Error> for Failure {
     }
 }
 
+impl From<curtail_policy::ShapeError> for Failure {
+    fn from(error: curtail_policy::ShapeError) -> Self {
+        Self::usage(error)
+    }
+}
+
 impl From<curtail_report::Error> for Failure {
     fn from(error: curtail_report::Error) -> Self {
         Self::failed(error)
@@ -58,11 +64,28 @@ pub(crate) fn parse_error(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Failure::usage("what to do? see `curtail --help`").exit();
     }
+    if let Some(value) = negative(error) {
+        return Failure::usage(format!("`{value}`: nothing here may be negative")).exit();
+    }
     let text = error.to_string();
     // The first paragraph is the error; usage and hints follow it.
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     let paragraph = paragraph.strip_prefix("error: ").unwrap_or(paragraph);
     Failure::usage(paragraph).exit()
+}
+
+/// A value like `-5ms`, which clap takes for options called `-5`.
+fn negative(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => word,
+        _ => return None,
+    };
+    let begins = |c: char| c.is_ascii_digit() || c == '.';
+    let number = unknown.strip_prefix('-').is_some_and(|rest| rest.starts_with(begins));
+    // Clap names the one letter; people want to see what they wrote.
+    let whole = || std::env::args().find(|word| word.starts_with(unknown.as_str()));
+    number.then(|| whole().unwrap_or_else(|| unknown.clone()))
 }
 
 fn one_line(message: &str) -> String {

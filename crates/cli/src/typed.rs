@@ -17,16 +17,16 @@ fn percent(text: &str) -> Result<u32, String> {
 
 /// Options of DARC and its variants.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "DARC")]
 pub(crate) struct DarcArgs {
     /// Classes whose mean service times are within this factor share workers [default: 2]
-    #[arg(long, value_name = "FACTOR", value_parser = percent)]
+    #[arg(long, value_name = "FACTOR", value_parser = percent, help_heading = "DARC")]
     delta: Option<u32>,
     /// Completions that a profile is made from at least [default: 50000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = "DARC",
+          value_parser = clap::value_parser!(u32).range(1..))]
     profile_window: Option<u32>,
     /// Where the first profile comes from
-    #[arg(long, value_name = "HOW", default_value = "measured")]
+    #[arg(long, value_name = "HOW", default_value = "measured", help_heading = "DARC")]
     profile: Profile,
 }
 

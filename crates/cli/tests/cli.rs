@@ -20,6 +20,10 @@ fn bad_usage_is_one_line_and_two() {
         ("bench --nonsense", "'--nonsense'"),
         ("bench --load 70", "`70`"),
         ("bench --load 0.1..0.9", "no step"),
+        ("bench --load -0.5", "`-0.5`: nothing here may be negative"),
+        ("bench --duration -5ms", "`-5ms`"),
+        ("sim --jobs -3", "`-3`"),
+        ("sim --jobs 1.5k", "`1.5k`"),
         ("bench --load 0.5 --rate 5k", "--rate"),
         ("bench --rate 5x", "`5x`"),
         ("bench --duration 5", "`5`"),
@@ -35,7 +39,7 @@ fn bad_usage_is_one_line_and_two() {
         ("bench --workers 0", "0"),
         ("bench --classes a:0:1 --load 0.5", "--rate"),
         ("serve --app spin", "--listen"),
-        ("serve --app spin --listen http://127.0.0.1:1", "http://127.0.0.1:1"),
+        ("serve --app spin --listen https://127.0.0.1:1", "https://127.0.0.1:1"),
         ("serve --app spin --listen udp://127.0.0.1:0 --policy fcfs,tq", "one policy"),
         ("serve --app spin --listen udp://127.0.0.1:0 --preempt never,clock", "--preempt"),
         ("load", "URL"),
@@ -75,6 +79,31 @@ fn bad_usage_is_one_line_and_two() {
         assert!(stderr.starts_with("curtail: ") && stderr.contains(says), "{line}: {stderr}");
         assert!(output.stdout.is_empty(), "{line}");
     }
+}
+
+#[test]
+fn only_the_options_of_darc_are_under_its_heading() {
+    let help = String::from_utf8(run("sim --help").stdout).unwrap();
+    let options = help.split_once("\nOptions:").unwrap().1;
+    let (options, later) = options.split_once("\nDARC:").unwrap();
+    for option in ["--workers", "--load", "--json", "--seed", "--slo"] {
+        assert!(options.contains(&format!("{option} ")), "{option}: {help}");
+    }
+    assert!(later.contains("--delta") && later.contains("--profile-window"), "{help}");
+}
+
+#[test]
+fn what_has_ended_of_a_sweep_is_in_its_file() {
+    let file = std::env::temp_dir().join(format!("curtail-cli-sweep-{}", std::process::id()));
+    let name = file.to_str().unwrap();
+    let ended = run(&format!("sim --policy tq,fcfs --jobs 1k --load 0.5 --json {name}"));
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let runs = curtail_report::read(name);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(runs.unwrap().len(), 2);
+    let nowhere = run("bench --duration 1s --load 0.5 --json /nonexistent/sweep.json");
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("/nonexistent/sweep.json"));
 }
 
 #[test]

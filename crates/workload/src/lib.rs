@@ -31,7 +31,7 @@ pub use search::{Found, Measurement, Probe, Search};
 pub use service::{Service, ServiceSampler};
 pub use slo::{Metric, Quantile, Slo};
 pub use trace::{Trace, TraceRequests};
-pub use units::{ParseError, duration_ns, format_duration, format_rate, load, rate_rps};
+pub use units::{ParseError, count, duration_ns, format_duration, format_rate, load, rate_rps};
 
 use rand::{Rng, SeedableRng};
 

@@ -106,6 +106,26 @@ pub fn rate_rps(text: &str) -> Result<f64, ParseError> {
     Ok(value * scale)
 }
 
+/// A number of things, one at least: `800`, `50k`, `1M`, `2G`.
+///
+/// # Errors
+/// For anything else.
+pub fn count(text: &str) -> Result<u64, ParseError> {
+    let text = text.trim();
+    let (number, suffix) = split_unit(text);
+    let bad = || ParseError::new(format!("`{text}` is no number from 1 on: write 800, 50k or 1M"));
+    let scale = match suffix {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        _ => return Err(bad()),
+    };
+    let whole = number.bytes().all(|byte| byte.is_ascii_digit());
+    let value = whole.then(|| number.parse::<u64>().ok()?.checked_mul(scale)).flatten();
+    value.filter(|value| *value > 0).ok_or_else(bad)
+}
+
 /// A rate in the notation that [`rate_rps`] reads, to four significant digits.
 #[must_use]
 pub fn format_rate(rps: f64) -> String {
@@ -173,6 +193,16 @@ mod tests {
         }
         for text in ["", "0", "70", "0.5k", "-0.1"] {
             assert!(load(text).unwrap_err().to_string().contains(&format!("`{text}`")));
+        }
+    }
+
+    #[test]
+    fn counts() {
+        for (text, n) in [("1", 1), ("800", 800), ("50k", 50_000), ("1M", 1_000_000)] {
+            assert_eq!(count(text), Ok(n));
+        }
+        for text in ["", "0", "0k", "-1", "1.5k", "5x", "M", "99999999999G"] {
+            assert!(count(text).unwrap_err().to_string().contains(&format!("`{text}`")));
         }
     }
 

@@ -6,13 +6,14 @@ use crate::failure::Failure;
 use crate::typed::{Changing, Classifier, phases_of};
 use clap::Args;
 use curtail_study::{Length, Offer, Source};
+use curtail_workload as workload;
 use std::path::PathBuf;
 
 /// What arrives beyond what `bench` knows.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OfferArgs {
     /// How many requests arrive, instead of --duration; the first tenth is not counted
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(long, value_name = "N", value_parser = workload::count,
           conflicts_with_all = ["duration", "warmup"])]
     jobs: Option<u64>,
     /// A workload that changes: a FILE of phases, or a name (persephone), or '5s tpcc; 5s exp1'. It
