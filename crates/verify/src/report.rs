@@ -131,6 +131,12 @@ impl Report {
     /// Nothing was found.
     #[must_use]
     pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Nothing was found, and there are safepoints at all.
+    #[must_use]
+    pub fn passes(&self) -> bool {
         self.clean
     }
 
@@ -169,7 +175,8 @@ impl Report {
         for finding in &findings {
             *self.counts.entry(finding.what).or_default() += 1;
         }
-        self.clean = findings.is_empty();
+        // Without any safepoint there is no path to find fault with, and nothing is right either.
+        self.clean = findings.is_empty() && self.safepoints > 0;
         self.findings = findings
             .into_iter()
             .map(|f| {
@@ -194,7 +201,11 @@ impl Report {
 
     fn remark(&mut self, program: &Program<'_>) {
         if self.safepoints == 0 {
-            self.remarks.push("there are no safepoints in this program".into());
+            self.remarks.push(
+                "it was not built by cargo curtail, curtail-cc or curtail-c++ (or with \
+                 --safepoint=none): nothing in it is ever pre-empted"
+                    .into(),
+            );
         }
         if program.notes.is_empty() && self.safepoints > 0 {
             self.remarks.push(
@@ -218,6 +229,7 @@ impl Report {
     pub fn to_text(&self, program: &str, most: usize) -> String {
         let mut text = String::new();
         let verdict = match self.findings.len() {
+            0 if self.safepoints == 0 => "no safepoints".to_owned(),
             0 => "clean".to_owned(),
             1 => "1 finding".to_owned(),
             n => format!("{n} findings"),

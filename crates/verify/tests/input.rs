@@ -91,12 +91,14 @@ fn the_command_tells_by_its_status() {
         "loops",
         &program("function f\n instrumented f\n1: dec %rdi\n jne 1b\n ret\nend f", &[]),
     );
+    let plain = file("plain", &program("function f\n ret\nend f", &[]));
     let list = file("list", b"fine\n[bad\n");
     let json = scratch.path().join("out.json");
     let json = json.to_str().expect("UTF-8");
     for (arguments, status, word) in [
         (vec![clean.as_str()], 0, "clean"),
         (vec![&loops, "--json", json], 1, "1 finding"),
+        (vec![plain.as_str()], 1, "no safepoints"),
         (vec![&loops, "--json=-"], 1, "\"kind\": \"loop\""),
         (vec![&clean, "--bound", "3"], 2, "--bound=3"),
         (vec![&clean, "--keep-out", &list], 2, "line 2"),

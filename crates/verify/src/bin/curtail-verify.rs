@@ -19,7 +19,7 @@ bound, and safepoints in forbidden places.
   --json FILE      everything as JSON; - is standard output, instead of the text
   --all            every finding in the text, not the first 20 of each kind
 
-Exit status: 0 nothing found, 1 findings, 2 bad usage or a file that cannot be read.";
+Exit status: 0 nothing found, 1 findings or no safepoint at all, 2 bad usage or a file that cannot be read.";
 
 struct Arguments {
     program: String,
@@ -86,7 +86,7 @@ fn run() -> Result<bool, String> {
             print(&report.to_text(name, arguments.most))?;
         }
     }
-    Ok(report.is_clean())
+    Ok(report.passes())
 }
 
 /// A reader that has seen enough is no failure.
