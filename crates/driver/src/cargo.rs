@@ -13,20 +13,55 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-const USAGE: &str = "usage: cargo curtail build|run|test|bench [--safepoint=clock|flag|none] \
-                     [--report FILE] [--keep-out FILE] [--bound N] [--migratable[=error]] \
-                     [cargo's options …]";
+const HELP: &str = "\
+cargo curtail: cargo, with safepoints in what it builds
+
+usage: cargo curtail new NAME
+       cargo curtail build|run|test|bench|check [OPTIONS] [cargo's options …]
+
+  new NAME            makes the directory NAME with a server that builds and runs
+  build, run, test, bench
+                      as of cargo; the output goes to target/curtail/
+  check               as of cargo: nothing is linked, so nothing gets safepoints
+
+  --safepoint=clock   safepoints time themselves (default); flag: a dispatcher with a core of its
+                      own tells them; none: no safepoints
+  --report FILE       what was instrumented, what was left out and why; FILE.txt sums it up
+  --keep-out FILE     functions that get no safepoint, a name or pattern a line
+  --bound N           the longest path without a safepoint, in instructions of LLVM
+  --migratable[=error]
+                      warns (or fails) where a thread-local is used across a safepoint
+  -h, --help          this
+  -V, --version       the version, of rustc and LLVM too";
+const USAGE: &str = "usage: cargo curtail new|build|run|test|bench|check … (--help tells more)";
 
 /// `main` of the cargo subcommand; `arguments` come after `cargo curtail`.
 #[must_use]
 pub fn main(arguments: Vec<String>) -> ExitCode {
     let verb = arguments.first().map(String::as_str);
     match verb {
-        Some("build" | "b" | "run" | "r" | "test" | "t" | "bench" | "rustc") => {}
         Some("--help" | "-h" | "help") => {
-            println!("{USAGE}");
+            println!("{HELP}");
             return ExitCode::SUCCESS;
         }
+        Some("--version" | "-V") => {
+            println!("{}", version());
+            return ExitCode::SUCCESS;
+        }
+        Some("new") => {
+            return match crate::new::run(&arguments[1..]) {
+                Ok(said) => {
+                    println!("{said}");
+                    ExitCode::SUCCESS
+                }
+                Err(reason) => crate::fail("cargo curtail new", &reason),
+            };
+        }
+        Some(word) if words_ask_for_help(&arguments) => {
+            println!("{HELP}\n\nOptions of cargo: cargo help {word}");
+            return ExitCode::SUCCESS;
+        }
+        Some("build" | "b" | "run" | "r" | "test" | "t" | "bench" | "check" | "c" | "rustc") => {}
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -76,14 +111,40 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
         }
     }
     let status = child.wait().map_err(|error| format!("cargo: {error}"))?;
-    let nothing = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| data.len() == 0);
-    if status.success()
-        && options.kind != Kind::None
-        && options.report.as_ref().is_some_and(nothing)
-    {
-        eprintln!("cargo curtail: everything was linked before, so there is nothing to report");
+    let linked = options.report.as_deref().map_or(Ok(true), report::end)?;
+    if status.success() && options.kind != Kind::None && !linked {
+        eprintln!(
+            "cargo curtail: everything was linked before, so there is nothing to report; the \
+             report is still that of the build before"
+        );
     }
     Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+}
+
+/// Before what belongs to the program.
+fn words_ask_for_help(arguments: &[String]) -> bool {
+    let mut ours = arguments.iter().take_while(|word| *word != "--");
+    ours.any(|word| word == "--help" || word == "-h")
+}
+
+/// Ours, and of what it works with: what a report of a problem should have.
+fn version() -> String {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let said = Command::new(&rustc).arg("-vV").output();
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let said = said.unwrap_or_else(|error| format!("{}: {error}", rustc.display()));
+    let field = |name: &str| said.lines().find_map(|line| line.strip_prefix(name));
+    let pass = match Toolkit::find() {
+        Ok(toolkit) => format!("the pass for LLVM {}", toolkit.major),
+        Err(reason) => format!("no pass ({reason})"),
+    };
+    format!(
+        "cargo-curtail {} ({}; {} with LLVM {})",
+        env!("CARGO_PKG_VERSION"),
+        pass,
+        said.lines().next().unwrap_or("no rustc"),
+        field("LLVM version: ").unwrap_or("unknown")
+    )
 }
 
 /// The linker reads bitcode that rustc wrote: it must not be the older one.

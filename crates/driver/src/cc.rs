@@ -165,6 +165,8 @@ fn link_arguments(
             back.push(format!("-Wl,--export-dynamic-symbol=curtail_safepoint{name}"));
         }
     }
+    // The runtime for C needs it, where it is linked; C++ has it anyway.
+    back.extend(["-Wl,--push-state,--as-needed", "-lm", "-Wl,--pop-state"].map(str::to_owned));
     back.extend(roots.iter().map(|root| format!("-Wl,-u,{root}")));
     back.push(toolkit.safepoint.display().to_string());
     (front, back)

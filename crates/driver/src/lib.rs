@@ -15,6 +15,7 @@
 pub mod cargo;
 pub mod cc;
 pub mod keep_out;
+pub mod new;
 pub mod options;
 pub mod report;
 pub mod summary;

@@ -74,15 +74,49 @@ pub fn summary_of(report: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Begins both files anew.
+/// Begins both files anew; what they were is kept beside them until [`end`]. Where that was never
+/// called, as a build was interrupted, what was kept then is kept on.
 ///
 /// # Errors
 /// One cannot be written.
 pub fn begin(report: &Path) -> Result<(), String> {
     for file in [report, &summary_of(report)] {
-        fs::write(file, "").map_err(|error| format!("{}: {error}", file.display()))?;
+        let told = |error: io::Error| format!("{}: {error}", file.display());
+        if fs::metadata(file).is_ok_and(|data| data.is_file() && data.len() > 0) {
+            fs::rename(file, before(file)).map_err(told)?;
+        }
+        fs::write(file, "").map_err(told)?;
     }
     Ok(())
+}
+
+/// The build has ended. Whether it linked something: if not, both files are again what they were.
+///
+/// # Errors
+/// One cannot be written.
+pub fn end(report: &Path) -> Result<bool, String> {
+    let linked = fs::metadata(summary_of(report)).is_ok_and(|data| data.len() > 0);
+    for file in [report, &summary_of(report)] {
+        let before = before(file);
+        let done = match linked {
+            true => fs::remove_file(&before),
+            false => fs::rename(&before, file),
+        };
+        match done {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(format!("{}: {error}", before.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(linked)
+}
+
+/// Where a file of an earlier build is kept.
+fn before(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".before");
+    PathBuf::from(name)
 }
 
 fn append(file: &Path, text: &str) -> Result<(), String> {
@@ -94,6 +128,36 @@ fn append(file: &Path, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_that_links_nothing_leaves_the_report_as_it_was() {
+        let directory = std::env::temp_dir().join(format!("curtail-again-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let report = directory.join("r.json");
+        let both = || {
+            let text = fs::read_to_string(summary_of(&report)).unwrap();
+            (fs::read_to_string(&report).unwrap(), text)
+        };
+        let write = |text: &str| {
+            append(&report, text).unwrap();
+            append(&summary_of(&report), text).unwrap();
+        };
+        begin(&report).unwrap();
+        write("first");
+        assert_eq!(end(&report), Ok(true));
+        begin(&report).unwrap();
+        assert_eq!((both(), end(&report)), ((String::new(), String::new()), Ok(false)));
+        assert_eq!(both(), ("first".to_owned(), "first".to_owned()));
+        // Interrupted: its end never comes.
+        begin(&report).unwrap();
+        begin(&report).unwrap();
+        assert_eq!((end(&report), both().0.as_str()), (Ok(false), "first"));
+        begin(&report).unwrap();
+        write("second");
+        assert_eq!((end(&report), both().0.as_str()), (Ok(true), "second"));
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 2, "nothing is left beside them");
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn parallel_links_add_their_parts() {
