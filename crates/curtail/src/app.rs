@@ -48,7 +48,9 @@ pub trait App: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called once on each worker's thread (and on the dispatcher's, where that runs requests too).
+    /// Called once on each worker's thread, and on each dispatcher's, which may run requests too: there
+    /// with [`WorkerId::DISPATCHER`], whose number is 65,535. Workers are numbered from 0 through all
+    /// dispatchers, so what is made here by a worker's number needs a case for that one.
     fn setup_worker(&self, worker: WorkerId) -> Self::Worker;
 
     /// The class of a request; called on the dispatcher, must be quick, must accept any bytes.

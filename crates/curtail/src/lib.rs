@@ -85,6 +85,7 @@ mod own_words;
 pub mod pool;
 mod preempt;
 mod pthread;
+mod quota;
 mod real;
 mod record;
 mod remote;
@@ -115,6 +116,7 @@ pub use curtail_fiber::safepoint::{
 pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId};
 pub use future::block_on;
 pub use preempt::Preempt;
+pub use quota::{Quota, cpu_quota};
 pub use response::Response;
 pub use scratch::{Borrowed, Scratch};
 pub use server::{

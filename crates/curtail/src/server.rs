@@ -27,7 +27,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 /// Why a server does not start.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum StartError {
     /// The policy does not fit.
     #[error("policy: {0}")]
@@ -55,7 +55,7 @@ pub enum StartError {
 }
 
 /// Why a running server is not changed.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(thiserror::Error, PartialEq, Eq)]
 pub enum ChangeError {
     /// The policy does not fit.
     #[error("policy: {0}")]
@@ -66,7 +66,7 @@ pub enum ChangeError {
 }
 
 /// Why a server ended without a report.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum RunError {
     /// A thread could not be started.
     #[error("cannot start {worker}: {error}")]
@@ -88,6 +88,18 @@ pub enum RunError {
     #[error("cannot start the recorder: {0}")]
     Recorder(std::io::Error),
 }
+
+/// What `main` prints of an error that it returns: a sentence.
+macro_rules! debug_as_sentence {
+    ($($error:ty),*) => {$(
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+debug_as_sentence!(StartError, ChangeError, RunError);
 
 /// A server that is ready to run.
 pub struct Server {
@@ -163,7 +175,9 @@ impl Server {
         match self.settings.dispatcher {
             DispatcherMode::Busy => true,
             DispatcherMode::Blocking => !pollable,
-            DispatcherMode::Auto => !pollable || (self.layout.dedicated && self.cores >= 4),
+            DispatcherMode::Auto => {
+                !pollable || { self.layout.dedicated && !self.layout.floats && self.cores >= 4 }
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which cores there are, who gets which, and how an idle thread waits.
 
 use crate::clock::Clock;
+use crate::quota::{Quota, cpu_quota};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::OnceLock;
 
@@ -22,6 +23,44 @@ pub fn allowed_cores() -> Vec<usize> {
         Ok(set) => (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect(),
         Err(_) => (0..std::thread::available_parallelism().map_or(1, usize::from)).collect(),
     }
+}
+
+/// Where threads are to run that were given no cores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Usable {
+    /// As many as may be busy all the time.
+    pub cores: Vec<usize>,
+    /// There is a quota below the cores that are allowed: then which cores they are is the kernel's
+    /// choice, as others have the same quota on the same cores, and what spins takes time from what
+    /// works.
+    pub quota: Option<Quota>,
+}
+
+impl Usable {
+    /// By affinity and by quota.
+    pub(crate) fn now() -> Self {
+        Self::of(allowed_cores(), cpu_quota())
+    }
+
+    fn of(mut cores: Vec<usize>, quota: Option<Quota>) -> Self {
+        let quota = quota.filter(|quota| quota.threads() < cores.len());
+        cores.truncate(quota.map_or(usize::MAX, Quota::threads));
+        Self { cores, quota }
+    }
+}
+
+/// What is wrong with a list of cores to run on, in a sentence.
+pub(crate) fn check_cores(cores: &[usize]) -> Result<(), String> {
+    let allowed = allowed_cores();
+    for (index, core) in cores.iter().enumerate() {
+        if !allowed.contains(core) {
+            return Err(format!("the process may not use core {core}"));
+        }
+        if cores[..index].contains(core) {
+            return Err(format!("core {core} is named twice"));
+        }
+    }
+    Ok(())
 }
 
 /// The cores of the first thread that was pinned, before it was.
@@ -53,6 +92,8 @@ pub(crate) struct Layout {
     pub workers: Vec<usize>,
     /// Everybody has a core to itself.
     pub dedicated: bool,
+    /// Nothing is pinned, and nothing polls or spins for long: there is a quota.
+    pub floats: bool,
     /// What the user should know.
     pub note: Option<String>,
 }
@@ -65,7 +106,8 @@ impl Layout {
         if dedicated {
             let (own, others) = cores.split_at(dispatchers);
             let workers = others[..workers].to_vec();
-            return Self { dispatchers: own.to_vec(), workers, dedicated, note: None };
+            let dispatchers = own.to_vec();
+            return Self { dispatchers, workers, dedicated, floats: false, note: None };
         }
         let who = match dispatchers {
             1 => "a dispatcher".to_owned(),
@@ -75,6 +117,7 @@ impl Layout {
             dispatchers: Vec::new(),
             workers: (1..=workers).map(|index| cores[index % cores.len()]).collect(),
             dedicated,
+            floats: false,
             note: Some(format!(
                 "{workers} workers and {who} share {} core{}: expect latencies of the kernel's \
                  scheduler, not of Curtail's",
@@ -87,12 +130,32 @@ impl Layout {
     /// Of elastic workers: they get their cores from a core allocator.
     pub(crate) fn elastic(cores: &[usize], workers: usize) -> Self {
         let spread = (0..workers).map(|index| cores[index % cores.len()]).collect();
-        Self { dispatchers: Vec::new(), workers: spread, dedicated: false, note: None }
+        Self {
+            dispatchers: Vec::new(),
+            workers: spread,
+            dedicated: false,
+            floats: false,
+            note: None,
+        }
+    }
+
+    /// The same under a quota.
+    pub(crate) fn under(mut self, quota: Option<Quota>) -> Self {
+        let Some(quota) = quota else { return self };
+        self.dispatchers.clear();
+        self.floats = true;
+        let said = format!(
+            "the control group has a quota of {} cores, for which threads are planned: they are \
+             not pinned, and sleep soon when there is no work",
+            (quota.cores() * 100.0).round() / 100.0
+        );
+        self.note = Some(self.note.map_or(said.clone(), |note| format!("{said}; {note}")));
+        self
     }
 
     /// How the threads of this layout wait.
     pub(crate) fn idle(&self, clock: &Clock) -> Idle {
-        let spin_ns = if self.dedicated { 10_000_000 } else { 20_000 };
+        let spin_ns = if self.dedicated && !self.floats { 10_000_000 } else { 20_000 };
         Idle {
             spin_cycles: clock.cycles(spin_ns),
             patience_cycles: clock.cycles(1_000_000_000),
@@ -116,6 +179,24 @@ mod tests {
         );
         let layout = Layout::plan(&[0, 1, 2, 3, 4], 2, 2);
         assert_eq!((layout.dispatchers, layout.workers), (vec![0, 1], vec![2, 3]));
+    }
+
+    #[test]
+    fn a_quota_below_the_cores_says_how_many_threads_there_are() {
+        let quota = |time_us| Some(Quota { time_us, period_us: 100_000 });
+        let all: Vec<usize> = (0..64).collect();
+        let two = Usable::of(all.clone(), quota(250_000));
+        assert_eq!((two.cores.len(), two.quota), (2, quota(250_000)));
+        assert_eq!(Usable::of(all.clone(), quota(50_000)).cores.len(), 1);
+        assert_eq!(Usable::of(all.clone(), None), Usable { cores: all.clone(), quota: None });
+        // One that is no less than the cores allow changes nothing.
+        assert_eq!(Usable::of(vec![3, 4], quota(200_000)).quota, None);
+        let pinned = Layout::plan(&two.cores, 1, 1);
+        let layout = pinned.clone().under(two.quota);
+        assert!(layout.floats && layout.dispatchers.is_empty() && layout.note.is_some());
+        let clock = Clock::get();
+        assert!(layout.idle(&clock).spin_cycles < pinned.idle(&clock).spin_cycles / 100);
+        assert_eq!(pinned.clone().under(None), pinned);
     }
 
     #[test]

@@ -142,6 +142,7 @@ auto_traits! {
     curtail::time::Elapsed: [Send & Sync];
 
     curtail::Interruptible: [Send & Sync];
+    curtail::Quota: [Send & Sync];
     curtail::Refusal: [Send & Sync];
     curtail::Ticks: [Send & Sync];
     curtail::SafepointKind: [Send & Sync];

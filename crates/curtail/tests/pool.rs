@@ -351,4 +351,7 @@ fn settings_that_make_no_sense_are_told() {
     let many = Pool::builder().class(class("x").limit(usize::MAX));
     assert_eq!(text(many), "524288 jobs under way at most");
     assert_eq!(text(Pool::builder().cores([9_999])), "the process may not use core 9999");
+    let own = curtail::allowed_cores()[0];
+    let twice = text(Pool::builder().cores([own, own]));
+    assert_eq!(twice, format!("core {own} is named twice"));
 }

@@ -323,6 +323,10 @@ fn bad_settings_are_refused_with_a_reason() {
     assert!(build(server().stack_size(100)).contains("stack"));
     assert!(build(server().capacity(0)).contains("capacity"));
     assert!(build(server().cores(vec![])).contains("cores"));
+    let own = curtail::allowed_cores()[0];
+    assert_eq!(build(server().cores(vec![own, 9_999])), "the process may not use core 9999");
+    assert_eq!(build(server().cores(vec![own, own])), format!("core {own} is named twice"));
+    assert_eq!(build(server().workers(0)), "a server of 0 workers");
     struct Broken;
     impl App for Broken {
         type Worker = ();

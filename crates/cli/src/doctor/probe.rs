@@ -45,6 +45,11 @@ fn cores() -> Finding {
     let list =
         if list.len() > 16 { format!("{} …", list[..16].join(",")) } else { list.join(",") };
     let here = format!("{} allowed ({list})", cores.len());
+    let quota = curtail::cpu_quota().map_or(usize::MAX, curtail::Quota::threads);
+    if quota < cores.len() {
+        let used = format!("threads for {quota}, by the quota, on any of them");
+        return Finding::poor("cores", here, used, "a cpuset instead of a quota");
+    }
     match cores.len() {
         0 | 1 => Finding::poor(
             "cores",
@@ -81,17 +86,27 @@ fn isolation() -> Finding {
 }
 
 fn quota() -> Finding {
-    // Version 2 of control groups, as seen from inside one.
-    match read("/sys/fs/cgroup/cpu.max") {
-        Some(limit) if !limit.starts_with("max") => Finding::poor(
-            "cpu quota",
-            format!("cpu.max = {limit}"),
-            "nothing: the kernel stops all threads when it is used up",
-            "no quota (cpu.max = max), or cpusets instead",
-        ),
-        Some(_) => Finding::good("cpu quota", "none", ""),
-        None => Finding::good("cpu quota", "none known", ""),
+    let Some(quota) = curtail::cpu_quota() else {
+        return Finding::good("cpu quota", "none that is seen", "");
+    };
+    let here = format!(
+        "{:.2} cores ({} us in every {} us, all threads together)",
+        quota.cores(),
+        quota.time_us,
+        quota.period_us
+    );
+    if quota.threads() >= curtail::allowed_cores().len() {
+        return Finding::good("cpu quota", here, "nothing: it allows all cores");
     }
+    Finding::poor(
+        "cpu quota",
+        here,
+        format!(
+            "{} threads by default, dispatcher included; they float, and spin for 20us instead of 10ms",
+            quota.threads()
+        ),
+        "no quota, or cpusets instead: the kernel stops all threads when it is used up",
+    )
 }
 
 fn tsc() -> Finding {

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::preempt::Preempt;
 use crate::server::{DispatcherMode, Server, ServerBuilder, StartError};
 use crate::thread::Stall;
-use crate::topology::allowed_cores;
+use crate::topology::{Usable, allowed_cores, check_cores};
 use curtail_net::Local;
 use curtail_policy::{Nanos, Spec};
 use std::io;
@@ -177,7 +177,7 @@ impl Builder {
             self.classes.push(Class::named("job"));
         }
         let places = self.check()?;
-        let workers = self.workers.unwrap_or_else(usual_workers);
+        let workers = self.workers.unwrap_or_else(|| Usable::now().cores.len().max(1));
         let spec = self.spec()?;
         let local = Local::new(places).map_err(|error| setting(error.to_string()))?;
         let (local, client) = local;
@@ -226,10 +226,7 @@ impl Builder {
         if self.workers == Some(0) {
             return Err(setting("a pool of 0 workers".to_owned()));
         }
-        let cores = allowed_cores();
-        if let Some(core) = self.cores.iter().flatten().find(|core| !cores.contains(core)) {
-            return Err(setting(format!("the process may not use core {core}")));
-        }
+        check_cores(self.cores.as_deref().unwrap_or_default()).map_err(setting)?;
         let jobs = self.classes.iter().fold(0_usize, |sum, class| sum.saturating_add(class.limit));
         match jobs.checked_mul(PLACES).filter(|&places| places <= MOST_PLACES) {
             Some(places) => Ok(places),
@@ -293,10 +290,4 @@ impl Builder {
 
 fn setting(text: String) -> StartError {
     StartError::Setting(text)
-}
-
-/// The cores that the process may use, by its affinity and its quota.
-fn usual_workers() -> usize {
-    let quota = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-    allowed_cores().len().min(quota).max(1)
 }

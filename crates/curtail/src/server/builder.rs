@@ -8,7 +8,7 @@ use super::{Server, StartError};
 use crate::app::ErasedApp;
 use crate::preempt::Preempt;
 use crate::thread::{Elastic, Stall, Watching, Wish, inherited_kthreads};
-use crate::topology::{Layout, allowed_cores};
+use crate::topology::{Layout, Usable, check_cores};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec};
 use std::fs::File;
@@ -36,7 +36,7 @@ pub struct ServerBuilder {
     pub(super) app: Arc<dyn ErasedApp>,
     pub(super) spec: Spec,
     pub(super) preempt: Preempt,
-    pub(super) workers: usize,
+    pub(super) workers: Option<usize>,
     pub(super) dispatchers: usize,
     pub(super) balance: Balance,
     pub(super) cores: Option<Vec<usize>>,
@@ -61,7 +61,7 @@ impl ServerBuilder {
             app,
             spec: Spec::preset("tq").expect("tq is in the catalogue"),
             preempt: Preempt::Auto,
-            workers: 0,
+            workers: None,
             dispatchers: 1,
             balance: Balance::default(),
             cores: None,
@@ -95,10 +95,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Worker threads. Default: the cores there are, less one for each dispatcher.
+    /// Worker threads, one at least. Default: the cores there are, less one for each dispatcher.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
+        self.workers = Some(workers);
         self
     }
 
@@ -119,7 +119,9 @@ impl ServerBuilder {
         self
     }
 
-    /// The cores to use, the dispatchers' first. Default: those the process may use.
+    /// The cores to use, the dispatchers' first: each once, and only such as the process may use.
+    /// Default: all of these; under a quota of a control group, as many threads as that lets run all
+    /// the time, on whatever cores.
     #[must_use]
     pub fn cores(mut self, cores: Vec<usize>) -> Self {
         self.cores = Some(cores);
@@ -243,17 +245,20 @@ impl ServerBuilder {
     /// See [`StartError`].
     pub fn build(mut self) -> Result<Server, StartError> {
         self.spec = knowing(self.spec, &*self.app);
-        let cores = self.cores.clone().unwrap_or_else(allowed_cores);
+        let named = self.cores.clone().map(|cores| Usable { cores, quota: None });
+        let Usable { cores, quota } = named.unwrap_or_else(Usable::now);
         if cores.is_empty() {
             return Err(StartError::Setting("no cores to run on".to_owned()));
         }
+        check_cores(&cores).map_err(StartError::Setting)?;
         let dispatchers = self.dispatchers;
         let elastic = self.is_elastic()?;
         let workers = match self.workers {
             // The front runs where there is room: no core is kept for it.
-            0 if elastic => inherited_kthreads().unwrap_or(cores.len()).min(MOST_KTHREADS),
-            0 => cores.len().saturating_sub(dispatchers).max(dispatchers).max(1),
-            workers => workers,
+            None if elastic => inherited_kthreads().unwrap_or(cores.len()).min(MOST_KTHREADS),
+            None => cores.len().saturating_sub(dispatchers).max(dispatchers).max(1),
+            Some(0) => return Err(StartError::Setting("a server of 0 workers".to_owned())),
+            Some(workers) => workers,
         };
         if !(1..=workers).contains(&dispatchers) {
             return Err(StartError::Setting(format!(
@@ -294,7 +299,7 @@ impl ServerBuilder {
         Ok(Server {
             layout: match elastic {
                 Some(_) => Layout::elastic(&cores, workers),
-                None => Layout::plan(&cores, workers, dispatchers),
+                None => Layout::plan(&cores, workers, dispatchers).under(quota),
             },
             elastic,
             cores: cores.len(),

@@ -78,11 +78,12 @@ fn start_one(
     let core_policy = common.spec.build_core(common.capacity);
     let (around, idle) = (around.clone(), common.layout.idle(&around.clock));
     let number = around.in_server(id).0;
+    let floats = common.layout.floats;
     let own = remote.clone();
     let (ready, is_ready) = sync_channel(1);
     let (report, reported): (SyncSender<WorkerReport>, _) = sync_channel(1);
     let life = move || {
-        if let Err(problem) = pin(core) {
+        if let Some(Err(problem)) = (!floats).then(|| pin(core)) {
             tracing::warn!(%problem, worker = number);
         }
         match Engine::new(id, around, config, core_policy, Some(inbox), own) {

@@ -31,6 +31,8 @@ const WAKE_AGAIN: Duration = Duration::from_millis(1);
 pub(crate) struct Plan {
     /// Each kthread's core; without effect under a core allocator.
     pub cores: Vec<usize>,
+    /// They are not pinned there.
+    pub floats: bool,
     pub stack_size: usize,
     /// How long one without work looks for some before it sleeps.
     pub spin_cycles: u64,
@@ -223,10 +225,12 @@ fn start_one(
     enter: impl FnOnce(usize) -> Result<Kept, String> + Send + 'static,
 ) -> Result<Member, String> {
     let (common, stack_size, quanta) = (common.clone(), plan.stack_size, plan.quanta.clone());
+    let floats = plan.floats;
     let (ready, is_ready) = sync_channel(1);
     let (report, lived): (SyncSender<Lived>, _) = sync_channel(1);
     let life = move || {
         if common.elastic.is_none()
+            && !floats
             && let Err(problem) = pin(core)
         {
             tracing::warn!(%problem, worker = index);

@@ -10,7 +10,7 @@ use super::seat::{Common, Seat};
 use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
 use crate::clock::Clock;
-use crate::topology::{allowed_cores, pin};
+use crate::topology::{Usable, check_cores, pin};
 use curtail_fiber::safepoint::{Kind, Mode, kind};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -81,13 +81,14 @@ pub struct RuntimeBuilder {
 
 impl RuntimeBuilder {
     /// How many kthreads, from 1 to 60. Default: `$CURTAIL_KTHREADS`, or one for each core that the
-    /// process may use.
+    /// process may use, by its affinity and by the quota of its control group.
     pub fn kthreads(mut self, count: usize) -> Self {
         self.kthreads = Some(count);
         self
     }
 
-    /// Pins the kthreads to these cores, in turn. Default: they float.
+    /// Pins the kthreads to these cores, in turn: each named once, and only such as the process may
+    /// use. Default: they float.
     pub fn cores(mut self, cores: impl Into<Vec<usize>>) -> Self {
         self.cores = Some(cores.into());
         self
@@ -194,11 +195,14 @@ struct Started {
 impl RuntimeBuilder {
     fn start(&self) -> Result<Started, DaemonError> {
         let count = self.kthreads.or_else(inherited_kthreads);
-        let count = count.unwrap_or_else(|| allowed_cores().len().min(MOST_KTHREADS));
+        let count = count.unwrap_or_else(|| Usable::now().cores.len().min(MOST_KTHREADS));
         assert!(
             (1..=MOST_KTHREADS).contains(&count),
             "{count} kthreads: from 1 to {MOST_KTHREADS}"
         );
+        if let Err(reason) = check_cores(self.cores.as_deref().unwrap_or_default()) {
+            panic!("{reason}");
+        }
         let elastic = Elastic::register(&self.wish, count)?;
         let usual = if elastic.is_some() { SPIN_ELASTIC } else { SPIN };
         let spin_cycles = Clock::get().cycles(self.spin.unwrap_or(usual).as_nanos() as u64);

@@ -156,6 +156,7 @@ fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) ->
     });
     Plan {
         cores: settings.layout.workers.clone(),
+        floats: settings.layout.floats,
         stack_size: settings.stack_size,
         spin_cycles: idle.spin_cycles,
         shares_core: idle.shares_core,
