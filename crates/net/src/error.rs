@@ -1,11 +1,13 @@
 //! Why a transport could not be opened. Cold path; one message a case, each with what to do.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a transport could not be opened.
-#[derive(Debug, Error)]
+#[derive(Error)]
 pub enum OpenError {
     /// The URL is not one that [`crate::open`] understands.
     #[error("bad URL `{url}`: {reason}")]
@@ -20,6 +22,12 @@ pub enum OpenError {
     InUse {
         /// The address.
         address: SocketAddr,
+    },
+    /// A process listens on that Unix socket, or the file is something else.
+    #[error("{}: in use; stop the other server or choose another file", path.display())]
+    UnixInUse {
+        /// The file.
+        path: PathBuf,
     },
     /// This user may not listen there.
     #[error("{address}: permission denied; ports below 1024 need CAP_NET_BIND_SERVICE")]
@@ -59,13 +67,21 @@ pub enum OpenError {
 }
 
 /// What is wrong with a URL.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Error, PartialEq, Eq)]
 pub enum Reason {
-    /// Neither `udp` nor `tcp`.
-    #[error("expected udp://IP:PORT or tcp://IP:PORT")]
+    /// None of the schemes that there are.
+    #[error(
+        "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT or http+unix:///FILE"
+    )]
     Scheme,
-    /// Not an IP address and a port.
-    #[error("`{0}` is not IP:PORT, like 127.0.0.1:4000 or [::1]:4000")]
+    /// HTTP beside frames or datagrams.
+    #[error("a list is of frames and datagrams, or of HTTP: give a server two transports")]
+    Mixed,
+    /// No path.
+    #[error("`{0}` is no file for a Unix socket, like unix:///run/curtail.sock")]
+    File(String),
+    /// Not an IP address (or a name that is known) and a port.
+    #[error("`{0}` is not IP:PORT, like 127.0.0.1:4000 or [::1]:4000, and no name that is known")]
     Address(String),
     /// An option that this transport does not have.
     #[error("no option `{name}` here; there is {known}")]
@@ -119,5 +135,18 @@ impl OpenError {
         } else {
             Err(Self::Range { what, value, least, most })
         }
+    }
+}
+
+/// What `main` prints of an error that it returns.
+impl fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

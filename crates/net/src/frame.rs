@@ -1,9 +1,12 @@
-//! Frames in a byte stream: a little-endian `u32` length, then that many bytes.
+//! Requests in a byte stream: frames (a little-endian `u32` length, then that many bytes), or HTTP/1.1
+//! ([`crate::http`]), of which each request, head and body, counts as a frame.
 //!
 //! [`Framer`] is a pure state machine, one per connection, on the dispatcher's thread. A frame that
 //! lies whole in what was just read is lent out where it lies; only the beginning of a frame whose
 //! end has not come is copied and kept. Invariant: memory grows with the bytes that came, never with
 //! the length that a peer announced.
+
+use crate::http::{self, Refusal, Whole};
 
 /// Bytes of the length in front of each frame.
 pub const HEADER_BYTES: usize = 4;
@@ -25,13 +28,75 @@ pub struct Framer {
     held: Vec<u8>,
     start: usize,
     limit: usize,
+    http: Option<Http>,
+}
+
+/// What is known of the request that `held` begins with.
+#[derive(Debug, Default)]
+struct Http {
+    /// So many of its bytes were looked at, and are no whole head.
+    seen: usize,
+    found: Option<Result<Whole, Refusal>>,
+    /// [`http::CONTINUE`] was asked for: each request does so once.
+    continued: bool,
+    /// The last request said that no more come: what does is not looked at.
+    ended: bool,
+}
+
+impl Http {
+    /// Looks at what is held, as far as that may tell something new.
+    fn look(&mut self, held: &[u8], limit: usize) {
+        if self.found.is_some() || self.ended {
+            return;
+        }
+        // A head ends with a line.
+        let new = held.get(self.seen..).unwrap_or_default();
+        let tells = new.contains(&b'\n') || held.len() >= http::MOST_HEAD;
+        // What can be no request is to be refused before its first line ends.
+        if tells || self.seen == 0 && !held.is_empty() {
+            self.found = http::look(held, limit).transpose();
+        }
+        self.seen = held.len();
+    }
+
+    /// The request at the front has been handed over.
+    fn next(&mut self, whole: Whole) {
+        *self = Self { ended: !whole.asked.keep, ..Self::default() };
+    }
 }
 
 impl Framer {
     /// For frames of up to `limit` bytes, header not counted.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Self { held: Vec::new(), start: 0, limit }
+        Self { held: Vec::new(), start: 0, limit, http: None }
+    }
+
+    /// For requests of HTTP/1.1 with bodies of up to `limit` bytes.
+    #[must_use]
+    pub fn http(limit: usize) -> Self {
+        Self { http: Some(Http::default()), ..Self::new(limit) }
+    }
+
+    pub(crate) const fn is_http(&self) -> bool {
+        self.http.is_some()
+    }
+
+    /// What is wrong with the request at the front, after [`TooLong`].
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.http.as_ref()?.found?.err()
+    }
+
+    /// The last request said that no more come.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.http.as_ref().is_some_and(|http| http.ended)
+    }
+
+    /// Whether the client waits for a word before it sends a body. Asked once.
+    pub(crate) fn wants_continue(&mut self) -> bool {
+        let Some(http) = &mut self.http else { return false };
+        let waits = matches!(http.found, Some(Ok(Whole { waits: true, .. })));
+        waits && !std::mem::replace(&mut http.continued, true)
     }
 
     /// The next whole frame, from what is held and then from the front of `input`, which is
@@ -43,6 +108,9 @@ impl Framer {
         &'a mut self,
         input: &mut &'i [u8],
     ) -> Result<Option<&'a [u8]>, TooLong> {
+        if self.http.is_some() {
+            return self.next_http(input);
+        }
         if self.start == self.held.len() {
             self.clear();
             return match measure(input, self.limit)? {
@@ -69,11 +137,61 @@ impl Framer {
         Ok(Some(&self.held[begin + HEADER_BYTES..begin + end]))
     }
 
+    fn next_http<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<&'a [u8]>, TooLong> {
+        const NOT_TAKEN: TooLong = TooLong { announced: 0 };
+        if self.is_ended() {
+            *input = &[];
+            return Ok(None);
+        }
+        let Some(http) = &mut self.http else { return Ok(None) };
+        if self.start == self.held.len() {
+            if input.is_empty() {
+                return Ok(None);
+            }
+            match http::look(input, self.limit) {
+                Ok(Some(whole)) if whole.end <= input.len() => {
+                    http.next(whole);
+                    let (request, rest) = input.split_at(whole.end);
+                    *input = rest;
+                    return Ok(Some(request));
+                }
+                _ => {
+                    http.found = None;
+                    http.seen = 0;
+                    self.held.clear();
+                    self.start = 0;
+                }
+            }
+        }
+        self.hold(input);
+        *input = &[];
+        let Some(http) = &mut self.http else { return Ok(None) };
+        let whole = match http.found {
+            Some(Ok(whole)) => whole,
+            Some(Err(_)) => return Err(NOT_TAKEN),
+            None => return Ok(None),
+        };
+        let begin = self.start;
+        if self.held.len() - begin < whole.end {
+            return Ok(None);
+        }
+        self.start = begin + whole.end;
+        http.next(whole);
+        http.look(&self.held[self.start..], self.limit);
+        Ok(Some(&self.held[begin..self.start]))
+    }
+
     /// Keeps `input` for later calls of [`Framer::next`], undecoded.
     pub fn hold(&mut self, input: &[u8]) {
-        if !input.is_empty() {
+        if !input.is_empty() && !self.is_ended() {
             self.compact();
             self.held.extend_from_slice(input);
+            if let Some(http) = &mut self.http {
+                http.look(&self.held, self.limit);
+            }
         }
     }
 
@@ -81,6 +199,14 @@ impl Framer {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let held = &self.held[self.start..];
+        if let Some(http) = &self.http {
+            return !http.ended
+                && match http.found {
+                    Some(Ok(whole)) => whole.end <= held.len(),
+                    Some(Err(_)) => true,
+                    None => false,
+                };
+        }
         match measure(held, self.limit) {
             Ok(end) => end.is_some_and(|end| end <= held.len()),
             Err(_) => true,
@@ -90,7 +216,7 @@ impl Framer {
     /// Bytes held: those of a frame whose end has not come, and those that were put off.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.held.len() - self.start
+        if self.is_ended() { 0 } else { self.held.len() - self.start }
     }
 
     /// Bytes of memory that the framer has.
@@ -102,6 +228,9 @@ impl Framer {
     /// Forgets what is held.
     pub fn clear(&mut self) {
         self.start = 0;
+        if let Some(http) = &mut self.http {
+            *http = Http { ended: http.ended, ..Http::default() };
+        }
         if self.held.capacity() > KEEP_BYTES {
             self.held = Vec::new();
         } else {

@@ -7,7 +7,7 @@
 //! | transport | what it is |
 //! |---|---|
 //! | [`Udp`] | kernel UDP: a datagram is a request |
-//! | [`Tcp`] | kernel TCP: frames of a little-endian `u32` length and that many bytes |
+//! | [`Tcp`] | kernel TCP and Unix sockets: frames of a little-endian `u32` length and that many bytes, or [`http`] |
 //! | [`Local`] | in-process, for tests and embedding |
 //! | [`Both`] | datagrams and streams behind one dispatcher |
 //! | [`Fault`] | any of them, with seeded faults on the way in |
@@ -20,6 +20,7 @@ mod ebb;
 mod error;
 mod fault;
 mod frame;
+pub mod http;
 mod local;
 mod socket;
 mod tcp;
@@ -33,7 +34,9 @@ pub use error::{OpenError, Reason};
 pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};
 pub use local::{Local, LocalClient, NoResponse, Refused, Ticket};
-pub use tcp::{Accepted, Acceptor, InFlight, Socket, Stream, Streams, Tcp, TcpConfig, Turn};
+pub use tcp::{
+    Accepted, Acceptor, InFlight, Listen, Socket, Stream, Streams, Tcp, TcpConfig, Turn, Wire,
+};
 pub use udp::{Udp, UdpConfig};
 pub use url::open;
 pub use waiter::{Waiter, Waker};

@@ -16,7 +16,7 @@
 use crate::error::OpenError;
 use crate::socket::{self, drain};
 use crate::{Completion, Ebb, Intake, Outcome, Peer, Reply, Status, Transport};
-pub use config::TcpConfig;
+pub use config::{TcpConfig, Wire};
 use connection::{Connection, Next, Table};
 use deadline::Deadlines;
 use outbox::Outboxes;
@@ -33,6 +33,8 @@ use std::time::Instant;
 pub use stream::{InFlight, Stream, Turn};
 pub use streams::{Accepted, Acceptor, Socket, Streams};
 use token::Token;
+pub use unix::Listen;
+use unix::SocketFile;
 
 mod accept;
 mod budget;
@@ -45,6 +47,7 @@ mod share;
 mod stream;
 mod streams;
 mod token;
+mod unix;
 mod unsent;
 
 /// Bytes that one system call reads at most.
@@ -75,6 +78,8 @@ pub struct Tcp {
     shared: Arc<Outboxes>,
     listeners: Vec<OwnedFd>,
     addresses: Vec<SocketAddr>,
+    /// Of Unix sockets; their files go with this.
+    paths: Vec<SocketFile>,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
     /// Slot, generation; one that has gone is passed over.
@@ -109,7 +114,19 @@ impl Tcp {
     /// # Errors
     /// [`OpenError`]: no address, a setting out of range, or what the kernel said.
     pub fn bind(addresses: &[SocketAddr], config: &TcpConfig) -> Result<Self, OpenError> {
-        if addresses.is_empty() {
+        let places: Vec<Listen> = addresses.iter().copied().map(Listen::Inet).collect();
+        Self::listen(&places, config)
+    }
+
+    /// Listens on addresses and Unix sockets.
+    ///
+    /// The file of a Unix socket is made, and removed with the transport. One that is there already is
+    /// replaced if no process listens on it any more.
+    ///
+    /// # Errors
+    /// As [`Tcp::bind`].
+    pub fn listen(places: &[Listen], config: &TcpConfig) -> Result<Self, OpenError> {
+        if places.is_empty() {
             return Err(OpenError::NoAddress);
         }
         config.check()?;
@@ -117,15 +134,26 @@ impl Tcp {
         let system = |error| OpenError::system("TCP transport", error);
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
         let mut listeners = Vec::new();
-        let mut bound = Vec::new();
-        for (index, &address) in addresses.iter().enumerate() {
-            let (socket, local) = socket::bind(address, SocketType::STREAM)?;
-            accept::prepare(&socket, config.keepalive).map_err(system)?;
-            listen(&socket, backlog as i32).map_err(|error| OpenError::of(address, error))?;
+        let (mut bound, mut paths) = (Vec::new(), Vec::new());
+        for (index, place) in places.iter().enumerate() {
+            let socket = match place {
+                Listen::Inet(address) => {
+                    let (socket, local) = socket::bind(*address, SocketType::STREAM)?;
+                    accept::prepare(&socket, config.keepalive).map_err(system)?;
+                    listen(&socket, backlog as i32)
+                        .map_err(|error| OpenError::of(*address, error))?;
+                    bound.push(local);
+                    socket
+                }
+                Listen::Unix(path) => {
+                    let (socket, file) = unix::bind(path, backlog)?;
+                    paths.push(file);
+                    socket
+                }
+            };
             let token = Token::Listener(index as u32).into();
             epoll::add(&epoll, &socket, token, EventFlags::IN).map_err(system)?;
             listeners.push(socket);
-            bound.push(local);
         }
         let again = socket::event().map_err(system)?;
         epoll::add(&epoll, &again, Token::Again.into(), EventFlags::IN).map_err(system)?;
@@ -135,6 +163,7 @@ impl Tcp {
             shared: Arc::new(Outboxes::new(config, epoll)),
             listeners,
             addresses: bound,
+            paths,
             connections: (0..count).map(|_| None).collect(),
             free: (0..count as u32).rev().collect(),
             ready: VecDeque::new(),
@@ -235,6 +264,7 @@ impl Tcp {
                 in_limit: self.config.in_limit,
                 scratch: &mut self.scratch,
                 budget: &self.shared.budget,
+                shared: &self.shared,
                 read: &mut read,
                 now_tsc,
             };
@@ -315,6 +345,7 @@ impl Transport for Tcp {
         if completion.outcome == Outcome::Orphaned {
             self.shared.counters.orphaned.fetch_add(1, Relaxed);
         }
+        self.shared.finish(slot, generation, completion.outcome);
         self.give_back(slot, generation, completion.request_bytes as usize);
         self.feed_later();
         if self.to_feed > 0 || !self.ending.is_empty() {
@@ -355,8 +386,13 @@ impl Transport for Tcp {
     }
 
     fn describe(&self) -> String {
-        let urls: Vec<_> = self.addresses.iter().map(|a| format!("tcp://{a}")).collect();
-        urls.join(",")
+        let (inet, unix) = match self.config.wire {
+            Wire::Frames => ("tcp", "unix"),
+            Wire::Http => ("http", "http+unix"),
+        };
+        let inet = self.addresses.iter().map(|address| format!("{inet}://{address}"));
+        let unix = self.paths.iter().map(|file| format!("{unix}://{}", file.path().display()));
+        inet.chain(unix).collect::<Vec<_>>().join(",")
     }
 
     fn local_addrs(&self) -> Vec<SocketAddr> {

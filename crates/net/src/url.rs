@@ -1,9 +1,12 @@
-//! `udp://IP:PORT?option=value` and `tcp://…`, and comma-separated lists of them. Cold path.
+//! `udp://IP:PORT?option=value`, `tcp://…`, `unix://…`, `http://…`, and comma-separated lists of them. Cold path.
 
 use crate::error::{OpenError, Reason};
-use crate::{Both, Tcp, TcpConfig, Transport, Udp, UdpConfig};
-use std::net::SocketAddr;
+use crate::{Both, Listen, Tcp, TcpConfig, Transport, Udp, UdpConfig};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
+
+/// Bytes of an answer of HTTP that wait for its client: there is one at a time.
+const HTTP_OUT: usize = 64 << 20;
 
 const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE, requests=N";
 const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections=N, burst=N, \
@@ -20,6 +23,13 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 ///   silent peer is probed), `finwait` (for the peer's FIN after ours) and `linger` (how long closing
 ///   may take): see [`TcpConfig`]. `stall`, `idle` and `keepalive` may be `off`.
 ///
+/// * `unix:///FILE`: the same as `tcp`, over a Unix socket;
+/// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of `tcp`;
+///   `max` is of a body, and `out` is 64 MiB by default. They stand in a list with others of HTTP only.
+///
+/// In place of an IP address there may be a name, such as `localhost`: its first IPv4 address, or else
+/// its first, is listened on.
+///
 /// Sizes are bytes, or end in `k` or `m` (1,024 and its square); durations end in `ms` or `s`. IPv6
 /// addresses stand in brackets. Port 0: the kernel chooses, see [`Transport::local_addrs`]. All URLs
 /// of one kind in a list share one set of options.
@@ -32,11 +42,14 @@ pub fn open(url: &str) -> Result<Box<dyn Transport>, OpenError> {
         let part = part.trim();
         wanted.add(part).map_err(|reason| OpenError::Url { url: part.to_owned(), reason })?;
     }
-    let Wanted { udp, tcp, udp_config, tcp_config, .. } = wanted;
-    Ok(match (udp.is_empty(), tcp.is_empty()) {
+    let Wanted { udp, streams, udp_config, tcp_config, .. } = wanted;
+    Ok(match (udp.is_empty(), streams.is_empty()) {
         (false, true) => Box::new(Udp::bind(&udp, &udp_config)?),
-        (true, false) => Box::new(Tcp::bind(&tcp, &tcp_config)?),
-        _ => Box::new(Both::new(Udp::bind(&udp, &udp_config)?, Tcp::bind(&tcp, &tcp_config)?)),
+        (true, false) => Box::new(Tcp::listen(&streams, &tcp_config)?),
+        _ => {
+            let datagrams = Udp::bind(&udp, &udp_config)?;
+            Box::new(Both::new(datagrams, Tcp::listen(&streams, &tcp_config)?))
+        }
     })
 }
 
@@ -44,7 +57,8 @@ pub fn open(url: &str) -> Result<Box<dyn Transport>, OpenError> {
 #[derive(Default)]
 struct Wanted {
     udp: Vec<SocketAddr>,
-    tcp: Vec<SocketAddr>,
+    streams: Vec<Listen>,
+    http: bool,
     udp_config: UdpConfig,
     tcp_config: TcpConfig,
     /// Scheme, name and value of each option, to find contradictions.
@@ -54,24 +68,43 @@ struct Wanted {
 impl Wanted {
     fn add(&mut self, url: &str) -> Result<(), Reason> {
         let (scheme, rest) = url.split_once("://").ok_or(Reason::Scheme)?;
-        if !matches!(scheme, "udp" | "tcp") {
+        if !matches!(scheme, "udp" | "tcp" | "unix" | "http" | "http+unix") {
             return Err(Reason::Scheme);
         }
-        let (address, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let parsed = address.parse().map_err(|_| Reason::Address(address.to_owned()))?;
+        let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let http = scheme.starts_with("http");
+        if self.http != http && !(self.udp.is_empty() && self.streams.is_empty()) {
+            return Err(Reason::Mixed);
+        }
+        if http && !self.http {
+            self.http = true;
+            self.tcp_config = TcpConfig { out_limit: HTTP_OUT, ..TcpConfig::http() };
+        }
+        match scheme {
+            "unix" | "http+unix" if !place.starts_with('/') => {
+                return Err(Reason::File(place.to_owned()));
+            }
+            "unix" | "http+unix" => self.streams.push(Listen::Unix(place.into())),
+            _ => {
+                // `http://127.0.0.1:80/` is what people copy.
+                let place = if http { place.strip_suffix('/').unwrap_or(place) } else { place };
+                let found = resolve(place).ok_or_else(|| Reason::Address(place.to_owned()))?;
+                match scheme {
+                    "udp" => self.udp.push(found),
+                    _ => self.streams.push(Listen::Inet(found)),
+                }
+            }
+        }
+        // All that are no datagrams are one transport, with one set of options.
+        let kind = if scheme == "udp" { "udp" } else { "tcp" };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            self.remember(scheme, name, value)?;
-            if scheme == "udp" {
+            self.remember(kind, name, value)?;
+            if kind == "udp" {
                 self.set_udp(name, value)?;
             } else {
                 self.set_tcp(name, value)?;
             }
-        }
-        if scheme == "udp" {
-            self.udp.push(parsed)
-        } else {
-            self.tcp.push(parsed)
         }
         Ok(())
     }
@@ -118,6 +151,20 @@ impl Wanted {
         }
         Ok(())
     }
+}
+
+/// An IP address and a port, or a name and a port.
+fn resolve(address: &str) -> Option<SocketAddr> {
+    if let Ok(parsed) = address.parse() {
+        return Some(parsed);
+    }
+    let (host, port) = address.rsplit_once(':')?;
+    let known = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    if host.is_empty() || !host.chars().all(known) || number(port).is_none() {
+        return None;
+    }
+    let found: Vec<_> = address.to_socket_addrs().ok()?.collect();
+    found.iter().find(|found| found.is_ipv4()).or(found.first()).copied()
 }
 
 fn size(name: &str, value: &str) -> Result<usize, Reason> {

@@ -28,15 +28,26 @@ fn good_urls() {
         assert_ne!(address.port(), 0);
         assert_eq!(transport.describe(), format!("{}://{address}", &url[..3]));
     }
+    let named = open("tcp://localhost:0").unwrap().local_addrs()[0];
+    assert!(named.ip().is_loopback(), "{named}");
     assert!(open("tcp://127.0.0.1:0?idle=off&stall=off&keepalive=off").is_ok());
 }
 
 #[test]
 fn bad_urls_say_what_is_wrong() {
-    for url in ["", "udp", "127.0.0.1:80", "http://127.0.0.1:80", "UDP://127.0.0.1:80"] {
+    for url in ["", "udp", "127.0.0.1:80", "https://127.0.0.1:80", "UDP://127.0.0.1:80"] {
         assert_eq!(reason(url), Reason::Scheme, "{url}");
     }
-    for address in ["", "localhost:80", "127.0.0.1", "::1:80", "127.0.0.1:99999", "1.2.3.4:5/x"] {
+    for address in [
+        "",
+        ":80",
+        "localhost",
+        "localhost:x",
+        "127.0.0.1",
+        "::1:80",
+        "127.0.0.1:99999",
+        "1.2.3.4:5/x",
+    ] {
         assert_eq!(reason(&format!("tcp://{address}")), Reason::Address(address.to_owned()));
     }
     assert!(matches!(reason("udp://127.0.0.1:0?burst=1"), Reason::Option { .. }));
@@ -45,6 +56,11 @@ fn bad_urls_say_what_is_wrong() {
         let url = format!("tcp://127.0.0.1:0?{option}");
         assert!(matches!(reason(&url), Reason::Value { .. }), "{url}");
     }
+    for url in ["unix://", "unix://relative", "http+unix://x"] {
+        assert!(matches!(reason(url), Reason::File(_)), "{url}");
+    }
+    assert_eq!(reason("http://127.0.0.1:0,tcp://127.0.0.1:0"), Reason::Mixed);
+    assert_eq!(reason("udp://127.0.0.1:0,http://127.0.0.1:0"), Reason::Mixed);
     let twice = "tcp://127.0.0.1:0?max=1k,tcp://127.0.0.1:0?max=2k";
     assert_eq!(reason(twice), Reason::Conflict("max".to_owned()));
     let error = open("udp://127.0.0.1:0?max=1m").err().unwrap();

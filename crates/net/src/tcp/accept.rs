@@ -68,7 +68,7 @@ impl Tcp {
         };
         counters.accepted.fetch_add(1, Relaxed);
         self.free.pop();
-        let connection = Connection::new(socket, generation, self.config.limit);
+        let connection = Connection::new(socket, generation, self.config.framer());
         self.connections[slot as usize] = Some(connection);
         let look = self.config.idle.and_then(|idle| Instant::now().checked_add(idle / 2));
         if let Some(at) = look {

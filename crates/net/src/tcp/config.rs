@@ -1,12 +1,25 @@
 //! Settings of the TCP transport.
 
 use crate::error::OpenError;
+use crate::frame::Framer;
 use std::time::Duration;
+
+/// What the bytes of a connection are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// Frames: see [`Framer`].
+    #[default]
+    Frames,
+    /// HTTP/1.1: see [`crate::http`].
+    Http,
+}
 
 /// Settings of [`crate::Tcp`].
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
-    /// Largest request in bytes, header not counted. A larger one ends its connection. Default
+    /// What the bytes are. Default: frames.
+    pub wire: Wire,
+    /// Largest request in bytes, header not counted (of HTTP: of its body). A larger one ends its connection. Default
     /// 1 MiB.
     pub limit: usize,
     /// Bytes of requests that a connection may have in progress (received, and not ended), each
@@ -51,6 +64,7 @@ pub struct TcpConfig {
 impl Default for TcpConfig {
     fn default() -> Self {
         Self {
+            wire: Wire::default(),
             limit: 1 << 20,
             in_limit: 4 << 20,
             out_limit: 4 << 20,
@@ -68,6 +82,20 @@ impl Default for TcpConfig {
 }
 
 impl TcpConfig {
+    /// The usual settings, of HTTP.
+    #[must_use]
+    pub fn http() -> Self {
+        Self { wire: Wire::Http, ..Self::default() }
+    }
+
+    /// What cuts the bytes of one connection.
+    pub(super) fn framer(&self) -> Framer {
+        match self.wire {
+            Wire::Frames => Framer::new(self.limit),
+            Wire::Http => Framer::http(self.limit),
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), OpenError> {
         OpenError::within("connections", self.connections, 1, 1 << 20)?;
         OpenError::within("largest frame", self.limit, 0, u32::MAX as usize)?;

@@ -4,7 +4,7 @@
 //! discarded, until the peer's FIN or a bound.
 
 use super::budget::Budget;
-use super::outbox::Counters;
+use super::outbox::{Counters, Outboxes};
 use crate::frame::Framer;
 use crate::{Intake, Peer};
 use rustix::io::Errno;
@@ -107,17 +107,18 @@ pub(super) struct Table<'a> {
     pub(super) in_limit: usize,
     pub(super) scratch: &'a mut [u8],
     pub(super) budget: &'a Budget,
+    pub(super) shared: &'a Outboxes,
     /// Bytes read so far in this poll.
     pub(super) read: &'a mut usize,
     pub(super) now_tsc: u64,
 }
 
 impl Connection {
-    pub(super) fn new(socket: Arc<OwnedFd>, generation: u32, limit: usize) -> Self {
+    pub(super) fn new(socket: Arc<OwnedFd>, generation: u32, framer: Framer) -> Self {
         Self {
             socket,
             generation,
-            framer: Framer::new(limit),
+            framer,
             in_flight: 0,
             in_bytes: 0,
             framer_bytes: 0,
@@ -154,10 +155,18 @@ impl Connection {
         self.open || self.framer.is_ready()
     }
 
+    /// It has one request in progress at a time.
+    pub(super) fn is_http(&self) -> bool {
+        self.framer.is_http()
+    }
+
     /// Whether it may have more. With nothing in progress only what all have counts, so that one
     /// frame may be larger than its share; half of what is free, for a buffer that grows doubles.
     pub(super) fn has_share(&self, in_limit: usize, budget: &Budget) -> bool {
         let (own, free) = (self.in_bytes + self.framer_bytes, budget.free());
+        if self.is_http() && self.in_flight > 0 {
+            return false;
+        }
         if self.in_flight == 0 { own < free.div_ceil(2) } else { own < in_limit.min(free / 4) }
     }
 
@@ -176,14 +185,13 @@ impl Connection {
     }
 
     fn bring(&mut self, slot: u32, table: &mut Table<'_>, into: &mut dyn Intake) -> Next {
-        let peer = Peer::Tcp { connection: slot, generation: self.generation };
         let mut left = table.burst;
         // Not lent to the table: `input` lies in it while the table is used.
         let scratch = std::mem::take(&mut table.scratch);
         let mut input: &[u8] = &[];
         let mut next = None;
         for reads in 0.. {
-            next = self.hand_over(&mut input, &mut left, peer, table, into);
+            next = self.hand_over(&mut input, &mut left, slot, table, into);
             if next.is_some() || !self.readable || !self.open || reads == READS_PER_TURN {
                 break;
             }
@@ -214,10 +222,11 @@ impl Connection {
         &mut self,
         input: &mut &[u8],
         left: &mut usize,
-        peer: Peer,
+        slot: u32,
         table: &Table<'_>,
         into: &mut dyn Intake,
     ) -> Option<Next> {
+        let peer = Peer::Tcp { connection: slot, generation: self.generation };
         loop {
             if *left == 0 || into.room() == 0 {
                 self.framer.hold(input);
@@ -231,6 +240,7 @@ impl Connection {
             match self.framer.next(input) {
                 Ok(Some(frame)) => {
                     let bytes = frame.len() + REQUEST_BYTES;
+                    table.shared.ask(slot, self.generation, frame);
                     into.request(frame, peer, table.now_tsc);
                     table.budget.swap_inward(0, bytes);
                     self.in_bytes += bytes;
@@ -238,9 +248,22 @@ impl Connection {
                     self.begun = None;
                     self.touched = true;
                     *left -= 1;
+                    if self.framer.is_ended() {
+                        return Some(Next::End { malformed: Ending::Clean });
+                    }
                 }
-                Ok(None) => return None,
-                Err(_) => return Some(Next::End { malformed: Ending::TooLong }),
+                Ok(None) => {
+                    if self.framer.wants_continue() {
+                        table.shared.interim(slot, self.generation);
+                    }
+                    return None;
+                }
+                Err(_) => {
+                    if let Some(refusal) = self.framer.refusal() {
+                        table.shared.refuse(slot, self.generation, refusal);
+                    }
+                    return Some(Next::End { malformed: Ending::TooLong });
+                }
             }
         }
     }

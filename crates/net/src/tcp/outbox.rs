@@ -16,8 +16,8 @@ use super::budget::Budget;
 use super::streams::Socket;
 use super::token::Token;
 use super::unsent::Unsent;
-use crate::frame::HEADER_BYTES;
-use crate::{Peer, Reply, TcpConfig};
+use crate::http::{self, Asked, Refusal};
+use crate::{Outcome, Peer, Reply, TcpConfig, Wire};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, IoSlice};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
@@ -31,6 +31,7 @@ const FLUSH_BYTES: usize = 64 << 10;
 
 pub(super) struct Outboxes {
     slots: Box<[Slot]>,
+    wire: Wire,
     limit: usize,
     pub(super) epoll: OwnedFd,
     pub(super) counters: Counters,
@@ -64,6 +65,8 @@ struct Outbox {
     /// Responses of which bytes have gone to `unsent` since it was last empty.
     responses: u64,
     broken: bool,
+    /// HTTP: what the answer to the request in progress depends on, until that is written.
+    asked: Option<Asked>,
 }
 
 macro_rules! counters {
@@ -108,6 +111,7 @@ impl Outboxes {
     pub(super) fn new(config: &TcpConfig, epoll: OwnedFd) -> Self {
         Self {
             slots: (0..config.connections).map(|_| Slot::default()).collect(),
+            wire: config.wire,
             limit: config.out_limit,
             epoll,
             counters: Counters::default(),
@@ -157,6 +161,7 @@ impl Outboxes {
         }
         outbox.empty(&self.budget);
         outbox.broken = false;
+        outbox.asked = None;
     }
 
     pub(super) fn is_flushed(&self, slot: u32) -> bool {
@@ -246,15 +251,69 @@ impl Outboxes {
 
     /// One response. `Err`: nobody will get it.
     fn send(&self, slot: u32, generation: u32, payload: &[u8]) -> Result<(), ()> {
-        let length = u32::try_from(payload.len()).map_err(drop)?;
-        let header = length.to_le_bytes();
+        match self.wire {
+            Wire::Frames => {
+                let length = u32::try_from(payload.len()).map_err(drop)?;
+                self.write(slot, generation, &length.to_le_bytes(), payload)
+            }
+            Wire::Http => {
+                let asked = self.take_asked(slot, generation).ok_or(())?;
+                let (head, body) = http::answer(payload, asked);
+                self.write(slot, generation, head.as_bytes(), body)
+            }
+        }
+    }
+
+    /// A request is handed over: what its answer depends on. Of frames, nothing.
+    pub(super) fn ask(&self, slot: u32, generation: u32, request: &[u8]) {
+        if self.wire == Wire::Http
+            && let Some(mut outbox) = self.lock(slot)
+            && outbox.generation == generation
+        {
+            outbox.asked = Some(Asked::of(request));
+        }
+    }
+
+    fn take_asked(&self, slot: u32, generation: u32) -> Option<Asked> {
+        let mut outbox = self.lock(slot)?;
+        if outbox.generation == generation { outbox.asked.take() } else { None }
+    }
+
+    /// A request has ended. One of HTTP that has no answer gets one by its outcome.
+    pub(super) fn finish(&self, slot: u32, generation: u32, outcome: Outcome) {
+        if self.wire == Wire::Frames || self.lock(slot).is_none_or(|found| found.asked.is_none()) {
+            return;
+        }
+        let answer = match outcome {
+            Outcome::Done => Vec::new(),
+            Outcome::Failed => http::plain(500, "the request failed\n"),
+            Outcome::Dropped => http::plain(503, "there is no room for the request\n"),
+            Outcome::Orphaned => return,
+        };
+        let _ = self.send(slot, generation, &answer);
+    }
+
+    /// What came is no request that is taken. Nothing is in progress.
+    pub(super) fn refuse(&self, slot: u32, generation: u32, refusal: Refusal) {
+        let (head, body) = (refusal.answer(), Asked::BAD);
+        let (head, body) = http::answer(&head, body);
+        let _ = self.write(slot, generation, head.as_bytes(), body);
+    }
+
+    /// The client waits for a word before it sends a body. Nothing is in progress.
+    pub(super) fn interim(&self, slot: u32, generation: u32) {
+        let _ = self.write(slot, generation, http::CONTINUE, &[]);
+    }
+
+    /// Head and body of one response.
+    fn write(&self, slot: u32, generation: u32, header: &[u8], payload: &[u8]) -> Result<(), ()> {
         let mut outbox = self.lock(slot).ok_or(())?;
         if outbox.generation != generation || outbox.broken {
             return Err(());
         }
         let socket = outbox.socket.clone().ok_or(())?;
         let was_empty = outbox.unsent.is_empty();
-        let sent = if was_empty { write_frame(&*socket, &header, payload) } else { Ok(0) };
+        let sent = if was_empty { write_frame(&*socket, header, payload) } else { Ok(0) };
         let Ok(sent) = sent else {
             // Broken by the peer: epoll tells the dispatcher.
             outbox.broken = true;
@@ -263,7 +322,7 @@ impl Outboxes {
             socket.nudge();
             return Err(());
         };
-        let rest = HEADER_BYTES + payload.len() - sent;
+        let rest = header.len() + payload.len() - sent;
         if rest == 0 {
             return Ok(());
         }
@@ -271,8 +330,9 @@ impl Outboxes {
         let mut fits = outbox.unsent.len() + rest <= self.budget.unsent_share(self.limit);
         if fits {
             let before = outbox.unsent.capacity();
+            let length = header.len();
             let header = header.get(sent..).unwrap_or_default();
-            let payload = &payload[sent.saturating_sub(HEADER_BYTES)..];
+            let payload = &payload[sent.saturating_sub(length)..];
             fits = outbox.unsent.push(header).and_then(|()| outbox.unsent.push(payload)).is_ok();
             self.budget.swap_unsent(before, outbox.unsent.capacity());
             if was_empty {

@@ -19,7 +19,9 @@ impl Tcp {
         connection.paused = true;
         let own = connection.in_bytes + connection.framer_bytes;
         let counters = &self.shared.counters;
-        if connection.in_flight > 0 && own >= self.config.in_limit {
+        if connection.in_flight > 0 && connection.is_http() {
+            // Its turn comes when that is answered.
+        } else if connection.in_flight > 0 && own >= self.config.in_limit {
             counters.paused.fetch_add(1, Relaxed);
         } else {
             counters.starved.fetch_add(1, Relaxed);

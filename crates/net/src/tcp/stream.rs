@@ -4,8 +4,8 @@
 use super::connection::{Ending, MOST_DISCARDED, REQUEST_BYTES};
 use super::ends::QUIET_LOOKS;
 use super::streams::{Inner, Live};
-use crate::Peer;
 use crate::frame::{Framer, TooLong};
+use crate::{Outcome, Peer};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
@@ -67,6 +67,12 @@ impl InFlight {
         self.live.has_hung_up()
     }
 
+    /// It has ended: one of HTTP that has no answer gets one by its outcome.
+    pub fn ended(&self, outcome: Outcome) {
+        let Live { slot, generation, .. } = *self.live;
+        self.live.inner.shared.finish(slot, generation, outcome);
+    }
+
     /// It was not run, since its connection had gone.
     pub fn orphaned(&self) {
         self.live.inner.shared.counters.orphaned.fetch_add(1, Ordering::Relaxed);
@@ -92,7 +98,7 @@ impl Stream {
         let config = &live.inner.config;
         let idle_look = config.idle.and_then(|idle| Instant::now().checked_add(idle / 2));
         Self {
-            framer: Framer::new(config.limit),
+            framer: config.framer(),
             open: true,
             eof: false,
             paused: false,
@@ -131,6 +137,13 @@ impl Stream {
         let now = Instant::now();
         let live = self.live.clone();
         let shared = &live.inner.shared;
+        self.answer_refused();
+        if self.framer.wants_continue() {
+            shared.interim(live.slot, live.generation);
+        }
+        if self.framer.is_ended() {
+            self.stop(true);
+        }
         // Until the kernel takes no more: then it says when it does.
         while !shared.is_flushed(live.slot) {
             match shared.flush(live.slot, live.generation) {
@@ -177,8 +190,9 @@ impl Stream {
             let first = !std::mem::replace(&mut self.paused, true);
             let own = live.in_bytes.load(Ordering::Relaxed) + self.framer.capacity();
             let counters = &shared.counters;
-            let has_all = self.in_flight() > 0 && own >= inner.config.in_limit;
-            if first {
+            let busy = self.in_flight() > 0;
+            let has_all = busy && (own >= inner.config.in_limit || self.framer.is_http());
+            if first && !(busy && self.framer.is_http()) {
                 let counter = if has_all { &counters.paused } else { &counters.starved };
                 counter.fetch_add(1, Ordering::Relaxed);
             }
@@ -300,6 +314,9 @@ impl Stream {
         let own = self.live.in_bytes.load(Ordering::Relaxed) + self.framer.capacity();
         let free = self.inner().shared.budget.free();
         let limit = self.inner().config.in_limit;
+        if self.framer.is_http() && in_flight > 0 {
+            return false;
+        }
         if in_flight == 0 { own < free.div_ceil(2) } else { own < limit.min(free / 4) }
     }
 
@@ -312,7 +329,27 @@ impl Stream {
         &'a mut self,
         input: &mut &'i [u8],
     ) -> Result<Option<&'a [u8]>, TooLong> {
-        self.framer.next(input)
+        let Live { slot, generation, .. } = *self.live;
+        let shared = &self.live.inner.shared;
+        self.answer_refused();
+        if self.framer.wants_continue() {
+            shared.interim(slot, generation);
+        }
+        match self.framer.next(input) {
+            Ok(Some(frame)) => {
+                shared.ask(slot, generation, frame);
+                Ok(Some(frame))
+            }
+            other => other,
+        }
+    }
+
+    /// The last request of HTTP has been refused without an answer, as nothing is in progress.
+    fn answer_refused(&self) {
+        if self.framer.is_http() && self.in_flight() == 0 {
+            let Live { slot, generation, .. } = *self.live;
+            self.live.inner.shared.finish(slot, generation, Outcome::Dropped);
+        }
     }
 
     /// A frame of so many bytes has become a request.
@@ -354,6 +391,9 @@ impl Stream {
     /// a frame.
     pub fn end(&mut self, too_long: bool) -> bool {
         self.eof |= !too_long;
+        if let Some(refusal) = self.framer.refusal().filter(|_| too_long) {
+            self.live.inner.shared.refuse(self.live.slot, self.live.generation, refusal);
+        }
         let ending = match (too_long, self.framer.held_bytes() > 0 && self.open) {
             (true, _) => Ending::TooLong,
             (false, true) => Ending::Cut,

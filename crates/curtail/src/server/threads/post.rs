@@ -245,6 +245,7 @@ unsafe fn ended(late: *const Late) {
         // SAFETY: its thread has ended.
         let request = unsafe { Request::back(request) };
         post.common.room.give(request.body.payload.len());
+        in_flight.ended(request.body.outcome);
         if request.body.outcome == Outcome::Orphaned {
             in_flight.orphaned();
         }
