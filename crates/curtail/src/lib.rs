@@ -99,6 +99,7 @@ mod socket;
 mod spread;
 mod stats;
 pub mod sync;
+mod terminate;
 mod thread;
 pub mod time;
 mod topology;
@@ -124,6 +125,7 @@ pub use server::{
 };
 pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, Stats, WorkerStats};
+pub use terminate::on_terminate;
 pub use thread::{
     Builder, DaemonError, Follow, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle,
     Stall, Thread, ThreadId, UthreadKey, current, is_plain_thread, park, park_timeout, run, scope,
@@ -142,4 +144,6 @@ mod book {
     struct Threads;
     #[doc = include_str!("../../../docs/src/pool.md")]
     struct Pool;
+    #[doc = include_str!("../../../docs/src/transports.md")]
+    struct Transports;
 }

@@ -30,6 +30,16 @@ impl Handle {
         let _ = self.post(|| Command::Shutdown);
     }
 
+    /// [`Handle::shutdown`] when the process gets SIGINT or SIGTERM; a second of these ends the process
+    /// at once. For all servers of a process that ask for it.
+    ///
+    /// # Errors
+    /// As [`on_terminate`](crate::on_terminate).
+    pub fn shutdown_on_signals(&self) -> std::io::Result<()> {
+        let server = self.clone();
+        crate::on_terminate(move || server.shutdown())
+    }
+
     /// How it stands, all dispatchers together; `None`: it has ended, or has not begun within a
     /// second.
     #[must_use]
