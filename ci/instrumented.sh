@@ -34,6 +34,34 @@ say "attacks from outside, small"
 CURTAIL_HOME=$release cargo test --quiet --release -p attack-bench --test smoke -- --ignored \
   --test-threads 1
 
+say "a new project builds, serves and ends"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+port=$((20000 + RANDOM % 20000))
+(
+  cd "$scratch"
+  "$release/cargo-curtail" curtail new primes >/dev/null
+  cd primes
+  # Two tests on one machine should not meet.
+  sed -i "s/:4000/:$port/" src/main.rs
+  unset CARGO_TARGET_DIR
+  cargo generate-lockfile --quiet
+  server=$("$release/cargo-curtail" curtail build --quiet --release --target-dir "$target/new")
+  "$server" >said </dev/null &
+  pid=$!
+  answer=
+  for _ in $(seq 100); do
+    # Until it listens, nothing is there to take the datagram.
+    exec 3<>"/dev/udp/127.0.0.1/$port"
+    if printf 1000 >&3 2>/dev/null && read -r -t 5 answer <&3 2>/dev/null; then break; fi
+    sleep 0.2
+  done
+  kill -TERM "$pid"
+  wait "$pid" || die "the new project's server ended badly: $(cat said)"
+  [ "$answer" = 168 ] || die "the new project's server answered: $answer"
+  grep -q 'short: [1-9]' said || die "the new project's server said: $(cat said)"
+)
+
 say "curtail bench pre-empts"
 result=$("$release/curtail" bench --policy tq --workload high-bimodal --load 0.5 --duration 500ms \
   --json -)
