@@ -16,8 +16,8 @@ use super::budget::Budget;
 use super::streams::Socket;
 use super::token::Token;
 use super::unsent::Unsent;
-use crate::http::{self, Asked, Refusal};
-use crate::{Outcome, Peer, Reply, TcpConfig, Wire};
+use crate::http::{self, Asked};
+use crate::{Peer, Reply, TcpConfig, Wire};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, IoSlice};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
@@ -25,6 +25,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+mod answers;
 
 /// Bytes that the dispatcher flushes for one connection before it looks at the others again.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -262,47 +264,6 @@ impl Outboxes {
                 self.write(slot, generation, head.as_bytes(), body)
             }
         }
-    }
-
-    /// A request is handed over: what its answer depends on. Of frames, nothing.
-    pub(super) fn ask(&self, slot: u32, generation: u32, request: &[u8]) {
-        if self.wire == Wire::Http
-            && let Some(mut outbox) = self.lock(slot)
-            && outbox.generation == generation
-        {
-            outbox.asked = Some(Asked::of(request));
-        }
-    }
-
-    fn take_asked(&self, slot: u32, generation: u32) -> Option<Asked> {
-        let mut outbox = self.lock(slot)?;
-        if outbox.generation == generation { outbox.asked.take() } else { None }
-    }
-
-    /// A request has ended. One of HTTP that has no answer gets one by its outcome.
-    pub(super) fn finish(&self, slot: u32, generation: u32, outcome: Outcome) {
-        if self.wire == Wire::Frames || self.lock(slot).is_none_or(|found| found.asked.is_none()) {
-            return;
-        }
-        let answer = match outcome {
-            Outcome::Done => Vec::new(),
-            Outcome::Failed => http::plain(500, "the request failed\n"),
-            Outcome::Dropped => http::plain(503, "there is no room for the request\n"),
-            Outcome::Orphaned => return,
-        };
-        let _ = self.send(slot, generation, &answer);
-    }
-
-    /// What came is no request that is taken. Nothing is in progress.
-    pub(super) fn refuse(&self, slot: u32, generation: u32, refusal: Refusal) {
-        let (head, body) = (refusal.answer(), Asked::BAD);
-        let (head, body) = http::answer(&head, body);
-        let _ = self.write(slot, generation, head.as_bytes(), body);
-    }
-
-    /// The client waits for a word before it sends a body. Nothing is in progress.
-    pub(super) fn interim(&self, slot: u32, generation: u32) {
-        let _ = self.write(slot, generation, http::CONTINUE, &[]);
     }
 
     /// Head and body of one response.

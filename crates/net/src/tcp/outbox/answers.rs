@@ -1,0 +1,48 @@
+//! What answers of HTTP take beyond frames: each depends on its request, and there must be one.
+
+use super::Outboxes;
+use crate::http::{self, Asked, Refusal};
+use crate::{Outcome, Wire};
+
+impl Outboxes {
+    /// A request is handed over: what its answer depends on. Of frames, nothing.
+    pub(in super::super) fn ask(&self, slot: u32, generation: u32, request: &[u8]) {
+        if self.wire == Wire::Http
+            && let Some(mut outbox) = self.lock(slot)
+            && outbox.generation == generation
+        {
+            outbox.asked = Some(Asked::of(request));
+        }
+    }
+
+    pub(super) fn take_asked(&self, slot: u32, generation: u32) -> Option<Asked> {
+        let mut outbox = self.lock(slot)?;
+        if outbox.generation == generation { outbox.asked.take() } else { None }
+    }
+
+    /// A request has ended. One of HTTP that has no answer gets one by its outcome.
+    pub(in super::super) fn finish(&self, slot: u32, generation: u32, outcome: Outcome) {
+        if self.wire == Wire::Frames || self.lock(slot).is_none_or(|found| found.asked.is_none()) {
+            return;
+        }
+        let answer = match outcome {
+            Outcome::Done => Vec::new(),
+            Outcome::Failed => http::plain(500, "the request failed\n"),
+            Outcome::Dropped => http::plain(503, "there is no room for the request\n"),
+            Outcome::Orphaned => return,
+        };
+        let _ = self.send(slot, generation, &answer);
+    }
+
+    /// What came is no request that is taken. Nothing is in progress.
+    pub(in super::super) fn refuse(&self, slot: u32, generation: u32, refusal: Refusal) {
+        let (head, body) = (refusal.answer(), Asked::BAD);
+        let (head, body) = http::answer(&head, body);
+        let _ = self.write(slot, generation, head.as_bytes(), body);
+    }
+
+    /// The client waits for a word before it sends a body. Nothing is in progress.
+    pub(in super::super) fn interim(&self, slot: u32, generation: u32) {
+        let _ = self.write(slot, generation, http::CONTINUE, &[]);
+    }
+}
