@@ -19,6 +19,13 @@ cargo clippy --quiet --workspace --all-targets -- -D warnings
 # package's own features, so that it is not compiled once more.
 cargo clippy --quiet --workspace --all-targets --features curtail-cli/kv -- -D warnings
 
+say "lock files of the workspaces that only ./x bench builds"
+for manifest in bench/peers/rust/Cargo.toml bench/pool/Cargo.toml; do
+  cargo metadata --quiet --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu \
+    --manifest-path "$manifest" >/dev/null ||
+    die "$manifest: its lock file is old: cargo metadata --manifest-path $manifest makes it anew"
+done
+
 say "the house's rules"
 cargo test --quiet -p curtail-tidy
 
