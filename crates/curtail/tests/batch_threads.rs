@@ -138,6 +138,28 @@ fn a_wake_up_from_elsewhere_cuts_it() {
     });
 }
 
+/// What it makes ready itself comes before it, too.
+#[test]
+fn its_own_wake_up_cuts_it() {
+    runtime(1).run(|| {
+        let told = Flag::default();
+        let (send, receive) = oneshot::channel::<u32>();
+        let ends = told.clone();
+        let other = spawn(move || {
+            let number = receive.recv().unwrap();
+            ends.raise();
+            number
+        });
+        batch(move || {
+            send.send(7).unwrap();
+            compute_until(&told.0);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(other.join().unwrap(), 7);
+    });
+}
+
 #[test]
 fn a_timer_and_a_socket_cut_it() {
     runtime(1).run(|| {

@@ -41,6 +41,16 @@ enum curtail_mode {
                        * `pending` those that leaving a critical section is to make up for */
 };
 
+/* What a thread looks at by itself where its quanta are short: as long as both words are as usual and
+ * it is not yet `until`, the end of a quantum begins another one and calls nobody. Written by the
+ * owning thread; the words by others. */
+struct curtail_watch {
+  const uint32_t *words[2];
+  uint32_t usual[2];
+  uint64_t until; /* TSC */
+  uint64_t beat;  /* cycles of each quantum */
+};
+
 struct curtail_safepoint_block {
   int64_t budget;       /*  0: clock fast path; below zero: slow path */
   uint32_t poll;        /*  8: flag fast path; non-zero: slow path */
@@ -61,6 +71,7 @@ struct curtail_safepoint_block {
   uint64_t sample_readings; /* 96: when there had been so many readings */
   uint64_t doubt;           /* 104: how far off the rate was lately, in 1,024ths */
   uint64_t reach;           /* 112: cycles past halfway to the deadline that are granted at once, by 1,024 */
+  const struct curtail_watch *watch; /* 120: NULL: every end of a quantum calls `yield` */
 } __attribute__((aligned(64)));
 
 #ifdef __cplusplus

@@ -63,6 +63,7 @@ _Static_assert(offsetof(struct curtail_safepoint_block, pace) == 64, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, edge) == 72, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, readings) == 80, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, reach) == 112, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, watch) == 120, "ABI");
 _Static_assert(sizeof(struct curtail_safepoint_block) == 128, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
@@ -158,6 +159,19 @@ static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
   return curtail_safepoint_saves_all() ? b : NULL;
 }
 
+/* Whether there is nothing that the hook would want to see; then another quantum has begun. */
+static int goes_on(struct curtail_safepoint_block *b, uint64_t now) {
+  const struct curtail_watch *watch = b->watch;
+  if (now >= watch->until)
+    return 0;
+  for (int at = 0; at < 2; at++)
+    if (__atomic_load_n(watch->words[at], __ATOMIC_ACQUIRE) != watch->usual[at])
+      return 0;
+  b->deadline = now + watch->beat;
+  grant(b, curtail_grant_for(b, watch->beat));
+  return 1;
+}
+
 /* Called by the stub: the block if its `yield` is to be called, NULL to go on. `now` is the TSC where
  * the deadline of mode CLOCK is reached and there is no other reason to be here; otherwise 0. */
 CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t now) {
@@ -169,7 +183,7 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t 
     }
     begin_sample(b, now);
     b->refilled_at = now;
-    return due(b);
+    return b->watch != NULL && goes_on(b, now) ? NULL : due(b);
   }
   if (b->mode == CURTAIL_OFF || b->mode == CURTAIL_SIGNAL || b->yield == NULL) {
     if (poll_of(b) != 0)

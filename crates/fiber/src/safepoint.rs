@@ -2,8 +2,11 @@
 //!
 //! The block is the owning thread's; only `poll` is written by others, through [`Poll`].
 
+mod watch;
+
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
+pub use watch::Watch;
 
 /// What a program was built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,7 @@ pub struct Block {
     sample_readings: u64,
     doubt: u64,
     reach: u64,
+    watch: *const Watch,
 }
 
 const _: () = {
@@ -68,6 +72,7 @@ const _: () = {
     assert!(offset_of!(Block, readings) == 80);
     assert!(offset_of!(Block, doubt) == 104);
     assert!(offset_of!(Block, reach) == 112);
+    assert!(offset_of!(Block, watch) == 120);
     assert!(size_of::<Block>() == 128);
 };
 
@@ -153,6 +158,16 @@ impl Safepoint {
     pub fn set_hook(self, hook: Option<unsafe extern "C" fn(*mut Block)>) {
         // SAFETY: our own block; safepoints of this thread read it, none runs now.
         unsafe { (*self.block).yield_hook = hook };
+    }
+
+    /// What the ends of quanta look at from now on; null: they call the hook, as usual.
+    ///
+    /// # Safety
+    /// It is alive until another one, or none, is set.
+    #[inline]
+    pub unsafe fn set_watch(self, watch: *const Watch) {
+        // SAFETY: our own block; safepoints of this thread read it, none runs now.
+        unsafe { (*self.block).watch = watch };
     }
 
     /// Starts a quantum; takes back what was asked before. `now`, `deadline`: TSC.
@@ -311,80 +326,4 @@ pub fn kind() -> Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QUANTUM: u64 = 100_000;
-    /// `LEAST_REACH_CYCLES`.
-    const LEAST: u64 = 1024;
-
-    unsafe extern "C" fn nobody(_: *mut Block) {}
-
-    fn tsc() -> u64 {
-        // SAFETY: reads a counter.
-        unsafe { core::arch::x86_64::_rdtsc() }
-    }
-
-    /// How many cycles ahead the budget reaches.
-    fn granted(safepoint: Safepoint) -> u64 {
-        // SAFETY: our own block.
-        let block = unsafe { &*safepoint.block };
-        (u64::try_from(block.budget - block.edge).unwrap() << 10) / block.pace
-    }
-
-    /// The first budget of a quantum that begins now.
-    fn ahead(safepoint: Safepoint) -> u64 {
-        let now = tsc();
-        safepoint.arm(Mode::Clock, now, now + QUANTUM);
-        let ahead = granted(safepoint);
-        safepoint.disarm();
-        ahead
-    }
-
-    /// The one that the stub grants right after, of several tries the most: the system may interrupt.
-    fn ahead_by_the_stub(safepoint: Safepoint) -> u64 {
-        let look = || {
-            let now = tsc();
-            safepoint.arm(Mode::Clock, now, now + QUANTUM);
-            here();
-            granted(safepoint)
-        };
-        let most = (0..20).map(|_| look()).max().unwrap();
-        safepoint.disarm();
-        most
-    }
-
-    /// Quanta that have ended at `now + end`, when a safepoint comes.
-    fn quanta(safepoint: Safepoint, count: u32, end: i64) {
-        for _ in 0..count {
-            let deadline = tsc().wrapping_add_signed(end);
-            safepoint.arm(Mode::Clock, deadline - QUANTUM, deadline);
-            here();
-        }
-        safepoint.disarm();
-    }
-
-    #[test]
-    fn who_is_late_looks_at_the_clock_earlier() {
-        let safepoint = Safepoint::this_thread();
-        safepoint.set_hook(Some(nobody));
-        assert!(ahead(safepoint) > QUANTUM * 9 / 10, "{}", ahead(safepoint));
-        assert!(ahead_by_the_stub(safepoint) > QUANTUM * 9 / 10);
-        quanta(safepoint, 400, -5_000);
-        let least = QUANTUM / 2 + LEAST;
-        assert!(ahead(safepoint).abs_diff(least) < 100, "{}", ahead(safepoint));
-        assert!(ahead_by_the_stub(safepoint).abs_diff(least) < 2_000);
-        // In time, but for a few that the system interrupts. Each adds one part in 4,096.
-        quanta(safepoint, 8_000, 200);
-        let later = ahead(safepoint);
-        assert!(later > least + LEAST && later < least + 8 * LEAST, "{later}");
-        // In quanta of less than twice the least, nobody can be helped.
-        for _ in 0..400 {
-            let now = tsc();
-            safepoint.arm(Mode::Clock, now - 10_000, now - 8_000);
-            here();
-        }
-        assert_eq!(ahead(safepoint), later);
-        safepoint.set_hook(None);
-    }
-}
+mod tests;

@@ -190,6 +190,7 @@ impl KThread {
                 }
                 // SAFETY: alive until it has run; in no other queue.
                 unsafe { home.inbox.push(tcb.as_ptr()) };
+                home.batch.attract();
                 parker.unpark();
             }
         }
@@ -216,7 +217,10 @@ impl KThread {
     #[inline]
     fn push_started(&self, tcb: &Tcb) {
         match tcb.is_batch() {
-            false => self.local.push(tcb),
+            false => {
+                self.local.push(tcb);
+                self.note_own();
+            }
             true => self.batch.push(tcb),
         }
     }

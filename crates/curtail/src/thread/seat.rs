@@ -59,7 +59,10 @@ impl Common {
 
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        self.peers.iter().for_each(|peer| peer.parker.unpark());
+        for peer in &self.peers {
+            peer.attract();
+            peer.parker.unpark();
+        }
         self.wake_parked();
     }
 
@@ -223,11 +226,12 @@ impl Seat {
         }
         let (common, bit) = (&self.common, 1 << self.index);
         let alone = common.live.load(Ordering::Relaxed) == 1;
+        kthread.shared.take_call();
         if !alone {
-            kthread.shared.take_call();
             common.bits.batch.fetch_or(bit, Ordering::SeqCst);
         }
-        let found = match alone || !self.someone_has_work() {
+        let ready = kthread.has_any_mail() || self.someone_has_work() || self.is_to_stop();
+        let found = match !ready {
             true => kthread.pick_batch().or_else(|| self.steal_batch(kthread)),
             false => None,
         };

@@ -93,6 +93,12 @@ impl Member {
         self.word() != self.seen.get()
     }
 
+    /// What to look at for that, and what it is as long as the daemon asks for nothing.
+    #[inline]
+    pub(in crate::thread) fn watched(&self) -> (*const AtomicU32, u32) {
+        (self.word.get(), self.seen.get().0)
+    }
+
     /// The same, and whether the daemon itself has come or gone.
     pub(in crate::thread) fn is_to_look(&self) -> bool {
         self.is_asked() || self.epoch.get() != self.elastic.epoch()

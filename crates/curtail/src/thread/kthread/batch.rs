@@ -7,9 +7,11 @@
 //!
 //! **Running.** The base alone starts them (`run_batch`), after it has looked everywhere else
 //! (`Seat::run_batch`). While one runs, `direct` is 0: whatever leaves the processor switches to
-//! the base. Its safepoints look every `LOOK_NS`, whatever quantum there is for others
-//! (`look_from_batch`); [`BatchLook`] decides whether it goes on. One that was cut is the first of
-//! them to go on.
+//! the base. Its safepoints look every `LOOK_NS`, whatever quantum there is for others: at two words
+//! ([`Watch`]), of which `attention` is set by whoever makes something ready for this kthread, and the
+//! other is the core allocator's; and every `CLOSELY_NS`, or if a word has changed, at everything
+//! (`look_from_batch`). [`BatchLook`] decides whether the thread goes on. One that was cut is the
+//! first of them to go on.
 //!
 //! **Calls.** A kthread that runs batch is known to the others by its bit in `Bits::batch`; whoever
 //! has a thread to spare takes the bit out and sets `called`. As for those that sleep, it looks at
@@ -21,19 +23,19 @@ use crate::thread::elastic::Member;
 use crate::thread::overflow::Overflow;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Fifo, Tcb};
-use curtail_fiber::safepoint::{Kind, Mode, kind};
+use curtail_fiber::safepoint::{Kind, Mode, Watch, kind};
 use curtail_fiber::switch;
 use curtail_policy::{BatchLook, BatchTurn};
 use curtail_ring::{CachePadded, Inbox};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 /// From one look to the next.
 const LOOK_NS: u64 = 1_000;
-/// Of so many looks, one tells the core allocator how things are.
-const LOOKS_A_BEAT: u32 = 8;
+/// From one look at everything to the next: sockets, and what the core allocator is to be told.
+const CLOSELY_NS: u64 = 10_000;
 
 /// The kthread's own part.
 pub(crate) struct Batch {
@@ -41,7 +43,11 @@ pub(crate) struct Batch {
     /// One that has not started is next.
     fresh_turn: Cell<bool>,
     look_cycles: u64,
-    /// Looks of the one that runs since it was picked; being cut is no end of that.
+    closely_cycles: u64,
+    watch: Watch,
+    /// A batch thread runs.
+    runs: Cell<bool>,
+    /// Looks at everything of the one that runs since it was picked; being cut is no end of that.
     looks: Cell<u32>,
     /// The first of `started` was cut.
     cut: Cell<bool>,
@@ -53,6 +59,9 @@ impl Batch {
             started: Fifo::new(),
             fresh_turn: Cell::new(false),
             look_cycles: Clock::get().cycles(LOOK_NS),
+            closely_cycles: Clock::get().cycles(CLOSELY_NS),
+            watch: Watch::new(Clock::get().cycles(LOOK_NS)),
+            runs: Cell::new(false),
             looks: Cell::new(0),
             cut: Cell::new(false),
         }
@@ -69,6 +78,9 @@ pub(super) struct BatchShared {
     /// Those that have not started.
     fresh: CachePadded<Overflow>,
     mail: CachePadded<Inbox<Tcb>>,
+    /// 1: something was made ready here since the last look at everything. Written after that was
+    /// made visible.
+    attention: CachePadded<AtomicU32>,
     /// Another kthread has a thread to spare for this one.
     called: CachePadded<AtomicBool>,
 }
@@ -78,6 +90,7 @@ impl BatchShared {
         Self {
             fresh: CachePadded::new(Overflow::new()),
             mail: CachePadded::new(Inbox::default()),
+            attention: CachePadded::default(),
             called: CachePadded::default(),
         }
     }
@@ -92,6 +105,12 @@ impl BatchShared {
         if self.has_mail() {
             self.mail.drain(take);
         }
+    }
+
+    /// Something is ready, which can be seen.
+    #[inline]
+    pub(super) fn attract(&self) {
+        self.attention.store(1, Ordering::Release);
     }
 
     fn take_fresh(&self) -> Option<&'static Tcb> {
@@ -122,6 +141,7 @@ impl Shared {
     pub(super) unsafe fn push_batch_mail(&self, tcb: &Tcb) {
         // SAFETY: by contract.
         unsafe { self.batch.mail.push(tcb.as_ptr()) };
+        self.batch.attract();
         // The kthread looks for mail after it has said that it is parked.
         fence(Ordering::SeqCst);
         if self.is_parked() {
@@ -140,11 +160,19 @@ impl Shared {
     /// It runs a batch thread, and is to come for another.
     pub(in crate::thread) fn call(&self) {
         self.batch.called.store(true, Ordering::Release);
+        self.batch.attract();
+    }
+
+    /// It is to look, whatever it does.
+    pub(in crate::thread) fn attract(&self) {
+        self.batch.attract();
     }
 
     /// It is about to look for itself. By the kthread.
     pub(in crate::thread) fn take_call(&self) {
         self.batch.called.store(false, Ordering::Relaxed);
+        // What was made visible before is seen after this.
+        self.batch.attention.swap(0, Ordering::AcqRel);
     }
 }
 
@@ -201,10 +229,18 @@ impl KThread {
         self.current.set(tcb);
         let timer = self.wheel.next_tsc().unwrap_or(0);
         self.shared.progress.timer.store(timer, Ordering::Relaxed);
-        self.arm_batch(clock::now());
+        self.batch.runs.set(true);
+        // SAFETY: it is taken back below.
+        unsafe { self.safepoint.set_watch(&raw const self.batch.watch) };
+        let now = clock::now();
+        self.watch(now);
+        self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
         // SAFETY: this is the base; what was picked is suspended, or was prepared, and is ours.
         unsafe { switch(&raw const self.base, &raw const tcb.context, self.safepoint) };
         self.safepoint.disarm();
+        // SAFETY: none is watched.
+        unsafe { self.safepoint.set_watch(ptr::null()) };
+        self.batch.runs.set(false);
         self.current.set(ptr::null());
         let ended = self.ended.replace(ptr::null());
         if !ended.is_null() {
@@ -213,20 +249,38 @@ impl KThread {
         self.nothing_runs();
     }
 
-    fn arm_batch(&self, now: u64) {
-        self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
+    /// Something else than a batch thread was made ready here, by what runs here.
+    #[inline]
+    pub(super) fn note_own(&self) {
+        if self.batch.runs.get() {
+            self.shared.batch.attract();
+        }
+    }
+
+    /// Until when safepoints look at two words only.
+    fn watch(&self, now: u64) {
+        static NOTHING: AtomicU32 = AtomicU32::new(0);
+        let closely = now + self.batch.closely_cycles;
+        let until = self.wheel.next_tsc().map_or(closely, |timer| timer.min(closely));
+        let asked = self.member.as_ref().map_or((&raw const NOTHING, 0), Member::watched);
+        let attention: *const AtomicU32 = &raw const *self.shared.batch.attention;
+        // SAFETY: `shared` lives as long as `self`; the board's word as long as no other is followed,
+        // which is done between two threads.
+        unsafe { self.batch.watch.set([(attention, 0), asked], until) };
     }
 
     /// A safepoint of the running batch thread `me` looks whether it goes on.
     pub(super) fn look_from_batch(&self, me: &Tcb, now: u64) {
         let looks = self.batch.looks.get().wrapping_add(1);
         self.batch.looks.set(looks);
-        self.arm_batch(now);
+        self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
         if std::thread::panicking() {
             return;
         }
-        let beats = looks.is_multiple_of(LOOKS_A_BEAT) && self.beat(now);
+        self.shared.batch.attention.swap(0, Ordering::AcqRel);
+        let beats = self.beat(now);
         self.look_around(now);
+        self.watch(now);
         let seat = self.seat();
         let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me.class.get()));
         let look = BatchLook {
@@ -236,7 +290,7 @@ impl KThread {
                 || self.member.as_ref().is_some_and(Member::is_asked)
                 || seat.is_to_stop(),
             others: self.has_batch(),
-            over: quantum.is_some_and(|most| u64::from(looks) * self.batch.look_cycles >= most),
+            over: quantum.is_some_and(|most| u64::from(looks) * self.batch.closely_cycles >= most),
         };
         match look.turn() {
             BatchTurn::Continue => return,

@@ -25,6 +25,7 @@ impl KThread {
         }
         block.tcb.batch.set(false);
         self.shared.push_fresh(&block.tcb);
+        self.note_own();
         if let Some(seat) = &self.seat {
             seat.wake_idle();
         }

@@ -176,6 +176,7 @@ impl Shared {
             line.count_put_by_other();
         }
         self.overflow.push(tcb);
+        self.batch.attract();
         self.parker.announce();
     }
 
