@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The rings under loom: every interleaving within small bounds.
+# The rings, and the hand-over of cores, under loom: every interleaving within small bounds.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 # Other flags for every crate: a directory of its own keeps the others' builds.
 export CARGO_TARGET_DIR=$target/loom RUSTFLAGS="--cfg loom"
-exec cargo test --release -p curtail-ring --test loom --test loom_threads --test loom_absence
+cargo test --release -p curtail-ring --test loom --test loom_threads --test loom_absence
+exec cargo test --release -p curtail-shm --test protocol

@@ -19,13 +19,18 @@ fn settings(seed: u64) -> Settings {
     Settings { detector, idler: seed.is_multiple_of(2), ..Settings::default() }
 }
 
+/// Miri takes a thousand times as long, and looks for something else.
+fn times(count: u32) -> u32 {
+    if cfg!(miri) { count / 1_000 } else { count }
+}
+
 #[test]
 fn a_million_random_looks_break_nothing() {
     for seed in 1..=10 {
         let cores = 1 + seed as u32 % 8;
         let allocator = Allocator::new(Machine::of_siblings(cores), settings(seed)).unwrap();
         let mut chaos = Chaos::new(allocator, cores, seed);
-        for _ in 0..150_000 {
+        for _ in 0..times(150_000) {
             chaos.step(None);
         }
     }
@@ -81,6 +86,7 @@ impl Honest {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it takes too long there")]
 fn an_honest_program_beside_liars_gets_its_guaranteed_core_in_time() {
     for seed in 1..=8 {
         let cores = 1 + seed as u32 % 4;
@@ -120,9 +126,9 @@ fn a_kthread_that_lies_about_work_is_granted_less_and_less() {
     let id = allocator.add_program(Nanos(0), critical(1, 1, 0)).unwrap();
     let lie = KthreadLook { inbox: Queue { head: 0, tail: 7 }, ..KthreadLook::IDLE };
     let mut grants = 0;
-    let looks = 100_000;
+    let looks = times(100_000);
     for at in 0..looks {
-        let now = Nanos(at * 5_000);
+        let now = Nanos(u64::from(at) * 5_000);
         // It always says that it has parked, and that it has work.
         allocator.look(now, id, &[lie]);
         while let Some(order) = allocator.poll_order(now) {

@@ -8,7 +8,8 @@
 
 use crate::heading::{Heading, Kind};
 use crate::memory::{MapError, Memory};
-use crate::word::{Ask, Word};
+use crate::slot::{CoreIndex, Slot, SlotLine};
+use crate::word::Word;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::thread::futex;
 use std::io;
@@ -24,14 +25,6 @@ const KIND: Kind = Kind {
 };
 const MOST_CORES: u32 = 1024;
 const MOST_SLOTS: u32 = 1 << 16;
-
-/// The number of a line of a kthread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slot(pub u32);
-
-/// The number of a core's line; not the kernel's number of that core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CoreIndex(pub u32);
 
 /// Who is to have a core: what the batch thread that runs there wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,24 +53,9 @@ struct CoreLine {
     cpu: AtomicU32,
 }
 
-#[repr(C, align(64))]
-struct SlotLine {
-    /// A [`Word`]: the futex.
-    word: AtomicU32,
-    /// Index of the core that [`Ask::Run`] is about, plus one.
-    core: AtomicU32,
-    /// Whom a kthread that is evicted wakes, plus one.
-    heir: AtomicU32,
-    /// Until when an eviction is to be obeyed.
-    grace_ns: AtomicU64,
-}
-
 const _: () = {
-    assert!(
-        size_of::<Header>() == 128 && size_of::<CoreLine>() == 64 && size_of::<SlotLine>() == 64
-    );
+    assert!(size_of::<Header>() == 128 && size_of::<CoreLine>() == 64);
     assert!(std::mem::offset_of!(CoreLine, order) == 0);
-    assert!(std::mem::offset_of!(SlotLine, word) == 0);
 };
 
 const fn bytes_for(cores: u32, slots: u32) -> usize {
@@ -180,35 +158,23 @@ impl Board {
     /// As all methods: where the board has no such slot or core.
     #[must_use]
     pub fn word(&self, slot: Slot) -> Word {
-        Word(self.slot(slot).word.load(Ordering::Relaxed))
+        self.slot(slot).written()
     }
 
     /// The kthread has that core from now on. It sleeps until it is woken: by the thread that is on
     /// the core ([`Board::order`], [`Board::evict`]), or by [`Board::wake`].
     pub fn grant(&self, slot: Slot, core: CoreIndex) -> Word {
-        let line = self.slot(slot);
-        line.core.store(core.0 + 1, Ordering::Relaxed);
-        self.ask(line, Ask::Run)
+        self.slot(slot).grant(core)
     }
 
     /// The kthread is to park before `grace_ns` and then to wake `heir`.
     pub fn evict(&self, slot: Slot, heir: Option<Slot>, grace_ns: u64) -> Word {
-        let line = self.slot(slot);
-        line.heir.store(heir.map_or(0, |Slot(heir)| heir + 1), Ordering::Relaxed);
-        line.grace_ns.store(grace_ns, Ordering::Relaxed);
-        self.ask(line, Ask::Evict)
+        self.slot(slot).evict(heir, grace_ns)
     }
 
     /// The kthread has no core: what a slot is told before it gets to be another program's.
     pub fn park(&self, slot: Slot) -> Word {
-        self.ask(self.slot(slot), Ask::Park)
-    }
-
-    fn ask(&self, line: &SlotLine, ask: Ask) -> Word {
-        let word = Word(line.word.load(Ordering::Relaxed)).next(ask);
-        // Who sees the word sees what belongs to it.
-        line.word.store(word.0, Ordering::Release);
-        word
+        self.slot(slot).park()
     }
 
     /// The batch thread on that core is to wake `heir` at its next safepoint. One store: no system
@@ -281,26 +247,25 @@ impl BoardView {
     #[inline]
     #[must_use]
     pub fn word(&self, slot: Slot) -> Word {
-        self.0.slot(slot).map_or(Word::FIRST, |line| Word(line.word.load(Ordering::Acquire)))
+        self.0.slot(slot).map_or(Word::FIRST, SlotLine::word)
     }
 
     /// The core that the kthread was granted last.
     #[must_use]
     pub fn core(&self, slot: Slot) -> Option<CoreIndex> {
-        let core = self.0.slot(slot)?.core.load(Ordering::Relaxed).checked_sub(1)?;
-        (core < self.0.cores).then_some(CoreIndex(core))
+        self.0.slot(slot)?.core().filter(|core| core.0 < self.0.cores)
     }
 
     /// Whom to wake after an eviction.
     #[must_use]
     pub fn heir(&self, slot: Slot) -> Option<Slot> {
-        self.0.slot(slot)?.heir.load(Ordering::Relaxed).checked_sub(1).map(Slot)
+        self.0.slot(slot)?.heir()
     }
 
     /// Until when an eviction is to be obeyed.
     #[must_use]
     pub fn grace_ns(&self, slot: Slot) -> u64 {
-        self.0.slot(slot).map_or(0, |line| line.grace_ns.load(Ordering::Relaxed))
+        self.0.slot(slot).map_or(0, SlotLine::grace_ns)
     }
 
     /// The kernel's number of a core.

@@ -21,21 +21,44 @@
 //! Source: Shenango §4.2 and §5 (its IOKernel's shared memory); the design differs in that a core
 //! changes hands by [`BoardView::order`], which the thread on that core follows by itself.
 
+//! **When a core changes hands**, words and states are all that both sides use ([`SlotLine`],
+//! [`State`]), and how kthreads follow them is [`follow`]. With `--cfg loom` the crate is that alone,
+//! for the model checker.
+
+#[cfg(not(loom))]
 mod board;
+pub mod follow;
+#[cfg(not(loom))]
 mod heading;
+#[cfg(not(loom))]
 pub mod kthreads;
+#[cfg(not(loom))]
 mod memory;
+#[cfg(not(loom))]
 mod page;
+#[cfg(not(loom))]
 mod parcel;
+#[cfg(not(loom))]
 mod rings;
+#[cfg(not(loom))]
 pub mod session;
+mod slot;
+mod state;
+mod sync;
 mod word;
 
-pub use board::{Board, BoardView, CoreIndex, Order, Slot};
+#[cfg(not(loom))]
+pub use board::{Board, BoardView, Order};
+#[cfg(not(loom))]
 pub use memory::MapError;
+#[cfg(not(loom))]
 pub use page::{Lie, Look, Page, PageLine, PageView, Spec};
+#[cfg(not(loom))]
 pub use parcel::{Answer, Arrival, MOST_BYTES, PeerWords};
+#[cfg(not(loom))]
 pub use rings::{DaemonEnd, Gauge, KthreadEnd, RING_CAPACITY, Receiver, Rings, Sender};
+pub use slot::{CoreIndex, Slot, SlotLine};
+pub use state::State;
 pub use word::{Ask, Word};
 
 /// What a program is to the allocator.

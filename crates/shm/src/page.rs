@@ -12,6 +12,7 @@ pub use line::PageLine;
 use crate::Class;
 use crate::heading::{Heading, Kind};
 use crate::memory::{MapError, Memory};
+use crate::state::State;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -60,8 +61,7 @@ struct Line {
 
 #[repr(C, align(64))]
 struct Own {
-    /// `generation << 32 | state`.
-    state: AtomicU64,
+    state: State,
     run_head: AtomicU32,
     run_tail: AtomicU32,
     inbox_head: AtomicU32,
@@ -84,9 +84,6 @@ const _: () = {
     assert!(size_of::<Header>() == 128 && size_of::<Line>() == LINE);
     assert!(std::mem::offset_of!(Line, common) == 64);
 };
-
-const RUNNING: u64 = 1;
-const PARKED: u64 = 2;
 
 const fn bytes_for(kthreads: u32) -> usize {
     size_of::<Header>() + kthreads as usize * LINE
@@ -111,7 +108,7 @@ impl Page {
         let memory = Memory::create("curtail-page", bytes_for(spec.kthreads))?;
         let page = Self { memory, kthreads: spec.kthreads };
         for index in 0..spec.kthreads {
-            page.line(index).own.state.store(PARKED, Ordering::Relaxed);
+            page.line(index).own.state.begin();
         }
         let header = page.header();
         header.guaranteed.store(spec.guaranteed, Ordering::Relaxed);
@@ -157,16 +154,14 @@ impl Page {
 
     /// The kthread runs, as the word of that generation says. By the kthread.
     pub fn set_running(&self, index: u32, generation: u32) {
-        let state = u64::from(generation) << 32 | RUNNING;
-        self.line(index).own.state.store(state, Ordering::Release);
+        self.line(index).own.state.set_running(generation);
     }
 
     /// The kthread gives its core back and sleeps; it has seen the word of that generation. By the
     /// kthread, which runs nothing more until its word changes. What it published before is seen
     /// with it.
     pub fn set_parked(&self, index: u32, generation: u32) {
-        let state = u64::from(generation) << 32 | PARKED;
-        self.line(index).own.state.store(state, Ordering::Release);
+        self.line(index).own.state.set_parked(generation);
     }
 
     /// How many threads ever went into and out of its run queues. By the kthread.
@@ -316,18 +311,14 @@ impl PageView {
         let line: &Line = unsafe { self.memory.at(size_of::<Header>() + index as usize * LINE) };
         let (own, common) = (&line.own, &line.common);
         // The state first: what it published before is seen with it. A tail is read before its head.
-        let state = own.state.load(Ordering::Acquire);
-        let is_parked = match state & u64::from(u32::MAX) {
-            RUNNING => false,
-            PARKED => true,
-            _ => return Err(Lie { kthread: index, state: state as u32 }),
-        };
+        let state = own.state.look();
+        let (is_parked, generation) = state.map_err(|state| Lie { kthread: index, state })?;
         let some = |time_ns: u64| Some(time_ns).filter(|&time_ns| time_ns != 0);
         let run = run_queue(own, common);
         let inbox_tail = common.inbox_tail.load(Ordering::Acquire);
         Ok(Look {
             is_parked,
-            generation: (state >> 32) as u32,
+            generation,
             tid: own.tid.load(Ordering::Relaxed),
             run,
             inbox: (own.inbox_head.load(Ordering::Relaxed), inbox_tail),

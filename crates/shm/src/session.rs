@@ -19,7 +19,7 @@
 
 mod packet;
 
-use crate::board::Slot;
+use crate::slot::Slot;
 use packet::{ANSWER, HELLO, OPENED, POLLER, PORT, REFUSED, STATUS, TEXT, WELCOME};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;

@@ -7,6 +7,7 @@ use super::{Elastic, Link};
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::thread::kthread::KThread;
+use curtail_shm::follow::{self, Follower};
 use curtail_shm::{Ask, PageLine, Word, monotonic_ns};
 use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd as _;
@@ -171,46 +172,17 @@ impl Member {
     /// Gives the core back, as `word` asks or without being asked, and sleeps until it has one again,
     /// or the daemon has gone.
     #[cold]
-    fn park(&self, kthread: &KThread, mut word: Word) {
+    fn park(&self, kthread: &KThread, word: Word) {
         let link = self.link.borrow();
         let link = link.as_ref().expect("who asks is there");
-        let slot = link.slot(self.index);
         let kept = self.publish_parked(kthread);
         kthread.shared.set_parked(true);
         kthread.shared.announce_batch_mail();
         self.elastic.doorbell().park();
-        self.acknowledge(link, word);
-        let (page, index) = self.line.place();
-        let stops = || kthread.seat().is_to_stop() || self.epoch.get() != self.elastic.epoch();
-        while !stops() {
-            let now = self.word();
-            if now == word {
-                link.view.sleep(slot, word, None);
-            } else if now.ask() == Ask::Run {
-                self.run(now);
-                break;
-            } else {
-                word = now;
-                self.acknowledge(link, word);
-            }
-        }
-        // Also where no word says so: it runs without the daemon.
-        page.set_running(index, self.seen.get().generation());
+        self.seen.set(follow::park(&Parking { member: self, kthread, link }, word));
         kthread.shared.set_parked(false);
         self.elastic.doorbell().unpark();
         self.publish_running(kept);
-    }
-
-    /// It has parked, and that is the word that it has followed.
-    fn acknowledge(&self, link: &Link, word: Word) {
-        self.seen.set(word);
-        let (page, index) = self.line.place();
-        page.set_parked(index, word.generation());
-        if word.ask() == Ask::Evict
-            && let Some(heir) = link.view.heir(link.slot(index))
-        {
-            link.view.wake(heir);
-        }
     }
 
     /// What is left here while it is parked: how many threads no other kthread can run.
@@ -272,5 +244,42 @@ impl Member {
             Some(later) => ns.saturating_add(clock.ns(later)),
             None => ns.saturating_sub(clock.ns(then - tsc)),
         }
+    }
+}
+
+/// A kthread that parks.
+struct Parking<'a> {
+    member: &'a Member,
+    kthread: &'a KThread,
+    link: &'a Link,
+}
+
+impl Follower for Parking<'_> {
+    fn word(&self) -> Word {
+        self.member.word()
+    }
+
+    fn say_running(&self, generation: u32) {
+        let (page, index) = self.member.line.place();
+        page.set_running(index, generation);
+    }
+
+    fn say_parked(&self, generation: u32) {
+        let (page, index) = self.member.line.place();
+        page.set_parked(index, generation);
+    }
+
+    fn sleep(&self, word: Word) {
+        self.link.view.sleep(self.link.slot(self.member.index), word, None);
+    }
+
+    fn wake_heir(&self) {
+        if let Some(heir) = self.link.view.heir(self.link.slot(self.member.index)) {
+            self.link.view.wake(heir);
+        }
+    }
+
+    fn stops(&self) -> bool {
+        self.kthread.seat().is_to_stop() || self.member.epoch.get() != self.member.elastic.epoch()
     }
 }
