@@ -107,12 +107,32 @@ fn quick_is_better(drawn: &Drawn) -> Finding {
     if first.is_finite() {
         says.push_str(&format!(" The first where it is not is {}.", Unit::Rate.show(first)));
     }
+    for (name, label) in [("flag", FLAG), ("signal", SIGNAL)] {
+        says.push_str(&beside_the_slow(drawn, name, label));
+    }
     let parts = [
         ("most rates", ahead * 10 >= pairs().count() * 9),
         ("all rates", ahead == pairs().count()),
         ("tail", tail_ns <= LIMIT_NS as f64),
     ];
     Finding::of(&parts, says)
+}
+
+/// Where the one as measured here is ahead of the slow one, too.
+fn beside_the_slow(drawn: &Drawn, name: &str, label: &str) -> String {
+    let pairs: Vec<[f64; 3]> = drawn.curve(label).beside(drawn.curve(MILLISECOND)).collect();
+    let behind: Vec<String> = pairs
+        .iter()
+        .filter(|[_, quick, slow]| quick <= slow)
+        .map(|[x, quick, slow]| format!("{} ({quick:.3} to {slow:.3})", Unit::Rate.show(*x)))
+        .collect();
+    let ahead = pairs.len() - behind.len();
+    let mut says = format!(" By {name} it is at {ahead} of {}", pairs.len());
+    if !behind.is_empty() {
+        says.push_str(&format!(", not at {}", behind.join(", ")));
+    }
+    says.push('.');
+    says
 }
 
 fn worst_with_few(drawn: &Drawn) -> Finding {
