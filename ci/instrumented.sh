@@ -9,9 +9,9 @@ ci/build.sh
 say "the applications' tests"
 "$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
 
-say "locks and pre-emption once more, in flag builds"
+say "locks, pre-emption and evictions once more, in flag builds"
 "$release/cargo-curtail" curtail test --quiet --release --safepoint=flag -p spin -p kv --all-features \
-  --test locks --test preempt
+  --test locks --test preempt --test evicted
 
 say "batch programs follow the orders for their cores"
 CURTAIL_HOME=$release cargo test --quiet --release -p colocate-bench --test batch -- --ignored

@@ -54,7 +54,7 @@ pub(super) struct Common<'a> {
 impl Common<'_> {
     /// How threads without a quantum look whether their core is wanted elsewhere.
     pub(super) fn beats(&self) -> Option<Quanta> {
-        self.wish.beats(self.kind == SafepointKind::Clock)
+        self.wish.beats(self.kind)
     }
 }
 

@@ -278,9 +278,8 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     {
         tracing::warn!(%problem, kthread = index);
     }
-    let quanta = settings.quanta().or_else(|| {
-        common.elastic.as_ref().and_then(|_| settings.wish.beats(kind() == Kind::Clock))
-    });
+    let beats = || common.elastic.as_ref().and_then(|_| settings.wish.beats(kind()));
+    let quanta = settings.quanta().or_else(beats);
     Seat::take(common, index, settings.stack_size, quanta).expect("memory for stacks")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::thread::{Quanta, RuntimeBuilder};
-use curtail_fiber::safepoint::Mode;
+use curtail_fiber::safepoint::{Kind, Mode};
 use curtail_shm::{Class, Spec};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long a thread that runs to completion goes on, at most, without a look at the word.
 const HEARTBEAT: Duration = Duration::from_micros(5);
+/// A deadline that does not come: a day away.
+const NEVER_CYCLES: u64 = 1 << 47;
 
 /// The runtime could not be registered with a core allocator.
 #[derive(Debug, thiserror::Error)]
@@ -100,16 +102,19 @@ impl Wish {
         self.batch
     }
 
-    /// Threads run to completion, and look now and then whether the core is wanted elsewhere.
-    /// `timed`: the program has safepoints that time themselves.
-    pub(crate) fn beats(&self, timed: bool) -> Option<Quanta> {
-        let cycles = Clock::get().cycles(self.heartbeat.as_nanos() as u64);
-        timed.then(|| Quanta {
-            mode: Mode::Clock,
-            cycles: Arc::new(AtomicU64::new(cycles.max(1))),
-            usual: None,
-            by_class: Box::default(),
-        })
+    /// Threads run to completion, and look now and then whether the core is wanted elsewhere; where
+    /// safepoints do not time themselves, when a signal says so.
+    pub(crate) fn beats(&self, kind: Kind) -> Option<Quanta> {
+        let (mode, cycles) = match kind {
+            Kind::Clock => {
+                let cycles = Clock::get().cycles(self.heartbeat.as_nanos() as u64);
+                (Mode::Clock, cycles.max(1))
+            }
+            Kind::Flag => (Mode::Flag, NEVER_CYCLES),
+            Kind::None => return None,
+        };
+        let cycles = Arc::new(AtomicU64::new(cycles));
+        Some(Quanta { mode, cycles, usual: None, by_class: Box::default() })
     }
 
     pub(super) fn spec(&self, kthreads: usize) -> Spec {
@@ -160,7 +165,8 @@ impl RuntimeBuilder {
 
     /// Under a daemon, how long a thread without a quantum runs at most until it looks whether its
     /// kthread is to give its core back, if the program was built with safepoints that time
-    /// themselves. Default: 5 µs.
+    /// themselves. Default: 5 µs. Flag builds look when the daemon signals, after its `--grace`;
+    /// programs without safepoints between two threads only.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.wish.set_heartbeat(heartbeat);
         self

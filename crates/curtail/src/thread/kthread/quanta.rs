@@ -41,6 +41,10 @@ impl KThread {
         if let Some(quanta) = self.quanta.get() {
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.safepoint.arm(quanta.mode, now, now + quanta.cycles.load(Ordering::Relaxed));
+            // A signal that came before is forgotten; what it was sent for was there before it.
+            if quanta.mode == Mode::Flag && self.is_asked() {
+                self.safepoint.ask_from_handler();
+            }
         }
     }
 
