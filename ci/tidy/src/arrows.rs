@@ -42,7 +42,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What tests may use beyond that: the instruments, and the policies.
-const FOR_TESTS: &[&str] = &["crates/alloc", "crates/policy", "crates/workload", "crates/report", "crates/sim"];
+const FOR_TESTS: &[&str] =
+    &["crates/alloc", "crates/policy", "crates/workload", "crates/report", "crates/sim"];
 
 /// A package of the workspace.
 #[derive(Debug, PartialEq, Eq)]

@@ -28,6 +28,7 @@ pub(crate) fn set_engine(engine: *mut Engine) {
 /// parent's.
 fn keep_to_one_job_in_children() {
     extern "C" fn in_child() {
+        curtail_shm::leave_to_parent();
         if KThread::try_here().is_some() {
             set_engine(ptr::null_mut());
             KThread::forget_here();
@@ -36,7 +37,7 @@ fn keep_to_one_job_in_children() {
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler touches the calling thread's own words only, and calls nothing else.
+        // SAFETY: the handler touches the calling thread's own words, and makes system calls.
         let error = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         assert_eq!(error, 0, "no memory for a handler of forks");
     });

@@ -29,6 +29,8 @@
 mod board;
 pub mod follow;
 #[cfg(not(loom))]
+mod fork;
+#[cfg(not(loom))]
 mod heading;
 #[cfg(not(loom))]
 pub mod kthreads;
@@ -49,6 +51,8 @@ mod word;
 
 #[cfg(not(loom))]
 pub use board::{Board, BoardView, Order};
+#[cfg(not(loom))]
+pub use fork::leave_to_parent;
 #[cfg(not(loom))]
 pub use memory::MapError;
 #[cfg(not(loom))]

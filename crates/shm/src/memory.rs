@@ -1,5 +1,6 @@
 //! Sealed memory: made and written by one process, read by others.
 
+use crate::fork::{self, Place};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -42,6 +43,8 @@ pub(crate) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
     fd: OwnedFd,
+    /// Of memory that was made here: children of this process leave it alone.
+    place: Option<&'static Place>,
 }
 
 // SAFETY: a mapping is the process's, not a thread's. All access is by atomics through `at`.
@@ -66,9 +69,10 @@ impl Memory {
         let bytes = bytes.next_multiple_of(rustix::param::page_size());
         let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, bytes as u64)?;
-        let memory = Self::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        let mut memory = Self::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         // After our own mapping, which `FUTURE_WRITE` leaves as it is.
         fcntl_add_seals(&memory.fd, SIZE | more | SealFlags::SEAL)?;
+        memory.place = Some(fork::enter(memory.start, memory.bytes));
         Ok(memory)
     }
 
@@ -103,7 +107,7 @@ impl Memory {
         // SAFETY: a new mapping where the kernel likes; nothing of ours is there.
         let start = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, &fd, 0) }?;
         let start = NonNull::new(start.cast()).expect("the kernel maps nothing at zero");
-        Ok(Self { start, bytes, fd })
+        Ok(Self { start, bytes, fd, place: None })
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -145,6 +149,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        if let Some(place) = self.place {
+            place.leave();
+        }
         // SAFETY: mapped by `map` with that size; references into it borrow `self`.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }

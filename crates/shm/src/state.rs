@@ -36,6 +36,16 @@ impl State {
         self.0.store(u64::from(generation) << 32 | PARKED, Ordering::Release);
     }
 
+    /// By another thread of its program: a kthread that says that it runs, and is stuck in a system
+    /// call, has no use for its core; true: it says that it has parked, as the answer to the word that
+    /// it has followed. It may come back at any moment, and parks then.
+    pub fn give_core_back(&self) -> bool {
+        let state = self.0.load(Ordering::Acquire);
+        let parked = state & !u64::from(u32::MAX) | PARKED;
+        state & u64::from(u32::MAX) == RUNNING
+            && self.0.compare_exchange(state, parked, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
     /// Whether it is parked, and the generation of the word that it has seen.
     ///
     /// # Errors

@@ -150,6 +150,9 @@ impl KThread {
 
     /// In the child of a fork: it has one thread, and goes on with that alone.
     pub(crate) fn forget_here() {
+        if let Some(member) = Self::try_here().and_then(|here| here.member.as_ref()) {
+            member.run_anywhere();
+        }
         HERE.set(ptr::null());
     }
 

@@ -169,7 +169,7 @@ impl Seat {
         while !self.is_to_stop() {
             let now = clock::now();
             if let Some(member) = &kthread.member {
-                if member.is_to_look() {
+                if member.is_to_look() || kthread.shared.is_disowned() {
                     member.look(kthread);
                     self.count_idle(clock::now() - now, 0);
                 }

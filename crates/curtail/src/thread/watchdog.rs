@@ -3,7 +3,8 @@
 //! A plain thread looks at all kthreads of a runtime every half limit. A kthread is stuck if it has
 //! picked nothing for the limit although something waits for it there: it is in a system call that
 //! blocks, or in code without safepoints. (One that the machine keeps from its core is not.) What has not started goes on elsewhere: others steal it,
-//! and where all kthreads are stuck, a spare one is started.
+//! and where all kthreads are stuck, a spare one is started. Under a core allocator a kthread that is
+//! stuck in the kernel gives its core back; one that is parked is not stuck.
 
 use super::kthread::Shared;
 use super::stack_of::stack_of;
@@ -148,6 +149,9 @@ impl Watchdog {
                 seen.tell_after = stuck_for * 2;
                 let stack = stack_of(tid);
                 (self.on_stall)(&Stall { kthread: self.first + index, duration: stuck_for, stack });
+            }
+            if stuck && is_blocked(tid) {
+                kthread.give_core_back();
             }
         }
         all

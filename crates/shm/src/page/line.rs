@@ -79,6 +79,11 @@ impl PageLine {
         head.store(head.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
     }
 
+    /// The kthread is stuck in a system call: its core is free. By another thread of its program.
+    pub fn give_core_back(&self) -> bool {
+        self.line().own.state.give_core_back()
+    }
+
     /// What is in the run queue, by these counters. For the kthread.
     #[must_use]
     pub fn run_queue(&self) -> (u32, u32) {

@@ -116,7 +116,18 @@ impl Member {
                 Ask::Run => self.run(word),
                 Ask::Park | Ask::Evict => self.park(kthread, word),
             }
+        } else if kthread.shared.is_disowned() && self.link.borrow().is_some() {
+            // It was stuck, and its core was given back in its name.
+            self.park(kthread, word);
         }
+        if kthread.shared.is_disowned() {
+            kthread.shared.own_again();
+        }
+    }
+
+    /// In the child of a fork: the core that it was granted is its parent's.
+    pub(in crate::thread) fn run_anywhere(&self) {
+        self.elastic.unpin(None);
     }
 
     /// The daemon looks for packets while all kthreads are parked; while some run, they do it for the
@@ -180,6 +191,7 @@ impl Member {
         kthread.shared.announce_batch_mail();
         self.elastic.doorbell().park();
         self.seen.set(follow::park(&Parking { member: self, kthread, link }, word));
+        kthread.shared.own_again();
         kthread.shared.set_parked(false);
         self.elastic.doorbell().unpark();
         self.publish_running(kept);

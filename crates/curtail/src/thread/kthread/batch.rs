@@ -19,7 +19,6 @@
 
 use super::{KThread, Shared};
 use crate::clock::{self, Clock};
-use crate::thread::elastic::Member;
 use crate::thread::overflow::Overflow;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Fifo, Tcb};
@@ -286,9 +285,7 @@ impl KThread {
         let look = BatchLook {
             ready: self.has_threads(),
             called: self.shared.batch.called.load(Ordering::Acquire),
-            wanted: beats
-                || self.member.as_ref().is_some_and(Member::is_asked)
-                || seat.is_to_stop(),
+            wanted: beats || self.is_asked() || seat.is_to_stop(),
             others: self.has_batch(),
             over: quantum.is_some_and(|most| u64::from(looks) * self.batch.closely_cycles >= most),
         };

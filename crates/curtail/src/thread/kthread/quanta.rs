@@ -98,7 +98,7 @@ impl KThread {
         self.take_in();
         member.publish_age(now);
         member.watch_packets(self, now);
-        member.is_to_look()
+        member.is_to_look() || self.shared.is_disowned()
     }
 
     /// How its threads are pre-empted. Once, before the first runs.

@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(super) line: Option<PageLine>,
     /// It has given its core back and sleeps until it gets one again.
     parked: AtomicBool,
+    /// It was stuck, and its core has been given back: when it goes on, it parks.
+    disowned: AtomicBool,
     /// A sibling saw a packet for it, and counted that as mail.
     packets: AtomicBool,
     /// Whether there is mail for it of another kind: for the watchdog.
@@ -71,6 +73,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             line,
             parked: AtomicBool::new(false),
+            disowned: AtomicBool::new(false),
             packets: AtomicBool::new(false),
             mail: OnceLock::new(),
         })
@@ -112,6 +115,29 @@ impl Shared {
         {
             line.count_taken_in(1);
         }
+    }
+
+    /// It is stuck in the kernel: under a core allocator, others have more use for its core. By
+    /// the watchdog.
+    pub(in crate::thread) fn give_core_back(&self) {
+        if let Some(line) = &self.line
+            && !self.is_parked()
+        {
+            // Before others can be granted its core.
+            self.disowned.store(true, Ordering::SeqCst);
+            line.give_core_back();
+        }
+    }
+
+    /// Whether its core may be another's, though it was not asked for it.
+    #[inline]
+    pub(in crate::thread) fn is_disowned(&self) -> bool {
+        self.disowned.load(Ordering::Acquire)
+    }
+
+    /// It has parked since, or has a core again. By the kthread.
+    pub(in crate::thread) fn own_again(&self) {
+        self.disowned.store(false, Ordering::Release);
     }
 
     /// Whether it sleeps until the core allocator has a core for it.

@@ -7,7 +7,6 @@
 use super::{DIRECT, KThread};
 use crate::block::{Deadline, Node, Timer, Who};
 use crate::clock;
-use crate::thread::elastic::Member;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
@@ -70,10 +69,10 @@ impl KThread {
         &raw const self.base
     }
 
-    /// Whether a core allocator asks for the kthread's core.
+    /// Whether a core allocator asks for the kthread's core, or has been given it back.
     #[inline]
     pub(in crate::thread) fn is_asked(&self) -> bool {
-        self.member.as_ref().is_some_and(Member::is_asked)
+        self.member.as_ref().is_some_and(|member| member.is_asked() || self.shared.is_disowned())
     }
 
     /// The thread `me`, which calls, leaves the processor; returns when it is its turn again.
