@@ -169,6 +169,8 @@ fn completion(answer: &Answer) -> Option<(Completion, &[u8])> {
         1 => Outcome::Failed,
         2 => Outcome::Dropped,
         3 => Outcome::Orphaned,
+        4 => Outcome::Cancelled,
+        5 => Outcome::Abandoned,
         _ => return None,
     };
     let completion = Completion {

@@ -2,7 +2,7 @@
 //!
 //! Belongs to the dispatcher's thread like any transport; the reply side only looks at the peer.
 
-use crate::{Completion, Intake, Peer, Reply, Status, Streams, Transport};
+use crate::{Completion, Intake, Kept, Peer, Reply, Status, Streams, Transport};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -101,6 +101,13 @@ impl Reply for BothReply {
         match peer {
             Peer::Tcp { .. } => self.streams.is_gone(peer),
             _ => self.datagrams.is_gone(peer),
+        }
+    }
+
+    fn with_state(&self, peer: Peer, f: &mut dyn FnMut(&mut Kept)) -> bool {
+        match peer {
+            Peer::Tcp { .. } => self.streams.with_state(peer, f),
+            _ => self.datagrams.with_state(peer, f),
         }
     }
 }

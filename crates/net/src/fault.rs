@@ -224,6 +224,10 @@ impl Intake for Faulty<'_> {
     fn malformed(&mut self, count: u64) {
         self.into.malformed(count);
     }
+
+    fn departed(&mut self) {
+        self.into.departed();
+    }
 }
 
 impl Faults {

@@ -41,6 +41,7 @@ pub use udp::{Udp, UdpConfig};
 pub use url::open;
 pub use waiter::{Waiter, Waker};
 
+use std::any::Any;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -85,6 +86,10 @@ pub trait Intake {
 
     /// `count` inputs were malformed or too large and were dropped or answered with an error.
     fn malformed(&mut self, count: u64);
+
+    /// Peers of requests in progress have gone for good: [`Reply::is_gone`] says which. Called once
+    /// for any number of them.
+    fn departed(&mut self) {}
 }
 
 /// What became of one request, told to the transport that brought it, on the dispatcher's thread.
@@ -125,6 +130,10 @@ pub enum Outcome {
     Dropped,
     /// Its peer had gone before it began ([`Reply::is_gone`]), so it was never run.
     Orphaned,
+    /// It was cancelled before it began, or while it ran, and its handler ended by that.
+    Cancelled,
+    /// It was cancelled while it ran, and will never go on.
+    Abandoned,
 }
 
 /// Whether a transport may bring more.
@@ -251,4 +260,14 @@ pub trait Reply: Send + Sync {
         let _ = peer;
         false
     }
+
+    /// Calls `f` with the place for what the server keeps of the peer's connection, which is dropped
+    /// with that. False: it has none, and `f` was not called. A lock is held meanwhile.
+    fn with_state(&self, peer: Peer, f: &mut dyn FnMut(&mut Kept)) -> bool {
+        let _ = (peer, f);
+        false
+    }
 }
+
+/// What a server keeps of a connection: see [`Reply::with_state`].
+pub type Kept = Option<Arc<dyn Any + Send + Sync>>;

@@ -48,6 +48,8 @@ struct Shared {
     /// The bell has been rung, or is about to be, and the dispatcher has not answered it.
     rung: AtomicBool,
     closed: AtomicBool,
+    /// Tickets were dropped whose requests are under way, and the dispatcher was not told.
+    departed: AtomicBool,
     dropped: AtomicU64,
 }
 
@@ -74,6 +76,9 @@ pub enum NoResponse {
     /// The server had no room for the request.
     #[error("the server had no room for the request")]
     Dropped,
+    /// The request was cancelled.
+    #[error("the request was cancelled")]
+    Cancelled,
     /// The transport was closed first.
     #[error("the transport was closed")]
     Closed,
@@ -94,6 +99,7 @@ impl Local {
             bell,
             rung: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            departed: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
         });
         let client = LocalClient { shared: shared.clone(), requests: sender };
@@ -127,6 +133,11 @@ impl Transport for Local {
             self.refuse_waiting();
             return Status::Closed;
         }
+        if self.shared.departed.load(Ordering::Relaxed)
+            && self.shared.departed.swap(false, Ordering::AcqRel)
+        {
+            into.departed();
+        }
         // Bounded by the places, should `room` not count what is answered on the spot.
         for _ in 0..self.shared.slots.len() {
             if into.room() == 0 {
@@ -155,7 +166,7 @@ impl Transport for Local {
             Outcome::Done => NoResponse::Silent,
             Outcome::Failed => NoResponse::Failed,
             Outcome::Dropped => NoResponse::Dropped,
-            Outcome::Orphaned => NoResponse::Closed,
+            Outcome::Orphaned | Outcome::Cancelled | Outcome::Abandoned => NoResponse::Cancelled,
         };
         // Where a response was given, the ticket is not waiting any more and this changes nothing.
         self.shared.resolve(slot, Some(generation), |slot| slot.state = State::Without(why));
@@ -198,9 +209,7 @@ impl LocalClient {
         let Some(index) = lock(&shared.free).pop() else { return Err(Refused::Full(payload)) };
         let generation = shared.slots[index as usize].occupy(payload);
         let pushed = self.requests.push(index).is_ok();
-        if !shared.rung.swap(true, Ordering::AcqRel) {
-            signal(&shared.bell);
-        }
+        shared.ring();
         if !pushed || shared.closed.load(Ordering::SeqCst) {
             // The dispatcher may have looked into the ring for the last time before our push. (Only
             // after that can a slot be used again while its number is still in the ring.)
@@ -227,7 +236,8 @@ impl LocalClient {
 }
 
 /// One request under way: a future of its response, which any executor may await. Dropping it gives
-/// the answer up, not the request.
+/// the request up: one that waits is not run, and one that runs is cancelled ([`Ticket::detach`]
+/// gives up the response alone).
 #[must_use = "the response comes to the ticket"]
 pub struct Ticket {
     shared: Arc<Shared>,
@@ -272,6 +282,14 @@ impl Ticket {
         self.wait_timeout(Duration::ZERO)
     }
 
+    /// Lets the request go on; its response is dropped.
+    pub fn detach(mut self) {
+        self.settled = true;
+        if self.shared.slots[self.index as usize].abandon(false) {
+            lock(&self.shared.free).push(self.index);
+        }
+    }
+
     fn wait_until(&mut self, deadline: Option<Instant>) -> Option<Result<Vec<u8>, NoResponse>> {
         let answer = self.shared.slots[self.index as usize].wait(deadline)?;
         self.settled = true;
@@ -298,13 +316,26 @@ impl Future for Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if !self.settled && self.shared.slots[self.index as usize].abandon() {
+        if self.settled {
+            return;
+        }
+        if self.shared.slots[self.index as usize].abandon(true) {
             lock(&self.shared.free).push(self.index);
+        } else {
+            self.shared.departed.store(true, Ordering::Release);
+            self.shared.ring();
         }
     }
 }
 
 impl Shared {
+    /// Has the dispatcher look.
+    fn ring(&self) {
+        if !self.rung.swap(true, Ordering::AcqRel) {
+            signal(&self.bell);
+        }
+    }
+
     /// The dispatcher takes a submitted request.
     fn take(&self, index: u32) -> Option<(Vec<u8>, Peer)> {
         let mut slot = lock(&self.slots[index as usize].inner);
@@ -350,6 +381,11 @@ impl Reply for Shared {
 
     fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn is_gone(&self, peer: Peer) -> bool {
+        let Peer::Local { slot, generation } = peer else { return false };
+        self.slots.get(slot as usize).is_some_and(|slot| slot.is_given_up(generation))
     }
 }
 

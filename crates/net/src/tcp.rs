@@ -98,6 +98,8 @@ pub struct Tcp {
     /// Requests in progress whose connections have gone, and the bytes that they count.
     orphans: usize,
     orphan_bytes: usize,
+    /// Connections have gone that had requests in progress, and the dispatcher was not told.
+    departed: bool,
     deadlines: Deadlines,
     ebb: Ebb,
     /// Given up for a moment to accept and close a connection when there are no descriptors left.
@@ -245,6 +247,9 @@ impl Transport for Tcp {
         self.end_some();
         self.feed();
         self.serve_ready(now_tsc, into);
+        if std::mem::take(&mut self.departed) {
+            into.departed();
+        }
         self.ebb.note(self.shared.budget.used());
         self.settle_again(into.room());
         self.deadlines.arm();

@@ -62,7 +62,7 @@ fn a_full_transport_gives_the_request_back() {
     local.reply().reply(into.requests[0].1, b"one");
     assert_eq!(first.wait().unwrap(), b"one");
     drop(client.submit(vec![3]).unwrap());
-    // A dropped ticket's request is served all the same, and its place is free afterwards.
+    // A dropped ticket's request comes all the same, and its place is free afterwards.
     into.limit = 3;
     poll_requests(&mut local, &mut into, 3);
     assert_eq!(into.payloads(), [[1], [2], [3]]);

@@ -188,7 +188,9 @@ impl<R: Requests> Transport for Generator<R> {
         let Some(tally) = self.tally(since_start(completion.arrived_tsc) + 1) else { return };
         match completion.outcome {
             Outcome::Dropped => tally.dropped[class] += 1,
-            Outcome::Failed | Outcome::Orphaned => tally.failed += 1,
+            Outcome::Failed | Outcome::Orphaned | Outcome::Cancelled | Outcome::Abandoned => {
+                tally.failed += 1;
+            }
             Outcome::Done => {
                 tally.recorder.record(class, sojourn_ns, service_ns, completion.disturbed);
                 tally.last_finish_ns = tally.last_finish_ns.max(finish_ns);

@@ -4,6 +4,7 @@
 
 use super::{NoResponse, lock};
 use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
@@ -39,7 +40,12 @@ pub(super) struct Inner {
 pub(super) struct Slot {
     pub(super) inner: Mutex<Inner>,
     changed: Condvar,
+    /// The generation whose ticket was dropped last, and [`GIVEN_UP`]; for those who look without the
+    /// lock.
+    given_up: AtomicU64,
 }
+
+const GIVEN_UP: u64 = 1 << 32;
 
 impl Inner {
     fn under_way(&self) -> bool {
@@ -138,11 +144,20 @@ impl Slot {
         Poll::Pending
     }
 
-    /// The ticket goes. The answer: whether the slot is free now; else it will be when the request
-    /// ends.
-    pub(super) fn abandon(&self) -> bool {
+    /// Whether the ticket of that generation was dropped while its request was under way.
+    pub(super) fn is_given_up(&self, generation: u32) -> bool {
+        self.given_up.load(Ordering::Relaxed) == GIVEN_UP | u64::from(generation)
+    }
+
+    /// The ticket goes; `cancels`: and nobody wants the request any more. The answer: whether the
+    /// slot is free now; else it will be when the request ends.
+    pub(super) fn abandon(&self, cancels: bool) -> bool {
         let mut inner = lock(&self.inner);
         inner.abandoned = inner.under_way();
+        if cancels && inner.abandoned {
+            let generation = u64::from(inner.generation);
+            self.given_up.store(GIVEN_UP | generation, Ordering::Relaxed);
+        }
         let (waker, free) = (inner.waker.take(), !inner.abandoned);
         if free {
             inner.release();

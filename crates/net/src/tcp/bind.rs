@@ -84,6 +84,7 @@ impl Tcp {
             orphans: 0,
             orphan_bytes: 0,
             deadlines,
+            departed: false,
             ebb: Ebb::default(),
             spare: accept::spare(),
             closing: false,

@@ -75,6 +75,7 @@ impl Tcp {
         let Some(mut connection) = self.connections[slot as usize].take() else { return };
         self.deadlines.clear(slot, &mut connection.entry);
         self.shared.budget.swap_inward(connection.framer_bytes, 0);
+        self.departed |= connection.in_flight > 0;
         self.orphans += connection.in_flight as usize;
         self.orphan_bytes += connection.in_bytes;
         self.shared.release(slot, reset);

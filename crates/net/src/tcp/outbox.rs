@@ -17,7 +17,7 @@ use super::streams::Socket;
 use super::token::Token;
 use super::unsent::Unsent;
 use crate::http::{self, Asked};
-use crate::{Peer, Reply, TcpConfig, Wire};
+use crate::{Kept, Peer, Reply, TcpConfig, Wire};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, IoSlice};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, send, sendmsg, shutdown, sockopt};
@@ -69,6 +69,8 @@ struct Outbox {
     broken: bool,
     /// HTTP: what the answer to the request in progress depends on, until that is written.
     asked: Option<Asked>,
+    /// What the server keeps of the connection.
+    kept: Kept,
 }
 
 macro_rules! counters {
@@ -164,6 +166,10 @@ impl Outboxes {
         outbox.empty(&self.budget);
         outbox.broken = false;
         outbox.asked = None;
+        let kept = outbox.kept.take();
+        drop(outbox);
+        // The server's code: not under the lock.
+        drop(kept);
     }
 
     pub(super) fn is_flushed(&self, slot: u32) -> bool {
@@ -354,6 +360,16 @@ impl Reply for Outboxes {
         let Peer::Tcp { connection, generation } = peer else { return false };
         let slot = self.slots.get(connection as usize);
         slot.is_none_or(|slot| slot.living.load(Relaxed) != ALIVE | u64::from(generation))
+    }
+
+    fn with_state(&self, peer: Peer, f: &mut dyn FnMut(&mut Kept)) -> bool {
+        let Peer::Tcp { connection, generation } = peer else { return false };
+        let Some(mut outbox) = self.lock(connection) else { return false };
+        let lives = outbox.generation == generation && outbox.socket.is_some();
+        if lives {
+            f(&mut outbox.kept);
+        }
+        lives
     }
 }
 

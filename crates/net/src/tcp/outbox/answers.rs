@@ -29,6 +29,9 @@ impl Outboxes {
             Outcome::Done => Vec::new(),
             Outcome::Failed => http::plain(500, "the request failed\n"),
             Outcome::Dropped => http::plain(503, "there is no room for the request\n"),
+            Outcome::Cancelled | Outcome::Abandoned => {
+                http::plain(504, "the request was cancelled\n")
+            }
             Outcome::Orphaned => return,
         };
         let _ = self.send(slot, generation, &answer);
