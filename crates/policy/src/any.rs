@@ -91,6 +91,10 @@ impl Policy for AnyPolicy {
         to_policy!(self, policy => policy.completed(now, on, job, attained));
     }
 
+    fn dropped(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        to_policy!(self, policy => policy.dropped(now, on, job, attained));
+    }
+
     fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId) {
         to_policy!(self, policy => policy.blocked(now, on, job));
     }

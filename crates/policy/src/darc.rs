@@ -287,6 +287,11 @@ impl Policy for Darc {
         }
     }
 
+    fn dropped(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
+        self.table.step(job, Place::On(on), Place::Out);
+        self.vacate(on, job);
+    }
+
     fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
         self.table.step(job, Place::On(on), Place::Blocked(on));
         self.vacate(on, job);

@@ -172,6 +172,13 @@ pub trait Policy {
     /// The job has left for good, after `attained` of service in all.
     fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos);
 
+    /// The job has left, or is the policy's affair no more, after `attained` of service, otherwise than
+    /// by its own end: so that says nothing of how long such jobs take. By default as
+    /// [`Policy::completed`].
+    fn dropped(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        self.completed(now, on, job, attained);
+    }
+
     /// The job waits for something on `on` and does not occupy a place there any more.
     fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId);
 

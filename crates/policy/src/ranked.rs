@@ -303,6 +303,14 @@ impl<R: Rank> Policy for Ranked<R> {
         self.rerank(now);
     }
 
+    fn dropped(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        self.table.step(job, Place::On(on), Place::Out);
+        let job = Job { attained, ..*self.table.job(job) };
+        self.leave(now, on, &job, false);
+        self.vacate(on, job.id);
+        self.rerank(now);
+    }
+
     fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
         self.table.step(job, Place::On(on), Place::Blocked(on));
         self.vacate(on, job);

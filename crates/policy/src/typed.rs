@@ -130,6 +130,13 @@ impl<O: Order> Policy for Typed<O> {
         self.vacate(on, class);
     }
 
+    fn dropped(&mut self, _now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
+        self.queues.table.step(job, Place::On(on), Place::Out);
+        let class = self.queues.class_of(job);
+        self.served(job, class, attained);
+        self.vacate(on, class);
+    }
+
     fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
         self.queues.table.step(job, Place::On(on), Place::Blocked(on));
         self.vacate(on, self.queues.class_of(job));

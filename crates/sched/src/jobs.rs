@@ -5,7 +5,7 @@
 //! is free, or its job is in exactly one [`Place`]. Every step checks where the job comes from, in
 //! every build: an event that does not fit would lose or double a job.
 
-use crate::Arrival;
+use crate::{Arrival, What};
 use curtail_policy::{ClassId, Job, JobId, Nanos, WorkerId};
 use std::fmt;
 
@@ -30,13 +30,20 @@ impl fmt::Display for Place {
     }
 }
 
-/// The kinds of [`Place`], and none.
+/// The kinds of [`Place`], and none; and those of cancelled jobs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
     Waiting,
     On,
     Blocked,
+    /// Cancelled, and with the policy still; it had not begun, or it had.
+    Doomed,
+    DoomedBegun,
+    /// Cancelled, and not the policy's any more.
+    LastWaiting,
+    LastOn,
+    LastBlocked,
 }
 
 /// A [`Place`], or none: the worker is the one where the job is, or was last.
@@ -47,10 +54,22 @@ const WAITS: At = (State::Waiting, WorkerId::DISPATCHER);
 fn place((state, on): At) -> Option<Place> {
     match state {
         State::Free => None,
-        State::Waiting => Some(Place::Waiting),
-        State::On => Some(Place::On(on)),
-        State::Blocked => Some(Place::Blocked(on)),
+        State::Waiting | State::Doomed | State::DoomedBegun | State::LastWaiting => {
+            Some(Place::Waiting)
+        }
+        State::On | State::LastOn => Some(Place::On(on)),
+        State::Blocked | State::LastBlocked => Some(Place::Blocked(on)),
     }
+}
+
+/// What becomes of a job for which the policy has found a place.
+pub(crate) enum Placed {
+    /// It goes there.
+    Sent,
+    /// It was cancelled, and has left.
+    Dropped,
+    /// It was cancelled, and waits until nothing else does.
+    Last,
 }
 
 /// A slot. The job is kept in 32 bytes, so that a simulated one fits into little more than a cache
@@ -152,6 +171,67 @@ impl<T> Jobs<T> {
     pub(crate) fn remove(&mut self, id: JobId, on: WorkerId) {
         self.step(id, (State::On, on), (State::Free, on));
         self.free.push(id.0);
+    }
+
+    /// A job is cancelled that waits, or is on a worker, or blocked; false: it is cancelled already.
+    pub(crate) fn cancel(&mut self, id: JobId, begun: bool) -> bool {
+        let slot = &mut self.slots[id.0 as usize];
+        slot.state = match slot.state {
+            State::Waiting if begun => State::DoomedBegun,
+            State::Waiting => State::Doomed,
+            State::On => State::LastOn,
+            State::Blocked => State::LastBlocked,
+            State::Free => out_of_step(id, slot.at(), WAITS),
+            _ => return false,
+        };
+        true
+    }
+
+    /// The policy has found a place on `on` for a job; what becomes of it.
+    #[inline]
+    pub(crate) fn placed(&mut self, id: JobId, on: WorkerId) -> Placed {
+        let slot = &mut self.slots[id.0 as usize];
+        match slot.state {
+            State::Doomed => {
+                (slot.state, slot.on) = (State::Free, on);
+                self.free.push(id.0);
+                Placed::Dropped
+            }
+            State::DoomedBegun => {
+                (slot.state, slot.on) = (State::LastWaiting, on);
+                Placed::Last
+            }
+            _ => {
+                self.send(id, on);
+                Placed::Sent
+            }
+        }
+    }
+
+    /// Whether a job is cancelled and not the policy's any more.
+    pub(crate) fn is_last(&self, id: JobId) -> bool {
+        let state = self.slots[id.0 as usize].state;
+        matches!(state, State::LastWaiting | State::LastOn | State::LastBlocked)
+    }
+
+    /// Something happened to such a job on `on`.
+    pub(crate) fn last(&mut self, id: JobId, on: WorkerId, attained: Nanos, what: What) {
+        let (from, to) = match what {
+            What::Ended => (State::LastOn, State::Free),
+            What::Yielded | What::GaveWay => (State::LastOn, State::LastWaiting),
+            What::Blocked => (State::LastOn, State::LastBlocked),
+            What::Woken => (State::LastBlocked, State::LastWaiting),
+            What::Resumed => (State::LastBlocked, State::LastOn),
+        };
+        self.step(id, (from, on), (to, on)).attained = attained;
+        if what == What::Ended {
+            self.free.push(id.0);
+        }
+    }
+
+    /// Such a job, which waits, goes to `on`.
+    pub(crate) fn send_last(&mut self, id: JobId, on: WorkerId) {
+        self.step(id, (State::LastWaiting, on), (State::LastOn, on));
     }
 
     /// A waiting job goes to `on`.

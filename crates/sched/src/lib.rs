@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod jobs;
+mod last;
 mod look;
 pub mod record;
 mod rules;
@@ -116,6 +117,12 @@ pub enum Action {
     Preempt {
         /// Which worker.
         on: WorkerId,
+    },
+    /// The job was cancelled and has not begun: it has left. What its driver kept of it can be read
+    /// until the next arrival.
+    Drop {
+        /// The job.
+        job: JobId,
     },
 }
 

@@ -32,6 +32,8 @@ pub enum Call {
     Arrive { now: Nanos, arrival: Arrival, admitted: Option<JobId> },
     /// [`Scheduler::handle_event`](crate::Scheduler::handle_event).
     Event { now: Nanos, on: WorkerId, event: Event },
+    /// [`Scheduler::handle_cancel`](crate::Scheduler::handle_cancel).
+    Cancel { now: Nanos, job: JobId, begun: bool },
     /// [`Scheduler::handle_serviced`](crate::Scheduler::handle_serviced).
     Serviced { on: WorkerId, quanta: u64 },
     /// [`Scheduler::worker_up`](crate::Scheduler::worker_up).

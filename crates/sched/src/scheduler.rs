@@ -1,8 +1,10 @@
 //! See the crate's head.
 
+mod cancel;
 mod view;
 
-use crate::jobs::{Jobs, Place};
+use crate::jobs::{Jobs, Place, Placed};
+use crate::last::Lasts;
 use crate::look::Lookout;
 use crate::record::{Call, Tap};
 use crate::rules::{Rules, Setup};
@@ -32,6 +34,8 @@ pub struct Scheduler<T> {
     /// When each worker's quantum is renewed next, where it times itself and nobody asks it.
     renews: Vec<Nanos>,
     up: Vec<bool>,
+    /// Cancelled jobs that have begun.
+    lasts: Lasts,
     tap: Option<Box<Tap>>,
 }
 
@@ -58,6 +62,7 @@ impl<T> Scheduler<T> {
             asked: 0,
             renews: vec![Nanos::ZERO; setup.workers],
             up: vec![true; setup.workers],
+            lasts: Lasts::new(setup.workers),
             tap,
             setup,
         }
@@ -102,20 +107,26 @@ impl<T> Scheduler<T> {
     pub fn handle_event(&mut self, now: Nanos, on: WorkerId, event: Event) {
         self.note(|| Call::Event { now, on, event });
         let Event { job, attained, what } = event;
+        if self.lasts.any() && self.jobs.is_last(job) {
+            return self.last_event(on, event);
+        }
         match what {
             What::Ended => {
                 self.left(on, true);
+                self.lasts.leaves(on);
                 self.jobs.remove(job, on);
                 self.policy.completed(now, on, job, attained);
             }
             What::Yielded => {
                 self.left(on, true);
+                self.lasts.leaves(on);
                 let stays = self.rules.pins || on == WorkerId::DISPATCHER;
                 let job = self.jobs.yielded(job, on, attained, stays.then_some(on));
                 self.policy.yielded(now, on, job);
             }
             What::GaveWay => {
                 self.left(on, false);
+                self.lasts.leaves(on);
                 self.jobs.block(job, on, attained);
                 self.policy.blocked(now, on, job);
                 self.looks.gave_way(now, on, job);
@@ -123,11 +134,13 @@ impl<T> Scheduler<T> {
             }
             What::Blocked => {
                 self.left(on, true);
+                self.lasts.leaves(on);
                 self.jobs.block(job, on, attained);
                 self.policy.blocked(now, on, job);
             }
             What::Woken => self.woken(now, on, job, attained),
             What::Resumed => {
+                self.lasts.comes(on);
                 self.jobs.resume(job, on, attained);
                 self.policy.resumed(now, on, job);
             }
@@ -151,6 +164,7 @@ impl<T> Scheduler<T> {
     fn woken(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
         if self.rules.two_level && on != WorkerId::DISPATCHER {
             // The worker asked before it heard that it decides by itself now, or the job gave way.
+            self.lasts.comes(on);
             self.jobs.resume(job, on, attained);
             self.policy.resumed(now, on, job);
             self.resent.push_back((job, on));
@@ -196,6 +210,9 @@ impl<T> Scheduler<T> {
             policy.worker_down(now, WorkerId(worker as u16));
         }
         for (job, place) in self.jobs.iter() {
+            if self.jobs.is_last(job.id) {
+                continue;
+            }
             match place {
                 Place::Waiting => {}
                 Place::On(on) => policy.adopt(now, on, job),
@@ -250,19 +267,34 @@ impl<T> Scheduler<T> {
         if self.runs_here {
             return None;
         }
-        match self.policy.decide(now) {
-            Decision::Idle => {
-                self.asked = 0;
-                None
-            }
-            Decision::Run { job, on, quantum } => Some(self.run(job.id, on, quantum)),
-            Decision::Preempt { on } => {
-                self.asked += 1;
-                assert!(
-                    self.asked <= 2 * self.setup.workers,
-                    "the policy asks for no end of yields"
-                );
-                Some(Action::Preempt { on })
+        if let Some(on) = self.lasts.take_urgent() {
+            return Some(Action::Preempt { on });
+        }
+        loop {
+            match self.policy.decide(now) {
+                Decision::Idle => {
+                    self.asked = 0;
+                    return self.run_last();
+                }
+                Decision::Run { job, on, quantum } => match self.jobs.placed(job.id, on) {
+                    Placed::Sent => return Some(self.run(job.id, on, quantum)),
+                    Placed::Dropped => {
+                        self.policy.dropped(now, on, job.id, job.attained);
+                        return Some(Action::Drop { job: job.id });
+                    }
+                    Placed::Last => {
+                        self.policy.dropped(now, on, job.id, job.attained);
+                        self.lasts.wait(job.id, on);
+                    }
+                },
+                Decision::Preempt { on } => {
+                    self.asked += 1;
+                    assert!(
+                        self.asked <= 2 * self.setup.workers,
+                        "the policy asks for no end of yields"
+                    );
+                    return Some(Action::Preempt { on });
+                }
             }
         }
     }
@@ -271,6 +303,10 @@ impl<T> Scheduler<T> {
     #[cold]
     fn look_again(&mut self, now: Nanos) -> Option<(JobId, WorkerId)> {
         while let Some((job, on)) = self.looks.take(now, self.policy.waiting() > 0) {
+            if self.jobs.is_last(job) {
+                self.last_looks(job, on);
+                continue;
+            }
             self.woken(now, on, job, self.jobs.get(job).0.attained);
         }
         let resent = self.resent.pop_front();
@@ -280,7 +316,10 @@ impl<T> Scheduler<T> {
 
     #[inline]
     fn run(&mut self, job: JobId, on: WorkerId, quantum: Option<Nanos>) -> Action {
-        self.jobs.send(job, on);
+        self.lasts.comes(on);
+        if !self.rules.two_level {
+            self.lasts.urge(on);
+        }
         let here = on == WorkerId::DISPATCHER;
         self.runs_here |= here;
         // A two-level policy leaves quanta to the worker.
@@ -304,8 +343,10 @@ impl<T> Scheduler<T> {
     /// dispatcher, which must come back to its queues.
     #[inline]
     pub fn quantum_over(&mut self, now: Nanos, on: WorkerId) -> Expiry {
-        let wanted = on == WorkerId::DISPATCHER || self.policy.wants_place(now, on);
-        if !wanted {
+        let last = self.lasts.runs_on(on);
+        let wanted = on == WorkerId::DISPATCHER
+            || if last { self.lasts.others_on(on) } else { self.policy.wants_place(now, on) };
+        if !wanted && !last {
             self.policy.renewed(now, on);
         }
         self.note(|| Call::QuantumOver { now, on, yields: wanted });
@@ -317,6 +358,9 @@ impl<T> Scheduler<T> {
     /// their times.
     #[inline]
     pub fn contended(&mut self, now: Nanos, on: WorkerId) -> bool {
+        if self.lasts.runs_on(on) {
+            return self.lasts.others_on(on);
+        }
         if self.rules.two_level || self.policy.waiting() == 0 {
             return false;
         }

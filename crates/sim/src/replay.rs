@@ -202,6 +202,7 @@ fn answer(sched: &mut Scheduler<()>, call: &Call) -> Option<(String, String)> {
         Call::Event { now, on, event } => sched.handle_event(now, on, event),
         Call::Serviced { on, quanta } => sched.handle_serviced(on, quanta),
         Call::WorkerUp { now, on } => sched.worker_up(now, on),
+        Call::Cancel { now, job, begun } => sched.handle_cancel(now, job, begun),
         Call::WorkerDown { now, on } => sched.worker_down(now, on),
         Call::QuantumOver { now, on, yields } => {
             let now_yields = sched.quantum_over(now, on) == Expiry::Yield;
@@ -221,6 +222,7 @@ fn shown(action: Option<Action>) -> String {
     match action {
         None => "nothing".to_owned(),
         Some(Action::Preempt { on }) => format!("pre-empt {on}"),
+        Some(Action::Drop { job }) => format!("drop job {}", job.0),
         Some(Action::Run { job, on, quantum: Some(quantum) }) => {
             format!("run job {} on {on} for {} ns", job.0, quantum.0)
         }

@@ -75,6 +75,11 @@ impl Writer {
                 number(u64::from(event.job.0), to);
                 number(event.attained.0, to);
             }
+            Call::Cancel { now, job, begun } => {
+                to.push(if *begun { 19 } else { 18 });
+                self.time(*now, to);
+                number(u64::from(job.0), to);
+            }
             Call::Serviced { on, quanta } => {
                 to.push(4);
                 number(u64::from(on.0), to);
@@ -101,6 +106,11 @@ impl Writer {
                 maybe(quantum.map(|quantum| quantum.0), to);
             }
             Some(Action::Preempt { on }) => self.head(11, now, on, to),
+            Some(Action::Drop { job }) => {
+                to.push(20);
+                self.time(now, to);
+                number(u64::from(job.0), to);
+            }
         }
     }
 }
@@ -238,7 +248,7 @@ fn call(from: &mut Bytes, last: &mut u64) -> Result<Call, Damaged> {
         0 => return from.setup().map(Call::Begin),
         2 => return Ok(Call::Quantum { quantum: from.maybe(Bytes::nanos)? }),
         4 => return Ok(Call::Serviced { on: from.worker()?, quanta: from.number()? }),
-        1..=17 => {}
+        1..=20 => {}
         _ => return Err(Damaged::Nonsense(format!("there is no call number {tag}"))),
     }
     let now = from.time(last)?;
@@ -253,6 +263,11 @@ fn call(from: &mut Bytes, last: &mut u64) -> Result<Call, Damaged> {
             return Ok(Call::Arrive { now, arrival, admitted: from.maybe(Bytes::id)? });
         }
         9 => return Ok(Call::Poll { now, action: None }),
+        18 | 19 => return Ok(Call::Cancel { now, job: from.id()?, begun: tag == 19 }),
+        20 => {
+            let action = Some(Action::Drop { job: from.id()? });
+            return Ok(Call::Poll { now, action });
+        }
         _ => {}
     }
     let on = from.worker()?;

@@ -221,6 +221,7 @@ impl Model {
             match action {
                 Action::Preempt { on } => assert!(on.index() < self.workers()),
                 Action::Run { job, on, quantum } => self.run(job, on, quantum),
+                Action::Drop { job } => panic!("{job:?} was not cancelled"),
             }
         }
         for worker in 0..self.workers() {

@@ -157,6 +157,7 @@ impl Domain {
                     self.sched.data_mut(job).quantum = quantum.map_or(0, |quantum| quantum.0);
                     (self.costs.dispatch, Doing::Sending(job, on))
                 }
+                Some(Action::Drop { job }) => unreachable!("{job:?} was not cancelled"),
                 Some(Action::Preempt { on }) => {
                     (self.costs.signal, Doing::Asking(Slice { worker: on.0, number: None }))
                 }

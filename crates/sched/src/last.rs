@@ -1,0 +1,152 @@
+//! Cancelled jobs that have begun: they run where they began, when nothing else is to run there, and
+//! the policy knows nothing of them.
+//!
+//! The invariant: `on` counts the jobs on each worker, `last` those of them that are cancelled, and
+//! `waiting` has those that wait for a place there. The dispatcher's are kept apart.
+
+use curtail_policy::{JobId, WorkerId};
+use std::collections::VecDeque;
+
+/// Of one worker.
+#[derive(Default)]
+struct Here {
+    on: u32,
+    last: u32,
+    waiting: VecDeque<JobId>,
+}
+
+/// See the module's head.
+pub(crate) struct Lasts {
+    workers: Vec<Here>,
+    dispatcher: Here,
+    /// Cancelled jobs, the policy's not counted.
+    count: usize,
+    /// How many wait.
+    waiting: usize,
+    /// Workers that are to give up such a job, for others have come.
+    urgent: VecDeque<WorkerId>,
+}
+
+impl Lasts {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            workers: (0..workers).map(|_| Here::default()).collect(),
+            dispatcher: Here::default(),
+            count: 0,
+            waiting: 0,
+            urgent: VecDeque::with_capacity(workers),
+        }
+    }
+
+    #[inline]
+    fn at(&mut self, on: WorkerId) -> &mut Here {
+        match on {
+            WorkerId::DISPATCHER => &mut self.dispatcher,
+            on => &mut self.workers[on.index()],
+        }
+    }
+
+    fn look(&self, on: WorkerId) -> &Here {
+        match on {
+            WorkerId::DISPATCHER => &self.dispatcher,
+            on => &self.workers[on.index()],
+        }
+    }
+
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// A job takes a place on `on`.
+    #[inline]
+    pub(crate) fn comes(&mut self, on: WorkerId) {
+        self.at(on).on += 1;
+    }
+
+    /// A job leaves its place on `on`.
+    #[inline]
+    pub(crate) fn leaves(&mut self, on: WorkerId) {
+        self.at(on).on -= 1;
+    }
+
+    /// Others have come to `on`: what runs there last is to make room.
+    #[inline]
+    pub(crate) fn urge(&mut self, on: WorkerId) {
+        if self.count > 0 && self.runs_on(on) && !self.urgent.contains(&on) {
+            self.urgent.push_back(on);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_urgent(&mut self) -> Option<WorkerId> {
+        if self.count == 0 { None } else { self.urgent.pop_front() }
+    }
+
+    /// Whether such a job has a place on `on`, which is a worker.
+    #[inline]
+    pub(crate) fn runs_on(&self, on: WorkerId) -> bool {
+        self.count > 0 && on != WorkerId::DISPATCHER && self.look(on).last > 0
+    }
+
+    /// Whether other jobs have, too.
+    pub(crate) fn others_on(&self, on: WorkerId) -> bool {
+        let here = self.look(on);
+        here.on > here.last
+    }
+
+    /// A job that has a place on `on` is such a one from now on; or it is blocked there.
+    pub(crate) fn begin(&mut self, on: WorkerId, has_place: bool) {
+        self.count += 1;
+        self.at(on).last += u32::from(has_place);
+    }
+
+    /// One leaves its place on `on`.
+    pub(crate) fn stops(&mut self, on: WorkerId) {
+        let here = self.at(on);
+        (here.on, here.last) = (here.on - 1, here.last - 1);
+    }
+
+    /// One gets its place on `on` back.
+    pub(crate) fn goes_on(&mut self, on: WorkerId) {
+        let here = self.at(on);
+        (here.on, here.last) = (here.on + 1, here.last + 1);
+    }
+
+    /// One has ended.
+    pub(crate) fn end(&mut self) {
+        self.count -= 1;
+    }
+
+    /// One that was the policy's waits for `on`.
+    pub(crate) fn wait(&mut self, job: JobId, on: WorkerId) {
+        self.count += 1;
+        self.queue(job, on);
+    }
+
+    /// One waits for `on`.
+    pub(crate) fn queue(&mut self, job: JobId, on: WorkerId) {
+        self.waiting += 1;
+        self.at(on).waiting.push_back(job);
+    }
+
+    /// One that may run now: nothing is on its worker. `up`: which workers take jobs.
+    pub(crate) fn next(&mut self, up: &[bool]) -> Option<(JobId, WorkerId)> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let free =
+            |&(index, here): &(usize, &Here)| here.on == 0 && up[index] && !here.waiting.is_empty();
+        let worker = self.workers.iter().enumerate().find(free);
+        let on = match worker {
+            Some((index, _)) => WorkerId(index as u16),
+            None if !self.dispatcher.waiting.is_empty() => WorkerId::DISPATCHER,
+            None => return None,
+        };
+        let job = self.at(on).waiting.pop_front()?;
+        self.waiting -= 1;
+        self.goes_on(on);
+        Some((job, on))
+    }
+}

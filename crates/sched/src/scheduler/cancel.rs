@@ -1,0 +1,86 @@
+//! Jobs that are cancelled. One that has not begun leaves when the policy finds a place for it; one that
+//! has begun is the policy's affair no more: it runs when nothing else is to run on its worker.
+
+use super::Scheduler;
+use crate::record::Call;
+use crate::{Action, Event, Place, What};
+use curtail_policy::{JobId, Nanos, Policy, WorkerId};
+
+/// For so long such a job runs, where the policy has no quantum.
+const QUANTUM: Nanos = Nanos::from_micros(5);
+
+impl<T> Scheduler<T> {
+    /// A job that is in the system is cancelled. `begun`: it has run, so that it cannot just be
+    /// dropped. It is on the driver to have a worker that runs it give it up. Without effect on one
+    /// that was cancelled before.
+    pub fn handle_cancel(&mut self, now: Nanos, job: JobId, begun: bool) {
+        self.note(|| Call::Cancel { now, job, begun });
+        let Some(place) = self.jobs.place(job) else { return };
+        let attained = self.jobs.get(job).0.attained;
+        if !self.jobs.cancel(job, begun) {
+            return;
+        }
+        match place {
+            // The policy has it; it leaves when that finds a place for it.
+            Place::Waiting => {}
+            Place::On(on) => {
+                self.policy.dropped(now, on, job, attained);
+                self.lasts.begin(on, true);
+                if !self.rules.two_level && self.lasts.others_on(on) {
+                    self.lasts.urge(on);
+                }
+            }
+            Place::Blocked(on) => {
+                self.policy.resumed(now, on, job);
+                self.policy.dropped(now, on, job, attained);
+                self.lasts.begin(on, false);
+            }
+        }
+    }
+
+    /// Something has happened to a cancelled job which the policy does not know any more.
+    pub(super) fn last_event(&mut self, on: WorkerId, event: Event) {
+        let Event { job, attained, what } = event;
+        self.jobs.last(job, on, attained, what);
+        match what {
+            What::Ended => {
+                self.left(on, true);
+                self.lasts.stops(on);
+                self.lasts.end();
+            }
+            What::Yielded | What::GaveWay => {
+                self.left(on, what == What::Yielded);
+                self.lasts.stops(on);
+                self.lasts.queue(job, on);
+            }
+            What::Blocked => {
+                self.left(on, true);
+                self.lasts.stops(on);
+            }
+            What::Woken if self.rules.two_level && on != WorkerId::DISPATCHER => {
+                self.jobs.send_last(job, on);
+                self.lasts.goes_on(on);
+                self.resent.push_back((job, on));
+                self.aside = true;
+            }
+            What::Woken => self.lasts.queue(job, on),
+            What::Resumed => self.lasts.goes_on(on),
+        }
+    }
+
+    /// A cancelled job that gave way before it was cancelled looks again.
+    pub(super) fn last_looks(&mut self, job: JobId, on: WorkerId) {
+        let attained = self.jobs.get(job).0.attained;
+        self.jobs.last(job, on, attained, What::Woken);
+        self.lasts.queue(job, on);
+    }
+
+    /// Nothing else is to be done: a cancelled job runs on a worker that has no other.
+    pub(super) fn run_last(&mut self) -> Option<Action> {
+        let (job, on) = self.lasts.next(&self.up)?;
+        self.jobs.send_last(job, on);
+        self.runs_here |= on == WorkerId::DISPATCHER;
+        let quantum = Some(self.setup.spec.quantum.unwrap_or(QUANTUM));
+        Some(Action::Run { job, on, quantum })
+    }
+}
