@@ -4,6 +4,7 @@
 
 use crate::Response;
 use crate::app::ErasedApp;
+use crate::cancel::Cause;
 use crate::message::Message;
 use crate::thread::Tcb;
 use curtail_fiber::Fiber;
@@ -39,6 +40,20 @@ pub(crate) enum Serving {
     Failure,
     /// There was no stack for the handler; says so, on a stack kept for that.
     Refusal,
+    /// It was cancelled, before the handler began or while it ran; says so.
+    Cancellation {
+        /// Why.
+        cause: Cause,
+        /// The handler had begun.
+        began: bool,
+    },
+}
+
+impl Serving {
+    /// Whether the application has a say. Not where the client has gone.
+    pub(crate) fn is_to_run(self) -> bool {
+        !matches!(self, Self::Cancellation { cause: Cause::Departed, .. })
+    }
 }
 
 /// The bytes of the request: in the message, or in the envelope.
@@ -69,6 +84,7 @@ pub(crate) unsafe fn serve(argument: *mut ()) {
             Serving::Request => app.handle(&*(*activation).state, request, &mut *response),
             Serving::Failure => app.failed(request, &mut *response),
             Serving::Refusal => app.overloaded(request, &mut *response),
+            Serving::Cancellation { cause, .. } => app.cancelled(request, cause, &mut *response),
         }
         // Here, where a destructor may wait. (One that panics fails the request.)
         (*activation).tcb.destroy_locals();

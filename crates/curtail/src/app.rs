@@ -1,8 +1,10 @@
 //! What a user writes: an [`App`].
 
 use crate::Response;
+use crate::cancel::Cause;
 use curtail_policy::{ClassId, Nanos, WorkerId};
 use std::any::Any;
+use std::time::Duration;
 
 /// A class of requests, as statistics and type-aware policies know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +72,14 @@ pub trait App: Send + Sync + 'static {
         None
     }
 
+    /// Within which time from its arrival a request is wanted, where that shows in its bytes (a header,
+    /// say); called after [`App::classify`], for each request. Then it is cancelled. Default: no limit
+    /// but that of its class ([`ServerBuilder::deadline`](crate::ServerBuilder::deadline)).
+    fn deadline(&self, request: &[u8]) -> Option<Duration> {
+        let _ = request;
+        None
+    }
+
     /// Serves one request. What is in `response` when it returns goes back; nothing in it: no
     /// answer. A panic fails this request alone.
     fn handle(&self, worker: &Self::Worker, request: &[u8], response: &mut Response);
@@ -84,6 +94,16 @@ pub trait App: Send + Sync + 'static {
     fn overloaded(&self, request: &[u8], response: &mut Response) {
         let _ = (request, response);
     }
+
+    /// The request was cancelled before it began, or its handler ended by [`Cancelled`]: what to
+    /// answer, where its client is still there. On a fiber, as handlers are, or on the dispatcher, as
+    /// [`App::overloaded`] is. Default: as [`App::overloaded`].
+    ///
+    /// [`Cancelled`]: crate::Cancelled
+    fn cancelled(&self, request: &[u8], cause: Cause, response: &mut Response) {
+        let _ = cause;
+        self.overloaded(request, response);
+    }
 }
 
 /// A classifier: as [`App::classify`].
@@ -97,7 +117,9 @@ pub(crate) trait ErasedApp: Send + Sync {
     fn setup_worker(&self, worker: WorkerId) -> Box<dyn Any>;
     fn classify(&self, request: &[u8]) -> ClassId;
     fn hint(&self, request: &[u8]) -> Option<Nanos>;
+    fn deadline(&self, request: &[u8]) -> Option<Duration>;
     fn handle(&self, worker: &dyn Any, request: &[u8], response: &mut Response);
+    fn cancelled(&self, request: &[u8], cause: Cause, response: &mut Response);
     fn failed(&self, request: &[u8], response: &mut Response);
     fn overloaded(&self, request: &[u8], response: &mut Response);
 }
@@ -122,6 +144,14 @@ impl<A: App> ErasedApp for A {
 
     fn hint(&self, request: &[u8]) -> Option<Nanos> {
         App::hint(self, request)
+    }
+
+    fn deadline(&self, request: &[u8]) -> Option<Duration> {
+        App::deadline(self, request)
+    }
+
+    fn cancelled(&self, request: &[u8], cause: Cause, response: &mut Response) {
+        App::cancelled(self, request, cause, response);
     }
 
     fn handle(&self, worker: &dyn Any, request: &[u8], response: &mut Response) {

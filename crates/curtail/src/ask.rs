@@ -23,6 +23,7 @@ mod runner;
 
 use crate::Response;
 use crate::app::ErasedApp;
+use crate::cancel::Cause;
 use crate::classify::Classifier;
 use crate::contain::contain;
 use crate::thread::{KThread, Tcb};
@@ -36,6 +37,7 @@ pub(crate) use payload::Payload;
 use runner::Runner;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Requests that are parked, at most.
 const MOST: usize = 256;
@@ -51,6 +53,8 @@ pub(crate) enum Question {
     Class { hint: bool },
     /// There is no room for it, of that class: what to answer.
     Refusal { class: ClassId },
+    /// It was cancelled before it began: what to answer.
+    Cancellation { class: ClassId, cause: Cause },
 }
 
 /// Where a request has come from, and when.
@@ -75,6 +79,8 @@ pub(crate) struct Inquiry {
     /// `None`: the classifier panicked at it.
     pub class: Option<ClassId>,
     pub hint: Option<Nanos>,
+    /// Within which time it is wanted.
+    pub deadline: Option<Duration>,
     /// Empty where the application has none.
     pub refusal: Response,
 }
@@ -88,6 +94,7 @@ impl Inquiry {
             unasked: false,
             class: None,
             hint: None,
+            deadline: None,
             refusal: Response::default(),
         }
     }
@@ -100,6 +107,13 @@ impl Inquiry {
                 self.class = classifier.class_of(bytes);
                 let hint = hint && self.class.is_some();
                 self.hint = hint.then(|| contain(|| app.hint(bytes)).flatten()).flatten();
+                self.deadline = contain(|| app.deadline(bytes)).flatten();
+            }
+            Question::Cancellation { cause, .. } => {
+                let refusal = &mut self.refusal;
+                if contain(|| app.cancelled(bytes, cause, refusal)).is_none() {
+                    self.refusal.clear();
+                }
             }
             Question::Refusal { .. } => {
                 let refusal = &mut self.refusal;
@@ -303,7 +317,7 @@ impl Asker {
         let fits = bytes <= self.memory;
         match self.get(id).question {
             Question::Class { .. } => parked < MOST && fits,
-            Question::Refusal { .. } => parked < MOST + MORE,
+            Question::Refusal { .. } | Question::Cancellation { .. } => parked < MOST + MORE,
         }
     }
 

@@ -3,7 +3,9 @@
 //! On the engine's thread, on a fiber's stack, while `Engine::run` waits further down: it holds no
 //! reference into the engine then.
 
+use crate::cancel::Cause;
 use crate::clock;
+use crate::context::Facts;
 use crate::engine::Engine;
 use crate::thread::{KThread, Tcb};
 use curtail_fiber::Suspend;
@@ -111,6 +113,44 @@ pub fn served_cycles() -> Option<u64> {
     let engine = ENGINE.get();
     // SAFETY: this thread's engine, with a running job.
     unsafe { Engine::served(engine, clock::now()) }
+}
+
+/// Whether the request that the caller works for is cancelled, and why.
+pub(crate) fn cause() -> Option<Cause> {
+    let tcb = KThread::current_tcb()?;
+    let told = tcb.cancel.cause();
+    if told.is_some() || tcb.aside().is_some() {
+        return told;
+    }
+    let here = KThread::here();
+    if tcb.late().is_none() && tcb.request().is_none() {
+        return tcb.case.cause();
+    }
+    // A notice may have come while it ran.
+    if here.has_mail() {
+        here.take_in();
+    }
+    match tcb.late() {
+        Some(late) => {
+            here.attend();
+            tcb.cancel.cause().or_else(|| late.cause())
+        }
+        // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
+        None => unsafe {
+            (*ENGINE.get()).attend();
+            tcb.cancel.cause().or_else(|| (*ENGINE.get()).cause_of_running())
+        },
+    }
+}
+
+/// What is known of the request that runs, whose control block that is; `None`: it is a thread's.
+pub(crate) fn facts(tcb: &Tcb) -> Option<Facts> {
+    if let Some(late) = tcb.late() {
+        return Some(late.facts());
+    }
+    tcb.request().filter(|job| !Tcb::is_aside(*job))?;
+    // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
+    unsafe { (*ENGINE.get()).facts_of_running() }
 }
 
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted

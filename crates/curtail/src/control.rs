@@ -1,6 +1,8 @@
 //! Commands to a running server: a mailbox that the dispatcher looks at once a turn.
 
 use crate::app::ClassifyFn;
+use crate::cancel::Cause;
+use crate::context::RequestId;
 use crate::remote::Remote;
 use crate::stats::Stats;
 use curtail_policy::{Nanos, Spec};
@@ -13,6 +15,8 @@ pub(crate) enum Command {
     Stats(SyncSender<Stats>),
     Switch(Spec),
     Quantum(Option<Nanos>),
+    /// A request, where it is here.
+    Cancel(RequestId, Cause),
     /// `None`: the application's own.
     Classify(Option<Arc<ClassifyFn>>),
     /// A worker is stuck, as long as its count of picks is that.

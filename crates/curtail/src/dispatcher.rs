@@ -5,17 +5,20 @@
 //! One thread. Everything in here is its own; workers are reached through rings and the words in
 //! [`Remote`].
 
+mod cancel;
 mod link;
 mod orders;
 mod place;
 mod rescue;
 mod tell;
 
+pub(crate) use cancel::Deadlines;
 pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config};
 
 use crate::ask::{Asker, Entry, Id, TurnedAway};
 use crate::clock::{self, Clock};
+use crate::context::NEVER;
 use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
 use crate::intake::{Desk, batch};
@@ -76,6 +79,11 @@ pub(crate) struct Dispatcher {
     turn: u64,
     items: u64,
     closing: Option<u64>,
+    deadlines: Deadlines,
+    /// Peers have gone; slots that are to be looked at for that, and where the look is.
+    departed: bool,
+    to_look: usize,
+    looks_at: usize,
 }
 
 /// What a dispatcher starts from.
@@ -122,6 +130,10 @@ impl Dispatcher {
             turn: 0,
             items: 0,
             closing: None,
+            deadlines: Deadlines::new(set.around.deadlines.clone()),
+            departed: false,
+            to_look: 0,
+            looks_at: 0,
             set,
         }
     }
@@ -137,6 +149,7 @@ impl Dispatcher {
             let mut active = self.hear(now);
             active |= self.take_requests(now);
             active |= self.hear_answers(now);
+            active |= self.cancel_some(now);
             self.take_back(now);
             self.look_after_stuck(now);
             active |= self.place(now);
@@ -235,6 +248,9 @@ impl Dispatcher {
             self.account.put_away(&mut envelope.payload);
         }
         self.account.left(held.bytes);
+        if held.deadline_tsc != NEVER {
+            self.deadlines.end(event.job);
+        }
         let (arrived, of) = (held.message.arrived_tsc, held.message.class);
         let clock = self.set.around.clock;
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
@@ -244,6 +260,9 @@ impl Dispatcher {
             Outcome::Failed => class.failed += 1,
             Outcome::Dropped => class.dropped += 1,
             Outcome::Orphaned => class.orphaned += 1,
+            Outcome::Cancelled if event.began => class.cancelled_running += 1,
+            Outcome::Cancelled => class.cancelled_queued += 1,
+            Outcome::Abandoned => class.abandoned += 1,
         }
         if matches!(outcome, Outcome::Done | Outcome::Failed) {
             class.sojourn_ns.saturating_record(ns(arrived, event.at_tsc));
@@ -314,6 +333,9 @@ impl Dispatcher {
             answered: &mut self.answered,
             transport: transport as u16,
             taken: 0,
+            rules: &self.set.around.rules,
+            deadlines: &mut self.deadlines,
+            departed: &mut self.departed,
         }
     }
 
@@ -337,7 +359,9 @@ impl Dispatcher {
         const LONGEST: Nanos = Nanos::from_micros(100_000);
         const SOON: Nanos = Nanos::from_micros(50);
         let now = self.nanos(clock::now());
-        let timeout = self.sched.poll_timeout().map_or(LONGEST, |at| at.since(now).min(LONGEST));
+        let deadline = self.deadlines.first().map(|tsc| self.nanos(tsc));
+        let next = self.sched.poll_timeout().into_iter().chain(deadline).min();
+        let timeout = next.map_or(LONGEST, |at| at.since(now).min(LONGEST));
         if self.sched.waiting() > 0 || timeout <= SOON {
             std::thread::yield_now();
             return;

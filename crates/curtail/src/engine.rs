@@ -10,6 +10,7 @@
 //! comes back from a handler, the hook included, ends the absence first.
 
 mod absence;
+mod cancelled;
 mod end;
 mod run;
 
@@ -17,11 +18,14 @@ use crate::Response;
 use crate::activation::{Activation, Serving};
 use crate::app::ErasedApp;
 use crate::calls;
+use crate::cancel::Cause;
 use crate::clock::Clock;
 use crate::contain::contain;
+use crate::control::Control;
 use crate::fences;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
+use crate::server::Rules;
 use crate::thread::{KThread, Tcb};
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
@@ -34,6 +38,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// A gap in the TSC longer than this, that no code of ours made, is the machine's.
@@ -64,6 +69,13 @@ pub(crate) struct Surroundings {
     pub jobs: usize,
     /// The number in the server of this dispatcher's first worker.
     pub first_worker: u16,
+    pub rules: Arc<Rules>,
+    pub control: Arc<Control>,
+    /// The dispatcher's number.
+    pub index: u64,
+    /// By job: when it is cancelled (TSC), if it has a deadline; else [`NEVER`](crate::context::NEVER).
+    /// Written by the dispatcher while the job is its own.
+    pub deadlines: Arc<[AtomicU64]>,
 }
 
 impl Surroundings {
@@ -140,6 +152,11 @@ pub(crate) struct Engine {
     pub(crate) kthread: Box<KThread>,
     remote: Arc<Remote>,
     outbox: VecDeque<Event>,
+    /// Cancelled jobs that are ready and whose quanta are this worker's affair: they run when nothing
+    /// else is ready.
+    last: VecDeque<Job>,
+    /// To be cancelled as soon as they begin, or come back: job, arrival, why.
+    pending: Vec<(JobId, u64, Cause)>,
     pub counts: Counts,
     gap_cycles: u64,
     /// When to look into the inbox again although there is work (TSC), and how often.
@@ -187,6 +204,8 @@ impl Engine {
             kthread,
             remote,
             outbox: VecDeque::with_capacity(256),
+            last: VecDeque::new(),
+            pending: Vec::new(),
             counts: Counts::default(),
             gap_cycles: around.clock.cycles(GAP_NS),
             look_tsc: 0,
@@ -222,6 +241,7 @@ impl Engine {
         let sent = self.look();
         self.admit_all(sent, now);
         self.kthread.look_around(now);
+        self.attend();
         while let Some(tcb) = self.kthread.pop_woken_request() {
             let job = tcb.request().expect("a request's block");
             self.woken(JobId(job), now);
@@ -281,6 +301,7 @@ impl Engine {
     pub(crate) fn has_mail(&mut self) -> bool {
         self.inbox.as_mut().is_some_and(|inbox| !inbox.is_empty())
             || self.kthread.has_mail()
+            || self.kthread.is_noticed()
             || self.kthread.has_woken_requests()
     }
 
@@ -297,6 +318,13 @@ impl Engine {
             // SAFETY: with the message its activation became ours; its fiber does not run.
             let activation = unsafe { &mut *message.resume };
             activation.message.quantum_cycles = message.quantum_cycles;
+            if let Some(cause) = message.cause() {
+                self.kthread.cancel(
+                    &activation.tcb,
+                    cause,
+                    self.around.rules.on_cancel(message.class),
+                );
+            }
             // A woken job never left; any other is new here.
             if self.here[index].is_null() {
                 self.quanta += u64::from(activation.preemptions);
@@ -344,7 +372,11 @@ impl Engine {
         } else {
             self.tell(activation, What::Resumed, now);
             // SAFETY: it is here, hence ours.
-            self.core.ready(self.around.clock.nanos(now), unsafe { (*activation).job });
+            let (job, last) = unsafe { ((*activation).job, (*activation).tcb.cancel.is_last()) };
+            match last {
+                true => self.last.push_back(job),
+                false => self.core.ready(self.around.clock.nanos(now), job),
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! Futures on threads: [`block_on`].
 
-use crate::block::{self, Queue, Wait};
+use crate::block::{self, Deadline, Queue, Wait};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 /// Runs a future to its end, and has the calling thread wait wherever it does. Any future will do
 /// that needs no runtime of another kind around it. On a plain thread too.
@@ -32,6 +33,24 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// The same for `duration` at most; `None`: it was over.
+pub(crate) fn block_on_for<F: Future + Unpin>(
+    future: &mut F,
+    duration: Duration,
+) -> Option<F::Output> {
+    let mut future = Pin::new(future);
+    let until = Deadline::after(duration);
+    let (signal, waker) = Signal::new();
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return Some(output),
+            Poll::Pending if signal.wait_until(until) => {}
+            Poll::Pending => return None,
+        }
+    }
+}
+
 /// A wake-up, which stays until it is waited for.
 struct Signal {
     /// Changes under the queue's lock.
@@ -46,10 +65,18 @@ impl Signal {
     }
 
     fn wait(&self) {
+        let ended = self.wait_until(None);
+        debug_assert!(ended, "without a deadline");
+    }
+
+    /// False: the deadline has passed.
+    fn wait_until(&self, deadline: Option<Deadline>) -> bool {
         let still = || !self.woken.swap(false, Ordering::Acquire);
-        if block::wait_in(&self.waiter, 0, None, still, || {}) == Wait::Expired {
+        let expired = block::wait_in(&self.waiter, 0, deadline, still, || {}) == Wait::Expired;
+        if expired && (deadline.is_none() || block::over_limit()) {
             block::end_by_limit();
         }
+        !expired
     }
 }
 

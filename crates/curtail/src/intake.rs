@@ -2,8 +2,11 @@
 
 use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
 use crate::clock::Clock;
+use crate::context::NEVER;
+use crate::dispatcher::Deadlines;
 use crate::jobs::{Account, Held};
 use crate::message::{Envelopes, Message};
+use crate::server::Rules;
 use crate::stats::ClassStats;
 use curtail_net::{Intake, Peer, Reply};
 use curtail_policy::{ClassId, Nanos};
@@ -40,6 +43,10 @@ pub(crate) struct Desk<'a> {
     pub hints: bool,
     pub batch: usize,
     pub taken: usize,
+    pub rules: &'a Rules,
+    pub deadlines: &'a mut Deadlines,
+    /// Peers have gone.
+    pub departed: &'a mut bool,
 }
 
 impl Intake for Desk<'_> {
@@ -55,6 +62,10 @@ impl Intake for Desk<'_> {
 
     fn malformed(&mut self, count: u64) {
         *self.malformed += count;
+    }
+
+    fn departed(&mut self) {
+        *self.departed = true;
     }
 }
 
@@ -72,20 +83,21 @@ impl Entry for Desk<'_> {
     }
 
     fn admit(&mut self, id: Id, class: ClassId) -> bool {
-        let Self { asker, account, envelopes, sched, .. } = self;
+        let Self { asker, account, envelopes, sched, rules, deadlines, .. } = self;
         let inquiry = asker.get(id);
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);
-        if sched.is_full() || !account.has_room_for(payload.len()) {
+        if sched.is_full() || rules.refuses(class) || !account.has_room_for(payload.len()) {
             return false;
         }
         let at = self.clock.nanos(arrived_tsc);
         let arrival = Arrival { class, at, hint: inquiry.hint };
+        let deadline_tsc = rules.deadline(class, inquiry.deadline, arrived_tsc);
         let admitted = sched.handle_arrival(self.now, arrival, |id| {
             let (tag, bytes) = (tag(payload.bytes()), payload.len() as u32);
             let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
             message.reply = u8::from(peer != Peer::None);
-            if message.reply != 0 || !inline {
+            if message.answers() || !inline {
                 // SAFETY: the slot was vacant, so no worker has its job.
                 let envelope = unsafe { envelopes.get(id) };
                 (envelope.peer, envelope.transport) = (peer, transport);
@@ -94,7 +106,10 @@ impl Entry for Desk<'_> {
                 }
             }
             account.came(bytes);
-            Held { message, peer, transport, tag, bytes }
+            if deadline_tsc != NEVER {
+                deadlines.add(id, arrived_tsc, deadline_tsc);
+            }
+            Held { message, peer, transport, tag, bytes, deadline_tsc }
         });
         admitted.is_ok()
     }

@@ -18,6 +18,8 @@ pub(crate) struct Held {
     pub tag: u64,
     /// Length of the request.
     pub bytes: u32,
+    /// When it is cancelled; `NEVER`: not by time.
+    pub deadline_tsc: u64,
 }
 
 /// Has the job's slot fetched into the cache: with thousands of jobs in the system, each slot has

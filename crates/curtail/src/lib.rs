@@ -66,10 +66,12 @@ mod ask;
 mod block;
 mod blocking;
 mod calls;
+mod cancel;
 mod classify;
 pub mod clock;
 mod condclock;
 mod contain;
+mod context;
 mod control;
 mod dispatcher;
 mod engine;
@@ -110,6 +112,8 @@ mod worker;
 pub use app::{App, Class, ClassifyFn};
 pub use blocking::blocking;
 pub use calls::served_cycles;
+pub use cancel::{Cancelled, Cause, OnCancel, check, shield};
+pub use context::{Context, RequestId, context};
 pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
@@ -146,4 +150,6 @@ mod book {
     struct Pool;
     #[doc = include_str!("../../../docs/src/transports.md")]
     struct Transports;
+    #[doc = include_str!("../../../docs/src/cancellation.md")]
+    struct Cancellation;
 }

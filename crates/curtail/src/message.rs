@@ -9,6 +9,7 @@
 
 use crate::activation::Activation;
 use crate::ask::Payload;
+use crate::cancel::Cause;
 use crate::clock::Clock;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::{ClassId, JobId};
@@ -26,8 +27,9 @@ pub(crate) struct Message {
     pub class: ClassId,
     /// Length of the payload where it is inline; [`Message::IN_ENVELOPE`] otherwise.
     pub inline: u8,
-    /// 1: somebody waits for a response. Not a `bool`: an `Option` of a message would hide in it, and
-    /// such are copied in odd pieces, whose loads wait for all stores before them.
+    /// Bit 0: somebody waits for a response; above: why it is cancelled, or 0. Not a `bool`: an `Option`
+    /// of a message would hide in it, and such are copied in odd pieces, whose loads wait for all
+    /// stores before them.
     pub reply: u8,
     pub arrived_tsc: u64,
     /// 0: to completion, or as the worker's own policy says.
@@ -45,6 +47,23 @@ unsafe impl Send for Message {}
 
 impl Message {
     pub(crate) const IN_ENVELOPE: u8 = u8::MAX;
+
+    /// Somebody waits for a response.
+    #[inline]
+    pub(crate) fn answers(&self) -> bool {
+        self.reply & 1 != 0
+    }
+
+    /// Why it is cancelled.
+    #[inline]
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        Cause::of(self.reply >> 1)
+    }
+
+    /// It is cancelled.
+    pub(crate) fn cancel(&mut self, cause: Cause) {
+        self.reply = self.reply & 1 | (cause as u8) << 1;
+    }
 }
 
 /// What a worker did with a job.
@@ -87,6 +106,8 @@ pub(crate) struct Event {
     pub job: JobId,
     pub what: What,
     pub preemptions: u32,
+    /// Of one that has left: its handler had begun.
+    pub began: bool,
     pub started_tsc: u64,
     pub at_tsc: u64,
     /// Cycles on a core so far.
@@ -130,6 +151,16 @@ impl Envelopes {
     pub(crate) fn new(jobs: usize) -> Self {
         let empty = || Envelope { peer: Peer::None, transport: 0, payload: Vec::new() };
         Self((0..jobs).map(|_| UnsafeCell::new(empty())).collect())
+    }
+
+    /// Where the job's request came from, and by which transport.
+    ///
+    /// # Safety
+    /// The caller owns the job, and nothing changes these two meanwhile.
+    pub(crate) unsafe fn origin(&self, job: JobId) -> (Peer, u16) {
+        let envelope = self.0[job.0 as usize].get();
+        // SAFETY: by contract. By fields: its payload may be borrowed by a handler.
+        unsafe { ((*envelope).peer, (*envelope).transport) }
     }
 
     /// # Safety

@@ -4,13 +4,15 @@
 //! dispatcher's, `parked` is both's. Every word is a hint or a counter that is right on its own;
 //! data passes through rings only.
 
+use crate::cancel::Cause;
 use crate::engine::Engine;
 use crate::thread::{Bell, Parker, Shared};
 use curtail_fiber::safepoint::Poll;
 use curtail_fiber::signal::Ticker;
+use curtail_policy::JobId;
 use curtail_ring::{Absence, CachePadded};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Written by the worker.
 #[derive(Default)]
@@ -47,6 +49,8 @@ pub(crate) struct Remote {
     /// Where its threads and requests are made ready from elsewhere.
     pub kthread: Arc<Shared>,
     pub parker: Arc<CachePadded<Parker>>,
+    /// Requests there that are to be cancelled, by job number and arrival; a notice says that there are.
+    pub cancels: Mutex<Vec<(JobId, u64, Cause)>>,
     /// Set by the worker before it takes its first job.
     pub poll: OnceLock<Poll>,
     /// Set by the worker when it is first to be pre-empted by signal.
@@ -63,6 +67,7 @@ impl Remote {
             engine: AtomicPtr::default(),
             kthread: Shared::new(parker.clone(), None),
             parker,
+            cancels: Mutex::default(),
             poll: OnceLock::new(),
             ticker: OnceLock::new(),
         }

@@ -3,12 +3,14 @@
 mod builder;
 mod domain;
 mod handle;
+mod rules;
 mod threads;
 mod workers;
 
 pub(crate) use builder::knowing;
 pub use builder::{DispatcherMode, ServerBuilder};
 pub use handle::Handle;
+pub(crate) use rules::Rules;
 
 use crate::app::App;
 use crate::preempt::{Choice, Preempt};
@@ -108,6 +110,8 @@ pub struct Server {
     cores: usize,
     /// The file for the record, where there is to be one.
     recording: Option<File>,
+    /// Of cancelled requests.
+    rules: Arc<Rules>,
     /// At least one. The first becomes the calling thread's.
     domains: Vec<Domain>,
     /// Registered with a core allocator.
@@ -200,6 +204,7 @@ impl Server {
             seed: self.settings.seed,
             watchdog: &self.settings.watchdog,
             wish: &self.settings.wish,
+            rules: self.rules.clone(),
             kind,
             choice,
             busy,

@@ -22,6 +22,13 @@ pub struct ClassStats {
     pub dropped: u64,
     /// Requests that were never run, for their peer had gone before they began.
     pub orphaned: u64,
+    /// Requests that were never run, for they were cancelled before they began otherwise than by the
+    /// departure of their peer.
+    pub cancelled_queued: u64,
+    /// Requests whose handler ended by [`Cancelled`](crate::Cancelled).
+    pub cancelled_running: u64,
+    /// Requests that were left where they were, for ever ([`OnCancel::Abandon`](crate::OnCancel)).
+    pub abandoned: u64,
     /// From arrival to the end, in nanoseconds.
     pub sojourn_ns: Histogram<u64>,
     /// From arrival to the first run, in nanoseconds.
@@ -40,6 +47,9 @@ impl ClassStats {
             failed: 0,
             dropped: 0,
             orphaned: 0,
+            cancelled_queued: 0,
+            cancelled_running: 0,
+            abandoned: 0,
             sojourn_ns: histogram(),
             queueing_ns: histogram(),
             service_ns: histogram(),
@@ -54,6 +64,9 @@ impl ClassStats {
         self.failed += more.failed;
         self.dropped += more.dropped;
         self.orphaned += more.orphaned;
+        self.cancelled_queued += more.cancelled_queued;
+        self.cancelled_running += more.cancelled_running;
+        self.abandoned += more.abandoned;
         for (all, part) in [
             (&mut self.sojourn_ns, &more.sojourn_ns),
             (&mut self.queueing_ns, &more.queueing_ns),

@@ -1,6 +1,7 @@
 //! Time for threads: [`sleep`], [`timeout`], [`interval`].
 
 use crate::block::{self, Deadline, Queue, Wait};
+use crate::clock;
 use crate::thread::KThread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
@@ -126,7 +127,7 @@ pub fn timeout<F: FnOnce() -> T, T>(duration: Duration, f: F) -> Result<T, Elaps
     match result {
         Ok(value) => Ok(value),
         Err(payload) if payload.is::<Unwound>() => {
-            if block::over_limit() {
+            if tcb.limit.get() <= clock::now() {
                 resume_unwind(payload); // An outer one is over as well.
             }
             Err(Elapsed(()))

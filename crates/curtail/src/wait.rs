@@ -52,8 +52,9 @@ pub(crate) fn wait(
     // Before `still`: a waker changes the condition first and then asks whether anybody waits.
     WAITING.fetch_add(1, Ordering::SeqCst);
     note(address);
-    let ended =
-        without_limit(|| block::wait_with(queue(address), place, &node, deadline, still, release));
+    let ended = without_limit(|| {
+        block::wait_with(queue(address), place, &node, deadline, false, still, release)
+    });
     note(0);
     WAITING.fetch_sub(1, Ordering::SeqCst);
     ended

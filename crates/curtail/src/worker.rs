@@ -113,7 +113,8 @@ impl Worker {
         let kthread = KThread::here();
         let request = self.engine().has_ready().then_some(Nanos::ZERO);
         let thread = kthread.has_threads().then_some(Nanos::ZERO);
-        match self.mix.pick(request, thread)? {
+        let turn = self.mix.pick(request, thread);
+        match turn.or_else(|| self.engine().has_last().then_some(Kind::Request))? {
             // SAFETY: this thread's engine; no reference into it is alive.
             Kind::Request => unsafe { Engine::run(self.engine, now) },
             Kind::Thread => {

@@ -120,6 +120,12 @@ auto_traits! {
     curtail::RunError: [Send & Sync];
     curtail::ChangeError: [Send & Sync];
 
+    curtail::Cancelled: [Send & Sync];
+    curtail::Cause: [Send & Sync];
+    curtail::Context: [Send & Sync];
+    curtail::OnCancel: [Send & Sync];
+    curtail::RequestId: [Send & Sync];
+
     curtail::Report: [Send & Sync];
     curtail::Stats: [Send & Sync];
     curtail::ClassStats: [Send & Sync];

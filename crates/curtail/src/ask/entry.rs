@@ -1,6 +1,7 @@
 //! Where requests enter a server: each is asked about, and then let in or turned away.
 
 use super::{Asker, Id, Origin, Question};
+use crate::cancel::Cause;
 use crate::stats::{ClassStats, row};
 use curtail_net::{Completion, Outcome, Peer, Reply};
 use curtail_policy::ClassId;
@@ -61,7 +62,10 @@ pub(crate) trait Entry {
     fn answered(&mut self, id: Id) {
         let inquiry = self.parts().asker.get(id);
         match (inquiry.question, inquiry.class) {
-            (Question::Refusal { class }, _) => self.refused(id, class),
+            (Question::Refusal { class }, _) => self.refused(id, class, Outcome::Dropped),
+            (Question::Cancellation { class, .. }, _) => {
+                self.refused(id, class, Outcome::Cancelled)
+            }
             (Question::Class { .. }, _) if inquiry.unasked => self.refuse(id, ClassId::UNKNOWN),
             // A classifier that panics at some bytes costs that request, not the server.
             (Question::Class { .. }, None) => {
@@ -96,15 +100,20 @@ pub(crate) trait Entry {
         parts.asker.stage(Question::Refusal { class }, payload, origin);
     }
 
+    /// A request that was let in was cancelled before it began. [`Entry::ask_all`] asks what to answer.
+    fn cancelled(&mut self, payload: &[u8], origin: Origin, (class, cause): (ClassId, Cause)) {
+        self.parts().asker.stage(Question::Cancellation { class, cause }, payload, origin);
+    }
+
     /// The application has said what to answer.
-    fn refused(&mut self, id: Id, class: ClassId) {
+    fn refused(&mut self, id: Id, class: ClassId, outcome: Outcome) {
         let parts = self.parts();
         let inquiry = parts.asker.get(id);
         let (origin, answer) = (inquiry.origin, inquiry.refusal.as_bytes());
         if origin.peer != Peer::None && !answer.is_empty() {
             parts.replies[usize::from(origin.transport)].reply(origin.peer, answer);
         }
-        parts.turn_away(id, class, Outcome::Dropped);
+        parts.turn_away(id, class, outcome);
     }
 }
 

@@ -6,6 +6,7 @@
 mod spin;
 mod wheel;
 
+use crate::cancel::Cancelled;
 use crate::clock::{self, Clock};
 use crate::thread::{KThread, Shared, Tcb};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
@@ -81,7 +82,8 @@ pub(crate) enum Wait {
     NotNeeded,
     /// A waker ended it, and left this note.
     Woken(u32),
-    /// Its deadline passed, or that of the caller's [`crate::time::timeout`]: ask [`over_limit`].
+    /// Its deadline passed, or that of the caller's [`crate::time::timeout`], or the caller's request
+    /// was cancelled: ask [`over_limit`].
     Expired,
 }
 
@@ -137,10 +139,12 @@ pub(crate) fn wait_in(
     still: impl FnOnce() -> bool,
     release: impl FnOnce(),
 ) -> Wait {
-    wait_at(queue, Place::Last, note, deadline, still, release)
+    assert_may_wait();
+    wait_with(queue, Place::Last, &Node::new(me(), note), deadline, true, still, release)
 }
 
-/// [`wait_in`], at a place of the caller's choice.
+/// [`wait_in`], at a place of the caller's choice, for what cannot fail: a lock. Cancellation does not
+/// end it.
 #[inline]
 pub(crate) fn wait_at(
     queue: &Queue,
@@ -151,15 +155,16 @@ pub(crate) fn wait_at(
     release: impl FnOnce(),
 ) -> Wait {
     assert_may_wait();
-    wait_with(queue, place, &Node::new(me(), note), deadline, still, release)
+    wait_with(queue, place, &Node::new(me(), note), deadline, false, still, release)
 }
 
-/// [`wait_at`], by a node of the caller's.
+/// [`wait_at`], by a node of the caller's. `ends`: also where the caller's request is cancelled.
 pub(crate) fn wait_with(
     queue: &Queue,
     place: Place,
     node: &Node<Who>,
     deadline: Option<Deadline>,
+    ends: bool,
     still: impl FnOnce() -> bool,
     release: impl FnOnce(),
 ) -> Wait {
@@ -181,7 +186,7 @@ pub(crate) fn wait_with(
     }
     drop(locked);
     release();
-    sleep(node, deadline);
+    sleep(node, deadline, ends);
     let woken = node.is_woken();
     if !woken {
         queue.lock().remove(node);
@@ -194,15 +199,19 @@ pub(crate) fn wait_with(
     if woken { Wait::Woken(node.note()) } else { Wait::Expired }
 }
 
-/// Sleeps until the node's wait is over. If it expired, the node may still be in its queue.
+/// Sleeps until the node's wait is over. If it expired, the node may still be in its queue. `ends`:
+/// also where the caller's request is cancelled.
 ///
 /// The caller is in a critical section since before the node was in a queue.
-pub(crate) fn sleep(node: &Node<Who>, deadline: Option<Deadline>) {
+pub(crate) fn sleep(node: &Node<Who>, deadline: Option<Deadline>, ends: bool) {
     match KThread::current_tcb() {
-        Some(tcb) => KThread::here().sleep(tcb, node, deadline),
+        Some(tcb) => KThread::here().sleep(tcb, node, deadline, ends && ENDS),
         None => sleep_in_kernel(node, deadline),
     }
 }
+
+/// Where nothing can unwind, cancellation ends no wait.
+const ENDS: bool = cfg!(panic = "unwind");
 
 /// A plain thread's sleep, by the node's own word.
 fn sleep_in_kernel(node: &Node<Who>, deadline: Option<Deadline>) {
@@ -248,13 +257,30 @@ pub(crate) fn wake_all(queue: &Queue) -> usize {
     count
 }
 
-/// Whether the time of the caller's [`crate::time::timeout`] is over.
+/// Whether the time of the caller's [`crate::time::timeout`] is over, or its request is cancelled.
 pub(crate) fn over_limit() -> bool {
-    KThread::current_tcb().is_some_and(|tcb| tcb.limit.get() <= clock::now())
+    KThread::current_tcb().is_some_and(|tcb| tcb.limit.get() <= clock::now() || is_cancelled(tcb))
+}
+
+fn is_cancelled(tcb: &Tcb) -> bool {
+    ENDS && tcb.cancel.ends_waits()
+}
+
+/// After [`Wait::Expired`], for calls that can say so: the caller's request is cancelled.
+pub(crate) fn cancelled() -> Option<Cancelled> {
+    let tcb = KThread::current_tcb().filter(|tcb| is_cancelled(tcb))?;
+    tcb.cancel.cause().map(Cancelled::by)
 }
 
 /// After [`Wait::Expired`] without a deadline of the caller's own: the time of its
-/// [`crate::time::timeout`] is over, and the closure in it ends here, by unwinding.
+/// [`crate::time::timeout`] is over, and the closure in it ends here, by unwinding; or its request is
+/// cancelled, and ends here in the same way.
 pub(crate) fn end_by_limit() -> ! {
+    if let Some(tcb) = KThread::current_tcb()
+        && is_cancelled(tcb)
+        && tcb.limit.get() > clock::now()
+    {
+        crate::cancel::unwind(&tcb.cancel);
+    }
     crate::time::elapse()
 }

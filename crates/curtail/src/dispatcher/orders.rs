@@ -29,6 +29,7 @@ impl Dispatcher {
                 Command::Quantum(quantum) => self.set_quantum(quantum, now),
                 Command::Switch(spec) => self.switch(spec, now),
                 Command::Stuck { worker, picks } => self.rescue(worker, picks, now),
+                Command::Cancel(id, cause) => self.cancel(id, cause, now),
                 Command::Classify(classify) => self.asker.classifier().replace(classify),
             }
         }

@@ -48,6 +48,7 @@ impl Dispatcher {
                     worker.set_contended(true);
                     worker.preempt(now, self.set.choice.effective);
                 }
+                Action::Drop { job } => self.drop_cancelled(job, now),
                 Action::Run { job, on: WorkerId::DISPATCHER, quantum } => {
                     own = Some(self.message(job, quantum));
                 }

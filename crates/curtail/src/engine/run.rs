@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::activation::{Activation, Serving, serve};
+use crate::cancel::{Cancelled, Cause};
 use crate::clock;
 use crate::contain::discard;
 use crate::message::{Event, Message, What};
@@ -9,6 +10,7 @@ use curtail_fiber::safepoint::Mode;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
+use std::any::Any;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +18,9 @@ use std::sync::atomic::Ordering;
 impl Engine {
     /// The next job to run and its quantum in cycles (0: to completion).
     fn pick(&mut self, now: u64) -> Option<(*mut Activation, u64)> {
-        let (job, quantum) = self.core.pick(self.around.clock.nanos(now))?;
+        let Some((job, quantum)) = self.core.pick(self.around.clock.nanos(now)) else {
+            return self.pick_last();
+        };
         let activation = match self.here[job.id.0 as usize] {
             none if none.is_null() => self.activate(job),
             activation => activation,
@@ -57,7 +61,7 @@ impl Engine {
             // What the application says to a failure may wait for the others, as its handler may: so
             // it runs on this request's own fiber, and in its own time.
             match why {
-                Suspend::Panicked(payload) if (*this).has_failed(activation) => {
+                Suspend::Panicked(payload) if (*this).has_failed(activation, &*payload) => {
                     discard(payload);
                     start()
                 }
@@ -88,13 +92,17 @@ impl Engine {
     }
 
     /// The handler has panicked: what its fiber is to do next, if anything.
-    fn has_failed(&self, activation: *mut Activation) -> bool {
+    fn has_failed(&self, activation: *mut Activation, payload: &(dyn Any + Send)) -> bool {
         // SAFETY: ours, and its fiber does not run.
         let activation = unsafe { &mut *activation };
         activation.response.clear();
         let first = activation.task == Serving::Request;
-        activation.task = Serving::Failure;
-        first
+        activation.task = match payload.downcast_ref::<Cancelled>() {
+            None => Serving::Failure,
+            Some(cancelled) => Serving::Cancellation { cause: cancelled.cause(), began: true },
+        };
+        // Where nobody is there to answer, nothing is said.
+        first && activation.task.is_to_run()
     }
 
     /// Up to the switch: arms the safepoints. True: this is the job's first run.
@@ -112,6 +120,18 @@ impl Engine {
                 self.end(pointer, Outcome::Orphaned, now);
                 continue;
             }
+            if self.has_pending()
+                && let Some(cause) =
+                    self.take_pending(activation.job.id, activation.message.arrived_tsc)
+            {
+                activation.message.cancel(cause);
+            }
+            let cause = activation.message.cause();
+            if first && cause == Some(Cause::Departed) {
+                activation.started_tsc = now;
+                self.end(pointer, Outcome::Orphaned, now);
+                continue;
+            }
             activation.tcb.come_to(&self.kthread.shared);
             if first {
                 activation.tcb.begin_request(activation.job.id.0, activation.job.class.0);
@@ -119,6 +139,14 @@ impl Engine {
                 activation.request = self.request_in(&activation.message);
                 activation.app = Arc::as_ptr(&self.around.app);
                 activation.state = &raw const *self.state;
+                if let Some(cause) = cause {
+                    activation.task = Serving::Cancellation { cause, began: false };
+                }
+            } else if let Some(cause) = cause
+                && activation.tcb.cancel.cause().is_none()
+            {
+                let rule = self.around.rules.on_cancel(activation.job.class);
+                self.kthread.cancel(&activation.tcb, cause, rule);
             }
             if activation.fiber.is_none() {
                 activation.fiber = self.fiber().or_else(|| {
@@ -217,13 +245,13 @@ impl Engine {
     }
 
     /// Whoever asked has gone, so a request that has not begun is not run.
-    fn is_orphaned(&self, message: &Message) -> bool {
-        if message.reply == 0 {
+    pub(super) fn is_orphaned(&self, message: &Message) -> bool {
+        if !message.answers() {
             return false;
         }
-        // SAFETY: we hold the job's message, and nobody refers to its envelope yet.
-        let envelope = unsafe { self.around.envelopes.get(message.job) };
-        self.around.replies[usize::from(envelope.transport)].is_gone(envelope.peer)
+        // SAFETY: we hold the job's message; the dispatcher has written these before.
+        let (peer, transport) = unsafe { self.around.envelopes.origin(message.job) };
+        self.around.replies[usize::from(transport)].is_gone(peer)
     }
 
     fn request_in(&self, message: &Message) -> *const [u8] {
@@ -254,6 +282,7 @@ impl Engine {
                     Serving::Request => Outcome::Done,
                     Serving::Failure => Outcome::Failed,
                     Serving::Refusal => Outcome::Dropped,
+                    Serving::Cancellation { .. } => Outcome::Cancelled,
                 };
                 self.end(pointer, outcome, end);
             }
@@ -261,11 +290,20 @@ impl Engine {
             Suspend::Panicked(payload) => {
                 discard(payload);
                 activation.response.clear();
-                self.end(pointer, Outcome::Failed, end);
+                let outcome = match activation.task {
+                    Serving::Cancellation { .. } => Outcome::Cancelled,
+                    _ => Outcome::Failed,
+                };
+                self.end(pointer, outcome, end);
             }
             Suspend::Preempted => {
                 activation.preemptions += 1;
-                if self.config.central {
+                let last = activation.tcb.cancel.is_last();
+                if last && self.abandon(pointer, end) {
+                    // It has left.
+                } else if last && !self.config.central {
+                    self.last.push_back(activation.job);
+                } else if self.config.central {
                     self.send_back(pointer, end);
                 } else {
                     self.requeue(activation.job, end);
@@ -274,6 +312,9 @@ impl Engine {
             // It waits for something that another job may have to do, which may be queued centrally
             // behind it: so it gives up its place, too.
             Suspend::Yielded if self.config.central => self.tell(pointer, What::GaveWay, end),
+            Suspend::Yielded if activation.tcb.cancel.is_last() => {
+                self.last.push_back(activation.job);
+            }
             Suspend::Yielded => {
                 self.take_in(end);
                 self.core.yielded(self.around.clock.nanos(end), activation.job);
@@ -299,7 +340,7 @@ impl Engine {
         let mut activation = unsafe { Box::from_raw(pointer) };
         self.leave(activation.job.id);
         let message = &activation.message;
-        if message.reply != 0 && !activation.response.as_bytes().is_empty() {
+        if message.answers() && !activation.response.as_bytes().is_empty() {
             // SAFETY: the job is still ours: its event is not sent yet.
             let envelope = unsafe { self.around.envelopes.get(message.job) };
             self.around.replies[usize::from(envelope.transport)]
@@ -323,7 +364,7 @@ impl Engine {
         self.leave(job);
     }
 
-    fn leave(&mut self, job: JobId) {
+    pub(super) fn leave(&mut self, job: JobId) {
         self.here[job.0 as usize] = ptr::null_mut();
     }
 
@@ -334,6 +375,7 @@ impl Engine {
             job: activation.job.id,
             what,
             preemptions: activation.preemptions,
+            began: !matches!(activation.task, Serving::Cancellation { began: false, .. }),
             started_tsc: activation.started_tsc,
             at_tsc,
             ran_cycles: activation.ran_cycles,
@@ -352,6 +394,8 @@ impl Engine {
         let ran = before + now.saturating_sub(self.run_start);
         self.inbox.is_none()
             || self.remote.wishes.stop.load(Ordering::Relaxed)
+            || self.runs_last() && (!self.core.is_empty() || self.kthread.has_threads())
+            || self.runs_for_nothing()
             || self.core.wants_place(self.around.clock.nanos(ran))
             || self.has_mail()
             || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))

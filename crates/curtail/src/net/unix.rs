@@ -97,7 +97,10 @@ fn wait_for_listener(fd: &OwnedFd, address: &SocketAddrUnix) -> io::Result<()> {
     set_socket_timeout(fd, Timeout::Send, Some(ONE_TRY))?;
     loop {
         match crate::blocking(|| rustix::net::connect(fd, address)) {
-            Err(Errno::AGAIN | Errno::INTR) if block::over_limit() => block::end_by_limit(),
+            Err(Errno::AGAIN | Errno::INTR) if block::over_limit() => match block::cancelled() {
+                Some(cancelled) => return Err(cancelled.into()),
+                None => block::end_by_limit(),
+            },
             Err(Errno::AGAIN | Errno::INTR) => {}
             result => {
                 result?;

@@ -6,6 +6,7 @@ use super::line::Line;
 use super::serve::Serve;
 use super::shared::Shared;
 use super::{Owner, Pool};
+use crate::cancel::OnCancel;
 use crate::clock::Clock;
 use crate::preempt::Preempt;
 use crate::server::{DispatcherMode, Server, ServerBuilder, StartError};
@@ -38,12 +39,21 @@ pub struct Class {
     limit: usize,
     max_age: Option<Duration>,
     expected: Option<Duration>,
+    deadline: Option<Duration>,
+    on_cancel: OnCancel,
 }
 
 impl Class {
     /// A class of that name, of which 1,024 jobs may be under way, however old.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), limit: LIMIT, max_age: None, expected: None }
+        Self {
+            name: name.into(),
+            limit: LIMIT,
+            max_age: None,
+            expected: None,
+            deadline: None,
+            on_cancel: OnCancel::default(),
+        }
     }
 
     /// How many jobs may be under way, that is wait or be in progress. More are refused.
@@ -55,6 +65,20 @@ impl Class {
     /// How long a job may wait before it begins. One that waits longer is refused then, and not run.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
+        self
+    }
+
+    /// Within which time from its submission a job is wanted: then it is cancelled, whether it waits or
+    /// is in progress.
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.deadline = Some(limit);
+        self
+    }
+
+    /// What becomes of jobs that are cancelled while they are in progress: by their deadline, or
+    /// because their [`Job`](super::Job) was dropped. Default: [`OnCancel::End`].
+    pub fn on_cancel(mut self, what: OnCancel) -> Self {
+        self.on_cancel = what;
         self
     }
 
@@ -262,6 +286,14 @@ impl Builder {
         line: Line,
     ) -> Result<Server, StartError> {
         let pinned = self.cores.is_some();
+        let rule = |server: ServerBuilder, class: &Class| {
+            let server = server.on_cancel(&class.name, class.on_cancel);
+            match class.deadline {
+                Some(limit) => server.deadline(&class.name, limit),
+                None => server,
+            }
+        };
+        let classes = self.classes.clone();
         let known = |class: Class| crate::Class {
             name: class.name,
             hint: class.expected.map(|expected| Nanos(expected.as_nanos() as u64)),
@@ -284,6 +316,7 @@ impl Builder {
             .stack_size(1 << 20)
             .drain(DRAIN)
             .transport(Box::new(line));
+        let server = classes.iter().fold(server, rule);
         self.more.into_iter().fold(server, |server, more| more(server)).build()
     }
 }

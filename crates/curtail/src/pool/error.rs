@@ -1,5 +1,6 @@
 //! Why a job brings no value.
 
+use crate::cancel::{Cancelled, Cause};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,12 +16,27 @@ pub enum Error {
     /// It panicked.
     #[error(transparent)]
     Panicked(#[from] Panic),
+    /// It was cancelled, before it began or while it was in progress: its deadline has passed, or the
+    /// program asked for it.
+    #[error("class {class}: {cancelled}")]
+    Cancelled {
+        /// The job's class.
+        class: Arc<str>,
+        /// What it was told.
+        cancelled: Cancelled,
+    },
     /// It was in progress when the pool's shutdown would wait no longer.
     #[error("class {class}: the pool ended while the job was in progress")]
     LeftBehind {
         /// The job's class.
         class: Arc<str>,
     },
+}
+
+impl Error {
+    pub(super) fn cancelled(class: Arc<str>, cause: Cause) -> Self {
+        Self::Cancelled { class, cancelled: Cancelled::by(cause) }
+    }
 }
 
 /// A job was not run, and why.

@@ -24,6 +24,11 @@ pub struct ClassStats {
     pub panicked: u64,
     /// Jobs that were given up before they began, and were not run.
     pub given_up: u64,
+    /// Jobs that were cancelled, before they began or in progress, and brought no value.
+    pub cancelled: u64,
+    /// Jobs that were cancelled in progress and left where they were, for ever
+    /// ([`OnCancel::Abandon`](crate::OnCancel)).
+    pub abandoned: u64,
     /// Jobs that were not let in, because the class had as many as it may have.
     pub refused_full: u64,
     /// Jobs that had waited too long and were not run.
@@ -45,6 +50,8 @@ pub(super) struct Counts {
     pub completed: AtomicU64,
     pub panicked: AtomicU64,
     pub given_up: AtomicU64,
+    pub cancelled: AtomicU64,
+    pub abandoned: AtomicU64,
     pub refused_full: AtomicU64,
     pub refused_too_old: AtomicU64,
     pub refused_shut_down: AtomicU64,
@@ -134,6 +141,8 @@ impl Gate {
             completed: of(&self.counts.completed),
             panicked: of(&self.counts.panicked),
             given_up: of(&self.counts.given_up),
+            cancelled: of(&self.counts.cancelled),
+            abandoned: of(&self.counts.abandoned),
             refused_full: of(&self.counts.refused_full),
             refused_too_old: of(&self.counts.refused_too_old),
             refused_shut_down: of(&self.counts.refused_shut_down),

@@ -10,11 +10,14 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// A job under way: a future of its value.
 ///
-/// Dropping it gives the job up. A job that waits is dropped without being run; one that is in
-/// progress goes on to its end, and its value is dropped on its worker.
+/// Dropping it gives the job up. A job that waits is dropped without being run. One that is in
+/// progress is cancelled: it goes on when nothing else is ready, [`check`](crate::check) tells it, and
+/// the calls in which it waits end ([`OnCancel`](crate::OnCancel) of its class); a value that it brings
+/// nevertheless is dropped on its worker.
 #[must_use = "dropping it gives the job up"]
 pub struct Job<T> {
     shared: Arc<Shared>,
@@ -38,6 +41,14 @@ impl<T: 'static> Job<T> {
     /// Why there is no value.
     pub fn wait(self) -> Result<T, Error> {
         crate::block_on(self)
+    }
+
+    /// [`Job::wait`], for `timeout` at most.
+    ///
+    /// # Errors
+    /// The job, where the time was over: it goes on. Else the outer `Ok` has what [`Job::wait`] gives.
+    pub fn wait_timeout(mut self, timeout: Duration) -> Result<Result<T, Error>, Self> {
+        crate::future::block_on_for(&mut self, timeout).ok_or(self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::shared::Shared;
 use crate::clock::{self, Clock};
-use curtail_net::{Completion, Intake, Local, Reply, Status, Transport};
+use curtail_net::{Completion, Intake, Local, Outcome, Reply, Status, Transport};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
@@ -79,6 +79,9 @@ impl Transport for Line {
     }
 
     fn completed(&mut self, completion: &Completion) {
+        if completion.outcome == Outcome::Abandoned {
+            self.shared.abandoned(&completion.tag.to_le_bytes());
+        }
         self.local.completed(completion);
     }
 

@@ -6,6 +6,7 @@ use super::kernel::Placing;
 use super::shared::{Shared, class_of, slot_of};
 use super::state::{State, Value};
 use crate::app::{App, Class};
+use crate::cancel::{Cancelled, Cause};
 use crate::clock::{self, Clock};
 use crate::{Response, WorkerId, calls, contain};
 use curtail_policy::ClassId;
@@ -42,6 +43,15 @@ impl App for Serve {
         }
     }
 
+    /// Its deadline has passed, or the program asked for it: it is not run.
+    fn cancelled(&self, request: &[u8], cause: Cause, _: &mut Response) {
+        let Some(slot) = slot_of(request) else { return };
+        if let Some(state) = self.shared.get(slot) {
+            self.shared.cancelled(&state, cause);
+            self.shared.take(slot);
+        }
+    }
+
     /// No memory for a stack, or no room in the server: the job is not run.
     fn overloaded(&self, request: &[u8], _: &mut Response) {
         let Some(slot) = slot_of(request) else { return };
@@ -61,6 +71,9 @@ impl Serve {
             return self.shared.refuse_old(state, gate);
         }
         let Some(body) = state.begin() else { return };
+        if let Some(request) = crate::context() {
+            state.runs_as(request);
+        }
         gate.in_progress.fetch_add(1, Ordering::Relaxed);
         let before = calls::served_cycles().unwrap_or(0);
         let result = catch_unwind(AssertUnwindSafe(|| crate::user::call(body)));
@@ -78,9 +91,18 @@ impl Serve {
         let clock = Clock::get();
         let sojourn = clock::now().saturating_sub(state.submitted_tsc);
         gate.record(clock.ns(waited), clock.ns(served), clock.ns(sojourn));
-        let counter = if result.is_ok() { &gate.counts.completed } else { &gate.counts.panicked };
-        let panicked = |payload| Error::Panicked(Panic::new(gate.name.clone(), payload));
-        state.end(result.map_err(panicked), || {
+        let name = || gate.name.clone();
+        let (result, counter) = match result {
+            Ok(value) => (Ok(value), &gate.counts.completed),
+            Err(payload) => match payload.downcast::<Cancelled>() {
+                Ok(told) => (Err(Error::cancelled(name(), told.cause())), &gate.counts.cancelled),
+                Err(payload) => {
+                    let panic = Panic::new(name(), payload);
+                    (Err(Error::Panicked(panic)), &gate.counts.panicked)
+                }
+            },
+        };
+        state.end(result, || {
             count(counter);
             gate.in_progress.fetch_sub(1, Ordering::Relaxed);
             self.shared.leave(gate);

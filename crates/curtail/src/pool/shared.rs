@@ -3,6 +3,7 @@
 use super::error::{Error, Refused, Why};
 use super::gate::{Gate, count};
 use super::state::{Body, State};
+use crate::cancel::Cause;
 use crate::clock;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::LocalClient;
@@ -104,7 +105,7 @@ impl Shared {
         }
         // Its answer is the job's value, which does not travel there.
         match self.client.submit(encode(slot, class)) {
-            Ok(ticket) => drop(ticket),
+            Ok(ticket) => ticket.detach(),
             Err(refused) => {
                 self.take(slot);
                 let why = match refused {
@@ -199,6 +200,29 @@ impl Shared {
             count(&gate.counts.refused_full);
             self.leave(gate);
         });
+    }
+
+    /// A job was cancelled before it began.
+    pub(super) fn cancelled(&self, state: &State, cause: Cause) {
+        let gate = &self.gates[usize::from(state.class)];
+        state.refuse(Error::cancelled(gate.name.clone(), cause), || {
+            count(&gate.counts.cancelled);
+            self.leave(gate);
+        });
+    }
+
+    /// A job was abandoned in progress: it never ends, and who waits for it is told.
+    pub(super) fn abandoned(&self, request: &[u8]) {
+        let Some(slot) = slot_of(request) else { return };
+        let Some(state) = self.get(slot) else { return };
+        let gate = &self.gates[usize::from(state.class)];
+        let cause = state.cause().unwrap_or(Cause::Asked);
+        state.end(Err(Error::cancelled(gate.name.clone(), cause)), || {
+            count(&gate.counts.abandoned);
+            gate.in_progress.fetch_sub(1, Ordering::Relaxed);
+            self.leave(gate);
+        });
+        self.take(slot);
     }
 
     /// One less is under way.

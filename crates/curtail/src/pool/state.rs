@@ -6,6 +6,8 @@
 //! the user's code. Nothing is pre-empted under the lock: the other side is a thread of an executor.
 
 use super::error::Error;
+use crate::cancel::Cause;
+use crate::context::Context;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::any::Any;
 use std::mem::replace;
@@ -31,6 +33,8 @@ struct Inner {
     waker: Option<Waker>,
     /// Its [`super::Job`] was dropped while it ran.
     given_up: bool,
+    /// The request that runs it.
+    request: Option<Context>,
 }
 
 /// See the module's head.
@@ -52,13 +56,15 @@ fn whole<R>(f: impl FnOnce() -> R) -> R {
 
 impl State {
     pub(super) fn new(class: u16, submitted_tsc: u64, body: Body) -> Self {
-        let inner = Inner { stage: Stage::Waits(body), waker: None, given_up: false };
+        let inner =
+            Inner { stage: Stage::Waits(body), waker: None, given_up: false, request: None };
         Self { class, submitted_tsc, waits: AtomicBool::new(true), inner: Mutex::new(inner) }
     }
 
     /// One that has ended by being refused.
     pub(super) fn refused(class: u16, error: Error) -> Self {
-        let inner = Inner { stage: Stage::Ended(Err(error)), waker: None, given_up: false };
+        let stage = Stage::Ended(Err(error));
+        let inner = Inner { stage, waker: None, given_up: false, request: None };
         Self { class, submitted_tsc: 0, waits: AtomicBool::new(false), inner: Mutex::new(inner) }
     }
 
@@ -95,6 +101,25 @@ impl State {
         self.leave_waiting(Stage::Runs, || {}).map(|(body, _)| body)
     }
 
+    /// The request that runs it, which is cancelled when the job is given up.
+    pub(super) fn runs_as(&self, request: Context) {
+        let late = self.with(|inner| match inner.given_up {
+            true => Some(request),
+            false => {
+                inner.request = Some(request);
+                None
+            }
+        });
+        if let Some(request) = late {
+            request.cancel_by(Cause::Departed);
+        }
+    }
+
+    /// Why the request that runs it is cancelled.
+    pub(super) fn cause(&self) -> Option<Cause> {
+        self.with(|inner| inner.request.as_ref().and_then(Context::cause))
+    }
+
     /// Ends it without running it, if it waits still. `left` is called before anyone sees that.
     pub(super) fn refuse(&self, error: Error, left: impl FnOnce()) {
         if let Some((body, waker)) = self.leave_waiting(Stage::Ended(Err(error)), left) {
@@ -111,6 +136,7 @@ impl State {
                 return (Some(result), None);
             }
             left();
+            inner.request = None;
             if inner.given_up {
                 inner.stage = Stage::Gone;
                 return (Some(result), None);
@@ -128,11 +154,15 @@ impl State {
             drop(body);
             return true;
         }
-        let (value, waker) = self.with(|inner| {
+        let (value, waker, request) = self.with(|inner| {
             inner.given_up = true;
             let ended = matches!(inner.stage, Stage::Ended(_));
-            (ended.then(|| replace(&mut inner.stage, Stage::Gone)), inner.waker.take())
+            let value = ended.then(|| replace(&mut inner.stage, Stage::Gone));
+            (value, inner.waker.take(), inner.request.take())
         });
+        if let Some(request) = request {
+            request.cancel_by(Cause::Departed);
+        }
         drop((value, waker));
         false
     }

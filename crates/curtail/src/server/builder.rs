@@ -3,9 +3,11 @@
 mod daemon;
 
 use super::domain::Domain;
+use super::rules::{ClassRule, Rules};
 use super::threads::{MOST_KTHREADS, PortLine};
 use super::{Server, StartError};
 use crate::app::ErasedApp;
+use crate::cancel::OnCancel;
 use crate::preempt::Preempt;
 use crate::thread::{Elastic, Stall, Watching, Wish, inherited_kthreads};
 use crate::topology::{Layout, Usable, check_cores};
@@ -53,6 +55,7 @@ pub struct ServerBuilder {
     pub(super) watchdog: Watching,
     pub(super) record: Option<PathBuf>,
     pub(super) wish: Wish,
+    pub(super) rules: Vec<ClassRule>,
 }
 
 impl ServerBuilder {
@@ -78,6 +81,7 @@ impl ServerBuilder {
             watchdog: Watching::default(),
             record: None,
             wish: Wish::default(),
+            rules: Vec::new(),
         }
     }
 
@@ -116,6 +120,25 @@ impl ServerBuilder {
     #[must_use]
     pub fn balance(mut self, balance: Balance) -> Self {
         self.balance = balance;
+        self
+    }
+
+    /// Within which time from their arrival the requests of a class are wanted: then they are
+    /// cancelled, those that wait and those that run. [`App::deadline`](crate::App::deadline) may say
+    /// less for a request. Default: without a limit.
+    #[must_use]
+    pub fn deadline(mut self, class: impl Into<String>, limit: Duration) -> Self {
+        let class = class.into();
+        self.rules.push(ClassRule { class, deadline: Some(limit), on_cancel: None });
+        self
+    }
+
+    /// What becomes of requests of a class that are cancelled while they run. Default:
+    /// [`OnCancel::End`].
+    #[must_use]
+    pub fn on_cancel(mut self, class: impl Into<String>, what: OnCancel) -> Self {
+        let class = class.into();
+        self.rules.push(ClassRule { class, deadline: None, on_cancel: Some(what) });
         self
     }
 
@@ -292,6 +315,9 @@ impl ServerBuilder {
         }
         let elastic = if elastic { self.register(workers)? } else { None };
         let domains = self.domains(workers)?;
+        let names = self.app.classes().into_iter().map(|class| class.name);
+        let names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
+        let rules = Arc::new(Rules::new(&names, &self.rules).map_err(StartError::Setting)?);
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
         let recording = self.record.as_ref().map(recording).transpose()?;
@@ -305,6 +331,7 @@ impl ServerBuilder {
             cores: cores.len(),
             settings: self,
             recording,
+            rules,
             domains,
         })
     }

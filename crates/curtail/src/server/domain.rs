@@ -3,11 +3,12 @@
 //!
 //! A domain is made by whoever builds the server, and run on the thread that becomes its dispatcher.
 
-use super::{Handle, RunError, workers};
+use super::{Handle, Rules, RunError, workers};
 use crate::app::ErasedApp;
 use crate::ask::Asker;
 use crate::classify::Classifier;
 use crate::clock;
+use crate::context::NEVER;
 use crate::control::{Control, Obeyed};
 use crate::dispatcher::{Dispatcher, Line, Parts, WorkerLink, own_config};
 use crate::engine::{Engine, Surroundings};
@@ -26,6 +27,7 @@ use curtail_sched::record::Tap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
@@ -46,6 +48,7 @@ pub(super) struct Common<'a> {
     pub watchdog: &'a Watching,
     /// About a core allocator.
     pub wish: &'a Wish,
+    pub rules: Arc<Rules>,
     pub kind: SafepointKind,
     pub choice: Choice,
     pub busy: bool,
@@ -91,6 +94,10 @@ impl Domain {
             clock: clock::Clock::get(),
             stack_size: common.stack_size,
             jobs: *capacity,
+            rules: common.rules.clone(),
+            control: self.control.0.clone(),
+            index: self.index as u64,
+            deadlines: (0..*capacity).map(|_| AtomicU64::new(NEVER)).collect(),
             first_worker: self.workers.start as u16,
         };
         let mut own = Engine::new(

@@ -2,6 +2,8 @@
 
 use super::ChangeError;
 use crate::app::ClassifyFn;
+use crate::cancel::Cause;
+use crate::context::RequestId;
 use crate::control::{Command, Control};
 use crate::report::merge_stats;
 use crate::stats::Stats;
@@ -83,6 +85,14 @@ impl Handle {
             return Err(SpecError::ZeroQuantum.into());
         }
         self.post(|| Command::Quantum(quantum))
+    }
+
+    /// Cancels a request ([`Context::id`](crate::Context::id)). Without effect where it has ended.
+    ///
+    /// # Errors
+    /// When the server has ended.
+    pub fn cancel(&self, request: RequestId) -> Result<(), ChangeError> {
+        self.post(|| Command::Cancel(request, Cause::Asked))
     }
 
     /// Has requests classified by `classify` from now on, in place of

@@ -253,7 +253,10 @@ impl Source {
         let still = || waiters.ticks() == ticks && !self.is_closed();
         match block::wait_in(&waiters.queue, 0, until, still, || {}) {
             Wait::NotNeeded | Wait::Woken(_) => Ok(()),
-            Wait::Expired if block::over_limit() => block::end_by_limit(),
+            Wait::Expired if block::over_limit() => match block::cancelled() {
+                Some(cancelled) => Err(cancelled.into()),
+                None => block::end_by_limit(),
+            },
             Wait::Expired => Err(Errno::AGAIN.into()),
         }
     }

@@ -173,7 +173,7 @@ impl Condvar {
         drop(locked);
         // SAFETY: held, by contract.
         unsafe { raw.release(true) };
-        block::sleep(&node, deadline);
+        block::sleep(&node, deadline, true);
         if node.is_woken() {
             let note = node.note();
             if note != OWNS && raw.acquire(note == FIRST).is_err() {

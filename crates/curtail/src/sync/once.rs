@@ -1,6 +1,6 @@
 //! [`Once`]: as `std::sync::Once`.
 
-use crate::block::{self, Queue, Wait};
+use crate::block::{self, Place, Queue, Wait};
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -138,7 +138,7 @@ impl Once {
 
     fn wait_while(&self, state: u32) {
         let still = || self.state.load(Ordering::Acquire) == state;
-        if block::wait_in(&self.queue, 0, None, still, || {}) == Wait::Expired {
+        if block::wait_at(&self.queue, Place::Last, 0, None, still, || {}) == Wait::Expired {
             block::end_by_limit();
         }
     }

@@ -15,7 +15,7 @@
 //! since what may not be held across a wait has to be counted in any case; and who waits does not
 //! depend on when a kthread picks another thread.)
 
-use crate::block::{self, Queue, Wait};
+use crate::block::{self, Place, Queue, Wait};
 use crate::fences;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::Cell;
@@ -180,7 +180,7 @@ pub fn synchronize() {
     drop(records);
     while let Some(&(record, count)) = reading.last() {
         let still = || record.count.load(Ordering::Acquire) == count;
-        if still() && block::wait_in(&QUEUE, 0, None, still, || {}) == Wait::Expired {
+        if still() && block::wait_at(&QUEUE, Place::Last, 0, None, still, || {}) == Wait::Expired {
             block::end_by_limit();
         }
         if !still() {

@@ -136,6 +136,11 @@ impl Crew {
         self.common.wake_for(index);
     }
 
+    /// Has all kthreads look which of their requests are cancelled.
+    pub(crate) fn notify_all(&self) {
+        self.common.notify_all();
+    }
+
     /// How many threads have started and have not ended.
     pub(crate) fn alive(&self) -> usize {
         self.common.peers.iter().map(|peer| peer.alive()).sum()

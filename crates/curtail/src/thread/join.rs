@@ -6,7 +6,7 @@ use super::kthread::KThread;
 use super::park::Thread;
 use super::spawn::{free, free_packet};
 use super::tcb::{Block, DETACHED, DONE, RUNNING};
-use crate::block::{self, Wait};
+use crate::block::{self, Place, Wait};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -104,7 +104,7 @@ fn detach(block: &Block) -> bool {
         let still = || block.progress.load(Ordering::Acquire) != DONE;
         while still() {
             match block::may_wait() {
-                true => _ = block::wait_in(&block.joiners, 0, None, still, || {}),
+                true => _ = block::wait_at(&block.joiners, Place::Last, 0, None, still, || {}),
                 // A panic goes on through a read of RCU. The end is a few instructions away, on
                 // another kthread.
                 false => std::hint::spin_loop(),

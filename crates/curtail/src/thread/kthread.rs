@@ -13,6 +13,7 @@
 //! both have some, they take turns. Batch threads have queues of their own (`batch`).
 
 mod batch;
+mod cancelled;
 mod look;
 mod quanta;
 mod queues;
@@ -20,6 +21,7 @@ mod shared;
 mod switch;
 
 use super::elastic::Member;
+use super::late::Late;
 use super::seat::Seat;
 use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Node, Wheel, Who};
@@ -49,6 +51,12 @@ pub(crate) struct KThread {
     safepoint: Safepoint,
     pub(super) local: Fifo,
     pub(super) batch: Batch,
+    /// Threads of requests in progress here: a list.
+    lates: Cell<*const Late>,
+    /// Their deadlines; made for the first.
+    deadlines: OnceCell<Wheel<*const Tcb>>,
+    /// A notice has come and was not attended to.
+    noticed: Cell<bool>,
     /// Requests that were woken here: for the engine.
     woken: Fifo,
     /// The same of questions about requests: for who asks.
@@ -102,6 +110,9 @@ impl KThread {
             safepoint: Safepoint::this_thread(),
             local: Fifo::new(),
             batch: Batch::new(),
+            lates: Cell::new(ptr::null()),
+            deadlines: OnceCell::new(),
+            noticed: Cell::new(false),
             woken: Fifo::new(),
             asides: Fifo::new(),
             ended: Cell::new(ptr::null()),
@@ -211,6 +222,7 @@ impl KThread {
         }
         match tcb.request() {
             None => self.push_started(tcb),
+            Some(Tcb::NOTICE) => self.note_notice(),
             Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
             Some(_) => self.woken.push(tcb),
         }
@@ -302,7 +314,7 @@ impl Drop for KThread {
         self.shared.set_lives(false);
         self.safepoint.disarm();
         HERE.set(ptr::null());
-        if self.shared.alive() > 0 {
+        if self.shared.alive() + self.shared.abandoned() > 0 {
             // Their nodes stay in queues, where wakers ask whether this has ended.
             std::mem::forget(self.shared.clone());
         }

@@ -9,6 +9,9 @@
 
 use super::kthread::KThread;
 use super::tcb::{NO_LIMIT, Tcb};
+use crate::block::Timer;
+use crate::cancel::{Cause, OnCancel};
+use crate::context::Facts;
 use curtail_fiber::{ContextKind, FiberStack, Label};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +25,16 @@ pub(crate) struct Duty {
     /// It has left its stack for ever, or there was none to start on: then it has never run. By a
     /// kthread; must neither wait nor unwind.
     pub ended: unsafe fn(*const Late),
+    /// Whether it is cancelled, and why. While it is in progress, by its kthread, which may run it.
+    pub cause: unsafe fn(*const Late) -> Option<Cause>,
+    /// What becomes of it then.
+    pub rule: unsafe fn(*const Late) -> OnCancel,
+    /// Whether it may be left where it is, for ever; true: it is counted. On its own stack.
+    pub may_abandon: unsafe fn(*const Late) -> bool,
+    /// It was left so. By a kthread; must neither wait nor unwind.
+    pub abandoned: unsafe fn(*const Late),
+    /// What is known of it. On its own stack.
+    pub facts: unsafe fn(*const Late) -> Facts,
 }
 
 /// See the module's head.
@@ -37,6 +50,13 @@ pub(crate) struct Late {
     ran: Cell<u64>,
     /// How often its quantum was over and it was made to yield.
     cuts: Cell<u32>,
+    /// Those in progress on its kthread: a list.
+    pub(super) next: Cell<*const Late>,
+    pub(super) previous: Cell<*const Late>,
+    /// Its deadline, on its stack; null: it has none.
+    pub(super) due: Cell<*const Timer<*const Tcb>>,
+    /// It will never go on.
+    pub(super) left: Cell<bool>,
 }
 
 impl Late {
@@ -49,6 +69,10 @@ impl Late {
             since: Cell::new(0),
             ran: Cell::new(0),
             cuts: Cell::new(0),
+            next: Cell::new(ptr::null()),
+            previous: Cell::new(ptr::null()),
+            due: Cell::new(ptr::null()),
+            left: Cell::new(false),
         }
     }
 
@@ -67,6 +91,8 @@ impl Late {
         tcb.joiner.set(ptr::null());
         tcb.limit.set(NO_LIMIT);
         tcb.waits_for.set(0);
+        tcb.cancel.renew();
+        tcb.set_batch(false);
         late.started.set(0);
         late.ran.set(0);
         late.cuts.set(0);
@@ -82,6 +108,11 @@ impl Late {
         self.ran.get() + now.saturating_sub(self.since.get())
     }
 
+    /// When it left its core last, while it does not run (TSC).
+    pub(crate) fn since(&self) -> u64 {
+        self.since.get()
+    }
+
     /// How often it was made to yield.
     pub(crate) fn cuts(&self) -> u32 {
         self.cuts.get()
@@ -89,6 +120,41 @@ impl Late {
 
     pub(super) fn tcb(&self) -> &Tcb {
         &self.tcb
+    }
+
+    /// Whether it is cancelled, as far as can be seen.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        // SAFETY: as `renew` was promised; its kthread calls.
+        unsafe { (self.duty.cause)(self.tcb.late.get()) }
+    }
+
+    pub(super) fn rule(&self) -> OnCancel {
+        // SAFETY: as above.
+        unsafe { (self.duty.rule)(self.tcb.late.get()) }
+    }
+
+    pub(super) fn may_abandon(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.duty.may_abandon)(self.tcb.late.get()) }
+    }
+
+    /// What is known of the request.
+    pub(crate) fn facts(&self) -> Facts {
+        // SAFETY: as above.
+        unsafe { (self.duty.facts)(self.tcb.late.get()) }
+    }
+
+    /// Runs `f` with the deadline set, on its own stack.
+    pub(crate) fn with_deadline<R>(&self, at_tsc: u64, f: impl FnOnce() -> R) -> R {
+        let timer = Timer::new(ptr::from_ref(&self.tcb));
+        self.due.set(&raw const timer);
+        // SAFETY: the timer stays where it is: this takes it out again, or its stack is kept, and the
+        // kthread has taken it out before.
+        unsafe { KThread::here().set_deadline(&timer, at_tsc) };
+        // Nothing unwinds out of `f`: it is the handler, contained.
+        let result = f();
+        KThread::here().end_deadline(self);
+        result
     }
 
     #[inline]
@@ -138,6 +204,7 @@ unsafe extern "C" fn main(late: *mut ()) -> ! {
     // SAFETY: `prepare` passed it; it stays until the end is published.
     let late = unsafe { &*late.cast::<Late>() };
     late.tcb.context.set_in_task(true);
+    KThread::here().enter_late(late);
     // SAFETY: as `renew` was promised.
     unsafe { (late.duty.run)(late.tcb.late.get()) };
     // A destructor that panics ends here, as any panic does: the hook has told of it.
@@ -145,11 +212,17 @@ unsafe extern "C" fn main(late: *mut ()) -> ! {
         let _ = catch_unwind(AssertUnwindSafe(|| late.tcb.destroy_locals()));
     }
     late.tcb.context.set_in_task(false);
+    KThread::here().leave_late(late);
     KThread::here().end_late(&late.tcb)
 }
 
 /// It has left its stack. By the kthread's own loop.
 pub(super) fn publish_end(late: &Late) {
+    if late.left.get() {
+        // Its stack stays, with what lies there.
+        // SAFETY: as `renew` was promised.
+        return unsafe { (late.duty.abandoned)(late.tcb.late.get()) };
+    }
     if let Some(stack) = late.stack.take() {
         KThread::here().give_stack(stack);
     }

@@ -58,12 +58,17 @@ pub fn yield_now() {
     }
 }
 
-/// Runs `f` without the limit of a [`crate::time::timeout`] around the caller.
+/// Runs `f` without the limit of a [`crate::time::timeout`] around the caller; cancellation does not
+/// end its waits.
 pub(crate) fn without_limit<T>(f: impl FnOnce() -> T) -> T {
     let tcb = KThread::current_tcb();
-    let limit = tcb.map(|tcb| tcb.limit.replace(NO_LIMIT));
+    let limit = tcb.map(|tcb| {
+        tcb.cancel.shield();
+        tcb.limit.replace(NO_LIMIT)
+    });
     let result = f();
     if let (Some(tcb), Some(limit)) = (tcb, limit) {
+        tcb.cancel.unshield();
         tcb.limit.set(limit);
     }
     result

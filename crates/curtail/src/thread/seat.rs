@@ -57,6 +57,11 @@ impl Common {
         })
     }
 
+    /// Has all kthreads look which of their requests are cancelled.
+    pub(super) fn notify_all(&self) {
+        self.peers.iter().for_each(|peer| peer.notify());
+    }
+
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         for peer in &self.peers {
@@ -122,6 +127,11 @@ impl Seat {
         &self.common.peers
     }
 
+    /// Has all kthreads look which of their requests are cancelled.
+    pub(crate) fn notify_all(&self) {
+        self.common.notify_all();
+    }
+
     pub(super) fn idleness(&self) -> Idleness {
         self.idleness.get()
     }
@@ -177,6 +187,7 @@ impl Seat {
                 member.watch_packets(kthread, now);
             }
             kthread.look_around(now);
+            kthread.attend();
             let ran = kthread.run_threads(u32::MAX) || self.steal(kthread);
             if ran || take_packets(kthread) || self.run_batch(kthread) {
                 continue;
@@ -286,6 +297,7 @@ impl Seat {
         let mut now = since;
         loop {
             kthread.look_closely(now);
+            kthread.attend();
             if kthread.has_threads() || kthread.has_batch() {
                 return true;
             }

@@ -150,6 +150,9 @@ where
 
 /// A thread that was filled in is to run.
 fn launch(block: &Block, batch: bool) {
+    if let Some(case) = crate::context::inherited() {
+        block.tcb.case.set(case);
+    }
     KThread::here().launch(block, batch);
 }
 

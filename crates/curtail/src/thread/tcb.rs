@@ -12,6 +12,8 @@ use super::kthread::Shared;
 use super::late::Late;
 use super::locals::Locals;
 use crate::block::{Node, Queue, Timer, Who};
+use crate::cancel::Cancel;
+use crate::context::CaseCell;
 use curtail_fiber::{Context, FiberStack};
 use curtail_ring::Linked;
 use std::alloc::Layout;
@@ -19,7 +21,7 @@ use std::cell::Cell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// No limit: see [`Tcb::limit`].
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
@@ -36,7 +38,7 @@ pub(crate) struct Tcb {
     job: Cell<u32>,
     pub(crate) class: Cell<u16>,
     /// It runs where nothing else is ready. Written before it is launched.
-    pub(super) batch: Cell<bool>,
+    pub(super) batch: AtomicBool,
     /// The block's thread was switched in by someone who joins it and waits for nothing else.
     pub(super) joiner: Cell<*const Tcb>,
     /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
@@ -44,6 +46,12 @@ pub(crate) struct Tcb {
     /// The address that it waits for, from the entry into the table of waits until it runs again; 0:
     /// none.
     pub(crate) waits_for: Cell<usize>,
+    /// Of a request: whether it is cancelled.
+    pub(crate) cancel: Cancel,
+    /// The node of the wait that it is in, if cancellation ends that; null: none.
+    pub(super) waits: Cell<*const Node<Who>>,
+    /// The request that it works for, if that was asked for here or where it was spawned.
+    pub(crate) case: CaseCell,
     /// In the home's wheel, while it sleeps for a limited time; null: none.
     pub(super) timer: Cell<*const Timer<*const Node<Who>>>,
     pub(super) locals: Locals,
@@ -65,6 +73,8 @@ impl Tcb {
     const THREAD: u32 = u32::MAX;
     /// From here on, what carries the number is no request, but asks about one.
     const FIRST_ASIDE: u32 = u32::MAX - 4_096;
+    /// No thread's: it stands in an inbox for a notice.
+    pub(super) const NOTICE: u32 = u32::MAX - 1;
 
     /// A thread's, made in place.
     ///
@@ -79,11 +89,14 @@ impl Tcb {
             (&raw mut (*place).home).write(AtomicPtr::new(ptr::null_mut()));
             (&raw mut (*place).job).write(Cell::new(Self::THREAD));
             (&raw mut (*place).class).write(Cell::new(class));
-            (&raw mut (*place).batch).write(Cell::new(false));
+            (&raw mut (*place).batch).write(AtomicBool::new(false));
             (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
             (&raw mut (*place).limit).write(Cell::new(NO_LIMIT));
             (&raw mut (*place).timer).write(Cell::new(ptr::null()));
             (&raw mut (*place).waits_for).write(Cell::new(0));
+            (&raw mut (*place).cancel).write(Cancel::new());
+            (&raw mut (*place).waits).write(Cell::new(ptr::null()));
+            (&raw mut (*place).case).write(CaseCell::new());
             (&raw mut (*place).locals).write(Locals::new());
             (&raw mut (*place).followed).write(Followed::new());
             (&raw mut (*place).handle).write(Handle::default());
@@ -109,6 +122,14 @@ impl Tcb {
         self.joiner.set(ptr::null());
         self.limit.set(NO_LIMIT);
         self.handle.take();
+        self.case.clear();
+    }
+
+    /// Stands in a kthread's inbox for a notice.
+    pub(super) fn of_notice() -> Self {
+        let tcb = Self::new();
+        tcb.job.set(Self::NOTICE);
+        tcb
     }
 
     /// Of a request, which is on this kthread.
@@ -148,6 +169,7 @@ impl Tcb {
         self.class.set(class);
         self.limit.set(NO_LIMIT);
         self.waits_for.set(0);
+        self.cancel.renew();
     }
 
     /// The request has ended. Locals that it has still, after a panic without an answer, are left.
@@ -155,6 +177,7 @@ impl Tcb {
         self.locals.forget();
         self.followed.clear();
         self.handle.take();
+        self.case.clear();
     }
 
     /// The request goes on on this kthread, which may be another one than before.
@@ -173,7 +196,13 @@ impl Tcb {
     /// Whether it runs only where nothing else is ready.
     #[inline]
     pub(super) fn is_batch(&self) -> bool {
-        self.batch.get()
+        self.batch.load(Ordering::Relaxed)
+    }
+
+    /// It is one, or none, when it is put into a queue the next time.
+    #[inline]
+    pub(super) fn set_batch(&self, batch: bool) {
+        self.batch.store(batch, Ordering::Relaxed);
     }
 
     /// Whether it has locals.

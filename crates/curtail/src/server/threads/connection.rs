@@ -7,7 +7,7 @@
 //! ([`curtail_net::Socket`]).
 
 use super::post::Post;
-use super::request::Body;
+use super::request::Request;
 use crate::Response;
 use crate::block::Deadline;
 use crate::clock;
@@ -48,6 +48,15 @@ impl Connection {
 
     /// Its thread's life.
     pub(super) fn serve(mut self) {
+        self.live();
+        let worked = self.stream.is_working();
+        drop(self); // It is released.
+        if worked {
+            KThread::here().notify_all();
+        }
+    }
+
+    fn live(&mut self) {
         loop {
             // Before everything that is looked at: what changes from here on ends the wait.
             let ticks = self.source.ticks(Side::Read);
@@ -161,8 +170,8 @@ impl Connection {
                 }
             }
             *left -= 1;
-            let body = &mut request.body;
-            body.arrived_tsc = clock::now();
+            let Request { origin, body, .. } = &mut *request;
+            origin.arrived_tsc = clock::now();
             let common = Post::here().common();
             // A classifier that panics at some bytes costs that request, not the server. One that
             // waits keeps this connection's later requests.
@@ -171,15 +180,20 @@ impl Connection {
                 Post::here().put_away(request);
                 continue;
             };
-            body.class = class;
-            if !common.room.take(body.payload.len()) {
-                self.refuse(body);
+            origin.class = class;
+            let refuses = common.rules.refuses(class);
+            if refuses || !common.room.take(body.payload.len()) {
+                self.refuse(&request);
                 Post::here().put_away(request);
                 continue;
             }
-            body.peer = self.stream.peer();
-            body.transport = self.transport;
-            body.in_flight = Some(self.stream.begin(body.payload.len()));
+            let arrived_tsc = origin.arrived_tsc;
+            let own = contain(|| common.app.deadline(&body.payload)).flatten();
+            let deadline = common.rules.deadline(class, own, arrived_tsc);
+            origin.deadline_tsc = deadline;
+            origin.peer = self.stream.peer();
+            origin.transport = self.transport;
+            origin.in_flight = Some(self.stream.begin(body.payload.len()));
             Post::here().start(request);
         }
         self.stream.hold(input);
@@ -187,9 +201,9 @@ impl Connection {
 
     /// Says that there is no room for a request, and counts it for its class alone.
     #[cold]
-    fn refuse(&self, body: &Body) {
+    fn refuse(&self, Request { origin, body, .. }: &Request) {
         let common = Post::here().common();
-        Post::here().count_refused(body.class);
+        Post::here().count_refused(origin.class);
         let mut refusal = Response::default();
         let written = contain(|| common.app.overloaded(&body.payload, &mut refusal));
         if written.is_some() && !refusal.as_bytes().is_empty() {

@@ -4,8 +4,9 @@
 //! lent and not back, and `kept` counts the buffers of those in `spare`.
 
 use super::post::{Common, DUTY};
-use super::request::{Body, Request};
+use super::request::{Body, Origin as From, Request};
 use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
+use crate::context::RequestId;
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
 use crate::jobs::KEEP_IN_ALL;
 use crate::stats::ClassStats;
@@ -82,6 +83,12 @@ impl Desk {
         (self.handed_in + brought).saturating_sub(started) as usize + self.asker.parked()
     }
 
+    /// Cancels a request, if it is here.
+    pub(super) fn cancel(&self, id: RequestId) {
+        self.common.asked.add(id);
+        self.crew.notify_all();
+    }
+
     /// Ready for a poll of that transport.
     pub(super) fn at(&mut self, transport: usize, now_tsc: u64) -> Turn<'_> {
         let room = if self.common.room.is_full() { BATCH_TO_REFUSE } else { BATCH };
@@ -108,31 +115,31 @@ impl Desk {
         mut request: Box<Request>,
         last_gap: u64,
     ) -> Option<Completion> {
-        let body = &mut request.body;
+        let Request { origin, body, .. } = &mut *request;
         let completion = match body.started_tsc {
             0 => {
                 // There was no stack for it.
                 let payload = std::mem::take(&mut body.payload);
-                let Body { peer, transport, arrived_tsc, .. } = *body;
+                let From { peer, transport, arrived_tsc, class, .. } = *origin;
                 let origin = Origin { peer, transport, arrived_tsc };
                 let mut turn = self.at(usize::from(transport), body.finished_tsc);
-                turn.refuse_late(&payload, origin, body.class);
+                turn.refuse_late(&payload, origin, class);
                 turn.ask_all();
                 body.payload = payload;
                 None
             }
             started_tsc => Some(Completion {
-                peer: body.peer,
-                class: body.class.0,
+                peer: origin.peer,
+                class: origin.class.0,
                 outcome: body.outcome,
                 tag: body.tag,
                 request_bytes: body.payload.len() as u32,
-                arrived_tsc: body.arrived_tsc,
+                arrived_tsc: origin.arrived_tsc,
                 started_tsc,
                 finished_tsc: body.finished_tsc,
                 ran_cycles: body.ran_cycles,
                 preemptions: body.preemptions,
-                disturbed: last_gap >= body.arrived_tsc,
+                disturbed: last_gap >= origin.arrived_tsc,
             }),
         };
         self.put_away(request);
@@ -183,14 +190,19 @@ impl Turn<'_> {
             None => Request::new(&DUTY),
         };
         let inquiry = desk.asker.get(id);
+        let deadline = inquiry.deadline;
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);
-        request.body = Body {
+        request.origin = From {
             class,
             peer,
             transport,
-            tag: tag(payload.bytes()),
             arrived_tsc,
+            deadline_tsc: desk.common.rules.deadline(class, deadline, arrived_tsc),
+            in_flight: None,
+        };
+        request.body = Body {
+            tag: tag(payload.bytes()),
             payload: std::mem::take(&mut request.body.payload),
             response: std::mem::take(&mut request.body.response),
             outcome: Outcome::Dropped,
@@ -198,8 +210,8 @@ impl Turn<'_> {
             finished_tsc: 0,
             ran_cycles: 0,
             preemptions: 0,
-            origin: None,
-            in_flight: None,
+            packet: None,
+            began: false,
         };
         match payload.is_small() {
             true => request.body.payload.extend_from_slice(payload.bytes()),
@@ -227,6 +239,10 @@ impl Intake for Turn<'_> {
     fn malformed(&mut self, count: u64) {
         self.desk.malformed += count;
     }
+
+    fn departed(&mut self) {
+        self.desk.crew.notify_all();
+    }
 }
 
 impl Entry for Turn<'_> {
@@ -245,7 +261,8 @@ impl Entry for Turn<'_> {
 
     fn admit(&mut self, id: Id, class: ClassId) -> bool {
         let bytes = self.desk.asker.get(id).payload.len();
-        let fits = self.desk.common.room.take(bytes);
+        let common = &self.desk.common;
+        let fits = !common.rules.refuses(class) && common.room.take(bytes);
         if fits {
             self.hand_in(id, class);
         }

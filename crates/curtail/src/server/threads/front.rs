@@ -128,7 +128,7 @@ impl Front {
         common.done.drain(|request| {
             // SAFETY: its thread has ended.
             let request = unsafe { Request::back(request) };
-            let transport = usize::from(request.body.transport);
+            let transport = usize::from(request.origin.transport);
             if let Some(completion) = desk.take_back(request, self.gaps.last_gap_tsc) {
                 lines[transport].transport.completed(&completion);
             }
@@ -151,6 +151,7 @@ impl Front {
                 }
                 Command::Stats(answer) => drop(answer.send(self.stats())),
                 Command::Quantum(quantum) => self.set_quantum(quantum),
+                Command::Cancel(id, _) => self.desk.cancel(id),
                 Command::Classify(classify) => self.desk.common.classifier.replace(classify),
                 // The kthreads take from one that is stuck by themselves.
                 Command::Stuck { .. } => {}

@@ -6,9 +6,10 @@
 //! * `desk`: where the front's requests come in; `room`: how many there may be;
 //! * `request`: a request and its thread;
 //! * `post`: a kthread's part: the handler, and what is around it;
-//! * `tally`: what a kthread counts.
+//! * `tally`: what a kthread counts; `asked`: requests that are to be cancelled.
 
 mod accept;
+mod asked;
 mod connection;
 mod desk;
 mod front;
@@ -31,6 +32,7 @@ use crate::stats::{ClassStats, Cpu, Noise, Report};
 use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Quanta};
 use crate::topology::{Idle, pin};
 use accept::Door;
+use asked::Asked;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
@@ -103,6 +105,8 @@ pub(super) fn run(
         room: Room::new(settings.capacity, settings.memory),
         malformed: AtomicU64::new(0),
         port: elastic.as_ref().and_then(|elastic| elastic.port().cloned()),
+        rules: settings.rules.clone(),
+        asked: Asked::default(),
         doors: domain.workers.clone().map(|_| Door::default()).collect(),
     });
     let quantum_cycles = Arc::new(AtomicU64::new(0));

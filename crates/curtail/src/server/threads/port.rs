@@ -6,7 +6,7 @@
 //! answer is lost while the daemon takes them.
 
 use super::post::{Common, Post};
-use super::request::{Body, Origin};
+use super::request::{Body, Origin, Packet, Request};
 use crate::Response;
 use crate::ask::tag;
 use crate::clock;
@@ -110,52 +110,54 @@ impl Porter {
         let (post, common) = (Post::here(), &*self.common);
         let Some(payload) = arrival.payload() else { return common.note_malformed() };
         let mut request = post.take_request();
-        let body = &mut request.body;
+        let Request { origin, body, .. } = &mut *request;
         body.payload.extend_from_slice(payload);
         body.tag = tag(payload);
         // No transport answers it.
-        body.peer = Peer::None;
+        origin.peer = Peer::None;
         // The daemon's word: no request has come from the future.
-        body.arrived_tsc = arrival.arrived_tsc.min(clock::now());
-        body.origin =
-            Some(Origin { peer: arrival.peer, arrived_tsc: arrival.arrived_tsc, session });
+        origin.arrived_tsc = arrival.arrived_tsc.min(clock::now());
+        body.packet =
+            Some(Packet { peer: arrival.peer, arrived_tsc: arrival.arrived_tsc, session });
         // A classifier that panics at some bytes costs that request, not the server.
         let Some(class) = common.classifier.class_of(&body.payload) else {
             common.note_malformed();
             body.outcome = Outcome::Failed;
-            self.turn_away(body);
+            self.turn_away(origin, body);
             return post.put_away(request);
         };
-        body.class = class;
-        if !common.room.take(body.payload.len()) {
+        origin.class = class;
+        if common.rules.refuses(class) || !common.room.take(body.payload.len()) {
             post.count_refused(class);
             let Body { payload, response, .. } = body;
             if contain(|| common.app.overloaded(payload, response)).is_none() {
                 *response = Response::default();
             }
-            self.turn_away(body);
+            self.turn_away(origin, body);
             return post.put_away(request);
         }
+        let own = contain(|| common.app.deadline(&body.payload)).flatten();
+        origin.deadline_tsc = common.rules.deadline(class, own, origin.arrived_tsc);
         post.start(request);
     }
 
     /// Answers what is never run.
-    fn turn_away(&self, body: &mut Body) {
-        (body.started_tsc, body.finished_tsc) = (body.arrived_tsc, clock::now());
-        answer(&self.port, body);
+    fn turn_away(&self, origin: &Origin, body: &mut Body) {
+        (body.started_tsc, body.finished_tsc) = (origin.arrived_tsc, clock::now());
+        answer(&self.port, origin, body);
     }
 }
 
 /// What a request that came by the port is answered, and what became of it.
-fn to_answer(port: &Port, body: &Body, origin: &Origin) -> Answer {
-    let mut answer = Answer::to(origin.peer, origin.arrived_tsc);
+fn to_answer(port: &Port, (origin, body): (&Origin, &Body), packet: &Packet) -> Answer {
+    let mut answer = Answer::to(packet.peer, packet.arrived_tsc);
     answer.started_tsc = body.started_tsc;
     answer.finished_tsc = body.finished_tsc;
     answer.ran_cycles = body.ran_cycles;
     answer.tag = body.tag;
     answer.preemptions = body.preemptions;
     answer.request_bytes = body.payload.len() as u32;
-    answer.class = body.class.0;
+    answer.class = origin.class.0;
     let fits = answer.set_payload(body.response.as_bytes());
     if !fits {
         port.count_unsent();
@@ -165,18 +167,20 @@ fn to_answer(port: &Port, body: &Body, origin: &Origin) -> Answer {
         Outcome::Failed => 1,
         Outcome::Dropped => 2,
         Outcome::Orphaned => 3,
+        Outcome::Cancelled => 4,
+        Outcome::Abandoned => 5,
     });
     answer
 }
 
 /// Answers a request that came by the port. By a thread, which waits where the daemon has to take
 /// others first.
-pub(super) fn answer(port: &Port, body: &Body) {
-    let Some(origin) = &body.origin else { return };
-    let answer = to_answer(port, body, origin);
+pub(super) fn answer(port: &Port, origin: &Origin, body: &Body) {
+    let Some(packet) = &body.packet else { return };
+    let answer = to_answer(port, (origin, body), packet);
     let most = clock::Clock::get().cycles(PATIENCE_NS);
     loop {
-        match send(origin, answer) {
+        match send(packet, answer) {
             Sent::Yes => return,
             Sent::Later if clock::now() - body.finished_tsc < most => yield_now(),
             Sent::Later | Sent::Never => return port.count_unsent(),
@@ -185,13 +189,13 @@ pub(super) fn answer(port: &Port, body: &Body) {
 }
 
 /// The same where nothing may wait: it was never run.
-pub(super) fn answer_at_once(port: &Port, body: &Body) {
-    let Some(origin) = &body.origin else { return };
-    if send(origin, to_answer(port, body, origin)) != Sent::Yes {
+pub(super) fn answer_at_once(port: &Port, origin: &Origin, body: &Body) {
+    let Some(packet) = &body.packet else { return };
+    if send(packet, to_answer(port, (origin, body), packet)) != Sent::Yes {
         port.count_unsent();
     }
 }
 
-fn send(origin: &Origin, answer: Answer) -> Sent {
-    KThread::here().member().map_or(Sent::Never, |member| member.send(origin.session, answer))
+fn send(packet: &Packet, answer: Answer) -> Sent {
+    KThread::here().member().map_or(Sent::Never, |member| member.send(packet.session, answer))
 }

@@ -4,15 +4,19 @@
 //! and the threads that serve requests find it by [`Post::here`], since what has started stays.
 
 use super::accept::Door;
+use super::asked::Asked;
 use super::port;
-use super::request::{Body, Request};
+use super::request::{Body, Origin, Request};
 use super::room::Room;
 use super::tally::Tally;
 use crate::app::ErasedApp;
+use crate::cancel::{Cancelled, Cause, OnCancel};
 use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::contain::{contain, discard};
+use crate::context::{Facts, NEVER, RequestId, Route};
 use crate::remote::Remote;
+use crate::server::Rules;
 use crate::thread::{Duty, KThread, Late, Port};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::{Outcome, Peer, Reply};
@@ -45,6 +49,8 @@ pub(super) struct Common {
     pub doors: Box<[Door]>,
     /// Of the core allocator.
     pub port: Option<Arc<Port>>,
+    pub rules: Arc<Rules>,
+    pub asked: Asked,
 }
 
 impl Common {
@@ -76,7 +82,8 @@ thread_local! {
 }
 
 /// What the threads of requests do.
-pub(super) static DUTY: Duty = Duty { run: serve, ended };
+pub(super) static DUTY: Duty =
+    Duty { run: serve, ended, cause, rule, may_abandon, abandoned, facts };
 
 impl Post {
     /// The calling kthread's, from now on and until it is dropped.
@@ -157,13 +164,13 @@ impl Post {
 
     /// A request that came by the core allocator's port has ended, or found no stack.
     fn end_of_port(&self, mut request: Box<Request>) {
-        let body = &mut request.body;
+        let Request { origin, body, .. } = &mut *request;
         self.common.room.give(body.payload.len());
         if body.started_tsc == 0 {
             self.tally().start();
-            self.tally().end_unserved(body);
+            self.tally().end_unserved(origin.class);
             if let Some(port) = &self.common.port {
-                port::answer_at_once(port, body);
+                port::answer_at_once(port, origin, body);
             }
         }
         self.put_away(request);
@@ -176,12 +183,29 @@ impl Post {
             app.handle(&*self.state, &body.payload, &mut body.response);
         }));
         let Err(panic) = handled else { return Outcome::Done };
+        let cancelled = panic.downcast_ref::<Cancelled>().copied();
         discard(panic);
         body.response.clear();
+        if let Some(cancelled) = cancelled {
+            self.say_cancelled(body, cancelled.cause());
+            return Outcome::Cancelled;
+        }
         if contain(|| app.failed(&body.payload, &mut body.response)).is_none() {
             body.response.clear(); // No answer.
         }
         Outcome::Failed
+    }
+}
+
+impl Post {
+    /// What the application says to who asked, if that is still there.
+    fn say_cancelled(&self, body: &mut Body, cause: Cause) {
+        let app = &*self.common.app;
+        if cause != Cause::Departed
+            && contain(|| app.cancelled(&body.payload, cause, &mut body.response)).is_none()
+        {
+            body.response.clear(); // No answer.
+        }
     }
 }
 
@@ -198,27 +222,38 @@ impl Drop for Post {
 unsafe fn serve(late: *const Late) {
     let request: *mut Request = late.cast_mut().cast();
     // SAFETY: by contract; the body is this thread's.
-    let (late, body) = unsafe { (&*late, &mut (*request).body) };
+    let (late, origin, body) = unsafe { (&*late, &(*request).origin, &mut (*request).body) };
     let post = Post::here();
     post.tally().start();
     body.started_tsc = late.started().unwrap_or_else(clock::now);
-    let reply = &post.common.replies[usize::from(body.transport)];
-    let answers = body.peer != Peer::None;
-    let has_gone = answers && (reply.is_gone(body.peer) || body.has_hung_up(post.common.clock));
-    body.outcome = match has_gone {
-        true => Outcome::Orphaned,
-        false => post.handle(body),
+    let reply = &post.common.replies[usize::from(origin.transport)];
+    let answers = origin.peer != Peer::None;
+    let now = body.started_tsc;
+    body.outcome = match post.cause(request, origin, now) {
+        Some(Cause::Departed) => Outcome::Orphaned,
+        _ if origin.has_hung_up(now, post.common.clock) => Outcome::Orphaned,
+        Some(cause) => {
+            post.say_cancelled(body, cause);
+            Outcome::Cancelled
+        }
+        None => {
+            body.began = true;
+            match origin.deadline_tsc {
+                NEVER => post.handle(body),
+                at_tsc => late.with_deadline(at_tsc, || post.handle(body)),
+            }
+        }
     };
     body.finished_tsc = clock::now();
     body.ran_cycles = late.ran(body.finished_tsc);
     body.preemptions = late.cuts();
     if answers && !body.response.as_bytes().is_empty() {
         enter_critical();
-        reply.reply(body.peer, body.response.as_bytes());
+        reply.reply(origin.peer, body.response.as_bytes());
         leave_critical();
     }
     if let Some(port) = &post.common.port {
-        port::answer(port, body);
+        port::answer(port, origin, body);
     }
 }
 
@@ -230,17 +265,17 @@ unsafe fn ended(late: *const Late) {
     let request: *mut Request = late.cast_mut().cast();
     let post = Post::here();
     // SAFETY: by contract; its thread touches it no more.
-    let body = unsafe { &mut (*request).body };
-    match body.started_tsc {
-        0 => body.finished_tsc = clock::now(),
-        _ => post.tally().end(body, post.common.clock),
+    let lent = unsafe { &mut *request };
+    match lent.body.started_tsc {
+        0 => lent.body.finished_tsc = clock::now(),
+        _ => post.tally().end(lent, post.common.clock),
     }
-    if body.origin.is_some() {
+    if lent.body.packet.is_some() {
         // SAFETY: its thread has ended.
         return post.end_of_port(unsafe { Request::back(request) });
     }
-    if body.started_tsc != 0
-        && let Some(in_flight) = body.in_flight.take()
+    if lent.body.started_tsc != 0
+        && let Some(in_flight) = lent.origin.in_flight.take()
     {
         // SAFETY: its thread has ended.
         let request = unsafe { Request::back(request) };
@@ -256,5 +291,99 @@ unsafe fn ended(late: *const Late) {
     unsafe { post.common.done.push(request) };
     if let Some(front) = &post.common.front {
         front.parker.unpark();
+    }
+}
+
+impl Post {
+    /// Whether a request is cancelled, and why, as far as that can be seen at once.
+    fn cause(&self, request: *const Request, origin: &Origin, now: u64) -> Option<Cause> {
+        let reply = &self.common.replies[usize::from(origin.transport)];
+        if origin.peer != Peer::None && reply.is_gone(origin.peer) {
+            return Some(Cause::Departed);
+        }
+        if now >= origin.deadline_tsc {
+            return Some(Cause::Deadline);
+        }
+        self.common.asked.take(|| id(request, origin)).then_some(Cause::Asked)
+    }
+}
+
+fn id(request: *const Request, origin: &Origin) -> RequestId {
+    RequestId { place: request.addr() as u64, arrived_tsc: origin.arrived_tsc }
+}
+
+/// # Safety
+/// `late` is a request's, in progress.
+unsafe fn cause(late: *const Late) -> Option<Cause> {
+    let request: *const Request = late.cast();
+    // SAFETY: by contract; nothing changes that while it is in progress.
+    let origin = unsafe { &(*request).origin };
+    Post::here().cause(request, origin, clock::now())
+}
+
+/// # Safety
+/// As for [`cause`].
+unsafe fn rule(late: *const Late) -> OnCancel {
+    // SAFETY: as in `cause`.
+    Post::here().common.rules.on_cancel(unsafe { (*late.cast::<Request>()).origin.class })
+}
+
+/// # Safety
+/// As for [`cause`].
+unsafe fn may_abandon(late: *const Late) -> bool {
+    // SAFETY: as in `cause`.
+    Post::here().common.rules.may_abandon(unsafe { (*late.cast::<Request>()).origin.class })
+}
+
+/// Its thread will never go on: tells of its end, and keeps the rest.
+///
+/// # Safety
+/// `late` is a request's, lent.
+unsafe fn abandoned(late: *const Late) {
+    let lost: *mut Request = late.cast_mut().cast();
+    let post = Post::here();
+    let now = clock::now();
+    // SAFETY: by contract. The frames of its handler, which refer to the payload and the response,
+    // are never entered again; both stay where they are.
+    let (late, origin, body) = unsafe { (&*late, &mut (*lost).origin, &mut (*lost).body) };
+    let mut request = post.take_request();
+    let in_flight = origin.in_flight.take();
+    request.origin = Origin { in_flight, ..*origin };
+    request.body.tag = body.tag;
+    request.body.packet = body.packet.take();
+    request.body.outcome = Outcome::Abandoned;
+    (request.body.started_tsc, request.body.finished_tsc) = (body.started_tsc, now);
+    (request.body.ran_cycles, request.body.preemptions) = (late.ran(late.since()), late.cuts());
+    post.tally().end(&request, post.common.clock);
+    if let Some(port) = &post.common.port {
+        port::answer_at_once(port, &request.origin, &request.body);
+    }
+    if request.body.packet.is_some() | request.origin.in_flight.take().is_some() {
+        post.common.room.give(body.payload.len());
+        return post.put_away(request);
+    }
+    // The front gives its place back.
+    post.common.room.give_bytes(body.payload.len());
+    // SAFETY: alive; from here on it is the front's.
+    unsafe { post.common.done.push(Box::into_raw(request)) };
+    if let Some(front) = &post.common.front {
+        front.parker.unpark();
+    }
+}
+
+/// # Safety
+/// As for [`cause`].
+unsafe fn facts(late: *const Late) -> Facts {
+    let request: *const Request = late.cast();
+    // SAFETY: as in `cause`.
+    let origin = unsafe { &(*request).origin };
+    let reply = &Post::here().common.replies[usize::from(origin.transport)];
+    Facts {
+        id: id(request, origin),
+        class: origin.class,
+        peer: origin.peer,
+        deadline_tsc: origin.deadline_tsc,
+        reply: (origin.peer != Peer::None).then(|| reply.clone()),
+        route: Route::Home(KThread::here().shared.clone()),
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::Response;
 use crate::clock::Clock;
+use crate::context::NEVER;
 use crate::thread::{Duty, Late};
 use curtail_net::{InFlight, Outcome, Peer};
 use curtail_policy::ClassId;
@@ -27,16 +28,25 @@ pub(super) struct Request {
     /// First, so that a pointer to one is a pointer to the other.
     late: Late,
     link: AtomicPtr<Request>,
+    pub origin: Origin,
     pub body: Body,
+}
+
+/// Where it comes from. While it is in progress nothing changes it, and its kthread may look.
+pub(super) struct Origin {
+    pub class: ClassId,
+    pub peer: Peer,
+    pub transport: u16,
+    pub arrived_tsc: u64,
+    /// When it is cancelled; [`NEVER`]: not by time.
+    pub deadline_tsc: u64,
+    /// Its connection's account, where a connection's thread has brought it; none: the front has.
+    pub in_flight: Option<InFlight>,
 }
 
 /// What its owner of the moment reads and writes.
 pub(super) struct Body {
-    pub class: ClassId,
-    pub peer: Peer,
-    pub transport: u16,
     pub tag: u64,
-    pub arrived_tsc: u64,
     pub payload: Vec<u8>,
     pub response: Response,
     pub outcome: Outcome,
@@ -45,14 +55,14 @@ pub(super) struct Body {
     pub finished_tsc: u64,
     pub ran_cycles: u64,
     pub preemptions: u32,
+    /// Its handler has begun.
+    pub began: bool,
     /// It came by the core allocator's port.
-    pub origin: Option<Origin>,
-    /// Its connection's account, where a connection's thread has brought it; none: the front has.
-    pub in_flight: Option<InFlight>,
+    pub packet: Option<Packet>,
 }
 
 /// Where a request that came by the core allocator's port came from.
-pub(super) struct Origin {
+pub(super) struct Packet {
     pub peer: PeerWords,
     /// As the daemon said.
     pub arrived_tsc: u64,
@@ -60,11 +70,20 @@ pub(super) struct Origin {
     pub session: u32,
 }
 
-impl Body {
-    /// Whether it has waited for long, and its peer has gone meanwhile. (The connection's thread, which
-    /// would have heard of it, may have waited for the same kthread.)
-    pub(super) fn has_hung_up(&self, clock: Clock) -> bool {
-        let waited = self.started_tsc.saturating_sub(self.arrived_tsc);
+impl Origin {
+    const NONE: Self = Self {
+        class: ClassId(0),
+        peer: Peer::None,
+        transport: 0,
+        arrived_tsc: 0,
+        deadline_tsc: NEVER,
+        in_flight: None,
+    };
+
+    /// Whether it has been here for long, and its peer has gone meanwhile. (The connection's thread,
+    /// which would have heard of it, may have waited for the same kthread.)
+    pub(super) fn has_hung_up(&self, now: u64, clock: Clock) -> bool {
+        let waited = now.saturating_sub(self.arrived_tsc);
         clock.ns(waited) > LONG_NS && self.in_flight.as_ref().is_some_and(InFlight::has_hung_up)
     }
 }
@@ -82,12 +101,9 @@ impl Request {
         Box::new(Self {
             late: Late::new(duty),
             link: AtomicPtr::default(),
+            origin: Origin::NONE,
             body: Body {
-                class: ClassId(0),
-                peer: Peer::None,
-                transport: 0,
                 tag: 0,
-                arrived_tsc: 0,
                 payload: Vec::new(),
                 response: Response::default(),
                 outcome: Outcome::Dropped,
@@ -95,8 +111,8 @@ impl Request {
                 finished_tsc: 0,
                 ran_cycles: 0,
                 preemptions: 0,
-                origin: None,
-                in_flight: None,
+                began: false,
+                packet: None,
             },
         })
     }
@@ -112,14 +128,14 @@ impl Request {
         body.outcome = Outcome::Dropped;
         body.tag = 0;
         (body.started_tsc, body.finished_tsc) = (0, 0);
-        (body.ran_cycles, body.preemptions) = (0, 0);
-        body.origin = None;
-        body.in_flight = None;
+        (body.ran_cycles, body.preemptions, body.began) = (0, 0, false);
+        body.packet = None;
+        self.origin.in_flight = None;
     }
 
     /// Makes it one that can be handed in.
     pub(super) fn lend(self: Box<Self>) -> *mut Late {
-        let class = self.body.class.0;
+        let class = self.origin.class.0;
         let late: *mut Late = Box::into_raw(self).cast();
         // SAFETY: from a box, which stays where it is until `Request::back`; the thread is its
         // first field, and this pointer is good for all of it.

@@ -46,6 +46,11 @@ impl Room {
         self.used.fetch_sub(ONE + bytes as u64, Relaxed);
     }
 
+    /// A request has left with its `bytes`, and not its place.
+    pub(super) fn give_bytes(&self, bytes: usize) {
+        self.used.fetch_sub(bytes as u64, Relaxed);
+    }
+
     /// Requests in the system.
     pub(super) fn in_system(&self) -> usize {
         (self.used.load(Relaxed) / ONE) as usize

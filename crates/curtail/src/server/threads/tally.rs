@@ -4,7 +4,7 @@
 //! looked at any time. The classes' rows have a lock, which the kthread finds free but for the looks,
 //! and takes between two threads, where nothing is pre-empted.
 
-use super::request::Body;
+use super::request::Request;
 use crate::clock::Clock;
 use crate::stats::{ClassStats, row};
 use curtail_net::Outcome;
@@ -61,23 +61,34 @@ impl Tally {
     }
 
     /// A request has found no stack.
-    pub(super) fn end_unserved(&self, body: &Body) {
+    pub(super) fn end_unserved(&self, class: ClassId) {
         add(&self.ended, 1);
-        self.refuse(body.class);
+        self.refuse(class);
     }
 
     /// A request that started here has ended.
-    pub(super) fn end(&self, body: &Body, clock: Clock) {
+    pub(super) fn end(&self, Request { origin, body, .. }: &Request, clock: Clock) {
         add(&self.ended, 1);
         add(&self.ran_cycles, body.ran_cycles);
-        let ns = |to: u64| clock.ns(to.saturating_sub(body.arrived_tsc));
+        let ns = |to: u64| clock.ns(to.saturating_sub(origin.arrived_tsc));
         self.with(|rows| {
-            let class = row(rows, body.class);
+            let class = row(rows, origin.class);
             match body.outcome {
                 Outcome::Done => class.completed += 1,
                 Outcome::Failed | Outcome::Dropped => class.failed += 1,
                 Outcome::Orphaned => {
                     class.orphaned += 1;
+                    return;
+                }
+                Outcome::Cancelled => {
+                    match body.began {
+                        true => class.cancelled_running += 1,
+                        false => class.cancelled_queued += 1,
+                    }
+                    return;
+                }
+                Outcome::Abandoned => {
+                    class.abandoned += 1;
                     return;
                 }
             }

@@ -13,6 +13,9 @@
 //! (`look_from_batch`). [`BatchLook`] decides whether the thread goes on. One that was cut is the
 //! first of them to go on.
 //!
+//! **Requests** that are cancelled become batch threads where they are (`cancelled`): they are such from
+//! the next time on that they are put into a queue.
+//!
 //! **Calls.** A kthread that runs batch is known to the others by its bit in `Bits::batch`; whoever
 //! has a thread to spare takes the bit out and sets `called`. As for those that sleep, it looks at
 //! all queues once more after it has set the bit.
@@ -194,7 +197,7 @@ impl KThread {
                 );
             });
         }
-        block.tcb.batch.set(true);
+        block.tcb.set_batch(true);
         self.shared.batch.fresh.push(&block.tcb);
         seat.wake_sleeper();
     }
@@ -233,7 +236,8 @@ impl KThread {
         unsafe { self.safepoint.set_watch(&raw const self.batch.watch) };
         let now = clock::now();
         self.watch(now);
-        self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
+        self.arm_batch(now);
+        self.clock_in(tcb);
         // SAFETY: this is the base; what was picked is suspended, or was prepared, and is ours.
         unsafe { switch(&raw const self.base, &raw const tcb.context, self.safepoint) };
         self.safepoint.disarm();
@@ -261,24 +265,30 @@ impl KThread {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let closely = now + self.batch.closely_cycles;
         let until = self.wheel.next_tsc().map_or(closely, |timer| timer.min(closely));
-        let asked = self.member.as_ref().map_or((&raw const NOTHING, 0), Member::watched);
+        let asked = self.member.as_ref().map_or((&raw const NOTHING, 0), |member| member.watched());
         let attention: *const AtomicU32 = &raw const *self.shared.batch.attention;
         // SAFETY: `shared` lives as long as `self`; the board's word as long as no other is followed,
         // which is done between two threads.
         unsafe { self.batch.watch.set([(attention, 0), asked], until) };
     }
 
+    fn arm_batch(&self, now: u64) {
+        self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
+    }
+
     /// A safepoint of the running batch thread `me` looks whether it goes on.
     pub(super) fn look_from_batch(&self, me: &Tcb, now: u64) {
         let looks = self.batch.looks.get().wrapping_add(1);
         self.batch.looks.set(looks);
-        self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
+        self.arm_batch(now);
         if std::thread::panicking() {
             return;
         }
+        self.abandon_if_wanted(me);
         self.shared.batch.attention.swap(0, Ordering::AcqRel);
         let beats = self.beat(now);
         self.look_around(now);
+        self.attend();
         self.watch(now);
         let seat = self.seat();
         let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me.class.get()));
@@ -298,6 +308,7 @@ impl KThread {
             BatchTurn::Rotate => self.batch.started.push(me),
         }
         self.shared.count_cut();
+        self.clock_out(me);
         self.leave(me, &raw const self.base);
     }
 }

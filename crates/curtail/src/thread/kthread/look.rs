@@ -19,6 +19,7 @@ impl KThread {
     pub(crate) fn look_around(&self, now: u64) {
         self.take_in();
         self.look_for_packets();
+        self.fire_deadlines(now);
         if !self.wheel.is_empty() {
             self.fire(now);
         }
@@ -31,6 +32,7 @@ impl KThread {
     pub(crate) fn look_closely(&self, now: u64) {
         self.take_in();
         self.look_for_packets();
+        self.fire_deadlines(now);
         if !self.wheel.is_empty() {
             self.fire(now);
         }
@@ -77,7 +79,9 @@ impl KThread {
 
     /// How long nothing becomes ready by time; `most` at most.
     pub(crate) fn time_left(&self, most: Option<Duration>) -> Option<Duration> {
-        let due = self.wheel.next_tsc().map(|tsc| Deadline(tsc).left().unwrap_or_default());
+        let deadline = self.deadlines.get().and_then(crate::block::Wheel::next_tsc);
+        let due = self.wheel.next_tsc().into_iter().chain(deadline).min();
+        let due = due.map(|tsc| Deadline(tsc).left().unwrap_or_default());
         match (due, most) {
             (Some(due), Some(most)) => Some(due.min(most)),
             (due, most) => due.or(most),

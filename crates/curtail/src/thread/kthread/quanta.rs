@@ -67,7 +67,7 @@ impl KThread {
         let leaves = stops || self.beat(now);
         if leaves && !std::thread::panicking() {
             self.clock_out(me);
-            self.local.push(me);
+            self.push_started(me);
             return self.leave(me, &raw const self.base);
         }
         let same = self.quantum_pick.get() == self.shared.progress.picks.load(Ordering::Relaxed);
@@ -78,13 +78,14 @@ impl KThread {
             return;
         }
         self.look_around(now);
+        self.attend();
         self.shared.progress.ready.store(self.local.len(), Ordering::Relaxed);
         if self.has_threads() {
             self.shared.count_cut();
             if let Some(late) = me.late() {
                 late.note_cut(now);
             }
-            self.local.push(me);
+            self.push_started(me);
             let next = self.next();
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.ticks.set(0);

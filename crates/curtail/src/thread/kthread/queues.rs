@@ -23,7 +23,7 @@ impl KThread {
         {
             return self.launch_batch(block, seat);
         }
-        block.tcb.batch.set(false);
+        block.tcb.set_batch(false);
         self.shared.push_fresh(&block.tcb);
         self.note_own();
         if let Some(seat) = &self.seat {

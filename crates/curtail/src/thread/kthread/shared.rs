@@ -46,9 +46,20 @@ pub(crate) struct Shared {
     packets: AtomicBool,
     /// Whether there is mail for it of another kind: for the watchdog.
     mail: OnceLock<Box<Mail>>,
+    /// What stands in the inbox for a notice, and whether it does.
+    notice: Notice,
+    noticed: AtomicBool,
 }
 
 type Mail = dyn Fn() -> bool + Send + Sync;
+
+/// Others touch its link alone, which is an atomic.
+struct Notice(Tcb);
+
+// SAFETY: see the type.
+unsafe impl Send for Notice {}
+// SAFETY: see the type.
+unsafe impl Sync for Notice {}
 
 /// What a kthread counts, for others to look at.
 #[derive(Default)]
@@ -57,6 +68,8 @@ pub(super) struct Counts {
     pub alive: AtomicUsize,
     /// Threads that were made to yield, their quantum being over.
     pub cuts: AtomicU64,
+    /// Threads that were left where they were, for ever.
+    pub abandoned: AtomicUsize,
 }
 
 impl Shared {
@@ -76,6 +89,8 @@ impl Shared {
             disowned: AtomicBool::new(false),
             packets: AtomicBool::new(false),
             mail: OnceLock::new(),
+            notice: Notice(Tcb::of_notice()),
+            noticed: AtomicBool::new(false),
         })
     }
 
@@ -176,6 +191,38 @@ impl Shared {
     /// How often threads were made to yield here.
     pub(in crate::thread) fn cuts(&self) -> u64 {
         self.counts.cuts.load(Ordering::Relaxed)
+    }
+
+    /// Has the kthread look which of its requests are cancelled. From any thread, after what says
+    /// which.
+    pub(crate) fn notify(&self) {
+        if self.noticed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // The kthread may end as soon as it has that: its parker stays.
+        let parker = self.parker.clone();
+        if let Some(line) = &self.line {
+            line.add_to_inbox();
+        }
+        // SAFETY: it is in no queue, as the flag was down; it lives as long as the inbox.
+        unsafe { self.inbox.push(self.notice.0.as_ptr()) };
+        parker.unpark();
+    }
+
+    /// The notice is out of the inbox. By the kthread.
+    pub(super) fn take_notice(&self) {
+        self.noticed.store(false, Ordering::SeqCst);
+    }
+
+    /// Threads that have started here and were left where they are, for ever.
+    pub(in crate::thread) fn abandoned(&self) -> usize {
+        self.counts.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// A thread that has started here is left where it is. By the kthread only.
+    pub(super) fn count_abandoned(&self) {
+        let abandoned = self.counts.abandoned.load(Ordering::Relaxed);
+        self.counts.abandoned.store(abandoned + 1, Ordering::Relaxed);
     }
 
     /// One more, or one less. By the kthread only.

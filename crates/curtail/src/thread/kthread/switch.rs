@@ -115,14 +115,21 @@ impl KThread {
     }
 
     /// The caller, `me`, sleeps until its node's wait is over, or expires it at the deadline or at
-    /// the end of its own limit.
+    /// the end of its own limit. `ends`: or where its request is cancelled.
     #[inline]
-    pub(crate) fn sleep(&self, me: &Tcb, node: &Node<Who>, deadline: Option<Deadline>) {
+    pub(crate) fn sleep(&self, me: &Tcb, node: &Node<Who>, deadline: Option<Deadline>, ends: bool) {
+        if ends {
+            if me.cancel.ends_waits() && node.expire() {
+                return;
+            }
+            me.waits.set(node);
+        }
         let until = me.limit.get().min(deadline.map_or(u64::MAX, |deadline| deadline.0));
         match until {
             u64::MAX => self.block(me),
             until => self.sleep_until(me, node, until),
         }
+        me.waits.set(ptr::null());
     }
 
     fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: u64) {

@@ -1,0 +1,179 @@
+//! Which requests are cancelled: by their deadlines, by the departure of their peers, by the program.
+//!
+//! The dispatcher's alone. A request that waits here and has not begun is answered here; where one is
+//! elsewhere its worker is told. A look for requests whose peers have gone goes through the table of
+//! jobs in pieces, one a turn, so that no turn is long.
+
+use super::Dispatcher;
+use crate::cancel::{Cause, OnCancel};
+use crate::contain::contain;
+use crate::context::{NEVER, RequestId};
+use crate::jobs::Held;
+use crate::message::{Event, Message, What};
+use curtail_net::Outcome;
+use curtail_policy::{JobId, WorkerId};
+use curtail_sched::{Place, Scheduler};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots of the table that one turn looks at for peers that have gone.
+const LOOKS: usize = 256;
+
+/// The deadlines of requests, the earliest first; some of them have ended.
+pub(crate) struct Deadlines {
+    /// When, which job, when that arrived (TSC).
+    heap: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    /// By job: for its worker to look at.
+    by_job: Arc<[AtomicU64]>,
+}
+
+impl Deadlines {
+    pub(super) fn new(by_job: Arc<[AtomicU64]>) -> Self {
+        Self { heap: BinaryHeap::new(), by_job }
+    }
+
+    pub(crate) fn add(&mut self, job: JobId, arrived_tsc: u64, at_tsc: u64) {
+        self.by_job[job.0 as usize].store(at_tsc, Ordering::Relaxed);
+        self.heap.push(Reverse((at_tsc, job.0, arrived_tsc)));
+    }
+
+    /// The job has left.
+    pub(super) fn end(&mut self, job: JobId) {
+        self.by_job[job.0 as usize].store(NEVER, Ordering::Relaxed);
+    }
+
+    /// When the first of them is, perhaps of one that has ended.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn pop_due(&mut self, now: u64) -> Option<(JobId, u64)> {
+        self.first().filter(|&at| at <= now)?;
+        self.heap.pop().map(|Reverse((_, job, arrived))| (JobId(job), arrived))
+    }
+
+    /// Forgets those that have ended, where they are more than the others.
+    pub(super) fn tidy(&mut self, sched: &Scheduler<Held>) {
+        if self.heap.len() > 64 + 2 * sched.len() {
+            self.heap.retain(|Reverse((_, job, arrived))| is_here(sched, JobId(*job), *arrived));
+        }
+    }
+}
+
+/// Whether that is the request which arrived then.
+fn is_here(sched: &Scheduler<Held>, job: JobId, arrived_tsc: u64) -> bool {
+    sched.place(job).is_some() && sched.data(job).message.arrived_tsc == arrived_tsc
+}
+
+impl Dispatcher {
+    /// Cancels requests whose deadlines have passed or whose peers have gone; true: it has more to do.
+    pub(super) fn cancel_some(&mut self, now: u64) -> bool {
+        while let Some((job, arrived)) = self.deadlines.pop_due(now) {
+            if is_here(&self.sched, job, arrived) {
+                self.cancel_job(job, Cause::Deadline, now);
+            }
+        }
+        if std::mem::take(&mut self.departed) {
+            self.to_look = self.set.around.jobs;
+        }
+        let looks = self.to_look.min(LOOKS);
+        for _ in 0..looks {
+            self.looks_at = (self.looks_at + 1) % self.set.around.jobs;
+            let job = JobId(self.looks_at as u32);
+            if self.sched.place(job).is_none() {
+                continue;
+            }
+            let Held { peer, transport, message, .. } = self.sched.data(job);
+            let reply = &self.set.around.replies[usize::from(*transport)];
+            if message.answers() && reply.is_gone(*peer) {
+                self.cancel_job(job, Cause::Departed, now);
+            }
+        }
+        self.to_look -= looks;
+        self.deadlines.tidy(&self.sched);
+        self.to_look > 0
+    }
+
+    /// Cancels a request of this dispatcher, if that is what the name says and it is still here.
+    pub(super) fn cancel(&mut self, id: RequestId, cause: Cause, now: u64) {
+        let job = JobId(id.place as u32);
+        if id.place >> 32 == self.set.around.index && is_here(&self.sched, job, id.arrived_tsc) {
+            self.cancel_job(job, cause, now);
+        }
+    }
+
+    fn cancel_job(&mut self, job: JobId, cause: Cause, now: u64) {
+        let held = self.sched.data_mut(job);
+        if held.message.cause().is_some() {
+            return;
+        }
+        held.message.cancel(cause);
+        let arrived_tsc = held.message.arrived_tsc;
+        let (class, started) = (held.message.class, !held.message.resume.is_null());
+        let Some(place) = self.sched.place(job) else { return };
+        let begun = started || place != Place::Waiting;
+        // A worker cannot be asked whether it has begun what was sent there; what has not is not run.
+        if !(begun && self.set.around.rules.on_cancel(class) == OnCancel::Finish) {
+            self.sched.handle_cancel(self.nanos(now), job, begun);
+        }
+        // Under a two-level policy another one may run there.
+        let runs = matches!(place, Place::On(_)) && !self.sched.is_two_level();
+        match place {
+            // What it has of the mark goes with its message.
+            Place::Waiting => {}
+            Place::On(on) | Place::Blocked(on) => {
+                let remote = match on {
+                    WorkerId::DISPATCHER => &self.set.own_remote,
+                    on => &self.set.workers[on.index()].remote,
+                };
+                let mut cancels = remote.cancels.lock().unwrap_or_else(PoisonError::into_inner);
+                cancels.push((job, arrived_tsc, cause));
+                drop(cancels);
+                remote.kthread.notify();
+                if let Some(worker) = self.set.workers.get(on.index()).filter(|_| runs) {
+                    worker.preempt(now, self.set.choice.effective);
+                }
+            }
+        }
+    }
+
+    /// A request was cancelled before it began, and has left the scheduler: says so to who asked, and
+    /// tells of its end.
+    pub(super) fn drop_cancelled(&mut self, job: JobId, now: u64) {
+        let Held { message, peer, transport, .. } = self.sched.data(job);
+        let (message, peer, transport) = (*message, *peer, usize::from(*transport));
+        let cause = message.cause().unwrap_or(Cause::Asked);
+        if cause != Cause::Departed && message.answers() {
+            let payload: &[u8] = match message.inline {
+                // SAFETY: the job is ours, and nothing changes its envelope meanwhile.
+                Message::IN_ENVELOPE => unsafe { &self.set.around.envelopes.get(job).payload },
+                length => &message.payload[..usize::from(length)],
+            };
+            self.refusal.clear();
+            let (app, refusal) = (&self.set.around.app, &mut self.refusal);
+            let written = contain(|| app.cancelled(payload, cause, refusal));
+            if written.is_some() && !self.refusal.as_bytes().is_empty() {
+                self.set.around.replies[transport].reply(peer, self.refusal.as_bytes());
+            }
+        }
+        let outcome = match cause {
+            Cause::Departed => Outcome::Orphaned,
+            _ => Outcome::Cancelled,
+        };
+        let event = Event {
+            job,
+            what: What::Ended(outcome),
+            preemptions: 0,
+            began: false,
+            started_tsc: now,
+            at_tsc: now,
+            ran_cycles: 0,
+            gap_tsc: 0,
+            resume: std::ptr::null_mut(),
+        };
+        self.ended(&event, outcome);
+    }
+}
