@@ -157,6 +157,7 @@ fn time(call: &Call) -> Option<Nanos> {
         Call::Switch { now, .. }
         | Call::Arrive { now, .. }
         | Call::Event { now, .. }
+        | Call::Cancel { now, .. }
         | Call::WorkerUp { now, .. }
         | Call::WorkerDown { now, .. }
         | Call::QuantumOver { now, .. }
@@ -174,6 +175,7 @@ fn is_within(call: &Call, setup: &Setup) -> bool {
             (next.workers, next.jobs, next.seed) == (setup.workers, setup.jobs, setup.seed)
         }
         Call::Event { on, event, .. } => anywhere(*on) && (event.job.0 as usize) < setup.jobs,
+        Call::Cancel { job, .. } => (job.0 as usize) < setup.jobs,
         Call::QuantumOver { on, .. } => anywhere(*on),
         Call::Serviced { on, .. } | Call::WorkerUp { on, .. } | Call::WorkerDown { on, .. } => {
             worker(*on)
