@@ -11,7 +11,9 @@
 
 mod absence;
 mod cancelled;
+mod counts;
 mod end;
+mod quantum;
 mod run;
 
 use crate::Response;
@@ -27,12 +29,12 @@ use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use crate::server::Rules;
 use crate::thread::{KThread, Tcb};
+pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::spsc;
-use hdrhistogram::Histogram;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -82,43 +84,6 @@ impl Surroundings {
     /// One of this dispatcher's workers, as the application and people know it.
     pub(crate) fn in_server(&self, id: WorkerId) -> WorkerId {
         if id == WorkerId::DISPATCHER { id } else { WorkerId(id.0 + self.first_worker) }
-    }
-}
-
-/// Counts of one engine.
-pub(crate) struct Counts {
-    /// From each pick to the return from the fiber.
-    pub run_cycles: u64,
-    pub runs: u64,
-    /// Of `run_cycles`, what was not in handlers: estimated from samples.
-    pub overhead_cycles: u64,
-    pub preemptions: u64,
-    pub late_ns: Histogram<u64>,
-    pub gaps: u64,
-    pub gap_cycles: u64,
-    pub last_gap_tsc: u64,
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        Self {
-            run_cycles: 0,
-            runs: 0,
-            overhead_cycles: 0,
-            preemptions: 0,
-            late_ns: crate::stats::histogram(3),
-            gaps: 0,
-            gap_cycles: 0,
-            last_gap_tsc: 0,
-        }
-    }
-}
-
-impl Counts {
-    pub(crate) fn gap(&mut self, cycles: u64, end_tsc: u64) {
-        self.gaps += 1;
-        self.gap_cycles += cycles;
-        self.last_gap_tsc = end_tsc;
     }
 }
 
@@ -319,11 +284,7 @@ impl Engine {
             let activation = unsafe { &mut *message.resume };
             activation.message.quantum_cycles = message.quantum_cycles;
             if let Some(cause) = message.cause() {
-                self.kthread.cancel(
-                    &activation.tcb,
-                    cause,
-                    self.around.rules.on_cancel(message.class),
-                );
+                self.mark(activation, cause);
             }
             // A woken job never left; any other is new here.
             if self.here[index].is_null() {

@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// Why a job that begins, or comes back, is cancelled, if word of that came before it.
-    pub(super) fn take_pending(&mut self, job: JobId, arrived_tsc: u64) -> Option<Cause> {
+    fn take_pending(&mut self, job: JobId, arrived_tsc: u64) -> Option<Cause> {
         // What word is of another of that number has come too late.
         let mut found = None;
         self.pending.retain(|&(pending, arrived, cause)| {
@@ -59,8 +59,24 @@ impl Engine {
         found
     }
 
-    pub(super) fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
+    /// Why a job that is about to run is cancelled; its message says so from then on.
+    #[inline]
+    pub(super) fn cause_of(&mut self, activation: &mut Activation) -> Option<Cause> {
+        if !self.pending.is_empty()
+            && let Some(cause) =
+                self.take_pending(activation.job.id, activation.message.arrived_tsc)
+        {
+            activation.message.cancel(cause);
+        }
+        activation.message.cause()
+    }
+
+    /// A job that has begun is cancelled.
+    pub(super) fn mark(&self, activation: &Activation, cause: Cause) {
+        if activation.tcb.cancel.cause().is_none() {
+            let rule = self.around.rules.on_cancel(activation.message.class);
+            self.kthread.cancel(&activation.tcb, cause, rule);
+        }
     }
 
     /// The next of those that run when nothing else is ready.

@@ -6,7 +6,6 @@ use crate::cancel::{Cancelled, Cause};
 use crate::clock;
 use crate::contain::discard;
 use crate::message::{Event, Message, What};
-use curtail_fiber::safepoint::Mode;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
@@ -115,19 +114,8 @@ impl Engine {
             // SAFETY: ours, and its fiber does not run.
             let activation = unsafe { &mut *pointer };
             let first = activation.started_tsc == 0;
-            if first && self.is_orphaned(&activation.message) {
-                activation.started_tsc = now;
-                self.end(pointer, Outcome::Orphaned, now);
-                continue;
-            }
-            if self.has_pending()
-                && let Some(cause) =
-                    self.take_pending(activation.job.id, activation.message.arrived_tsc)
-            {
-                activation.message.cancel(cause);
-            }
-            let cause = activation.message.cause();
-            if first && cause == Some(Cause::Departed) {
+            let cause = self.cause_of(activation);
+            if first && (cause == Some(Cause::Departed) || self.is_orphaned(&activation.message)) {
                 activation.started_tsc = now;
                 self.end(pointer, Outcome::Orphaned, now);
                 continue;
@@ -142,11 +130,8 @@ impl Engine {
                 if let Some(cause) = cause {
                     activation.task = Serving::Cancellation { cause, began: false };
                 }
-            } else if let Some(cause) = cause
-                && activation.tcb.cancel.cause().is_none()
-            {
-                let rule = self.around.rules.on_cancel(activation.job.class);
-                self.kthread.cancel(&activation.tcb, cause, rule);
+            } else if let Some(cause) = cause {
+                self.mark(activation, cause);
             }
             if activation.fiber.is_none() {
                 activation.fiber = self.fiber().or_else(|| {
@@ -182,66 +167,6 @@ impl Engine {
 
     fn fiber(&mut self) -> Option<Fiber> {
         Fiber::new(&mut self.stacks).map_err(|error| tracing::error!(%error)).ok()
-    }
-
-    fn armed(&self) -> bool {
-        self.quantum_cycles != 0 && self.config.mode != Mode::Off
-    }
-
-    /// For how long the running job has been due to yield: since its deadline, or since the dispatcher
-    /// asked for it (before which nobody wanted its place).
-    fn late(&self, now: u64) -> u64 {
-        let due = match self.config.mode {
-            Mode::Off => return 0,
-            _ if !self.config.watched => self.safepoint.deadline(),
-            _ => match self.remote.wishes.raised.load(Ordering::Relaxed) {
-                raised if raised < self.run_start => return 0,
-                raised => raised,
-            },
-        };
-        now.saturating_sub(due)
-    }
-
-    /// Work that goes on long after it was due to yield was interrupted by the machine: safepoints
-    /// are close.
-    fn note_late(&mut self, late: u64, now: u64) {
-        if late > self.gap_cycles {
-            self.counts.gap(late, now);
-        }
-    }
-
-    fn arm(&mut self, now: u64) {
-        if !self.armed() {
-            return;
-        }
-        let deadline = now + self.quantum_cycles;
-        match &self.ticks {
-            Some(ticks) if self.config.mode == Mode::Signal => {
-                ticks.arm(now, deadline, !self.config.watched);
-            }
-            _ => self.safepoint.arm(self.config.mode, now, deadline),
-        }
-        if self.config.watched {
-            self.remote.progress.running.store(now, Ordering::Release);
-        }
-    }
-
-    /// The running job has a whole quantum from now on.
-    pub(crate) fn begin_quantum(&mut self) {
-        self.arm(clock::now());
-    }
-
-    fn disarm(&mut self) {
-        if self.armed() {
-            self.safepoint.disarm();
-        }
-    }
-
-    /// The thread is about to wait: nobody needs to keep time for it.
-    pub(crate) fn nothing_runs(&self) {
-        if self.config.watched {
-            self.remote.progress.running.store(0, Ordering::Relaxed);
-        }
     }
 
     /// Whoever asked has gone, so a request that has not begun is not run.
@@ -385,40 +310,5 @@ impl Engine {
                 What::Ended(_) | What::Blocked | What::Resumed => ptr::null_mut(),
             },
         });
-    }
-
-    /// Whether anybody wants the place of the job that runs.
-    fn others_wait(&mut self, now: u64) -> bool {
-        // SAFETY: `running` is the job whose fiber calls us.
-        let before = unsafe { (*self.running).ran_cycles };
-        let ran = before + now.saturating_sub(self.run_start);
-        self.inbox.is_none()
-            || self.remote.wishes.stop.load(Ordering::Relaxed)
-            || self.runs_last() && (!self.core.is_empty() || self.kthread.has_threads())
-            || self.runs_for_nothing()
-            || self.core.wants_place(self.around.clock.nanos(ran))
-            || self.has_mail()
-            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))
-    }
-
-    /// What the hook decides: true, yield; false, another quantum.
-    pub(crate) fn expired(&mut self) -> bool {
-        self.expect_mail();
-        let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
-        let late = self.late(now);
-        self.counts.late_ns.saturating_record(self.around.clock.ns(late));
-        self.note_late(late, now);
-        if std::thread::panicking() || !self.others_wait(now) {
-            // SAFETY: `running` is the job whose fiber calls us.
-            unsafe { (*self.running).preemptions += 1 };
-            self.quanta += 1;
-            self.kthread.note_pick(0);
-            self.arm(now);
-            return false;
-        }
-        self.counts.preemptions += 1;
-        self.remote.progress.preemptions.store(self.counts.preemptions, Ordering::Relaxed);
-        self.quanta += 1;
-        true
     }
 }

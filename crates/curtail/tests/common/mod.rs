@@ -1,6 +1,7 @@
 //! An application for tests, and a way to run a server around a client.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+pub mod tasks;
 pub mod wire;
 
 use curtail::net::{Local, LocalClient};

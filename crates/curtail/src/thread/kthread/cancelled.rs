@@ -122,10 +122,9 @@ impl KThread {
     }
 
     pub(in crate::thread) fn end_deadline(&self, late: &Late) {
-        // SAFETY: on the stack of `late`, which is in progress still.
-        if let (Some(wheel), Some(timer)) =
-            (self.deadlines.get(), unsafe { late.due.replace(ptr::null()).as_ref() })
-        {
+        let Some(wheel) = self.deadlines.get() else { return };
+        // SAFETY: null, or on the stack of `late`, which is in progress still.
+        if let Some(timer) = unsafe { late.due.replace(ptr::null()).as_ref() } {
             wheel.cancel(timer);
         }
     }

@@ -1,0 +1,104 @@
+//! A job's quantum: when it begins and ends, and what the hook of the safepoints decides then.
+
+use super::Engine;
+use crate::clock;
+use curtail_fiber::safepoint::Mode;
+use curtail_policy::CorePolicy;
+use std::sync::atomic::Ordering;
+
+impl Engine {
+    pub(super) fn armed(&self) -> bool {
+        self.quantum_cycles != 0 && self.config.mode != Mode::Off
+    }
+
+    /// For how long the running job has been due to yield: since its deadline, or since the dispatcher
+    /// asked for it (before which nobody wanted its place).
+    pub(super) fn late(&self, now: u64) -> u64 {
+        let due = match self.config.mode {
+            Mode::Off => return 0,
+            _ if !self.config.watched => self.safepoint.deadline(),
+            _ => match self.remote.wishes.raised.load(Ordering::Relaxed) {
+                raised if raised < self.run_start => return 0,
+                raised => raised,
+            },
+        };
+        now.saturating_sub(due)
+    }
+
+    /// Work that goes on long after it was due to yield was interrupted by the machine: safepoints
+    /// are close.
+    pub(super) fn note_late(&mut self, late: u64, now: u64) {
+        if late > self.gap_cycles {
+            self.counts.gap(late, now);
+        }
+    }
+
+    pub(super) fn arm(&mut self, now: u64) {
+        if !self.armed() {
+            return;
+        }
+        let deadline = now + self.quantum_cycles;
+        match &self.ticks {
+            Some(ticks) if self.config.mode == Mode::Signal => {
+                ticks.arm(now, deadline, !self.config.watched);
+            }
+            _ => self.safepoint.arm(self.config.mode, now, deadline),
+        }
+        if self.config.watched {
+            self.remote.progress.running.store(now, Ordering::Release);
+        }
+    }
+
+    /// The running job has a whole quantum from now on.
+    pub(crate) fn begin_quantum(&mut self) {
+        self.arm(clock::now());
+    }
+
+    pub(super) fn disarm(&mut self) {
+        if self.armed() {
+            self.safepoint.disarm();
+        }
+    }
+
+    /// The thread is about to wait: nobody needs to keep time for it.
+    pub(crate) fn nothing_runs(&self) {
+        if self.config.watched {
+            self.remote.progress.running.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether anybody wants the place of the job that runs.
+    fn others_wait(&mut self, now: u64) -> bool {
+        // SAFETY: `running` is the job whose fiber calls us.
+        let before = unsafe { (*self.running).ran_cycles };
+        let ran = before + now.saturating_sub(self.run_start);
+        self.inbox.is_none()
+            || self.remote.wishes.stop.load(Ordering::Relaxed)
+            || self.runs_last() && (!self.core.is_empty() || self.kthread.has_threads())
+            || self.runs_for_nothing()
+            || self.core.wants_place(self.around.clock.nanos(ran))
+            || self.has_mail()
+            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))
+    }
+
+    /// What the hook decides: true, yield; false, another quantum.
+    pub(crate) fn expired(&mut self) -> bool {
+        self.expect_mail();
+        let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
+        let late = self.late(now);
+        self.counts.late_ns.saturating_record(self.around.clock.ns(late));
+        self.note_late(late, now);
+        if std::thread::panicking() || !self.others_wait(now) {
+            // SAFETY: `running` is the job whose fiber calls us.
+            unsafe { (*self.running).preemptions += 1 };
+            self.quanta += 1;
+            self.kthread.note_pick(0);
+            self.arm(now);
+            return false;
+        }
+        self.counts.preemptions += 1;
+        self.remote.progress.preemptions.store(self.counts.preemptions, Ordering::Relaxed);
+        self.quanta += 1;
+        true
+    }
+}
