@@ -32,6 +32,12 @@ threads | echo | wakeups | pool)
   ;;
 esac
 
+if [ "${1:-}" = hang-ups ]; then
+  shift
+  need_rust
+  exec cargo run --quiet --release -p curtail --example hang_ups -- "$@"
+fi
+
 if [ "${1:-}" = colocate ]; then
   shift
   need_rust
