@@ -18,12 +18,11 @@ pub(crate) use orders::{config_of, own_config};
 
 use crate::ask::{Asker, Entry, Id, TurnedAway};
 use crate::clock::{self, Clock};
-use crate::context::NEVER;
 use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
 use crate::intake::{Desk, batch};
 use crate::jobs::{Account, Held, prefetch};
-use crate::message::{Event, Message, What};
+use crate::message::{Event, What};
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
@@ -241,16 +240,8 @@ impl Dispatcher {
 
     /// The scheduler has let go of the job; what we kept of it is there until the next arrival.
     fn ended(&mut self, event: &Event, outcome: Outcome) {
+        self.forget(event.job);
         let held = self.sched.data(event.job);
-        if held.message.inline == Message::IN_ENVELOPE {
-            // SAFETY: with its last event the job came back to us.
-            let envelope = unsafe { self.set.around.envelopes.get(event.job) };
-            self.account.put_away(&mut envelope.payload);
-        }
-        self.account.left(held.bytes);
-        if held.deadline_tsc != NEVER {
-            self.deadlines.end(event.job);
-        }
         let (arrived, of) = (held.message.arrived_tsc, held.message.class);
         let clock = self.set.around.clock;
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
@@ -308,9 +299,7 @@ impl Dispatcher {
             return false;
         }
         let heard = self.desk(0, now).hear();
-        for (transport, completion) in self.turned_away.drain(..) {
-            self.set.lines[usize::from(transport)].transport.completed(&completion);
-        }
+        self.tell_turned_away();
         heard || self.asker.has_ready()
     }
 

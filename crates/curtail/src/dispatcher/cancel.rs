@@ -5,11 +5,12 @@
 //! jobs in pieces, one a turn, so that no turn is long.
 
 use super::Dispatcher;
+use crate::ask::{Entry, Origin};
 use crate::cancel::{Cause, OnCancel};
-use crate::contain::contain;
 use crate::context::{NEVER, RequestId};
 use crate::jobs::Held;
 use crate::message::{Event, Message, What};
+use crate::stats::row;
 use curtail_net::Outcome;
 use curtail_policy::{JobId, WorkerId};
 use curtail_sched::{Place, Scheduler};
@@ -147,17 +148,22 @@ impl Dispatcher {
         let (message, peer, transport) = (*message, *peer, usize::from(*transport));
         let cause = message.cause().unwrap_or(Cause::Asked);
         if cause != Cause::Departed && message.answers() {
-            let payload: &[u8] = match message.inline {
-                // SAFETY: the job is ours, and nothing changes its envelope meanwhile.
-                Message::IN_ENVELOPE => unsafe { &self.set.around.envelopes.get(job).payload },
-                length => &message.payload[..usize::from(length)],
+            let payload = match message.inline {
+                Message::IN_ENVELOPE => {
+                    // SAFETY: the job is ours.
+                    let envelope = unsafe { self.set.around.envelopes.get(job) };
+                    envelope.payload.clone()
+                }
+                length => message.payload[..usize::from(length)].to_vec(),
             };
-            self.refusal.clear();
-            let (app, refusal) = (&self.set.around.app, &mut self.refusal);
-            let written = contain(|| app.cancelled(payload, cause, refusal));
-            if written.is_some() && !self.refusal.as_bytes().is_empty() {
-                self.set.around.replies[transport].reply(peer, self.refusal.as_bytes());
-            }
+            self.forget(job);
+            row(&mut self.set.classes, message.class).cancelled_queued += 1;
+            let arrived_tsc = message.arrived_tsc;
+            let origin = Origin { peer, transport: transport as u16, arrived_tsc };
+            let mut desk = self.desk(transport, now);
+            desk.cancelled(&payload, origin, (message.class, cause));
+            desk.ask_all();
+            return self.tell_turned_away();
         }
         let outcome = match cause {
             Cause::Departed => Outcome::Orphaned,
@@ -175,5 +181,27 @@ impl Dispatcher {
             resume: std::ptr::null_mut(),
         };
         self.ended(&event, outcome);
+    }
+
+    /// A job has left: what of it is not in its slot.
+    #[inline]
+    pub(super) fn forget(&mut self, job: JobId) {
+        let held = self.sched.data(job);
+        if held.message.inline == Message::IN_ENVELOPE {
+            // SAFETY: with its last event the job came back to us.
+            let envelope = unsafe { self.set.around.envelopes.get(job) };
+            self.account.put_away(&mut envelope.payload);
+        }
+        self.account.left(held.bytes);
+        if held.deadline_tsc != NEVER {
+            self.deadlines.end(job);
+        }
+    }
+
+    /// Tells the transports of requests that were not let in, or dropped.
+    pub(super) fn tell_turned_away(&mut self) {
+        for (transport, completion) in self.turned_away.drain(..) {
+            self.set.lines[usize::from(transport)].transport.completed(&completion);
+        }
     }
 }

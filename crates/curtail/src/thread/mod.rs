@@ -15,6 +15,7 @@
 mod bits;
 mod crew;
 mod elastic;
+mod fifo;
 mod follow;
 mod join;
 mod kthread;
