@@ -218,7 +218,7 @@ impl<T> Jobs<T> {
     pub(crate) fn last(&mut self, id: JobId, on: WorkerId, attained: Nanos, what: What) {
         let (from, to) = match what {
             What::Ended => (State::LastOn, State::Free),
-            What::Yielded | What::GaveWay => (State::LastOn, State::LastWaiting),
+            What::Yielded | What::GaveWay | What::Returned => (State::LastOn, State::LastWaiting),
             What::Blocked => (State::LastOn, State::LastBlocked),
             What::Woken => (State::LastBlocked, State::LastWaiting),
             What::Resumed => (State::LastBlocked, State::LastOn),

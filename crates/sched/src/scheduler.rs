@@ -146,6 +146,7 @@ impl<T> Scheduler<T> {
             }
             What::Returned => {
                 self.left(on, false);
+                self.lasts.leaves(on);
                 let job = self.jobs.yielded(job, on, attained, None);
                 self.policy.yielded(now, on, job);
             }

@@ -79,6 +79,22 @@ impl Domain {
         Self { index, workers, control, waiter, remote }
     }
 
+    fn surroundings(&self, common: &Common<'_>, transports: &[Box<dyn Transport>]) -> Surroundings {
+        Surroundings {
+            app: common.app.clone(),
+            envelopes: Arc::new(Envelopes::new(common.capacity)),
+            replies: transports.iter().map(|line| line.reply()).collect(),
+            clock: clock::Clock::get(),
+            stack_size: common.stack_size,
+            jobs: common.capacity,
+            rules: common.rules.clone(),
+            control: self.control.0.clone(),
+            index: self.index as u64,
+            deadlines: (0..common.capacity).map(|_| AtomicU64::new(NEVER)).collect(),
+            first_worker: self.workers.start as u16,
+        }
+    }
+
     /// Runs, on the calling thread, until all is done.
     pub(super) fn run(
         self,
@@ -87,19 +103,7 @@ impl Domain {
         tap: Option<Tap>,
     ) -> Result<Part, RunError> {
         let Common { layout, choice, capacity, .. } = common;
-        let around = Surroundings {
-            app: common.app.clone(),
-            envelopes: Arc::new(Envelopes::new(*capacity)),
-            replies: transports.iter().map(|line| line.reply()).collect(),
-            clock: clock::Clock::get(),
-            stack_size: common.stack_size,
-            jobs: *capacity,
-            rules: common.rules.clone(),
-            control: self.control.0.clone(),
-            index: self.index as u64,
-            deadlines: (0..*capacity).map(|_| AtomicU64::new(NEVER)).collect(),
-            first_worker: self.workers.start as u16,
-        };
+        let around = self.surroundings(common, &transports);
         let mut own = Engine::new(
             WorkerId::DISPATCHER,
             around.clone(),

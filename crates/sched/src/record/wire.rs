@@ -76,7 +76,7 @@ impl Writer {
                 number(event.attained.0, to);
             }
             Call::Cancel { now, job, begun } => {
-                to.push(if *begun { 19 } else { 18 });
+                to.push(if *begun { 20 } else { 19 });
                 self.time(*now, to);
                 number(u64::from(job.0), to);
             }
@@ -107,7 +107,7 @@ impl Writer {
             }
             Some(Action::Preempt { on }) => self.head(11, now, on, to),
             Some(Action::Drop { job }) => {
-                to.push(20);
+                to.push(21);
                 self.time(now, to);
                 number(u64::from(job.0), to);
             }
@@ -248,7 +248,7 @@ fn call(from: &mut Bytes, last: &mut u64) -> Result<Call, Damaged> {
         0 => return from.setup().map(Call::Begin),
         2 => return Ok(Call::Quantum { quantum: from.maybe(Bytes::nanos)? }),
         4 => return Ok(Call::Serviced { on: from.worker()?, quanta: from.number()? }),
-        1..=20 => {}
+        1..=21 => {}
         _ => return Err(Damaged::Nonsense(format!("there is no call number {tag}"))),
     }
     let now = from.time(last)?;
@@ -263,8 +263,8 @@ fn call(from: &mut Bytes, last: &mut u64) -> Result<Call, Damaged> {
             return Ok(Call::Arrive { now, arrival, admitted: from.maybe(Bytes::id)? });
         }
         9 => return Ok(Call::Poll { now, action: None }),
-        18 | 19 => return Ok(Call::Cancel { now, job: from.id()?, begun: tag == 19 }),
-        20 => {
+        19 | 20 => return Ok(Call::Cancel { now, job: from.id()?, begun: tag == 20 }),
+        21 => {
             let action = Some(Action::Drop { job: from.id()? });
             return Ok(Call::Poll { now, action });
         }

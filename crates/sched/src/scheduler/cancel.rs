@@ -48,7 +48,7 @@ impl<T> Scheduler<T> {
                 self.lasts.stops(on);
                 self.lasts.end();
             }
-            What::Yielded | What::GaveWay => {
+            What::Yielded | What::GaveWay | What::Returned => {
                 self.left(on, what == What::Yielded);
                 self.lasts.stops(on);
                 self.lasts.queue(job, on);

@@ -85,9 +85,8 @@ pub(super) fn run(
     elastic: Option<Arc<Elastic>>,
 ) -> Result<Report, RunError> {
     let clock = Clock::get();
-    let classes = settings.app.classes();
-    let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
-    let names: Vec<String> = names.collect();
+    let names = settings.app.classes().into_iter().map(|class| class.name);
+    let names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
     let lend = |(index, line): (usize, &mut Box<dyn Transport>)| {
         line.lend_streams().map(|streams| (index as u16, streams))
     };
