@@ -188,24 +188,18 @@ impl KThread {
     #[inline]
     pub(crate) unsafe fn make_ready(tcb: *const Tcb) {
         // SAFETY: alive, since it has not ended; its home is too.
-        let (tcb, home) = unsafe { (&*tcb, &*(*tcb).home.load(Ordering::Relaxed)) };
+        let (tcb, home) = unsafe { (&*tcb, (*tcb).home.load(Ordering::Relaxed)) };
         match Self::try_here() {
             Some(here) if ptr::eq(Arc::as_ptr(&here.shared), home) => here.ready(tcb),
             _ => {
-                // The home may end as soon as it has the thread: its parker stays.
-                let parker = home.parker.clone();
-                if tcb.is_batch() {
-                    // SAFETY: as below.
-                    unsafe { home.push_batch_mail(tcb) };
-                    return parker.unpark();
-                }
-                if let Some(line) = &home.line {
-                    line.add_to_inbox();
-                }
-                // SAFETY: alive until it has run; in no other queue.
-                unsafe { home.inbox.push(tcb.as_ptr()) };
-                home.batch.attract();
-                parker.unpark();
+                // SAFETY: a thread's home is what an `Arc` points to, and is alive here; it is counted
+                // once more, since it may end as soon as it has the thread.
+                let home = unsafe {
+                    Arc::increment_strong_count(home);
+                    Arc::from_raw(home)
+                };
+                // SAFETY: by contract, the thread is in no queue; alive until it has run.
+                unsafe { home.take_back(tcb) };
             }
         }
     }

@@ -193,20 +193,38 @@ impl Shared {
         self.counts.cuts.load(Ordering::Relaxed)
     }
 
+    /// A thread that has started here is ready again. From any thread; the caller holds the kthread.
+    ///
+    /// # Safety
+    /// It is in no queue, and alive until it has run.
+    pub(super) unsafe fn take_back(&self, tcb: &Tcb) {
+        if tcb.is_batch() {
+            // SAFETY: by contract.
+            unsafe { self.push_batch_mail(tcb) };
+        } else {
+            if let Some(line) = &self.line {
+                line.add_to_inbox();
+            }
+            // SAFETY: by contract.
+            unsafe { self.inbox.push(tcb.as_ptr()) };
+            self.batch.attract();
+        }
+        self.parker.unpark();
+    }
+
     /// Has the kthread look which of its requests are cancelled. From any thread, after what says
     /// which.
     pub(crate) fn notify(&self) {
         if self.noticed.swap(true, Ordering::AcqRel) {
             return;
         }
-        // The kthread may end as soon as it has that: its parker stays.
-        let parker = self.parker.clone();
         if let Some(line) = &self.line {
             line.add_to_inbox();
         }
         // SAFETY: it is in no queue, as the flag was down; it lives as long as the inbox.
         unsafe { self.inbox.push(self.notice.0.as_ptr()) };
-        parker.unpark();
+        self.batch.attract();
+        self.parker.unpark();
     }
 
     /// The notice is out of the inbox. By the kthread.
