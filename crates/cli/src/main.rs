@@ -20,7 +20,6 @@ mod doctor;
 mod failure;
 #[cfg(feature = "kv")]
 mod kv;
-mod live;
 mod load;
 mod log;
 mod measured;
@@ -30,6 +29,7 @@ mod result;
 mod serve;
 mod sim;
 mod top;
+mod trace;
 mod typed;
 
 use clap::{Parser, Subcommand};
@@ -64,6 +64,8 @@ enum Verb {
     Batch(cores::Batch),
     /// Look at a running server, live
     Top(top::Top),
+    /// Record what a running program does, for Perfetto
+    Trace(trace::Trace),
     /// See it work: LevelDB, driven under several policies; a table and a page
     #[cfg(feature = "kv")]
     Demo(demo::Demo),
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         Verb::Run(run) => run.run(),
         Verb::Batch(batch) => batch.run(),
         Verb::Top(top) => top.run(),
+        Verb::Trace(trace) => trace.run(),
         #[cfg(feature = "kv")]
         Verb::Demo(demo) => demo.run(),
         Verb::Policies(policies) => policies.run(),

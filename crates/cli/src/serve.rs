@@ -7,12 +7,12 @@ use crate::args::{CoresArgs, Json, System, WorkloadArgs};
 use crate::failure::Failure;
 #[cfg(feature = "kv")]
 use crate::kv::KvArgs;
-use crate::live;
 use crate::output;
 use crate::result;
 use clap::{Args, ValueEnum};
 use curtail::{App, Class, Handle, Report, Server, ServerBuilder};
 use curtail_net::OpenError;
+use curtail_observe::Observable;
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
@@ -94,7 +94,7 @@ impl Serve {
     }
 
     fn serve(&self, name: &str, app: impl App, spec: &Spec) -> Result<(), Failure> {
-        let builder = self.listening(Server::builder(app))?;
+        let builder = self.listening(Server::builder(app))?.observable(name);
         let builder = self.system.configure(builder, spec, self.system.only_preempt()?);
         let mut builder = self.cores.configure(builder, spec, &self.system)?;
         if let Some(file) = &self.record {
@@ -104,9 +104,6 @@ impl Serve {
         // With the ports that the kernel chose.
         let addresses = server.listens();
         let signals = on_signals(server.handle())?;
-        if let Err(error) = live::expose(server.handle(), name, &addresses) {
-            say!("note: `curtail top` cannot look at this server: {error}");
-        }
         say!("listening on {addresses} ({spec})", spec = spec.name);
         let start = Instant::now();
         let report = server.run().map_err(Failure::failed);

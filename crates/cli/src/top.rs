@@ -1,14 +1,14 @@
 //! `curtail top`: looks at a running server, again and again, over the socket by which it shows itself
-//! ([`crate::live`]), and at a core allocator, by the session in which that says what it does.
+//! ([`curtail_observe`]), and at a core allocator, by the session in which that says what it does.
 //!
 //! One thread, the main one. What comes over the socket is another process's: it is checked before it
 //! is shown.
 
 use crate::args::Json;
 use crate::failure::Failure;
-use crate::live::{NAME, address, is_trusted};
 use crate::output;
 use clap::Args;
+use curtail_observe::{NAME, address, is_trusted};
 use curtail_report::{CoresBefore, Live, LiveCores};
 use curtail_shm::session::{self, Session};
 use curtail_workload::duration_ns;
@@ -37,6 +37,15 @@ pub(crate) struct Top {
     /// usual place]. Without it, the core allocator of the server is shown below the server
     #[arg(long, value_name = "PATH", conflicts_with = "pid", num_args = 0..=1)]
     daemon: Option<Option<PathBuf>>,
+    /// Which of several servers, pools and runtimes of the process
+    #[arg(long)]
+    name: Option<String>,
+    /// Print the stacks of all of its threads, and end
+    #[arg(long, conflicts_with_all = ["once", "metrics"])]
+    stacks: bool,
+    /// Print its figures as Prometheus reads them, and end
+    #[arg(long, conflicts_with_all = ["once", "json"])]
+    metrics: bool,
     /// Look once, at all since the server's start
     #[arg(long)]
     once: bool,
@@ -55,16 +64,23 @@ impl Top {
         if let Some(path) = &self.daemon {
             return self.look_at_daemon(path.clone().unwrap_or_else(session::default_path));
         }
-        let pid = match self.pid {
-            Some(pid) => pid,
-            None => only(&servers())?,
-        };
-        let mut server = Server::connect(pid)?;
+        let pid = the_one(self.pid)?;
+        let name = self.name.as_deref().unwrap_or_default();
+        if name.contains('\n') || name.len() > 200 {
+            return Err(Failure::usage("--name: one line of 200 bytes at most"));
+        }
+        let mut server = Program::connect(pid)?;
+        if self.metrics {
+            return self.metrics(&mut server);
+        }
+        if self.stacks {
+            return self.stacks(&mut server);
+        }
         let in_place = !self.once && stdout().is_terminal();
         let mut first = true;
         let mut before = CoresBefore::default();
         loop {
-            let Some(mut live) = server.look()? else { return self.ended(pid, first) };
+            let Some(mut live) = server.look(name)? else { return self.ended(pid, first) };
             // What the server says of others is not believed.
             live.allocator = allocator_of(pid, &mut before);
             self.show(&live.line()?, &live.table(), in_place, first)?;
@@ -73,6 +89,23 @@ impl Top {
             }
             first = false;
             std::thread::sleep(Duration::from_nanos(self.interval));
+        }
+    }
+
+    fn metrics(&self, server: &mut Program) -> Result<(), Failure> {
+        let text: String = server.parsed("metrics")?;
+        output::text(&text)
+    }
+
+    fn stacks(&self, server: &mut Program) -> Result<(), Failure> {
+        let stacks: Stacks = server.parsed("stacks")?;
+        if let Some(file) = &self.json.json {
+            let text = serde_json::to_string(&stacks).map_err(Failure::failed)?;
+            curtail_report::write_text(file, &(text + "\n"))?;
+        }
+        match self.json.json.as_deref() {
+            Some("-") => Ok(()),
+            _ => output::text(&stacks.text()),
         }
     }
 
@@ -146,17 +179,17 @@ fn frame(table: &str, in_place: bool, first: bool) -> String {
 }
 
 /// The line to a server.
-struct Server {
+pub(crate) struct Program {
     pid: u32,
     stream: BufReader<UnixStream>,
 }
 
-impl Server {
-    fn connect(pid: u32) -> Result<Self, Failure> {
+impl Program {
+    pub(crate) fn connect(pid: u32) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| match error.kind() {
-            ErrorKind::ConnectionRefused => {
-                Failure::failed(format!("process {pid} is no `curtail serve`"))
-            }
+            ErrorKind::ConnectionRefused => Failure::failed(format!(
+                "process {pid} shows nothing: it is no `curtail serve`, and not observable"
+            )),
             _ => Failure::failed(format!("process {pid}: {error}")),
         };
         let address = address(pid).map_err(failed)?;
@@ -172,24 +205,88 @@ impl Server {
     }
 
     /// `None`: the server has ended.
-    fn look(&mut self) -> Result<Option<Live>, Failure> {
-        let failed = |error: std::io::Error| match error.kind() {
+    fn look(&mut self, name: &str) -> Result<Option<Live>, Failure> {
+        let question = if name.is_empty() { String::new() } else { format!("look {name}") };
+        let line = self.ask(&question)?;
+        line.map(|line| Ok(Live::parse(self.pid, &line)?)).transpose()
+    }
+
+    /// The answer to a question that every program has one to.
+    fn parsed<T: serde::de::DeserializeOwned>(&mut self, question: &str) -> Result<T, Failure> {
+        let line = self.ask(question)?.unwrap_or_default();
+        serde_json::from_slice(&line).map_err(|error| {
+            Failure::failed(format!("process {} sent no {question}: {error}", self.pid))
+        })
+    }
+
+    /// One line for another; `None`: it has ended.
+    fn ask(&mut self, question: &str) -> Result<Option<Vec<u8>>, Failure> {
+        match self.stream.get_mut().write_all(format!("{question}\n").as_bytes()) {
+            Err(error) if is_end(&error) => return Ok(None),
+            written => written.map_err(|error| self.failed(error))?,
+        }
+        self.next_line()
+    }
+
+    /// The first line of an answer that takes so long.
+    pub(crate) fn ask_for(
+        &mut self,
+        question: &str,
+        length: Duration,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let patience = self.stream.get_ref().set_read_timeout(Some(PATIENCE + length));
+        patience.map_err(|error| self.failed(error))?;
+        self.ask(question)
+    }
+
+    /// The next line that it sends; `None`: it has ended.
+    pub(crate) fn next_line(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let mut line = Vec::new();
+        match self.stream.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Err(error) if is_end(&error) => Ok(None),
+            Ok(0) => Ok(None),
+            read => read.map(|_| Some(line)).map_err(|error| self.failed(error)),
+        }
+    }
+
+    fn failed(&self, error: std::io::Error) -> Failure {
+        match error.kind() {
             ErrorKind::WouldBlock => {
                 Failure::failed(format!("process {} does not answer", self.pid))
             }
             _ => Failure::failed(format!("process {}: {error}", self.pid)),
-        };
-        match self.stream.get_mut().write_all(b"\n") {
-            Err(error) if is_end(&error) => return Ok(None),
-            written => written.map_err(failed)?,
         }
-        let mut line = Vec::new();
-        match self.stream.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
-            Err(error) if is_end(&error) => return Ok(None),
-            Ok(0) => return Ok(None),
-            read => read.map_err(failed)?,
-        };
-        Ok(Some(Live::parse(self.pid, &line)?))
+    }
+}
+
+/// The stacks of a program's threads.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Stacks {
+    #[serde(default)]
+    verb: String,
+    pid: u32,
+    threads: Vec<ThreadStack>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct ThreadStack {
+    tid: u32,
+    name: String,
+    frames: Vec<String>,
+}
+
+impl Stacks {
+    fn text(&self) -> String {
+        // The text is another process's.
+        let printable = |text: &str| text.replace(|c: char| c.is_control(), "\u{fffd}");
+        let mut text = String::new();
+        for thread in &self.threads {
+            text.push_str(&format!("thread {} ({})\n", thread.tid, printable(&thread.name)));
+            for frame in &thread.frames {
+                text.push_str(&format!("    {}\n", printable(frame)));
+            }
+        }
+        text
     }
 }
 
@@ -214,6 +311,11 @@ fn shown(table: &str) -> impl Iterator<Item = u32> {
         line.split_whitespace().last()?.strip_prefix('@')?.strip_prefix(NAME)?.parse().ok()
     };
     table.lines().filter_map(of)
+}
+
+/// The process that is meant.
+pub(crate) fn the_one(named: Option<u32>) -> Result<u32, Failure> {
+    named.map_or_else(|| only(&servers()), Ok)
 }
 
 /// The one that is meant where none is named.

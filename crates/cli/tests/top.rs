@@ -228,6 +228,9 @@ fn who_shows_nothing_is_named() {
     let nobody = run("top 4294967295 --once");
     let said = String::from_utf8(nobody.stderr).unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{said}");
-    assert_eq!(said, "curtail: process 4294967295 is no `curtail serve`\n");
+    assert_eq!(
+        said,
+        "curtail: process 4294967295 shows nothing: it is no `curtail serve`, and not observable\n"
+    );
     assert_eq!(run("top 1 --interval 1us").status.code(), Some(2));
 }

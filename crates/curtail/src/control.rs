@@ -69,6 +69,12 @@ impl Control {
         }
     }
 
+    /// Whether commands are carried out, or will be.
+    pub(crate) fn is_open(&self) -> bool {
+        let _mail = self.mail.lock().unwrap_or_else(|p| p.into_inner());
+        !self.closed.load(Ordering::Relaxed)
+    }
+
     #[inline]
     pub(crate) fn has_mail(&self) -> bool {
         self.flag.load(Ordering::Acquire)

@@ -22,6 +22,7 @@ use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
 use crate::intake::{Desk, batch};
 use crate::jobs::{Account, Held, prefetch};
+use crate::losses::Losses;
 use crate::message::{Event, What};
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
@@ -72,6 +73,7 @@ pub(crate) struct Dispatcher {
     answered: Vec<Id>,
     told: Told,
     stuck: Vec<Stuck>,
+    losses: Losses,
     gap_cycles: u64,
     item_cycles: u64,
     /// When this turn began (TSC), and how much it had to do.
@@ -124,6 +126,7 @@ impl Dispatcher {
             answered: Vec::new(),
             told: Told::default(),
             stuck: Vec::new(),
+            losses: Losses::default(),
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
             turn: 0,

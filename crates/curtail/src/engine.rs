@@ -29,6 +29,7 @@ use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use crate::server::Rules;
 use crate::thread::{KThread, Tcb};
+use crate::timeline::{self, EventKind};
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
@@ -328,6 +329,9 @@ impl Engine {
     fn woken(&mut self, job: JobId, now: u64) {
         let activation = self.here[job.0 as usize];
         assert!(!activation.is_null(), "a wake-up for {job:?}, which is not on {}", self.id);
+        // SAFETY: it is here, hence ours.
+        let class = unsafe { (*activation).job.class };
+        timeline::note(EventKind::Woken, (now, 0), job.0, class.0);
         if self.config.central {
             self.tell(activation, What::Woken, now);
         } else {

@@ -8,6 +8,7 @@ use crate::jobs::{Account, Held};
 use crate::message::{Envelopes, Message};
 use crate::server::Rules;
 use crate::stats::ClassStats;
+use crate::timeline::{self, EventKind};
 use curtail_net::{Intake, Peer, Reply};
 use curtail_policy::{ClassId, Nanos};
 use curtail_sched::{Arrival, Scheduler};
@@ -94,6 +95,7 @@ impl Entry for Desk<'_> {
         let arrival = Arrival { class, at, hint: inquiry.hint };
         let deadline_tsc = rules.deadline(class, inquiry.deadline, arrived_tsc);
         let admitted = sched.handle_arrival(self.now, arrival, |id| {
+            timeline::note(EventKind::Arrived, (arrived_tsc, 0), id.0, class.0);
             let (tag, bytes) = (tag(payload.bytes()), payload.len() as u32);
             let (mut message, inline) = Message::new(id, class, payload, arrived_tsc);
             message.reply = u8::from(peer != Peer::None);

@@ -80,6 +80,7 @@ mod futex;
 mod future;
 mod intake;
 mod jobs;
+mod losses;
 mod message;
 pub mod net;
 mod once;
@@ -104,6 +105,7 @@ pub mod sync;
 mod terminate;
 mod thread;
 pub mod time;
+pub mod timeline;
 mod topology;
 mod user;
 mod wait;
@@ -128,12 +130,12 @@ pub use server::{
     ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
 };
 pub use signal::{Interruptible, Refusal, Ticks, signals};
-pub use stats::{ClassStats, Cpu, Noise, Report, Stats, WorkerStats};
+pub use stats::{ClassStats, Cpu, Noise, Report, RequestState, RequestStats, Stats, WorkerStats};
 pub use terminate::on_terminate;
 pub use thread::{
-    Builder, DaemonError, Follow, JoinHandle, Runtime, RuntimeBuilder, Scope, ScopedJoinHandle,
-    Stall, Thread, ThreadId, UthreadKey, current, is_plain_thread, park, park_timeout, run, scope,
-    spawn, unfollow, yield_now,
+    Builder, DaemonError, Follow, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder, Scope,
+    ScopedJoinHandle, Stall, StallPlace, Thread, ThreadId, ThreadStack, UthreadKey, current,
+    is_plain_thread, park, park_timeout, run, scope, spawn, stacks, unfollow, yield_now,
 };
 pub use topology::allowed_cores;
 

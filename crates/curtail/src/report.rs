@@ -126,6 +126,8 @@ pub(crate) fn merge_stats(parts: Vec<Stats>) -> Stats {
         all.preemptions += part.preemptions;
         all.workers.extend(part.workers);
         all.ticks.add(&part.ticks);
+        all.oldest.extend(part.oldest);
+        // Several have their transports in common.
         all
     });
     all.expect("a server has a dispatcher")

@@ -22,7 +22,7 @@ use crate::thread::{DaemonError, Elastic};
 use crate::topology::Layout;
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::Transport;
-use curtail_policy::{Balancer, Spec, SpecError, WorkerId};
+use curtail_policy::{Balancer, SpecError, WorkerId};
 use curtail_sched::record::Tap;
 use domain::{Common, Domain};
 use std::fs::File;
@@ -127,7 +127,7 @@ impl Server {
     /// By which other threads look at and steer the running server.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        handle(&self.domains, &self.settings.spec)
+        handle(&self.domains, &self.settings)
     }
 
     /// Where it listens: URLs with commas between them, with the ports that the kernel chose.
@@ -189,7 +189,7 @@ impl Server {
         let (busy, kind, choice) = (self.is_busy(), self.kind(), self.choice());
         let (tap, recorder) = self.record()?.unzip();
         let mut domains = std::mem::take(&mut self.domains);
-        let handle = handle(&domains, &self.settings.spec);
+        let handle = handle(&domains, &self.settings);
         let mut lines = self.lines(&domains);
         let common = Common {
             app: self.settings.app.clone(),
@@ -254,8 +254,9 @@ impl Server {
     }
 }
 
-fn handle(domains: &[Domain], spec: &Spec) -> Handle {
+fn handle(domains: &[Domain], settings: &ServerBuilder) -> Handle {
+    let spec = &settings.spec;
     let of = |domain: &Domain| (domain.control.0.clone(), domain.workers.len());
     let fixed = spec.is_dispatcherless().then(|| spec.name.as_str().into());
-    Handle::new(domains.iter().map(of).collect(), fixed)
+    Handle::new(domains.iter().map(of).collect(), fixed, settings.watchdog.stalls())
 }

@@ -1,6 +1,6 @@
 //! What a server knows about itself: always on, kept by the dispatcher, copied out on demand.
 
-use crate::{Preempt, Ticks};
+use crate::{Preempt, StallPlace, Ticks};
 use curtail_policy::{ClassId, Nanos, WorkerId};
 use hdrhistogram::Histogram;
 
@@ -58,6 +58,12 @@ impl ClassStats {
 }
 
 impl ClassStats {
+    /// A row in which nothing is counted.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::new("unknown".to_owned())
+    }
+
     /// Adds what another dispatcher counted of the same class.
     pub(crate) fn add(&mut self, more: &Self) {
         self.completed += more.completed;
@@ -120,6 +126,47 @@ pub struct Stats {
     pub preempt_note: Option<String>,
     /// By signal: what became of the signals so far, of all workers.
     pub ticks: Ticks,
+    /// Of the requests in the system, those that came first, the oldest first: sixteen of each
+    /// dispatcher at most. Empty without a dispatcher.
+    pub oldest: Vec<RequestStats>,
+    /// What the transports counted, by name.
+    pub transports: Vec<(&'static str, u64)>,
+    /// Where code stalled, the most frequent place first.
+    pub stalls: Vec<StallPlace>,
+}
+
+/// A look at one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestStats {
+    /// Its class.
+    pub class: ClassId,
+    /// How long it has been in the system.
+    pub age: Nanos,
+    /// The service that it had had when its worker last told.
+    pub attained: Nanos,
+    /// Where it is.
+    pub state: RequestState,
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestState {
+    /// At the dispatcher.
+    Waiting,
+    /// On that worker, running or queued.
+    On(WorkerId),
+    /// It waits for something on that worker.
+    Blocked(WorkerId),
+}
+
+/// Adds counts of the same names.
+pub(crate) fn add_counts(all: &mut Vec<(&'static str, u64)>, more: Vec<(&'static str, u64)>) {
+    for (name, count) in more {
+        match all.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, sum)) => *sum += count,
+            None => all.push((name, count)),
+        }
+    }
 }
 
 /// A look at one worker.
@@ -133,6 +180,9 @@ pub struct WorkerStats {
     pub preemptions: u64,
     /// False: it has given its core back to the core allocator, and waits for one.
     pub has_core: bool,
+    /// The kernel's number of its thread; `None`: it does not live. Its name is no mark of it: threads
+    /// that a handler starts inherit that.
+    pub tid: Option<u32>,
 }
 
 /// How the workers' time went, as shares of it.

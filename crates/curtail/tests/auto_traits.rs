@@ -142,6 +142,12 @@ auto_traits! {
     curtail::ScopedJoinHandle<'static, Cell<u8>>: [Send & Sync];
     curtail::ScopedJoinHandle<'static, Rc<u8>>: [!Send & !Sync];
     curtail::Stall: [Send & Sync];
+    curtail::StallPlace: [Send & Sync];
+    curtail::ThreadStack: [Send & Sync];
+    curtail::KthreadStats: [Send & Sync];
+    curtail::Look: [Send & Sync];
+    curtail::RequestStats: [Send & Sync];
+    curtail::RequestState: [Send & Sync];
     curtail::Thread: [Send & Sync];
     curtail::ThreadId: [Send & Sync];
     curtail::UthreadKey<Rc<u8>>: [Send & Sync];

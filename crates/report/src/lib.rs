@@ -6,28 +6,34 @@
 //! is ever left out for being bad: invalid runs are marked and say why.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "pictures")]
 mod chart;
 mod error;
 mod html;
 mod io;
 mod live;
 mod machine;
+#[cfg(feature = "pictures")]
 mod page;
 mod partial;
 mod pick;
 mod schema;
 mod series;
+#[cfg(feature = "pictures")]
 mod svg;
 mod table;
 mod units;
 
+#[cfg(feature = "pictures")]
 pub use chart::{Axis, Chart, ChartCurve, ChartPoint, Unit};
 pub use error::Error;
 pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};
 pub use live::{
-    CoresBefore, Counted, Live, LiveClass, LiveCore, LiveCores, LiveProgram, LiveWorker,
+    CoresBefore, Counted, Live, LiveClass, LiveCore, LiveCores, LiveProgram, LiveRequest,
+    LiveStall, LiveWorker,
 };
+#[cfg(feature = "pictures")]
 pub use page::{Listing, Section, page};
 pub use partial::Partial;
 pub use pick::{Metric, Quantile};
@@ -35,6 +41,7 @@ pub use schema::{
     Class, Cpu, Lateness, Machine, Noise, Quantiles, Refused, Run, SCHEMA, Slowdown, Ticks,
     Undisturbed,
 };
+#[cfg(feature = "pictures")]
 pub use svg::{SvgOptions, svg};
 pub use table::{markdown, table};
 pub use units::{duration, rate, ratio};

@@ -1,8 +1,10 @@
 //! Runs as curves: which belong together, what they are called, and the colours and shapes that
 //! the page and the picture share.
 
+use crate::Run;
 use crate::units::chosen;
-use crate::{Metric, Quantile, Run};
+#[cfg(feature = "pictures")]
+use crate::{Metric, Quantile};
 
 /// Eight hues that remain apart for colour-blind readers (Okabe and Ito's set, yellow darkened for
 /// white paper), and a lighter version of each for dark backgrounds.
@@ -76,6 +78,7 @@ fn label(key: Key<'_>, all: &[Key<'_>]) -> String {
 
 /// A point of a curve: the median over the valid runs at one load, or, where none is valid, over
 /// the invalid ones.
+#[cfg(feature = "pictures")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) x: f64,
@@ -84,6 +87,7 @@ pub(crate) struct Point {
 }
 
 /// The points of one curve by rising load; runs without the figure have none.
+#[cfg(feature = "pictures")]
 pub(crate) fn points(
     runs: &[Run],
     series: &Series,

@@ -7,7 +7,7 @@ use crate::control::Command;
 use crate::engine::Config;
 use crate::preempt::{Choice, Preempt};
 use crate::server::knowing;
-use crate::stats::{Stats, WorkerStats, split};
+use crate::stats::{RequestState, RequestStats, Stats, WorkerStats, add_counts, split};
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
 use curtail_policy::{ClassId, Nanos, Spec, WorkerId};
@@ -25,7 +25,7 @@ impl Dispatcher {
                     self.closing.get_or_insert(now);
                     self.set.lines.iter_mut().for_each(|line| line.transport.close());
                 }
-                Command::Stats(answer) => drop(answer.send(self.stats())),
+                Command::Stats(answer) => drop(answer.send(self.stats(now))),
                 Command::Quantum(quantum) => self.set_quantum(quantum, now),
                 Command::Switch(spec) => self.switch(spec, now),
                 Command::Stuck { worker, picks } => self.rescue(worker, picks, now),
@@ -73,7 +73,7 @@ impl Dispatcher {
         }
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self, now: u64) -> Stats {
         let workers = self.worker_stats();
         let (classes, unknown) = split(self.set.classes.clone());
         let spec = &self.sched.setup().spec;
@@ -92,7 +92,42 @@ impl Dispatcher {
             preempt: self.set.choice.effective,
             preempt_note: self.set.choice.note.clone(),
             ticks: self.ticks(),
+            oldest: self.oldest(self.nanos(now)),
+            transports: self.transports(),
+            // The handle knows them.
+            stalls: Vec::new(),
         }
+    }
+
+    pub(super) fn transports(&self) -> Vec<(&'static str, u64)> {
+        let mut all = Vec::new();
+        for line in &self.set.lines {
+            add_counts(&mut all, line.transport.counters());
+        }
+        all
+    }
+
+    /// The requests that have been here for longest.
+    fn oldest(&self, now: Nanos) -> Vec<RequestStats> {
+        const MOST: usize = 16;
+        let mut jobs: Vec<_> = self.sched.jobs().take(self.sched.len()).collect();
+        if jobs.len() > MOST {
+            jobs.select_nth_unstable_by_key(MOST, |(job, _)| job.arrived);
+            jobs.truncate(MOST);
+        }
+        jobs.sort_unstable_by_key(|(job, _)| job.arrived);
+        let in_server = |worker| self.set.around.in_server(worker);
+        let look = |(job, place): (curtail_policy::Job, Place)| RequestStats {
+            class: job.class,
+            age: now.since(job.arrived),
+            attained: job.attained,
+            state: match place {
+                Place::Waiting => RequestState::Waiting,
+                Place::On(worker) => RequestState::On(in_server(worker)),
+                Place::Blocked(worker) => RequestState::Blocked(in_server(worker)),
+            },
+        };
+        jobs.into_iter().map(look).collect()
     }
 
     fn worker_stats(&self) -> Vec<WorkerStats> {
@@ -101,6 +136,7 @@ impl Dispatcher {
             holds: 0,
             preemptions: link.remote.progress.preemptions.load(Ordering::Relaxed),
             has_core: true,
+            tid: link.remote.kthread.tid().map(i32::cast_unsigned),
         };
         let mut workers: Vec<WorkerStats> = self.set.workers.iter().enumerate().map(look).collect();
         // The first slots are used most, so all are found long before the table's end.

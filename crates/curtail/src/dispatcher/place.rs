@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::message::Message;
 use crate::preempt::Preempt;
 use crate::thread::KThread;
+use crate::timeline::{self, EventKind};
 use curtail_policy::{JobId, Nanos, WorkerId};
 use curtail_sched::{Action, Expiry};
 use std::sync::atomic::Ordering;
@@ -54,6 +55,7 @@ impl Dispatcher {
                 }
                 Action::Run { job, on, quantum } => {
                     let message = self.message(job, quantum);
+                    timeline::note(EventKind::Sent, (now, 0), job.0, message.class.0);
                     self.set.workers[on.index()].send(message);
                     self.watch.sent(time, on, quantum);
                 }

@@ -1,5 +1,5 @@
 //! What the policy decides for itself, told in the log, at level INFO, when that is another thing than
-//! before.
+//! before; and what was lost ([`crate::losses`]).
 //!
 //! The dispatcher's alone. It looks once a second, and where nobody listens it makes no text.
 
@@ -30,6 +30,9 @@ impl Dispatcher {
     #[cold]
     fn tell_changes(&mut self, now: u64) {
         self.told.next = now + self.clock().cycles(PAUSE_NS);
+        let malformed = ("malformed", self.tally.malformed);
+        let counts = self.transports().into_iter().chain([malformed]).collect();
+        self.losses.tell(counts);
         let revision = self.sched.policy().revision();
         if revision == self.told.revision || !enabled!(Level::INFO) {
             return;

@@ -6,6 +6,7 @@ use crate::cancel::{Cancelled, Cause};
 use crate::clock;
 use crate::contain::discard;
 use crate::message::{Event, Message, What};
+use crate::timeline::{self, EventKind};
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
@@ -200,6 +201,10 @@ impl Engine {
         // SAFETY: ours; its fiber does not run.
         let activation = unsafe { &mut *pointer };
         activation.ran_cycles += ran;
+        if timeline::is_on() {
+            let Job { id, class, .. } = activation.job;
+            timeline::note(kind_of(&why), (start, ran), id.0, class.0);
+        }
         activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
         match why {
             Suspend::Done => {
@@ -310,5 +315,15 @@ impl Engine {
                 What::Ended(_) | What::Blocked | What::Resumed => ptr::null_mut(),
             },
         });
+    }
+}
+
+/// How a run that ended in that way is recorded.
+fn kind_of(why: &Suspend) -> EventKind {
+    match why {
+        Suspend::Done | Suspend::Panicked(_) => EventKind::RanToEnd,
+        Suspend::Preempted => EventKind::RanUntilPreempted,
+        Suspend::Yielded => EventKind::RanUntilYield,
+        Suspend::Blocked => EventKind::RanUntilBlocked,
     }
 }

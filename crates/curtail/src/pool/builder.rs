@@ -9,7 +9,7 @@ use super::{Owner, Pool};
 use crate::cancel::OnCancel;
 use crate::clock::Clock;
 use crate::preempt::Preempt;
-use crate::server::{DispatcherMode, Server, ServerBuilder, StartError};
+use crate::server::{DispatcherMode, Handle, Server, ServerBuilder, StartError};
 use crate::thread::Stall;
 use crate::topology::{Usable, allowed_cores, check_cores};
 use curtail_net::Local;
@@ -177,6 +177,12 @@ impl Builder {
     /// once on a core that a worker has.
     pub fn kernel_slice(mut self, slice: Option<Duration>) -> Self {
         self.slice = slice;
+        self
+    }
+
+    /// As [`ServerBuilder::on_build`].
+    pub fn on_build(mut self, f: impl FnOnce(&Handle, &str) + Send + 'static) -> Self {
+        self.more.push(Box::new(move |server| server.on_build(f)));
         self
     }
 

@@ -5,7 +5,7 @@ mod daemon;
 use super::domain::Domain;
 use super::rules::{ClassRule, Rules};
 use super::threads::{MOST_KTHREADS, PortLine};
-use super::{Server, StartError};
+use super::{Handle, Server, StartError};
 use crate::app::ErasedApp;
 use crate::cancel::OnCancel;
 use crate::preempt::Preempt;
@@ -56,7 +56,11 @@ pub struct ServerBuilder {
     pub(super) record: Option<PathBuf>,
     pub(super) wish: Wish,
     pub(super) rules: Vec<ClassRule>,
+    on_build: Vec<OnBuild>,
 }
+
+/// What is told of a server that was built: its handle, and where it listens.
+type OnBuild = Box<dyn FnOnce(&Handle, &str) + Send>;
 
 impl ServerBuilder {
     pub(super) fn new(app: Arc<dyn ErasedApp>) -> Self {
@@ -82,6 +86,7 @@ impl ServerBuilder {
             record: None,
             wish: Wish::default(),
             rules: Vec::new(),
+            on_build: Vec::new(),
         }
     }
 
@@ -249,6 +254,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells `f` of the server when it is built: its handle, and where its transports listen. For what
+    /// looks at servers, such as `curtail-observe`.
+    #[must_use]
+    pub fn on_build(mut self, f: impl FnOnce(&Handle, &str) + Send + 'static) -> Self {
+        self.on_build.push(Box::new(f));
+        self
+    }
+
     /// Lets central policies continue a pre-empted request on another worker's thread.
     ///
     /// # Safety
@@ -322,7 +335,9 @@ impl ServerBuilder {
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
         let recording = self.record.as_ref().map(recording).transpose()?;
         self.app.setup().map_err(StartError::Setup)?;
-        Ok(Server {
+        let on_build = std::mem::take(&mut self.on_build);
+        let listens: Vec<_> = self.transports.iter().map(|line| line.describe()).collect();
+        let server = Server {
             layout: match elastic {
                 Some(_) => Layout::elastic(&cores, workers),
                 None => Layout::plan(&cores, workers, dispatchers).under(quota),
@@ -333,7 +348,10 @@ impl ServerBuilder {
             recording,
             rules,
             domains,
-        })
+        };
+        let (handle, listens) = (server.handle(), listens.join(","));
+        on_build.into_iter().for_each(|f| f(&handle, &listens));
+        Ok(server)
     }
 }
 

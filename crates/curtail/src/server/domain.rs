@@ -174,10 +174,9 @@ fn watch(
     control: &Arc<Control>,
 ) -> Option<Watch> {
     let kthreads: Vec<_> = links.iter().map(|link| link.remote.kthread.clone()).collect();
-    let preempted = common.choice.effective != Preempt::Never;
     let control = control.clone();
     let is_stuck = move |worker, picks| control.tell_stuck(worker, picks);
-    common.watchdog.watch(kthreads, first, preempted, is_stuck, || {})
+    common.watchdog.watch(kthreads, first, common.choice.mode(), is_stuck, || {})
 }
 
 /// Ends all domains when one cannot go on: without it the others are no whole server.

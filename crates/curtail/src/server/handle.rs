@@ -7,6 +7,7 @@ use crate::context::RequestId;
 use crate::control::{Command, Control};
 use crate::report::merge_stats;
 use crate::stats::Stats;
+use crate::thread::{StallPlace, Stalls};
 use curtail_policy::{Nanos, Spec, SpecError};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -19,11 +20,16 @@ pub struct Handle {
     domains: Arc<[(Arc<Control>, usize)]>,
     /// The policy, if the server has no dispatcher, which a change of policy needs.
     fixed: Option<Arc<str>>,
+    stalls: Arc<Stalls>,
 }
 
 impl Handle {
-    pub(super) fn new(domains: Arc<[(Arc<Control>, usize)]>, fixed: Option<Arc<str>>) -> Self {
-        Self { domains, fixed }
+    pub(super) fn new(
+        domains: Arc<[(Arc<Control>, usize)]>,
+        fixed: Option<Arc<str>>,
+        stalls: Arc<Stalls>,
+    ) -> Self {
+        Self { domains, fixed, stalls }
     }
 
     /// No more requests are taken; [`Server::run`](super::Server::run) returns when those under way
@@ -56,7 +62,20 @@ impl Handle {
         let answer = |stats: std::sync::mpsc::Receiver<Stats>| {
             stats.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
         };
-        asked.into_iter().map(answer).collect::<Option<Vec<_>>>().map(merge_stats)
+        let parts = asked.into_iter().map(answer).collect::<Option<Vec<_>>>();
+        parts.map(|parts| Stats { stalls: self.stalls.list(), ..merge_stats(parts) })
+    }
+
+    /// Whether the server runs, or may still begin.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.domains.iter().any(|(control, _)| control.is_open())
+    }
+
+    /// Where code stalled so far, the most frequent place first; also of a server that has ended.
+    #[must_use]
+    pub fn stalls(&self) -> Vec<StallPlace> {
+        self.stalls.list()
     }
 
     /// Changes the policy while requests are being served; none is lost. Several dispatchers change

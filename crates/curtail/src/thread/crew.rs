@@ -151,6 +151,11 @@ impl Crew {
         !self.common.peers[index].is_parked()
     }
 
+    /// The kernel's number of a kthread.
+    pub(crate) fn tid(&self, index: usize) -> Option<u32> {
+        self.common.peers[index].tid().map(i32::cast_unsigned)
+    }
+
     /// How often threads of a kthread were made to yield.
     pub(crate) fn cuts(&self, index: usize) -> u64 {
         self.common.peers[index].cuts()

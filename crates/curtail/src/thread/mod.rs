@@ -10,7 +10,7 @@
 //! * `late`: threads that get their stacks when they start: a server's requests;
 //! * `crew`: a runtime's kthreads for a server;
 //! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
-//! * `watchdog`, `stack_of`: a kthread that is stuck is told of.
+//! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is told of, and counted by place.
 
 mod bits;
 mod crew;
@@ -21,6 +21,7 @@ mod join;
 mod kthread;
 mod late;
 mod locals;
+mod look;
 mod overflow;
 mod park;
 mod parker;
@@ -29,6 +30,7 @@ mod scope;
 mod seat;
 mod spawn;
 mod stack_of;
+mod stalls;
 mod tcb;
 mod watchdog;
 
@@ -40,12 +42,15 @@ pub use join::JoinHandle;
 pub(crate) use kthread::{KThread, Quanta, Shared};
 pub(crate) use late::{Duty, Late};
 pub use locals::UthreadKey;
+pub use look::{KthreadStats, Look, ThreadStack, stacks};
 pub use park::{Thread, ThreadId, current, park, park_timeout};
 pub(crate) use parker::{Bell, Parker};
 pub(crate) use runtime::inherited_kthreads;
 pub use runtime::{Runtime, RuntimeBuilder, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, spawn};
+pub use stalls::StallPlace;
+pub(crate) use stalls::Stalls;
 pub(crate) use tcb::{NO_LIMIT, Tcb};
 pub use watchdog::Stall;
 pub(crate) use watchdog::{Watch, Watching};

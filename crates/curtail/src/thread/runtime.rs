@@ -6,6 +6,7 @@
 
 use super::elastic::{DaemonError, Elastic, Wish};
 use super::kthread::{KThread, Quanta, Shared};
+use super::look::Look;
 use super::seat::{Common, Seat};
 use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
@@ -45,6 +46,7 @@ impl Runtime {
             spin: None,
             wish: Wish::default(),
             watchdog: Watching::default(),
+            on_start: OnStart::default(),
         }
     }
 }
@@ -77,6 +79,19 @@ pub struct RuntimeBuilder {
     spin: Option<Duration>,
     pub(super) wish: Wish,
     watchdog: Watching,
+    on_start: OnStart,
+}
+
+/// Whom to tell of a runtime that has started.
+#[derive(Clone, Default)]
+struct OnStart(Vec<Tell>);
+
+type Tell = Arc<dyn Fn(&Look) + Send + Sync>;
+
+impl std::fmt::Debug for OnStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} closures", self.0.len())
+    }
 }
 
 impl RuntimeBuilder {
@@ -131,6 +146,13 @@ impl RuntimeBuilder {
     /// ([`RuntimeBuilder::on_stall`]), and what has not started goes on elsewhere.
     pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
         self.watchdog.set_limit(limit);
+        self
+    }
+
+    /// Tells `f` when the runtime has started, by what it can be looked at. For what looks at programs,
+    /// such as `curtail-observe`.
+    pub fn on_start(mut self, f: impl Fn(&Look) + Send + Sync + 'static) -> Self {
+        self.on_start.0.push(Arc::new(f));
         self
     }
 
@@ -226,9 +248,16 @@ impl RuntimeBuilder {
         }
         let (watched, settings) = (common.clone(), self.clone());
         let has_quanta = self.quantum.is_some() || !self.class_quanta.is_empty();
+        let mode = match (has_quanta, kind()) {
+            (false, _) => Mode::Off,
+            (true, Kind::Clock) => Mode::Clock,
+            // Its threads yield nowhere by themselves: only those that wait make one stuck.
+            (true, _) => Mode::Flag,
+        };
         let all_stuck = move || start_spare(&watched, &settings);
-        let watch =
-            self.watchdog.watch(PeersOf(common.clone()), 0, has_quanta, |_, _| {}, all_stuck);
+        let watch = self.watchdog.watch(PeersOf(common.clone()), 0, mode, |_, _| {}, all_stuck);
+        let look = Look::new(PeersOf(common.clone()), self.watchdog.stalls());
+        self.on_start.0.iter().for_each(|f| f(&look));
         Ok(Started { common, threads, _watch: watch })
     }
 }

@@ -85,8 +85,8 @@ impl Copy {
             let offset = address.checked_sub(sp).filter(|offset| offset % 8 == 0).ok_or(())?;
             self.stack.get((offset / 8) as usize).copied().ok_or(())
         };
-        let mut unwinder = UnwinderX86_64::new();
-        modules().into_iter().for_each(|module| unwinder.add_module(module));
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let unwinder = tables.of(loaded());
         let mut cache = CacheX86_64::new();
         let registers = UnwindRegsX86_64::new(ip, sp, bp);
         let mut walk = unwinder.iter_frames(ip, registers, &mut cache, &mut read);
@@ -101,15 +101,36 @@ impl Copy {
     }
 }
 
+/// Reading a large program's unwind tables takes far longer than unwinding by them, so they are kept.
+static TABLES: Mutex<Tables> = Mutex::new(Tables(None));
+
+struct Tables(Option<(Vec<Loaded>, UnwinderX86_64<Vec<u8>>)>);
+
+impl Tables {
+    /// The tables of what is loaded.
+    fn of(&mut self, loaded: Vec<Loaded>) -> &UnwinderX86_64<Vec<u8>> {
+        if self.0.as_ref().is_some_and(|(of, _)| *of != loaded) {
+            self.0 = None;
+        }
+        let (_, unwinder) = self.0.get_or_insert_with(|| {
+            let mut unwinder = UnwinderX86_64::new();
+            loaded.iter().filter_map(module).for_each(|module| unwinder.add_module(module));
+            (loaded, unwinder)
+        });
+        unwinder
+    }
+}
+
 /// A loaded file.
+#[derive(PartialEq, Eq)]
 struct Loaded {
     path: String,
     bias: u64,
     code: Range<u64>,
 }
 
-/// What is loaded, with its unwind tables.
-fn modules() -> Vec<Module<Vec<u8>>> {
+/// What is loaded.
+fn loaded() -> Vec<Loaded> {
     unsafe extern "C" fn note(
         info: *mut libc::dl_phdr_info,
         _: libc::size_t,
@@ -138,7 +159,7 @@ fn modules() -> Vec<Module<Vec<u8>>> {
     let mut loaded: Vec<Loaded> = Vec::new();
     // SAFETY: `note` takes what the loader passes and our list.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut loaded).cast()) };
-    loaded.iter().filter_map(module).collect()
+    loaded
 }
 
 fn module(loaded: &Loaded) -> Option<Module<Vec<u8>>> {

@@ -187,6 +187,11 @@ impl Tcb {
         self.home.store(Arc::as_ptr(home).cast_mut(), Ordering::Relaxed);
     }
 
+    /// A thread's number, for recordings: from its address, so it is used again.
+    pub(super) fn number(&self) -> u32 {
+        (ptr::from_ref(self).addr() >> 6) as u32
+    }
+
     /// The request's number; `None`: it is a thread's.
     #[inline]
     pub(crate) fn request(&self) -> Option<u32> {

@@ -1,13 +1,19 @@
 //! The watchdog: tells of a kthread that is stuck, while it is stuck.
 //!
 //! A plain thread looks at all kthreads of a runtime every half limit. A kthread is stuck if it has
-//! picked nothing for the limit although something waits for it there: it is in a system call that
-//! blocks, or in code without safepoints. (One that the machine keeps from its core is not.) What has not started goes on elsewhere: others steal it,
+//! picked nothing for the limit although something waits for it there, or, where safepoints keep the
+//! time themselves, if what it runs has come to none for the limit: it is in a system call that
+//! blocks, or in code without safepoints. (One that the machine keeps from its core is not.) Stalls
+//! are counted by place ([`super::stalls`]). What has not started goes on elsewhere: others steal it,
 //! and where all kthreads are stuck, a spare one is started. Under a core allocator a kthread that is
 //! stuck in the kernel gives its core back; one that is parked is not stuck.
 
 use super::kthread::Shared;
 use super::stack_of::stack_of;
+use super::stalls::{Stalls, function_of};
+use crate::clock::{self, Clock};
+use crate::timeline::{self, EventKind};
+use curtail_fiber::safepoint::Mode;
 use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,11 +30,16 @@ pub struct Stall {
     pub duration: Duration,
     /// What it is doing: the functions on its stack, innermost first. Empty where it did not answer.
     pub stack: Vec<String>,
+    /// How many stalls there were so far whose innermost function was the same, this one included.
+    pub count: u64,
 }
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kthread {} has been stuck for {:?}, in", self.kthread, self.duration)?;
+        if let (Some(function), 2..) = (function_of(&self.stack), self.count) {
+            write!(f, " {function} (stall {} there)", self.count)?;
+        }
         self.stack.iter().try_for_each(|frame| write!(f, "\n    {frame}"))
     }
 }
@@ -60,9 +71,15 @@ pub(crate) struct Watching {
     /// `None`: as is usual; `Some(None)`: not at all.
     limit: Option<Option<Duration>>,
     on_stall: Option<OnStall>,
+    stalls: Arc<Stalls>,
 }
 
 impl Watching {
+    /// What was counted so far.
+    pub(crate) fn stalls(&self) -> Arc<Stalls> {
+        self.stalls.clone()
+    }
+
     pub(crate) fn set_limit(&mut self, limit: Option<Duration>) {
         self.limit = Some(limit);
     }
@@ -71,23 +88,32 @@ impl Watching {
         self.on_stall = Some(Arc::new(f));
     }
 
-    /// Watches `kthreads`, which are known as `first` and so on; `has_quanta`: what runs there is
+    /// Watches `kthreads`, which are known as `first` and so on; `quanta`: how what runs there is
     /// pre-empted. `is_stuck` is called at each look for each that is stuck, with its index and its
     /// count of picks; `all_stuck` at each look that finds all of them stuck.
     pub(crate) fn watch(
         &self,
         kthreads: impl AsRef<[Arc<Shared>]> + Send + 'static,
         first: usize,
-        has_quanta: bool,
+        quanta: Mode,
         is_stuck: impl Fn(usize, u32) + Send + 'static,
         all_stuck: impl Fn() + Send + 'static,
     ) -> Option<Watch> {
-        let usual = Duration::from_millis(if has_quanta { 10 } else { 100 });
+        let usual = Duration::from_millis(if quanta == Mode::Off { 100 } else { 10 });
         let limit = self.limit.unwrap_or(Some(usual))?;
         let on_stall = self.on_stall.clone().unwrap_or_else(default_on_stall);
         Some(Watch::over(
             kthreads,
-            Watchdog { limit, on_stall, first, seen: Vec::new(), is_stuck: Box::new(is_stuck) },
+            Watchdog {
+                limit,
+                on_stall,
+                stalls: self.stalls.clone(),
+                first,
+                // By flag, whoever runs alone is not asked to yield.
+                runs_by_clock: matches!(quanta, Mode::Clock | Mode::Signal),
+                seen: Vec::new(),
+                is_stuck: Box::new(is_stuck),
+            },
             all_stuck,
         ))
     }
@@ -102,20 +128,25 @@ impl fmt::Debug for Watching {
 /// What the watchdog knows of one kthread.
 #[derive(Clone, Copy)]
 struct Seen {
-    picks: u32,
+    beats: u32,
     since: Instant,
     /// Processor time that it had had then.
     cpu: Duration,
     /// When to tell of it again: after twice as long each time.
     tell_after: Duration,
+    /// Where it was counted, if it was.
+    place: Option<usize>,
 }
 
 /// See the module's head.
 struct Watchdog {
     limit: Duration,
     on_stall: OnStall,
+    stalls: Arc<Stalls>,
     /// The first kthread's number.
     first: usize,
+    /// What runs comes to a safepoint every quantum, also where nothing waits.
+    runs_by_clock: bool,
     seen: Vec<Seen>,
     is_stuck: Box<dyn Fn(usize, u32) + Send>,
 }
@@ -129,32 +160,55 @@ impl Watchdog {
     /// Looks at all kthreads, and tells of those that are stuck; true: all that live are.
     fn look(&mut self, kthreads: &[Arc<Shared>]) -> bool {
         let now = Instant::now();
-        let fresh = Seen { picks: 0, since: now, cpu: Duration::ZERO, tell_after: self.limit };
+        let fresh =
+            Seen { beats: 0, since: now, cpu: Duration::ZERO, tell_after: self.limit, place: None };
         self.seen.resize(kthreads.len(), fresh);
         let mut all = true;
-        for (index, (kthread, seen)) in kthreads.iter().zip(&mut self.seen).enumerate() {
+        for (index, kthread) in kthreads.iter().enumerate() {
             let Some(tid) = kthread.tid() else { continue };
-            let picks = kthread.progress.picks.load(Ordering::Relaxed);
-            if picks != seen.picks || !kthread.keeps_waiting() {
-                *seen = Seen { picks, cpu: processor_time(tid), ..fresh };
+            let (beats, waits) = (kthread.progress.beats(), kthread.keeps_waiting());
+            let counts = waits || (self.runs_by_clock && kthread.runs_something());
+            if beats != self.seen[index].beats || !counts {
+                self.seen[index] = Seen { beats, cpu: processor_time(tid), ..fresh };
             }
+            let seen = self.seen[index];
             let stuck_for = now - seen.since;
             let stuck = stuck_for >= self.limit && is_its_own_doing(tid, seen.cpu, self.limit);
             // It is told of before a spare one takes its queue: after that nothing waits for it.
-            all &= stuck;
-            if stuck {
-                (self.is_stuck)(index, picks);
+            all &= stuck && waits;
+            if stuck && waits {
+                (self.is_stuck)(index, kthread.picks());
             }
             if stuck && stuck_for >= seen.tell_after {
-                seen.tell_after = stuck_for * 2;
-                let stack = stack_of(tid);
-                (self.on_stall)(&Stall { kthread: self.first + index, duration: stuck_for, stack });
+                self.tell(index, tid, stuck_for);
+            } else if let Some(place) = seen.place {
+                self.stalls.extend(place, stuck_for);
             }
             if stuck && is_blocked(tid) {
                 kthread.give_core_back();
             }
         }
         all
+    }
+
+    /// Counts a stall, or goes on with one that was counted, and tells of it.
+    fn tell(&mut self, index: usize, tid: libc::pid_t, duration: Duration) {
+        let again = self.seen[index].place;
+        self.seen[index].tell_after = duration * 2;
+        let looks = again.is_some() || self.stalls.may_look(Instant::now());
+        let stack = if looks { stack_of(tid) } else { Vec::new() };
+        let (place, count) = match again {
+            None => self.stalls.add(&stack, duration),
+            Some(place) => self.stalls.go_on(place, &stack, duration),
+        };
+        self.seen[index].place = Some(place);
+        let cycles = Clock::get().cycles(duration.as_nanos() as u64);
+        let start = clock::now().saturating_sub(cycles);
+        let kthread = (self.first + index) as u32;
+        timeline::note(EventKind::Stalled, (start, cycles), kthread, 0);
+        if looks {
+            (self.on_stall)(&Stall { kthread: self.first + index, duration, stack, count });
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::clock::{self, Clock};
 use crate::control::{Command, Control};
 use crate::dispatcher::{ITEM_NS, Line, Tally as Gaps};
 use crate::engine::GAP_NS;
+use crate::losses::Losses;
 use crate::preempt::Choice;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Stats, WorkerStats, split};
@@ -53,9 +54,15 @@ impl Front {
         let drain_cycles = clock.cycles(drain.as_nanos() as u64);
         let (gap, item) = (clock.cycles(GAP_NS), clock.cycles(ITEM_NS));
         self.turn = clock::now();
+        let (mut losses, mut look) = (Losses::default(), self.turn);
         loop {
             let now = clock::now();
             self.watch(now, gap, item);
+            if now >= look {
+                look = now + clock.cycles(1_000_000_000);
+                let malformed = ("malformed", self.desk.malformed());
+                losses.tell(self.transports().into_iter().chain([malformed]).collect());
+            }
             let mut active = self.take_requests(now);
             active |= self.go_on(now);
             active |= self.take_back();
@@ -183,6 +190,14 @@ impl Front {
         self.desk.common.replies.iter().map(|reply| reply.dropped()).sum()
     }
 
+    fn transports(&self) -> Vec<(&'static str, u64)> {
+        let mut all = Vec::new();
+        for line in &self.lines {
+            crate::stats::add_counts(&mut all, line.transport.counters());
+        }
+        all
+    }
+
     fn stats(&self) -> Stats {
         let (classes, unknown) = self.classes();
         let worker = |index: usize| WorkerStats {
@@ -190,6 +205,7 @@ impl Front {
             holds: self.desk.common.tallies[index].holds(),
             preemptions: self.desk.crew.cuts(index),
             has_core: self.desk.crew.has_core(index),
+            tid: self.desk.crew.tid(index),
         };
         Stats {
             classes,
@@ -206,6 +222,9 @@ impl Front {
             preempt: self.choice.effective,
             preempt_note: self.choice.note.clone(),
             ticks: Ticks::default(),
+            oldest: Vec::new(),
+            transports: self.transports(),
+            stalls: Vec::new(),
         }
     }
 

@@ -33,6 +33,7 @@ use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Quanta};
 use crate::topology::{Idle, pin};
 use accept::Door;
 use asked::Asked;
+use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
@@ -111,10 +112,10 @@ pub(super) fn run(
     let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, idle, &quantum_cycles);
-    let has_quanta = plan.quanta.is_some();
+    let mode = plan.quanta.as_ref().map_or(Mode::Off, |quanta| quanta.mode);
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
     let crew = start(&plan.under(elastic, settings.beats()), &common, streams)?;
-    let _watch = settings.watchdog.watch(crew.peers(), 0, has_quanta, |_, _| {}, || {});
+    let _watch = settings.watchdog.watch(crew.peers(), 0, mode, |_, _| {}, || {});
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
     let mut front = Front {

@@ -272,7 +272,7 @@ impl KThread {
         unsafe { self.batch.watch.set([(attention, 0), asked], until) };
     }
 
-    fn arm_batch(&self, now: u64) {
+    pub(super) fn arm_batch(&self, now: u64) {
         self.safepoint.arm(Mode::Clock, now, now + self.batch.look_cycles);
     }
 

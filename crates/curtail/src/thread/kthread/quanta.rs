@@ -60,6 +60,7 @@ impl KThread {
     /// thread that came in meanwhile gets a whole one now.
     pub(crate) fn expired(&self, me: &Tcb) {
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
+        self.shared.progress.tick();
         if me.is_batch() {
             return self.look_from_batch(me, now);
         }
@@ -79,7 +80,7 @@ impl KThread {
         }
         self.look_around(now);
         self.attend();
-        self.shared.progress.ready.store(self.local.len(), Ordering::Relaxed);
+        self.shared.progress.ready.store(self.local.len() + 1, Ordering::Relaxed);
         if self.has_threads() {
             self.shared.count_cut();
             if let Some(late) = me.late() {

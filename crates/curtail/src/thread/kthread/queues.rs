@@ -4,6 +4,7 @@ use super::{KThread, Shared};
 use crate::thread::late::Late;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Tcb};
+use crate::timeline;
 use curtail_fiber::{FiberStack, StackError, StackPool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -67,6 +68,9 @@ impl KThread {
         self.clock_in(tcb);
         self.count_pick();
         self.current.set(tcb);
+        if timeline::is_on() {
+            timeline::switch_to(Some((tcb.number(), tcb.class.get())));
+        }
         Some(tcb)
     }
 
@@ -78,8 +82,10 @@ impl KThread {
     /// The kthread's own loop goes on: nothing waits for a pick.
     #[inline]
     pub(crate) fn nothing_runs(&self) {
+        let progress = &self.shared.progress;
         self.note_pick(0);
-        self.shared.progress.timer.store(0, Ordering::Relaxed);
+        progress.ready.store(0, Ordering::Relaxed);
+        progress.timer.store(0, Ordering::Relaxed);
     }
 
     /// Something was picked, and so many more are ready.
@@ -88,7 +94,7 @@ impl KThread {
         let progress = &self.shared.progress;
         let picks = progress.picks.load(Ordering::Relaxed);
         progress.picks.store(picks.wrapping_add(1), Ordering::Relaxed);
-        progress.ready.store(ready, Ordering::Relaxed);
+        progress.ready.store(ready + 1, Ordering::Relaxed);
     }
 
     #[inline]

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
 use crate::thread::tcb::Tcb;
+use crate::timeline::{self, EventKind};
 use curtail_ring::{CachePadded, Inbox, StealRing};
 use curtail_shm::PageLine;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -15,10 +16,26 @@ use std::sync::{Arc, OnceLock};
 pub(in crate::thread) struct Progress {
     /// How often a thread or request was picked.
     pub picks: AtomicU32,
-    /// How many more were ready then.
+    /// How often a quantum ended at a safepoint without another thread being picked.
+    pub ticks: AtomicU32,
+    /// How many were ready then, itself included; 0: nothing runs.
     pub ready: AtomicUsize,
     /// When the first timer was due, as it was when threads began to run (TSC); 0: none was set.
     pub timer: AtomicU64,
+}
+
+impl Progress {
+    /// A quantum ended at a safepoint. By the kthread.
+    #[inline]
+    pub(super) fn tick(&self) {
+        let ticks = self.ticks.load(Ordering::Relaxed).wrapping_add(1);
+        self.ticks.store(ticks, Ordering::Relaxed);
+    }
+
+    /// It changes whenever what runs comes to the runtime.
+    pub(in crate::thread) fn beats(&self) -> u32 {
+        self.picks.load(Ordering::Relaxed).wrapping_add(self.ticks.load(Ordering::Relaxed))
+    }
 }
 
 /// What other kthreads may touch.
@@ -103,13 +120,16 @@ impl Shared {
     }
 
     /// The kernel's number of it; `None`: it does not live.
-    pub(in crate::thread) fn tid(&self) -> Option<libc::pid_t> {
+    pub(crate) fn tid(&self) -> Option<libc::pid_t> {
         Some(self.tid.load(Ordering::Acquire)).filter(|&tid| tid != 0)
     }
 
     /// It gives its core back, or has one again. By the kthread.
     pub(in crate::thread) fn set_parked(&self, parked: bool) {
-        self.parked.store(parked, Ordering::Release);
+        let kind = if parked { EventKind::Parked } else { EventKind::Granted };
+        if self.parked.swap(parked, Ordering::AcqRel) != parked && timeline::is_on() {
+            timeline::note(kind, (clock::now(), 0), 0, 0);
+        }
     }
 
     /// A packet has come for it while it has no core: mail, which the core allocator sees. By a
@@ -179,8 +199,13 @@ impl Shared {
         !self.inbox.is_empty()
             || self.mail.get().is_some_and(|mail| mail())
             || self.stealable() > 0
-            || self.progress.ready.load(Ordering::Relaxed) > 0
+            || self.progress.ready.load(Ordering::Relaxed) > 1
             || (timer != 0 && timer <= clock::now())
+    }
+
+    /// Whether it runs a thread or a request.
+    pub(in crate::thread) fn runs_something(&self) -> bool {
+        self.progress.ready.load(Ordering::Relaxed) > 0
     }
 
     /// Threads that have started here and have not ended.

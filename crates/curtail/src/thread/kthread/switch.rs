@@ -8,6 +8,7 @@ use super::{DIRECT, KThread};
 use crate::block::{Deadline, Node, Timer, Who};
 use crate::clock;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
+use crate::timeline;
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -41,6 +42,9 @@ impl KThread {
         self.current.set(ptr::null());
         self.disarm();
         self.nothing_runs();
+        if timeline::is_on() {
+            timeline::switch_to(None);
+        }
         self.fit_round(clock::now() - begun);
         true
     }
@@ -98,7 +102,10 @@ impl KThread {
         // SAFETY: as in `leave`.
         unsafe { switch(&raw const me.context, next, self.safepoint) }
         me.followed.is_back();
-        self.arm(clock::now());
+        match me.is_batch() {
+            true => self.arm_batch(clock::now()),
+            false => self.arm(clock::now()),
+        }
     }
 
     /// The calling thread or request blocks until something makes it ready.

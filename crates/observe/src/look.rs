@@ -1,105 +1,21 @@
-//! A running server, shown to `curtail top`: looks at it, over a socket.
-//!
-//! The socket is a Unix one in the abstract namespace, called after the process: it leaves no file, and
-//! is gone with the process, however that ends. A line break from the peer asks for a look, which is
-//! one line of JSON ([`curtail_report::Live`]); anything else that comes is ignored. Only the server's
-//! own user and root are answered.
-//!
-//! One thread waits for peers, and each peer has one; they see the server through its [`Handle`], as
-//! anybody may, so nothing here is on a request's way. They end with the process.
+//! A look at a server, and what happened since the look before.
 
-use crate::result::{histogram_quantiles, ticks};
-use curtail::{ClassStats, Handle, Stats};
-use curtail_report::{Counted, Live, LiveClass, LiveWorker, SCHEMA};
+use crate::shown::Shown;
+use curtail::{ClassStats, Refusal, RequestState, RequestStats, StallPlace, Stats};
+use curtail_report::{
+    Counted, Live, LiveClass, LiveRequest, LiveStall, LiveWorker, Quantiles, Refused, SCHEMA, Ticks,
+};
 use hdrhistogram::Histogram;
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Uid, geteuid};
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
-use std::thread::Builder;
-use std::time::{Duration, Instant};
-
-/// Peers at a time; more are turned away.
-const PEERS: usize = 8;
-/// A peer that takes no more is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What the sockets are called, but for the process's number.
-pub(crate) const NAME: &str = "curtail-top-";
-
-/// Where a process shows itself.
-pub(crate) fn address(pid: u32) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("{NAME}{pid}"))
-}
-
-/// Whether that user may be told, and may be believed.
-pub(crate) fn is_trusted(user: Uid) -> bool {
-    user == geteuid() || user.is_root()
-}
-
-/// What does not change.
-struct Shown {
-    server: Handle,
-    app: String,
-    listen: String,
-    start: Instant,
-}
-
-/// Shows this process's server from now on.
-pub(crate) fn expose(server: Handle, app: &str, listen: &str) -> io::Result<()> {
-    let listener = UnixListener::bind_addr(&address(std::process::id())?)?;
-    let (app, listen) = (app.to_owned(), listen.to_owned());
-    let shown = Arc::new(Shown { server, app, listen, start: Instant::now() });
-    let wait = move || {
-        for stream in listener.incoming() {
-            // Each peer's thread has a count of its own.
-            match stream {
-                Ok(stream) if Arc::strong_count(&shown) <= PEERS => {
-                    let shown = shown.clone();
-                    let tell = move || drop(tell(&shown, stream));
-                    // Without a thread for it, the peer sees its line closed.
-                    let _ = Builder::new().name("look".to_owned()).spawn(tell);
-                }
-                Ok(_) => {}
-                // Out of descriptors, perhaps: others may give some back meanwhile.
-                Err(_) => std::thread::sleep(Duration::from_millis(100)),
-            }
-        }
-    };
-    Builder::new().name("looks".to_owned()).spawn(wait).map(drop)
-}
-
-/// One peer's thread.
-fn tell(shown: &Shown, mut stream: UnixStream) -> io::Result<()> {
-    if !is_trusted(socket_peercred(&stream)?.uid) {
-        return Ok(());
-    }
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut before = None;
-    let mut asked = [0; 64];
-    loop {
-        let length = stream.read(&mut asked)?;
-        if length == 0 {
-            return Ok(());
-        }
-        if asked[..length].contains(&b'\n') {
-            // No statistics: the server has ended.
-            let Some(now) = Moment::now(shown) else { return Ok(()) };
-            let line = now.since(before.as_ref(), shown).line().map_err(io::Error::other)?;
-            stream.write_all(line.as_bytes())?;
-            before = Some(now);
-        }
-    }
-}
+use std::time::Instant;
 
 /// What was counted up to a moment.
-struct Moment {
+pub(crate) struct Look {
+    shown: Arc<Shown>,
     at: Instant,
     stats: Stats,
-    threads: HashMap<u16, Thread>,
+    threads: HashMap<u32, Thread>,
 }
 
 /// A worker's thread, as the kernel counts.
@@ -110,14 +26,16 @@ struct Thread {
     kept_ns: u64,
 }
 
-impl Moment {
-    fn now(shown: &Shown) -> Option<Self> {
-        let stats = shown.server.stats()?;
-        Some(Self { at: Instant::now(), stats, threads: threads() })
+impl Look {
+    pub(crate) fn new(shown: Arc<Shown>, stats: Stats) -> Self {
+        let threads = stats.workers.iter().filter_map(|worker| thread(worker.tid?)).collect();
+        Self { shown, at: Instant::now(), stats, threads }
     }
 
-    fn since(&self, before: Option<&Self>, shown: &Shown) -> Live {
-        let Self { at, stats, .. } = self;
+    /// What happened since `before`, if that was a look at the same.
+    pub(crate) fn since(&self, before: Option<&Self>) -> Live {
+        let Self { shown, at, stats, .. } = self;
+        let before = before.filter(|before| Arc::ptr_eq(&before.shown, shown));
         let since = before.map_or(shown.start, |before| before.at);
         let recent_s = at.duration_since(since).as_secs_f64();
         let earlier: Vec<_> = before.into_iter().flat_map(|before| rows(&before.stats)).collect();
@@ -126,7 +44,7 @@ impl Moment {
             schema: SCHEMA,
             verb: "top".to_owned(),
             pid: std::process::id(),
-            app: shown.app.clone(),
+            app: shown.name.clone(),
             listen: shown.listen.clone(),
             uptime_s: at.duration_since(shown.start).as_secs_f64(),
             recent_s,
@@ -144,6 +62,23 @@ impl Moment {
             classes: rows(stats).enumerate().map(class).collect(),
             workers: self.workers(before, recent_s),
             allocator: None,
+            requests: stats.oldest.iter().map(|request| self.request(request)).collect(),
+            stalls: stats.stalls.iter().map(live_stall).collect(),
+            transports: stats.transports.iter().map(|&(name, n)| (name.to_owned(), n)).collect(),
+        }
+    }
+
+    fn request(&self, request: &RequestStats) -> LiveRequest {
+        let class = self.stats.classes.get(usize::from(request.class.0));
+        LiveRequest {
+            class: class.unwrap_or(&self.stats.unknown).name.clone(),
+            age_ns: request.age.0,
+            attained_ns: request.attained.0,
+            state: match request.state {
+                RequestState::Waiting => "waiting".to_owned(),
+                RequestState::On(worker) => format!("on {worker}"),
+                RequestState::Blocked(worker) => format!("blocked on {worker}"),
+            },
         }
     }
 
@@ -154,8 +89,8 @@ impl Moment {
         let look = |(index, now): (usize, &curtail::WorkerStats)| {
             let number = now.worker.0;
             let was = before.and_then(|before| before.stats.workers.get(index));
-            let thread = self.threads.get(&number);
-            let earlier = before.and_then(|before| before.threads.get(&number).copied());
+            let thread = now.tid.and_then(|tid| self.threads.get(&tid));
+            let earlier = before.and_then(|before| before.threads.get(&now.tid?).copied());
             let earlier = earlier.unwrap_or_default();
             LiveWorker {
                 worker: number,
@@ -208,16 +143,50 @@ fn counted(class: &ClassStats) -> Counted {
     }
 }
 
-/// The worker threads of this process, by number. What the kernel does not tell is left out.
-fn threads() -> HashMap<u16, Thread> {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let look = |task: std::fs::DirEntry| {
-        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).ok();
-        let number = read("comm")?.trim_end().strip_prefix("curtail-")?.parse().ok()?;
-        let (on_core_ns, kept_ns) = schedstat(&read("schedstat")?)?;
-        Some((number, Thread { core: read("stat").and_then(|s| core(&s)), on_core_ns, kept_ns }))
-    };
-    tasks.filter_map(look).collect()
+fn live_stall(place: &StallPlace) -> LiveStall {
+    LiveStall {
+        function: place.function.clone(),
+        count: place.count,
+        longest_ns: place.longest.as_nanos() as u64,
+        stack: place.stack.clone(),
+    }
+}
+
+/// The figures of a histogram; `None` where nothing was counted.
+fn histogram_quantiles(of: &Histogram<u64>) -> Option<Quantiles> {
+    let ns = |p| of.value_at_percentile(p);
+    (!of.is_empty()).then(|| Quantiles {
+        p50: ns(50.0),
+        p90: ns(90.0),
+        p99: ns(99.0),
+        p99_9: ns(99.9),
+        max: of.max(),
+        mean: of.mean(),
+    })
+}
+
+/// What became of the signals; `None` where there was none.
+fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
+    let refused = |why: Refusal| of.refused[why as usize];
+    (of.received > 0).then(|| Ticks {
+        received: of.received,
+        taken: of.taken,
+        early: of.early,
+        refused: Refused {
+            critical: refused(Refusal::Critical),
+            library: refused(Refusal::Library),
+            runtime: refused(Refusal::Runtime),
+            stack: refused(Refusal::Stack),
+            registers: refused(Refusal::Registers),
+        },
+    })
+}
+
+/// A thread of this process, with its number. What the kernel does not tell is left out.
+fn thread(tid: u32) -> Option<(u32, Thread)> {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/task/{tid}/{file}")).ok();
+    let (on_core_ns, kept_ns) = schedstat(&read("schedstat")?)?;
+    Some((tid, Thread { core: read("stat").and_then(|stat| core(&stat)), on_core_ns, kept_ns }))
 }
 
 /// Of "time on a core, time waiting for one, time slices", in nanoseconds.
