@@ -113,41 +113,41 @@ impl<T> Scheduler<T> {
         match what {
             What::Ended => {
                 self.left(on, true);
-                self.lasts.leaves(on);
                 self.jobs.remove(job, on);
+                self.lasts.leaves(on);
                 self.policy.completed(now, on, job, attained);
             }
             What::Yielded => {
                 self.left(on, true);
-                self.lasts.leaves(on);
                 let stays = self.rules.pins || on == WorkerId::DISPATCHER;
                 let job = self.jobs.yielded(job, on, attained, stays.then_some(on));
+                self.lasts.leaves(on);
                 self.policy.yielded(now, on, job);
             }
             What::GaveWay => {
                 self.left(on, false);
-                self.lasts.leaves(on);
                 self.jobs.block(job, on, attained);
+                self.lasts.leaves(on);
                 self.policy.blocked(now, on, job);
                 self.looks.gave_way(now, on, job);
                 self.aside = true;
             }
             What::Blocked => {
                 self.left(on, true);
-                self.lasts.leaves(on);
                 self.jobs.block(job, on, attained);
+                self.lasts.leaves(on);
                 self.policy.blocked(now, on, job);
             }
             What::Woken => self.woken(now, on, job, attained),
             What::Resumed => {
-                self.lasts.comes(on);
                 self.jobs.resume(job, on, attained);
+                self.lasts.comes(on);
                 self.policy.resumed(now, on, job);
             }
             What::Returned => {
                 self.left(on, false);
-                self.lasts.leaves(on);
                 let job = self.jobs.yielded(job, on, attained, None);
+                self.lasts.leaves(on);
                 self.policy.yielded(now, on, job);
             }
         }
