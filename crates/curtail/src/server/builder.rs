@@ -1,13 +1,13 @@
 //! Settings of a server to be, and their checks.
 
 mod daemon;
+mod rules;
 
 use super::domain::Domain;
-use super::rules::{ClassRule, Rules};
+use super::rules::ClassRule;
 use super::threads::{MOST_KTHREADS, PortLine};
 use super::{Handle, Server, StartError};
 use crate::app::ErasedApp;
-use crate::cancel::OnCancel;
 use crate::preempt::Preempt;
 use crate::thread::{Elastic, Stall, Watching, Wish, inherited_kthreads};
 use crate::topology::{Layout, Usable, check_cores};
@@ -125,25 +125,6 @@ impl ServerBuilder {
     #[must_use]
     pub fn balance(mut self, balance: Balance) -> Self {
         self.balance = balance;
-        self
-    }
-
-    /// Within which time from their arrival the requests of a class are wanted: then they are
-    /// cancelled, those that wait and those that run. [`App::deadline`](crate::App::deadline) may say
-    /// less for a request. Default: without a limit.
-    #[must_use]
-    pub fn deadline(mut self, class: impl Into<String>, limit: Duration) -> Self {
-        let class = class.into();
-        self.rules.push(ClassRule { class, deadline: Some(limit), on_cancel: None });
-        self
-    }
-
-    /// What becomes of requests of a class that are cancelled while they run. Default:
-    /// [`OnCancel::End`].
-    #[must_use]
-    pub fn on_cancel(mut self, class: impl Into<String>, what: OnCancel) -> Self {
-        let class = class.into();
-        self.rules.push(ClassRule { class, deadline: None, on_cancel: Some(what) });
         self
     }
 
@@ -328,9 +309,7 @@ impl ServerBuilder {
         }
         let elastic = if elastic { self.register(workers)? } else { None };
         let domains = self.domains(workers)?;
-        let names = self.app.classes().into_iter().map(|class| class.name);
-        let names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
-        let rules = Arc::new(Rules::new(&names, &self.rules).map_err(StartError::Setting)?);
+        let rules = self.rules()?;
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
         let recording = self.record.as_ref().map(recording).transpose()?;

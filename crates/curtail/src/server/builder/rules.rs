@@ -1,0 +1,35 @@
+//! Settings about requests that are cancelled.
+
+use super::{ServerBuilder, StartError};
+use crate::cancel::OnCancel;
+use crate::server::rules::{ClassRule, Rules};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl ServerBuilder {
+    /// Within which time from their arrival the requests of a class are wanted: then they are
+    /// cancelled, those that wait and those that run. [`App::deadline`](crate::App::deadline) may say
+    /// less for a request. Default: without a limit.
+    #[must_use]
+    pub fn deadline(mut self, class: impl Into<String>, limit: Duration) -> Self {
+        let class = class.into();
+        self.rules.push(ClassRule { class, deadline: Some(limit), on_cancel: None });
+        self
+    }
+
+    /// What becomes of requests of a class that are cancelled while they run. Default:
+    /// [`OnCancel::End`].
+    #[must_use]
+    pub fn on_cancel(mut self, class: impl Into<String>, what: OnCancel) -> Self {
+        let class = class.into();
+        self.rules.push(ClassRule { class, deadline: None, on_cancel: Some(what) });
+        self
+    }
+
+    /// What holds for each class.
+    pub(super) fn rules(&self) -> Result<Arc<Rules>, StartError> {
+        let names = self.app.classes().into_iter().map(|class| class.name);
+        let names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
+        Rules::new(&names, &self.rules).map(Arc::new).map_err(StartError::Setting)
+    }
+}
