@@ -270,13 +270,7 @@ impl ServerBuilder {
         check_cores(&cores).map_err(StartError::Setting)?;
         let dispatchers = self.dispatchers;
         let elastic = self.is_elastic()?;
-        let workers = match self.workers {
-            // The front runs where there is room: no core is kept for it.
-            None if elastic => inherited_kthreads().unwrap_or(cores.len()).min(MOST_KTHREADS),
-            None => cores.len().saturating_sub(dispatchers).max(dispatchers).max(1),
-            Some(0) => return Err(StartError::Setting("a server of 0 workers".to_owned())),
-            Some(workers) => workers,
-        };
+        let workers = self.workers_on(cores.len(), elastic)?;
         if !(1..=workers).contains(&dispatchers) {
             return Err(StartError::Setting(format!(
                 "{dispatchers} dispatchers cannot share {workers} workers"
@@ -335,6 +329,18 @@ impl ServerBuilder {
 }
 
 impl ServerBuilder {
+    /// How many workers there are, of so many cores.
+    fn workers_on(&self, cores: usize, elastic: bool) -> Result<usize, StartError> {
+        let dispatchers = self.dispatchers;
+        match self.workers {
+            // The front runs where there is room: no core is kept for it.
+            None if elastic => Ok(inherited_kthreads().unwrap_or(cores).min(MOST_KTHREADS)),
+            None => Ok(cores.saturating_sub(dispatchers).max(dispatchers).max(1)),
+            Some(0) => Err(StartError::Setting("a server of 0 workers".to_owned())),
+            Some(workers) => Ok(workers),
+        }
+    }
+
     fn domains(&self, workers: usize) -> Result<Vec<Domain>, StartError> {
         let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
         let share = |n: usize| workers * n / self.dispatchers;
