@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 const LIVE: usize = 20_000;
 const WAITED_FOR: usize = 20;
+const BEGINNING: Duration = Duration::from_millis(500);
 
 struct Work;
 
@@ -85,12 +86,13 @@ fn run(
     (what, rule): (&str, OnCancel),
     count: usize,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let (local, client) = Local::new(count + 16)?;
+    let places = count + WAITED_FOR + 16;
+    let (local, client) = Local::new(places)?;
     let server = Server::builder(Work)
         .transport(Box::new(local))
         .policy(Spec::preset(policy)?)
         .workers(1)
-        .capacity(count + 16)
+        .capacity(places)
         .drain(Duration::from_millis(100))
         .safepoints_by_hand()
         .on_cancel("long", rule)
@@ -103,7 +105,10 @@ fn run(
     let waited_for = crowd(&client, what, WAITED_FOR);
     let beside_some = live(&client, LIVE / 20);
     drop(waited_for);
-    drop(crowd(&client, what, count));
+    let crowd = crowd(&client, what, count);
+    // Time to begin, one quantum each.
+    std::thread::sleep(BEGINNING);
+    drop(crowd);
     let beside_gone = live(&client, LIVE);
     let ends = what == "looks" || rule != OnCancel::End;
     let idle = if ends { idle(&handle) } else { Duration::MAX };
