@@ -47,6 +47,12 @@ fn metrics() {
 }
 
 #[test]
+fn deadlines() {
+    let printed = run(env!("CARGO_BIN_EXE_deadlines"));
+    assert_eq!(printed, "60000 100: 4950\n20 9000000000000000000: late\n");
+}
+
+#[test]
 fn threads() {
     assert_eq!(run(env!("CARGO_BIN_EXE_threads")), "100 of 100 answered\n");
 }
