@@ -135,7 +135,7 @@ static void bad_servers(void) {
 
   app = good();
   refused(CURTAIL_BAD_SETTING, "listen is not set", &app, curtail_settings_new());
-  refused(CURTAIL_BAD_SETTING, "listen: ", &app, with("listen", "http://127.0.0.1:0"));
+  refused(CURTAIL_BAD_SETTING, "listen: ", &app, with("listen", "ftp://127.0.0.1:0"));
   refused(CURTAIL_BAD_SETTING, "quantum", &app, with("quantum", "0"));
   refused(CURTAIL_BAD_SETTING, "dispatchers", &app, with("dispatchers", "3"));
   refused(CURTAIL_BAD_SETTING, "record", &app, with("record", "/nonexistent/file"));

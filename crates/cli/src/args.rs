@@ -160,7 +160,8 @@ impl System {
         self.preempts().iter().map(by).collect()
     }
 
-    /// A server with these options, that policy and that pre-emption.
+    /// A server with these options, that policy and that pre-emption. How many workers it has is for the
+    /// caller to say.
     pub(crate) fn configure(
         &self,
         server: ServerBuilder,
@@ -170,7 +171,6 @@ impl System {
         let mut server = server
             .policy(spec.clone())
             .preempt(preempt)
-            .workers(self.workers())
             .dispatchers(self.dispatchers())
             .balance(self.balance)
             .dispatcher(match self.dispatcher {

@@ -93,7 +93,7 @@ fn a_server_serves_although_standard_error_is_full() {
 
 #[test]
 fn an_error_is_an_exit_code_although_standard_error_is_full() {
-    for (line, code) in [("serve --app spin --listen http://127.0.0.1:1", 2), ("no-such-verb", 2)] {
+    for (line, code) in [("serve --app spin --listen ftp://127.0.0.1:1", 2), ("no-such-verb", 2)] {
         let status = curtail().args(line.split(' ')).stderr(full()).status().unwrap();
         assert_eq!(status.code(), Some(code), "{line}");
     }

@@ -174,9 +174,10 @@ fn a_quantum_lets_the_others_through_and_can_be_changed() {
             server.policy(spec).workers(1)
         },
         |client, handle| {
-            let long = client.submit(b"spin 30000000".to_vec()).unwrap();
+            let long = client.submit(b"spin 300000000".to_vec()).unwrap();
             assert_eq!(client.call(b"echo passed".to_vec()).unwrap(), b"passed");
-            assert!(when(handle, |stats| stats.preemptions > 0).in_system == 1);
+            // An answer may be there before its request is counted out.
+            when(handle, |stats| stats.preemptions > 0 && stats.in_system == 1);
             handle.set_quantum(Some(Nanos(2_000))).unwrap();
             assert_eq!(look(handle).quantum, Some(Nanos(2_000)));
             assert_eq!(client.call(b"echo again".to_vec()).unwrap(), b"again");

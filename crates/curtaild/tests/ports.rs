@@ -172,7 +172,7 @@ fn a_port_that_can_not_be_is_refused() {
         Err(SessionError::Refused(why)) => why,
         other => panic!("{other:?}"),
     };
-    assert!(refused("http://127.0.0.1:0").contains("http"));
+    assert!(refused("ftp://127.0.0.1:0").contains("ftp"));
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("udp://{}", taken.local_addr().unwrap());
     assert!(refused(&url).contains("in use"), "{}", refused(&url));

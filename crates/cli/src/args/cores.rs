@@ -42,9 +42,10 @@ impl CoresArgs {
         spec: &Spec,
         system: &System,
     ) -> Result<ServerBuilder, Failure> {
-        if spec.is_dispatcherless() && (self.daemon.is_some() || is_inherited()) {
-            // No core is the front's.
-            server = server.workers(system.asked_workers().unwrap_or(0));
+        let elastic = spec.is_dispatcherless() && (self.daemon.is_some() || is_inherited());
+        // No core is the front's: then it is for the server to say how many workers there are.
+        if let Some(workers) = system.asked_workers().or((!elastic).then(|| system.workers())) {
+            server = server.workers(workers);
         }
         let Some(path) = &self.daemon else { return Ok(server) };
         if !spec.is_dispatcherless() {

@@ -182,6 +182,7 @@ pub(super) fn launch(
     let serve = || {
         let server = Server::builder(app).transport(Box::new(generator));
         let mut server = how.system.configure(server, how.spec, how.preempt);
+        server = server.workers(how.system.workers());
         if let Some(file) = how.record {
             server = server.record(file);
         }
