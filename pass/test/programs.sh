@@ -77,7 +77,7 @@ steady
 for flags in -O1 -O2 -O3 "-O2 -static" "-O2 -fno-lto"; do
   "$out/curtail-c++" $flags -o "$scratch/ours" "$here/programs/locals.cpp"
   CURTAIL_TIMING=1us CURTAIL_TIMING_OUT="$scratch/timing" "$scratch/ours" >"$scratch/got"
-  [ "$(cat "$scratch/got")" = "3729680626 39999 39999 20036 305 is large" ] || { cat "$scratch/got"; fail "locals.cpp $flags: wrong result"; }
+  [ "$(cat "$scratch/got")" = "3729680626 39999 39999" ] || { cat "$scratch/got"; fail "locals.cpp $flags: wrong result"; }
   sane "$scratch/timing" 100 || fail "locals.cpp $flags: does not fire"
   "$out/curtail-verify" "$scratch/ours" >"$scratch/log" || {
     cat "$scratch/log"
