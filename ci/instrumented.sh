@@ -54,7 +54,11 @@ lock=$PWD/Cargo.lock
   for _ in $(seq 100); do
     # Until it listens, nothing is there to take the datagram.
     exec 3<>"/dev/udp/127.0.0.1/$port"
-    if printf 1000 >&3 2>/dev/null && read -r -t 5 answer <&3 2>/dev/null; then break; fi
+    # `read` would take a byte, and with it the datagram.
+    if printf 1000 >&3 2>/dev/null &&
+      answer=$(timeout 5 dd bs=2048 count=1 status=none <&3 2>/dev/null) && [ -n "$answer" ]; then
+      break
+    fi
     sleep 0.2
   done
   kill -TERM "$pid"
