@@ -1,8 +1,8 @@
 //! From what was recorded to the result's JSON.
 
+use curtail::Report;
 use curtail::clock::Clock;
-use curtail::{Refusal, Report};
-use curtail_report::{Cpu, Lateness, Machine, Quantiles, Refused, Run, Ticks};
+use curtail_report::{Cpu, Lateness, Machine, Quantiles, Run};
 pub(crate) use curtail_study::{Slowdowns, fill, fill_undisturbed};
 use hdrhistogram::Histogram;
 
@@ -25,23 +25,6 @@ fn lateness(of: &Histogram<u64>) -> Option<Lateness> {
     (!of.is_empty()).then(|| Lateness { p50: ns(50.0), p99: ns(99.0), max: of.max() })
 }
 
-/// What became of the signals; `None` where there was none.
-pub(crate) fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
-    let refused = |why: Refusal| of.refused[why as usize];
-    (of.received > 0).then(|| Ticks {
-        received: of.received,
-        taken: of.taken,
-        early: of.early,
-        refused: Refused {
-            critical: refused(Refusal::Critical),
-            library: refused(Refusal::Library),
-            runtime: refused(Refusal::Runtime),
-            stack: refused(Refusal::Stack),
-            registers: refused(Refusal::Registers),
-        },
-    })
-}
-
 /// What the runtime says of a run: how it was scheduled, pre-empted and disturbed, and on what.
 pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
     run.policy.clone_from(&report.policy);
@@ -50,7 +33,7 @@ pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
     run.workers = u32::try_from(report.workers).ok();
     run.preemptions = report.preemptions;
     run.preempt_late_ns = lateness(&report.late_ns);
-    run.ticks = ticks(&report.ticks);
+    run.ticks = curtail_observe::ticks(&report.ticks);
     run.decided = run.decided.take().or_else(|| report.decided.clone());
     let cpu = report.cpu;
     run.cpu =

@@ -28,6 +28,7 @@ mod trace;
 
 use curtail::{RuntimeBuilder, ServerBuilder, pool};
 pub use http::metrics_at;
+pub use look::ticks;
 pub use shown::metrics;
 use shown::{Source, show};
 pub use signal::stacks_on;

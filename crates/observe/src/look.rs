@@ -165,8 +165,9 @@ fn histogram_quantiles(of: &Histogram<u64>) -> Option<Quantiles> {
     })
 }
 
-/// What became of the signals; `None` where there was none.
-fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
+/// What became of the signals that pre-empt; `None` where there was none.
+#[must_use]
+pub fn ticks(of: &curtail::Ticks) -> Option<Ticks> {
     let refused = |why: Refusal| of.refused[why as usize];
     (of.received > 0).then(|| Ticks {
         received: of.received,

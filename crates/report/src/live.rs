@@ -170,8 +170,7 @@ impl Live {
     /// # Errors
     /// None that a look can cause.
     pub fn line(&self) -> Result<String, Error> {
-        let line = serde_json::to_string(self);
-        line.map(|line| line + "\n").map_err(|error| Error::new(error.to_string()))
+        json_line(self)
     }
 
     /// What a person reads: the server in two lines, its policy's own words, its classes as they
@@ -279,6 +278,12 @@ impl LiveWorker {
             share(self.kept_share),
         ]
     }
+}
+
+/// A look on one line of JSON, with its line break.
+fn json_line(look: &impl Serialize) -> Result<String, Error> {
+    let line = serde_json::to_string(look);
+    line.map(|line| line + "\n").map_err(|error| Error::new(error.to_string()))
 }
 
 fn per_second(events: u64, seconds: f64) -> String {

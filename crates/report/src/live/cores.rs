@@ -1,6 +1,6 @@
 //! A look at a core allocator: who has which core, and what was granted and evicted lately.
 
-use super::{columns, per_second, printable};
+use super::{columns, json_line, per_second, printable};
 use crate::schema::schema;
 use crate::units::count;
 use crate::{Error, SCHEMA, duration};
@@ -213,8 +213,7 @@ impl LiveCores {
     /// # Errors
     /// None that a look can cause.
     pub fn line(&self) -> Result<String, Error> {
-        let line = serde_json::to_string(self);
-        line.map(|line| line + "\n").map_err(|error| Error::new(error.to_string()))
+        json_line(self)
     }
 
     /// What a person reads: the daemon in two lines, its programs, its cores.
