@@ -38,8 +38,8 @@ struct Echo {
     listener: TcpListener,
     address: SocketAddr,
     serving: JoinHandle<usize>,
-    /// Peers that are being served.
-    present: Arc<AtomicUsize>,
+    /// Peers that were served and have gone.
+    gone: Arc<AtomicUsize>,
 }
 
 impl Echo {
@@ -47,34 +47,38 @@ impl Echo {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let accepting = listener.try_clone().unwrap();
-        let present = Arc::new(AtomicUsize::new(0));
-        let all = present.clone();
+        let gone = Arc::new(AtomicUsize::new(0));
+        let all = gone.clone();
         let serving = spawn(move || {
             let mut count = 0;
             while let Ok((stream, _)) = accepting.accept() {
                 stream.set_read_timeout(idle).unwrap();
-                let present = all.clone();
-                present.fetch_add(1, Ordering::Relaxed);
+                let gone = all.clone();
                 drop(spawn(move || {
                     let _ended = serve(&stream);
                     drop(stream);
-                    present.fetch_sub(1, Ordering::Release);
+                    gone.fetch_add(1, Ordering::Release);
                 }));
                 count += 1;
             }
             count
         });
-        Self { listener, address, serving, present }
+        Self { listener, address, serving, gone }
     }
 
     /// When the last peer has gone: how many there were.
     fn stop(self) -> usize {
         self.listener.close();
         let count = self.serving.join().unwrap();
-        while self.present.load(Ordering::Acquire) > 0 {
-            curtail::time::sleep(Duration::from_micros(100));
-        }
+        wait_until_gone(&self.gone, count);
         count
+    }
+}
+
+/// Waits until `count` peers were served and have gone.
+fn wait_until_gone(gone: &AtomicUsize, count: usize) {
+    while gone.load(Ordering::Acquire) < count {
+        curtail::time::sleep(Duration::from_micros(100));
     }
 }
 
@@ -123,6 +127,8 @@ fn connections_come_and_go_a_hundred_times() {
                 })
                 .collect();
             clients.into_iter().for_each(|client| client.join().unwrap());
+            // So that no storm meets peers of the one before, which would be more memory at a time.
+            wait_until_gone(&echo.gone, connected.load(Ordering::Relaxed));
             if storm == 30 {
                 memory_before = memory();
             }
