@@ -118,16 +118,21 @@ impl StallPlace {
 }
 
 /// The innermost function that is neither the standard library's nor C's; of a program without others
-/// the innermost that has a name.
+/// the innermost that has a name. Debugging information of lines only names functions without their
+/// modules: then the file tells whose they are.
 pub(super) fn function_of(stack: &[String]) -> Option<&str> {
-    let names = || stack.iter().map(|frame| &frame[..frame.find(" (").unwrap_or(frame.len())]);
-    let is_own = |name: &&str| {
+    let frames = || stack.iter().map(|frame| frame.rsplit_once(" (").unwrap_or((frame, "")));
+    let is_own = |&(name, place): &(&str, &str)| {
         let plain = name.trim_start_matches('<');
-        plain.contains("::")
-            && !["core::", "std::", "alloc::"].iter().any(|library| plain.starts_with(library))
+        let is_rust = plain.contains("::") || place.contains(".rs:");
+        let is_library = ["core::", "std::", "alloc::"].iter().any(|of| plain.starts_with(of))
+            || place.starts_with("/rustc/")
+            || place.contains("/rustlib/src/");
+        is_rust && !is_library
     };
-    let has_name = |name: &&str| !name.starts_with("__") && !name.starts_with("0x");
-    names().find(is_own).or_else(|| names().find(has_name)).or_else(|| names().next())
+    let has_name = |(name, _): &(&str, &str)| !name.starts_with("__") && !name.starts_with("0x");
+    let chosen = frames().find(is_own).or_else(|| frames().find(has_name));
+    chosen.or_else(|| frames().next()).map(|(name, _)| name)
 }
 
 #[cfg(test)]
@@ -153,6 +158,15 @@ mod tests {
         assert_eq!((list[0].function.as_str(), list[0].count), ("lib::parse", 2));
         assert_eq!((list[0].longest, &list[0].stack), (Duration::from_millis(9), &other));
         assert_eq!((list[1].function.as_str(), list[1].count), ("elsewhere", 1));
+    }
+
+    /// As debugging information of lines only has them.
+    #[test]
+    fn a_function_without_its_module_is_known_by_its_file() {
+        let frames =
+            ["next<i32>", "next (/rustc/59/library/core/src/a.rs:8)", "parse (src/b.rs:2)"];
+        assert_eq!(function_of(&stack(&frames)), Some("parse"));
+        assert_eq!(function_of(&stack(&["__memcpy", "sum (sum.c:3)"])), Some("sum"));
     }
 
     #[test]
