@@ -17,7 +17,7 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: Reason,
     },
-    /// Somebody else listens there.
+    /// Another socket is bound to that address.
     #[error("{address}: address already in use; stop the other server or choose another port")]
     InUse {
         /// The address.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Requests held back at most; beyond that none is delayed, reordered or duplicated.
 const MOST_HELD: usize = 1_024;
-/// A request that waits to be overtaken is let go after so many polls if nobody comes.
+/// A request that waits to be overtaken is let go after so many polls if no other one comes.
 const REORDER_POLLS: u64 = 16;
 
 /// What is to happen, as probabilities from 0 to 1. Drop, duplicate, reorder and delay exclude each
@@ -329,7 +329,7 @@ impl Faults {
     }
 }
 
-/// The end of a request that nobody has seen.
+/// The end of a request that was never passed on.
 fn unserved(request: &Held) -> Completion {
     let mut tag = [0_u8; 8];
     for (to, from) in tag.iter_mut().zip(&request.payload) {

@@ -46,10 +46,10 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// Where a request came from and its response goes. Opaque to everyone but its transport.
+/// Where a request came from and its response goes. Opaque outside its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// Nobody expects a response by the wire (in-process).
+    /// In-process: no response goes over the wire.
     None,
     /// A datagram's sender; `socket`: which of the transport's sockets it came in by.
     Udp {

@@ -1,12 +1,13 @@
 //! In-process transport, for tests and for embedding a server in the program that asks it.
 //!
 //! Any thread submits through a [`LocalClient`] and holds a [`Ticket`] for the answer; the
-//! dispatcher's thread owns [`Local`] and takes requests from the ring; workers put answers into the
-//! ticket's slot. A slot's mutex is held for a copy or a look, never while anybody waits.
+//! dispatcher's thread owns [`Local`] and takes requests from the ring; workers put answers into
+//! the ticket's slot. A slot's mutex is held for a copy or a look, never during a wait.
 //!
-//! Invariant: a slot belongs to one ticket, from `submit` until the answer was taken (or nobody
-//! wants it and it has come); then its generation grows, so that whatever is late for the old ticket
-//! finds nobody. There are as many places in the ring as slots, so a submitted request always fits.
+//! Invariant: a slot belongs to one ticket, from `submit` until the ticket's holder has taken the
+//! answer, or, if the ticket was dropped, until the request has ended. Then its generation grows,
+//! so whatever comes late for the old ticket finds no slot of its generation. The ring has as many
+//! places as there are slots, so a submitted request always fits.
 
 use crate::error::OpenError;
 use crate::socket::{drain, event, signal};
@@ -106,9 +107,10 @@ impl Local {
         Ok((Self { shared, requests: receiver, owed: 0, closed: false }, client))
     }
 
-    /// Takes the signals out of the bell, and only then `rung` back: were it the other way round, a
-    /// signal given in between would be gone while `rung` still said that there is one. Whoever
-    /// pushes after the ring was looked at finds `rung` false and signals anew.
+    /// Takes the signals out of the bell first, and resets `rung` after that. In the other order, a
+    /// signal given in between would be lost while `rung` still said that there is one. A client
+    /// that pushes after the dispatcher has looked at the ring finds `rung` false and signals
+    /// again.
     fn answer_bell(&mut self) {
         if self.owed > 0 || self.shared.rung.load(Ordering::Relaxed) {
             let taken = drain(&self.shared.bell);
@@ -118,7 +120,7 @@ impl Local {
         }
     }
 
-    /// Ends what nobody will answer any more.
+    /// Ends the requests that will not be answered any more.
     fn refuse_waiting(&mut self) {
         while let Some(slot) = self.requests.pop() {
             self.shared.resolve(slot, None, |slot| slot.state = State::Without(NoResponse::Closed));

@@ -7,8 +7,8 @@
 //! Invariants:
 //! * a connection that may have bytes to read, or has held back frames, is in `ready`, `ending` or
 //!   paused; all others announce themselves by an edge;
-//! * a slot's generation grows when its connection goes, so that an answer, an event or a completion
-//!   for the old one finds nobody;
+//! * a slot's generation grows when its connection goes, so that an answer, an event or a
+//!   completion for the old connection is recognised and discarded;
 //! * bytes that the dispatcher has no room for stay in the kernel, but for the rest of one read;
 //! * one poll does a bounded amount of work, however many connections come, go and send: this is the
 //!   thread that keeps the quanta.
@@ -89,7 +89,8 @@ pub struct Tcp {
     again_signalled: bool,
     /// Connections of which no more requests come, that have something to do: slot, generation.
     ending: VecDeque<(u32, u32)>,
-    /// Paused for want of everybody's memory, and how many of these are to be looked at.
+    /// Paused because the memory of all connections together is used up, and how many of these are
+    /// to be looked at.
     starved: VecDeque<(u32, u32)>,
     to_feed: usize,
     /// Slots that are to be searched for connections to evict, and where the search is.

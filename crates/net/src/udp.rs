@@ -59,7 +59,8 @@ pub struct Udp {
     shared: Arc<Shared>,
     batch: Batch,
     addresses: Vec<SocketAddr>,
-    /// Which socket is asked first in the next poll, so that a busy one starves nobody.
+    /// The socket that the next poll asks first. It changes, so that a busy socket can't starve the
+    /// others.
     first: usize,
     receive_buffer: u64,
     receive_errors: u64,

@@ -1,9 +1,9 @@
 //! How a dispatcher sleeps that has no core of its own: epoll over its transports' descriptors and
-//! one event counter for everybody who has news for it.
+//! one event counter for all other wakers.
 //!
 //! One thread owns the [`Waiter`]; any thread may hold a [`Waker`]. A wake is never lost: it stays
 //! until a `wait` has seen it, so the loop is simply *work, find nothing, wait, work*. While the
-//! dispatcher works, a wake costs a fence and a load of a line that nobody writes.
+//! dispatcher works, a wake costs a fence and a load of a cache line that is not written.
 //!
 //! `state` is `IDLE` (works, no news), `NEWS` or `ASLEEP`. Only the waiter leaves `NEWS`; a waker
 //! that finds `ASLEEP` and puts `NEWS` there writes to the event counter. The write may come after
@@ -29,7 +29,7 @@ const BELL: u64 = u64::MAX;
 /// Descriptors reported by one system call; the rest stays readable.
 const EVENTS: usize = 16;
 
-/// Sleeps until a descriptor is readable, somebody wakes it, or a time has passed.
+/// Sleeps until a descriptor is readable, a [`Waker`] wakes it, or a time has passed.
 pub struct Waiter {
     epoll: OwnedFd,
     shared: Arc<Shared>,

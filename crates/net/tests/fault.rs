@@ -44,7 +44,7 @@ impl Transport for Script {
     }
 
     fn reply(&self) -> Arc<dyn Reply> {
-        unreachable!("nobody answers here")
+        unreachable!("no test asks this transport for answers")
     }
 
     fn wait_fds(&self) -> Vec<RawFd> {

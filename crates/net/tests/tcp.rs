@@ -91,8 +91,8 @@ fn a_busy_connection_leaves_others_their_turn() {
     delivered(&calm);
     other.write_all(&frame(b"busy").repeat(100)).unwrap();
     delivered(&other);
-    // Room for one burst at a time: were turns not taken in order, whoever came first, or last,
-    // would have it all.
+    // There is room for one burst at a time. If turns were not taken in order, the first or the
+    // last connection would have all of it.
     let mut calm = 0;
     for _ in 0..3 {
         let mut into = Collect::up_to(4);

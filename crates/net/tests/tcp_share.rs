@@ -136,7 +136,7 @@ fn answers_that_many_never_read_leave_others_theirs() {
     let reply = tcp.reply();
     let mut into = Collect::up_to(40);
     poll_requests(&mut tcp, &mut into, 40);
-    // Far more than all may have: whoever lets its part pile up is cut.
+    // Far more than all may have: a connection that lets its responses pile up is cut.
     for _ in 0..80 {
         for (_, from) in &into.requests {
             reply.reply(*from, &[0; 64 * KIB]);

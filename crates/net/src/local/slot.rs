@@ -80,8 +80,8 @@ impl Slot {
         inner.generation
     }
 
-    /// Ends a request that is under way; `None`: it is not, or of another generation. The answer:
-    /// whether the slot is free now, because nobody waits for it.
+    /// Ends a request that is under way. `None`: it is not under way, or of another generation.
+    /// `Some`: whether the slot is free now, because its ticket was dropped.
     pub(super) fn resolve(
         &self,
         generation: Option<u32>,
@@ -149,7 +149,7 @@ impl Slot {
         self.given_up.load(Ordering::Relaxed) == GIVEN_UP | u64::from(generation)
     }
 
-    /// The ticket goes; `cancels`: and nobody wants the request any more. The answer: whether the
+    /// The ticket is dropped; `cancels`: the request is to be cancelled, too. Returns whether the
     /// slot is free now; else it will be when the request ends.
     pub(super) fn abandon(&self, cancels: bool) -> bool {
         let mut inner = lock(&self.inner);

@@ -76,9 +76,9 @@ impl Tcp {
         }
     }
 
-    /// No descriptors are left: a connection that nobody accepts would keep the listener readable
-    /// and the dispatcher awake for nothing. So one is accepted by means of the spare descriptor,
-    /// and closed. Answers whether that worked.
+    /// No descriptors are left. A connection that is never accepted would keep the listener
+    /// readable and wake the dispatcher again and again. So one is accepted by means of the spare
+    /// descriptor, and closed. Returns whether that worked.
     fn shed(&mut self, listener: usize) -> bool {
         let had_spare = self.spare.take().is_some();
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -44,7 +44,7 @@ pub(super) struct Connection {
     pub(super) fin_seen: bool,
     /// The FIN has been read.
     pub(super) eof: bool,
-    /// It is not read for want of memory, its own or everybody's.
+    /// It is not read for want of memory, its own or that of all connections.
     pub(super) paused: bool,
     /// It is in the transport's `starved`.
     pub(super) starving: bool,

@@ -257,7 +257,7 @@ impl Outboxes {
         epoll::modify(&self.epoll, socket.as_fd(), token.into(), interest(writable))
     }
 
-    /// One response. `Err`: nobody will get it.
+    /// Sends one response. `Err`: it can't be delivered.
     fn send(&self, slot: u32, generation: u32, payload: &[u8]) -> Result<(), ()> {
         match self.wire {
             Wire::Frames => {
