@@ -10,8 +10,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Of a request's head.
 const MOST_BYTES: usize = 8 << 10;
 
-/// Serves the metrics of this process over HTTP at that address, for as long as it lives. Where it
-/// listens, with the port that the kernel chose for 0. Whoever reaches the address can read them.
+/// Serves the metrics of this process over HTTP at that address, for as long as the process lives.
+/// Returns the address it listens at, with the port that the kernel chose for 0. Every program that
+/// reaches the address can read them.
 ///
 /// # Errors
 /// What the system says: the address is taken, or there is no thread.

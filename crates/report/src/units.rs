@@ -6,7 +6,7 @@ pub fn duration(ns: f64) -> String {
     scaled(ns, &[(1.0, " ns"), (1e3, " µs"), (1e6, " ms"), (1e9, " s")])
 }
 
-/// A duration that somebody chose, without the digits that say nothing: `2 µs`, `1.5 ms`.
+/// A duration that is a setting, without trailing zeros: `2 µs`, `1.5 ms`.
 pub(crate) fn chosen(ns: f64) -> String {
     trimmed(&duration(ns))
 }

@@ -3,7 +3,7 @@
 //! load that meets one, a calibrated spin loop, and the notation for all of them on a command line.
 //!
 //! Nothing here knows a runtime or a simulator; both are driven by it. Times are nanoseconds from
-//! an epoch of the caller's. The same seed gives the same requests at the same times, whoever asks.
+//! an epoch of the caller's. The same seed gives every caller the same requests at the same times.
 #![forbid(unsafe_code)]
 
 mod arrival;
@@ -43,8 +43,8 @@ pub(crate) fn random(seed: u64, stream: u64) -> Random {
     Random::seed_from_u64(seed.wrapping_add(stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
-/// Uniformly distributed numbers for whoever draws more than classes, service times and arrivals;
-/// independent of those. The same seed gives the same ones.
+/// Uniformly distributed numbers for programs that draw more than classes, service times and
+/// arrivals; independent of those. The same seed gives the same ones.
 pub fn numbers(seed: u64) -> impl FnMut() -> u64 + Send {
     let mut random = random(seed, 2);
     move || random.random()

@@ -25,7 +25,7 @@ pub enum Until {
 /// Requests of one mix that arrive by one process: an iterator of [`Request`].
 ///
 /// The times are those of [`Arrivals::schedule`] and the requests those of [`Mix::sampler`] with
-/// the same seed, so that whoever draws them, the same come.
+/// the same seed. So the same seed gives the same requests in every program.
 #[derive(Clone, Debug)]
 pub struct Requests {
     schedule: Schedule,

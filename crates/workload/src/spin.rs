@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// One step of the chain: shift, exclusive or, multiply, each waiting for the last. There is no
 /// closed form that a compiler knows, and steps cannot be merged when the loop is unrolled.
 ///
-/// Whoever spins in code of its own (because it is to be instrumented) repeats exactly this step,
-/// and may compare the end of its chain with [`spin`]'s.
+/// A program that spins in code of its own, to be instrumented, repeats exactly this step, and may
+/// compare the end of its chain with [`spin`]'s.
 #[inline(always)]
 const fn step(x: u64) -> u64 {
     (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)

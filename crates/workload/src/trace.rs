@@ -1,4 +1,4 @@
-//! Requests as somebody recorded them: a text file of arrival, class, service time.
+//! Recorded requests: a text file of arrival, class, service time.
 //!
 //! The file is read twice, line by line, and never held in memory: once when it is opened, to check
 //! it and to know its classes, then for its requests.

@@ -96,7 +96,7 @@ fn a_person_sees_classes_and_workers() {
     let cells: Vec<&str> = row.split_whitespace().collect();
     let expected = "short 2,000 1.00 k/s 0 0 1.50 µs 4.50 µs 6.00 µs 1.50 µs 900 ns 70,000 4.50 µs";
     assert_eq!(cells.join(" "), expected);
-    // Nobody was of no class, and the worker has no core that the kernel would tell.
+    // Every request had a class. The kernel has not said on which core the worker is.
     assert!(!table.contains("unknown"), "{table}");
     assert!(table.lines().any(|line| line.ends_with("50%             –")), "{table}");
     let lines: Vec<String> =
