@@ -125,7 +125,7 @@ impl<T> Writer<T> {
     #[inline]
     pub(crate) unsafe fn stage(&mut self, value: T) {
         self.claim_ahead();
-        // SAFETY: the slot at `tail` is outside `head..tail`, hence ours; `has_room` loaded the
+        // SAFETY: the slot at `tail` is outside `head..tail`, so it is ours; `has_room` loaded the
         // index that says so with Acquire.
         self.view.slot(self.tail).with_mut(|slot| unsafe { slot.write(MaybeUninit::new(value)) });
         self.tail = self.tail.wrapping_add(1);

@@ -67,7 +67,7 @@ impl<T: Linked> Inbox<T> {
         let mut from = self.newest.swap(ptr::null_mut(), Ordering::AcqRel);
         let mut oldest: *mut T = ptr::null_mut();
         while !from.is_null() {
-            // SAFETY: in the queue, hence alive, and ours alone since the swap.
+            // SAFETY: in the queue, so it is alive, and ours alone since the swap.
             let link = unsafe { (*from).link() };
             let next = link.load(Ordering::Relaxed);
             link.store(oldest, Ordering::Relaxed);

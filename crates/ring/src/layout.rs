@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Head and tail count elements since the beginning and wrap at 2⁶⁴; an index is their low bits.
-//! The invariant: `tail − head ≤ capacity`. Whoever shares the ring with a process checks it, and
-//! every field of the header, on a copy that the other side can't change any more.
+//! The invariant: `tail − head ≤ capacity`. A side that shares the ring with another process checks
+//! it, and every field of the header, on a copy that the other side can't change any more.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use std::alloc;
@@ -76,7 +76,7 @@ const _: () = {
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
 impl Header {
-    /// An empty ring on the heap: without the magic, as nobody attaches to it.
+    /// An empty ring on the heap: without the magic, as no process attaches to it.
     pub(crate) fn unsealed<T>(capacity: u64) -> Self {
         Self {
             magic: AtomicU64::new(0),
@@ -182,7 +182,7 @@ pub enum AttachError {
         /// Bytes that are there.
         found: usize,
     },
-    /// It is no ring, or nobody has initialised it yet.
+    /// It is no ring, or it has not been initialised yet.
     Magic {
         /// What stands in its place.
         found: u64,

@@ -12,7 +12,7 @@
 //! The rings are bounded: a full queue gives the value back ([`Full`]) and the caller decides.
 //! Nothing here allocates after construction, blocks, or enters the kernel (only
 //! [`seqlock::SeqLock::read`] and [`seqlock::SeqLock::write`] may yield the thread, when they have
-//! to wait for somebody else's write to end).
+//! to wait for another thread's write to end).
 
 mod absence;
 mod doze;
@@ -36,7 +36,7 @@ pub use layout::{AttachError, Corrupt, Layout};
 pub use steal::StealRing;
 
 /// Types of which every bit pattern is a value and every byte belongs to the value: they may be
-/// read from memory that somebody else writes. Derive zerocopy's traits to get it.
+/// read from memory that another process writes. Derive zerocopy's traits to get it.
 pub trait Pod: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy {}
 impl<T: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy> Pod for T {}
 

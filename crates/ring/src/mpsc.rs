@@ -6,9 +6,10 @@
 //! reading sets it to `pos + capacity`, the next lap's sender. A sender claims its position by one
 //! compare-and-swap on the tail; the Release store of the sequence number hands the slot over.
 //!
-//! No operation waits for another thread. The order is that of the claims: while a sender is between
-//! its claim and its store, the receiver finds the queue empty although later senders may have
-//! finished. So whoever wakes the receiver does it after `push` has returned, each for itself.
+//! No operation waits for another thread. The order is that of the claims: while a sender is
+//! between its claim and its store, the receiver finds the queue empty although later senders may
+//! have finished. So each sender that wakes the receiver does it for itself, after its own `push`
+//! has returned.
 
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 use crate::{CachePadded, Full};
@@ -46,7 +47,7 @@ impl<T> Drop for Shared<T> {
         for (index, slot) in self.slots.iter().enumerate() {
             // A free slot's turn is congruent to its index, a full one's to its index + 1.
             if slot.turn.load(Ordering::Relaxed) & mask == (index + 1) & mask {
-                // SAFETY: written and not read; nobody else is left.
+                // SAFETY: written and not read; no sender or receiver is left.
                 slot.value.with_mut(|value| unsafe { (*value).assume_init_drop() });
             }
         }

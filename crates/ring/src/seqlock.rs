@@ -77,7 +77,7 @@ impl<T: Pod> SeqLock<T> {
     /// One attempt to write.
     ///
     /// # Errors
-    /// [`Busy`] when somebody else is writing.
+    /// [`Busy`] when another thread is writing.
     #[inline]
     pub fn try_write(&self, value: T) -> Result<(), Busy> {
         let before = self.sequence.load(Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl<T: Pod> SeqLock<T> {
         Ok(())
     }
 
-    /// Publishes `value`. Waits, yielding the thread, while somebody else is writing.
+    /// Publishes `value`. Waits, yielding the thread, while another thread is writing.
     pub fn write(&self, value: T) {
         let mut spins = 0;
         while self.try_write(value).is_err() {
@@ -150,7 +150,7 @@ mod words {
         fn parts(&self) -> (&[AtomicU64], &[AtomicU8]) {
             let (base, count) = (self.0.get(), size_of::<T>() / WORD);
             // SAFETY: the value is aligned to 8 and every byte of it is initialised (`Pod`); the
-            // slices cover it exactly, and nobody accesses it but through them.
+            // slices cover it exactly, and every access to it goes through them.
             unsafe {
                 (
                     from_raw_parts(base.cast::<AtomicU64>(), count),

@@ -87,8 +87,8 @@ unsafe fn view<T: Pod>(region: NonNull<u8>, bytes: usize) -> Result<View<T>, Att
     let capacity = unsafe { header.as_ref() }.validate::<T>(bytes)?;
     let (_, offset) =
         Layout::of::<T>(capacity as usize).ok_or(AttachError::Capacity { found: capacity })?;
-    // SAFETY: `validate` has found that the region holds header and slots. Slots are `Pod`, hence
-    // initialised whatever is in them.
+    // SAFETY: `validate` has found that the region holds header and slots. Slots are `Pod`, so they
+    // are initialised whatever is in them.
     Ok(unsafe { View::new(header, region.add(offset).cast::<Slot<T>>(), capacity) })
 }
 

@@ -19,8 +19,8 @@ struct Region<T> {
     layout: std::alloc::Layout,
 }
 
-// SAFETY: a shared `Region` lets nobody at the elements; it only keeps the memory alive. The last
-// owner drops the elements, on whichever thread that is, hence `T: Send`.
+// SAFETY: a shared `Region` gives no access to the elements; it only keeps the memory alive. The
+// last owner drops the elements, on whichever thread that is, so `T` must be `Send`.
 unsafe impl<T: Send> Send for Region<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Region<T> {}
@@ -59,7 +59,8 @@ impl<T> Drop for Region<T> {
             self.view.slot(head).with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             head = head.wrapping_add(1);
         }
-        // SAFETY: allocated in `new` with this layout; nobody else knows it any more.
+        // SAFETY: allocated in `new` with this layout; both sides are gone, so nothing uses it any
+        // more.
         unsafe { dealloc(self.memory.as_ptr(), self.layout) };
     }
 }
@@ -85,7 +86,7 @@ pub struct Producer<T> {
     _region: Arc<Region<T>>,
 }
 
-/// On the heap nobody but the two sides writes the indices.
+/// On the heap only the two sides write the indices.
 const SOUND: &str = "the ring's indices are corrupt: memory was overwritten";
 
 impl<T> Producer<T> {

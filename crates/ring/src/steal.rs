@@ -4,10 +4,10 @@
 //! at once. `head` and `tail` only grow (modulo 2³²).
 //!
 //! * Only the owner writes `tail` and the slots. The Release store of `tail` hands a slot over.
-//! * Whoever takes reads the slots first and then moves `head` by one compare-and-swap. If that
-//!   succeeds, nobody has taken them in between; and the owner, who writes a slot anew only when
-//!   `head` has passed it, has not changed them. If it fails, what was read is forgotten: the slots
-//!   are atomics, so a stale read is harmless.
+//! * A take, by the owner or a thief, reads the slots first and then moves `head` by one
+//!   compare-and-swap. If that succeeds, no other thread has taken them in between; and the owner,
+//!   who writes a slot anew only when `head` has passed it, has not changed them. If it fails, what
+//!   was read is forgotten: the slots are atomics, so a stale read is harmless.
 //!
 //! `head` could come round to the same value within one attempt only after 2³² takes.
 
@@ -66,7 +66,7 @@ impl<T> StealRing<T> {
     #[must_use]
     pub fn push(&self, item: *mut T) -> bool {
         let tail = self.tail.load(Ordering::Relaxed);
-        // Acquire: whoever moved the head has read the slot before.
+        // Acquire: the thread that moved the head has read the slot before.
         if tail.wrapping_sub(self.head.load(Ordering::Acquire)) as usize >= SLOTS {
             return false;
         }

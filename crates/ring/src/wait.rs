@@ -51,7 +51,7 @@ impl<W> Default for WaitQueue<W> {
 }
 
 impl<W> WaitQueue<W> {
-    /// Nobody waits.
+    /// An empty queue.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
@@ -59,7 +59,7 @@ impl<W> WaitQueue<W> {
         Self { lock: AtomicU32::new(0), ends: UnsafeCell::new(ends) }
     }
 
-    /// Nobody waits.
+    /// An empty queue.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
@@ -117,7 +117,7 @@ impl<W: Waiter> Locked<'_, W> {
         self.queue.ends.with_mut(|ends| f(unsafe { &mut *ends }))
     }
 
-    /// Whether nobody is in it.
+    /// Whether it has no waiter.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         self.ends(|ends| ends.first.is_null())
@@ -126,7 +126,7 @@ impl<W: Waiter> Locked<'_, W> {
     /// The first in it.
     pub fn first(&mut self) -> Option<&Node<W>> {
         let first = self.ends(|ends| ends.first);
-        // SAFETY: in the queue, hence alive while it is locked.
+        // SAFETY: in the queue, so it is alive while the queue is locked.
         unsafe { first.as_ref() }
     }
 
@@ -135,7 +135,7 @@ impl<W: Waiter> Locked<'_, W> {
     pub fn first_live(&mut self) -> Option<*const Node<W>> {
         loop {
             let first = self.ends(|ends| ends.first);
-            // SAFETY: in the queue, hence alive while it is locked.
+            // SAFETY: in the queue, so it is alive while the queue is locked.
             let node = unsafe { first.as_ref()? };
             if !node.who.is_gone() && !node.is_over() {
                 return Some(first);
@@ -157,7 +157,7 @@ impl<W: Waiter> Locked<'_, W> {
             });
             match ends.last.is_null() {
                 true => ends.first = node,
-                // SAFETY: the last is in the queue, hence alive; under the lock.
+                // SAFETY: the last is in the queue, so it is alive; under the lock.
                 false => unsafe { (*ends.last).links.with_mut(|links| (*links).next = node) },
             }
             ends.last = node;
@@ -176,7 +176,7 @@ impl<W: Waiter> Locked<'_, W> {
             });
             match ends.first.is_null() {
                 true => ends.last = node,
-                // SAFETY: the first is in the queue, hence alive; under the lock.
+                // SAFETY: the first is in the queue, so it is alive; under the lock.
                 false => unsafe { (*ends.first).links.with_mut(|links| (*links).previous = node) },
             }
             ends.first = node;
@@ -197,7 +197,7 @@ impl<W: Waiter> Locked<'_, W> {
         self.ends(|ends| {
             match previous.is_null() {
                 true => ends.first = next,
-                // SAFETY: in the queue, hence alive; under the lock.
+                // SAFETY: in the queue, so it is alive; under the lock.
                 false => unsafe { (*previous).links.with_mut(|links| (*links).next = next) },
             }
             match next.is_null() {
@@ -209,14 +209,14 @@ impl<W: Waiter> Locked<'_, W> {
         true
     }
 
-    /// Ends the wait of the first whose wait has not ended yet, after telling `answer` of it (which
-    /// may leave a note, read what it wants, or refuse: then nobody is taken out). The caller makes
-    /// it ready when it has unlocked.
+    /// Ends the wait of the first node whose wait has not ended yet, after telling `answer` of it
+    /// (which may leave a note, read what it wants, or refuse: then no node is taken out). The
+    /// caller makes the waiter ready when it has unlocked.
     #[inline]
     pub fn pop_if(&mut self, mut answer: impl FnMut(&Node<W>) -> bool) -> Option<Woken<W>> {
         loop {
             let first = self.ends(|ends| ends.first);
-            // SAFETY: in the queue, hence alive while it is locked.
+            // SAFETY: in the queue, so it is alive while the queue is locked.
             let node = unsafe { first.as_ref()? };
             let who = node.who;
             let word = &raw const node.state;
@@ -244,7 +244,7 @@ impl<W: Waiter> Locked<'_, W> {
     /// Ends the wait of the first that waits for `key`.
     pub fn pop_key(&mut self, key: usize) -> Option<Woken<W>> {
         let mut at = self.ends(|ends| ends.first);
-        // SAFETY: in the queue, hence alive while it is locked.
+        // SAFETY: in the queue, so it is alive while the queue is locked.
         while let Some(node) = unsafe { at.as_ref() } {
             // SAFETY: under the lock.
             let next = node.links.with(|links| unsafe { (*links).next });
@@ -266,7 +266,7 @@ impl<W: Waiter> Locked<'_, W> {
     /// Takes out those for which `leave` says so. Their waits do not end by this.
     pub fn remove_where(&mut self, mut leave: impl FnMut(&Node<W>) -> bool) {
         let mut at = self.ends(|ends| ends.first);
-        // SAFETY: in the queue, hence alive while it is locked.
+        // SAFETY: in the queue, so it is alive while the queue is locked.
         while let Some(node) = unsafe { at.as_ref() } {
             // SAFETY: under the lock.
             let next = node.links.with(|links| unsafe { (*links).next });

@@ -103,7 +103,7 @@ fn an_inbox_loses_nothing_and_keeps_the_order() {
         let send = |inbox: &Inbox<Letter>, number| {
             let link = AtomicPtr::new(std::ptr::null_mut());
             let letter = Box::new(Letter { link, content: UnsafeCell::new(0) });
-            // SAFETY: nobody else has it yet.
+            // SAFETY: this thread alone has it so far.
             letter.content.with_mut(|content| unsafe { *content = number });
             // SAFETY: alive until it was taken out.
             unsafe { inbox.push(Box::into_raw(letter)) };
@@ -331,7 +331,7 @@ impl Mutex {
     }
 }
 
-/// Holders exclude each other, and nobody waits for ever, although one gives up.
+/// Holders exclude each other, and no thread waits for ever, although one gives up.
 #[test]
 fn a_mutex_excludes_and_is_left() {
     let mut model = loom::model::Builder::new();

@@ -24,7 +24,7 @@ impl Item {
     }
 }
 
-/// Where the fields are: ABI, hence written out here once more.
+/// Where the fields are: ABI, so it is written out here once more.
 const MAGIC: usize = 0;
 const VERSION: usize = 8;
 const ELEMENT_ALIGN: usize = 12;
@@ -49,7 +49,7 @@ impl Region {
 
     fn with_ring(capacity: usize) -> Self {
         let region = Self::zeroed(Layout::bytes_for::<Item>(capacity).unwrap());
-        // SAFETY: the region is ours and nobody is attached.
+        // SAFETY: the region is ours and no ring is attached.
         unsafe { init_in::<Item>(region.memory, region.bytes(), capacity) }.unwrap();
         region
     }
@@ -191,7 +191,7 @@ fn regions_that_are_no_rings_are_refused() {
     let bytes = Layout::bytes_for::<Item>(4).unwrap();
     let region = Region::zeroed(bytes);
     assert_eq!(region.producer().err(), Some(AttachError::Magic { found: 0 }));
-    // SAFETY: lengths and addresses below stay inside the region, to which nobody is attached.
+    // SAFETY: lengths and addresses below stay inside the region, to which no ring is attached.
     unsafe {
         let odd = region.memory.add(8);
         assert_eq!(init_in::<Item>(odd, bytes - 8, 1), Err(AttachError::Misaligned));
