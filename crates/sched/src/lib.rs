@@ -36,7 +36,7 @@ pub struct Arrival {
     pub class: ClassId,
     /// When it arrived, which may be before it is told of.
     pub at: Nanos,
-    /// Its expected service time, where somebody knows it.
+    /// Its expected service time, where it is known.
     pub hint: Option<Nanos>,
 }
 
@@ -130,7 +130,7 @@ pub enum Action {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Nobody waits for its place: another whole quantum.
+    /// No other job waits for its place: another whole quantum.
     Continue,
     /// It yields.
     Yield,

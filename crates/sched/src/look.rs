@@ -1,9 +1,9 @@
-//! Jobs that wait without blocking: for a lock whose holder may be anybody, or with a time limit.
-//! They gave up their places and look again soon.
+//! Jobs that wait without blocking: for a lock that any job or thread may hold, or with a time
+//! limit. They gave up their places and look again soon.
 //!
-//! To the policy such a job blocks, and is woken a little later: when nobody else waits for a place,
-//! or when somebody else has had one. If it were queued at once, a policy that ranks jobs might give
-//! it its place back every time, and never run the one that it waits for.
+//! To the policy such a job blocks. It is woken a little later: when no other job waits for a
+//! place, or when another job has had one. If it were queued at once, a policy that ranks jobs
+//! might give it its place back every time, and never run the job that it waits for.
 //!
 //! The invariant: what is in `looking` is blocked, for the policy and in the table of jobs.
 

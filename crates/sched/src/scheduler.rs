@@ -31,7 +31,8 @@ pub struct Scheduler<T> {
     runs_here: bool,
     /// How often in a row the policy has asked for a place.
     asked: usize,
-    /// When each worker's quantum is renewed next, where it times itself and nobody asks it.
+    /// For workers that time themselves, and of which only [`Self::contended`] is asked: when the
+    /// quantum there is renewed next.
     renews: Vec<Nanos>,
     up: Vec<bool>,
     /// Cancelled jobs that have begun.
@@ -300,7 +301,7 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Those who gave way, and look again by now; a job that goes to its worker at once.
+    /// Jobs that gave way, and look again by now; a job that goes to its worker at once.
     #[cold]
     fn look_again(&mut self, now: Nanos) -> Option<(JobId, WorkerId)> {
         while let Some((job, on)) = self.looks.take(now, self.policy.waiting() > 0) {
@@ -354,9 +355,9 @@ impl<T> Scheduler<T> {
         if wanted { Expiry::Yield } else { Expiry::Continue }
     }
 
-    /// Whether it would help anybody if `on` gave up what it runs: what a worker that times itself must
-    /// know before its quantum ends. Where it would not, the quanta there are taken to be renewed at
-    /// their times.
+    /// Whether another job would get the place if `on` gave up what it runs. A worker that times
+    /// itself must know this before its quantum ends. Where no job would, the quanta there are
+    /// taken to be renewed at their times.
     #[inline]
     pub fn contended(&mut self, now: Nanos, on: WorkerId) -> bool {
         if self.lasts.runs_on(on) {

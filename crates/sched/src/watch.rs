@@ -1,5 +1,5 @@
-//! The quanta of workers that do not time themselves: when whoever drives the scheduler is to look at
-//! a worker, and what it sees there.
+//! The quanta of workers that do not time themselves: when the scheduler's driver is to look at a
+//! worker, and what it sees there.
 //!
 //! A look takes a cache line away from the worker, so it is due only when the quantum seen last is
 //! over: what started later ends later.

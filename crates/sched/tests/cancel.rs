@@ -19,7 +19,7 @@ fn setup(spec: Spec) -> Setup {
 fn each(f: impl Fn(Scheduler<()>, &str)) {
     for entry in dispatched() {
         let spec = Spec::preset(entry.name).unwrap();
-        // With one worker, what it keeps free for some classes nobody else gets.
+        // The one worker may be kept free for some classes, and then no other class gets it.
         f(Scheduler::new(setup(spec), None), entry.name);
     }
 }

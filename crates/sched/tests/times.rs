@@ -115,7 +115,7 @@ fn nothing_waits_nothing_yields() {
     assert_eq!(sent(&mut sched, us(17)), Some(second));
     tell(&mut sched, us(23), second, What::Ended);
     assert_eq!(sent(&mut sched, us(23)), Some(first));
-    assert_eq!(sched.quantum_over(us(28), W0), Expiry::Continue, "nobody waits");
+    assert_eq!(sched.quantum_over(us(28), W0), Expiry::Continue, "no job waits");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_place_is_contended_where_somebody_waits_who_wants_it() {
         };
         let first = arrive(&mut sched, 50);
         assert_eq!(sent(&mut sched, us(0)), Some(first));
-        assert!(!sched.contended(us(1), W0), "nobody waits");
+        assert!(!sched.contended(us(1), W0), "no job waits");
         let _ = arrive(&mut sched, 80);
         assert_eq!(sched.contended(us(1), W0), long_waits, "{policy}");
         let _ = arrive(&mut sched, 10);

@@ -215,7 +215,7 @@ impl Model {
         }
     }
 
-    /// Until nobody has anything to do.
+    /// Until neither the scheduler nor a worker has anything to do.
     fn settle(&mut self) {
         while let Some(action) = self.sched.poll_action(self.now) {
             match action {
