@@ -93,7 +93,7 @@ impl Bench {
         self.decide();
     }
 
-    /// One quantum ends, and whoever comes first has the place.
+    /// One quantum ends, and the first in the order has the place.
     fn quantum(&mut self) {
         if self.two_level {
             let (mut job, quantum) = self.core.pick(NOW).expect("jobs are ready");

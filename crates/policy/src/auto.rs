@@ -2,12 +2,12 @@
 //! is next likely to complete at, after its arrival; and everything in that is measured.
 //!
 //! Slowdown is time in the system over service time. The schedule that keeps the greatest slowdown
-//! below S, if there is one, gives each request the deadline *arrival + S × service time* and serves
-//! the earliest first, pre-emptively (M. A. Bender, S. Chakrabarti, S. Muthukrishnan, *Flow and
-//! Stretch Metrics for Scheduling Continuous Job Streams*, 1998). Nobody tells `auto` a service
-//! time. So it takes the shortest that a request may still turn out to have, of what completed in
-//! its class after more service than this request has had by now; and less, where most of it is done
-//! ([`aims`]).
+//! below S, if there is one, gives each request the deadline *arrival + S × service time* and
+//! serves the earliest first, pre-emptively (M. A. Bender, S. Chakrabarti, S. Muthukrishnan, *Flow
+//! and Stretch Metrics for Scheduling Continuous Job Streams*, 1998). `auto` is not told service
+//! times. So it takes the shortest that a request may still turn out to have, of what completed in
+//! its class after more service than this request has had by now; and less, where most of it is
+//! done ([`aims`]).
 //!
 //! That one rule is a known good policy where one is known:
 //! * service times that hardly vary, in one class: no request gives way to a later one, c-FCFS, the

@@ -4,9 +4,10 @@
 //! service time and gives the oldest request of the first that isn't empty to a worker that it may
 //! use: one of its group's own, else one that belongs to a longer group; never one that belongs to a
 //! shorter group. So workers may be idle while long requests wait, and short ones find them free.
-//! Who may use what follows from a profile of the classes ([`profile`]) by way of a [`plan`]. Until
-//! the first profile, and where it never comes, this is c-FCFS. What is in no profile (the unknown
-//! class, classes that were not seen in the last window) waits for the spillway, the last worker.
+//! The workers that a class may use follow from a profile of the classes ([`profile`]) by way of a
+//! [`plan`]. Until the first profile, and where it never comes, this is c-FCFS. What is in no
+//! profile (the unknown class, classes that were not seen in the last window) waits for the
+//! spillway, the last worker.
 //!
 //! * `darc`: reservations are rounded demands, jobs run to completion.
 //! * `darc-static`: so many workers for the shortest class, and the others share the rest.
@@ -20,8 +21,8 @@
 //!
 //! With inboxes of k > 1 jobs, places are still free ones first. A place behind another job is for
 //! a job whose own group the worker is reserved for: to steal, the worker must be idle. Under
-//! `darc-ps`, where nobody waits behind a long job for longer than a quantum, for any job that may
-//! run there.
+//! `darc-ps`, where no job waits behind a long one for longer than a quantum, it is for any job
+//! that may run there.
 //!
 //! A decision costs O(classes that wait + log workers). A plan costs O(workers × classes), and no
 //! allocation. The dispatcher owns it; the invariant is that of [`Table`], and that `workers[w]`
@@ -230,7 +231,7 @@ impl Darc {
         (0..self.workers.len()).for_each(|worker| self.refresh(worker));
     }
 
-    /// Whether somebody who waits should rather have `worker` than the one job that it holds.
+    /// Whether a job that waits should have `worker` rather than the one job that it holds.
     fn is_wanted(&self, now: Nanos, worker: usize) -> bool {
         let books = &self.workers[worker];
         let job = self.table.job(JobId(books.ids));

@@ -1,6 +1,6 @@
-//! Least attained service first on one worker: whoever has run least runs next, for a quantum; among
-//! equals, whoever became ready first. Owned by the worker's thread. O(log jobs on this worker) each
-//! time that a job becomes ready or is picked (a binary heap).
+//! Least attained service first on one worker: the job that has run least runs next, for a quantum;
+//! among equals, the one that became ready first. Owned by the worker's thread. O(log jobs on this
+//! worker) each time that a job becomes ready or is picked (a binary heap).
 
 use crate::{CorePolicy, Job, Nanos};
 use std::cmp::Ordering;
@@ -82,7 +82,7 @@ impl CorePolicy for Las {
         self.ready.len()
     }
 
-    /// Whoever has run as much and waits became ready first.
+    /// A waiting job that has run for as long goes first, since it became ready earlier.
     fn wants_place(&self, attained: Nanos) -> bool {
         self.ready.peek().is_some_and(|first| first.rank <= attained)
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_place_is_wanted_by_who_has_run_no_more() {
         let mut las = Las::new(4, Some(Nanos(100)));
-        assert!(!las.wants_place(Nanos(900)), "nobody is there");
+        assert!(!las.wants_place(Nanos(900)), "no job is there");
         for (id, attained) in [(0, 300), (1, 200)] {
             let job = Job::new(JobId(id), ClassId(0), Nanos::ZERO);
             las.ready(Nanos::ZERO, Job { attained: Nanos(attained), ..job });

@@ -17,8 +17,8 @@
 //! or double a job; the policies panic on it, in every build.
 //!
 //! Conventions, so that figures can be compared with ideal curves: a job that ends exactly with its
-//! quantum has completed; a job whose quantum ends while nobody waits goes on for another whole one
-//! ([`Policy::renewed`]); a pre-empted job goes to the tail.
+//! quantum has completed; a job whose quantum ends while no other job waits goes on for another
+//! whole one ([`Policy::renewed`]); a pre-empted job goes to the tail.
 //!
 //! A live switch: build the new policy; tell it of every job that the workers hold, ready, running
 //! or on its way (`adopt`), and of every blocked one (`adopt`, then `blocked`); move what waits
@@ -95,7 +95,7 @@ pub struct Job {
     /// The only place where it may run: set once a job has started, unless the application declares
     /// itself migratable.
     pub pinned: Option<WorkerId>,
-    /// Expected total service time, where somebody knows it.
+    /// Expected total service time, where it is known.
     pub hint: Option<Nanos>,
 }
 
@@ -203,14 +203,15 @@ pub trait Policy {
     /// dispatcher itself: then again once that job has stopped.
     fn decide(&mut self, now: Nanos) -> Decision;
 
-    /// Whether anybody wants the place of what runs on `on`, which is a worker: the quantum there ends,
-    /// or would if it ended now. Yes, if a job waits here that may run there (under a policy that ranks
-    /// jobs: one that ranks strictly before it), or if the worker holds another one that is not
-    /// blocked; never, where jobs run to completion. A question, which may be asked at any time and
-    /// changes nothing.
+    /// Whether another job wants the place of what runs on `on`, which is a worker: the quantum
+    /// there ends, or would if it ended now. Yes, if a job waits here that may run there (under a
+    /// policy that ranks jobs: one that ranks strictly before it), or if the worker holds another
+    /// one that is not blocked; never, where jobs run to completion. A question, which may be asked
+    /// at any time and changes nothing.
     fn wants_place(&self, now: Nanos, on: WorkerId) -> bool;
 
-    /// A quantum has ended on `on` and nobody wanted the place: the job goes on for another whole one.
+    /// A quantum has ended on `on` and no other job wanted the place: the job goes on for another
+    /// whole quantum.
     fn renewed(&mut self, now: Nanos, on: WorkerId) {
         let _ = (now, on);
     }
@@ -273,8 +274,8 @@ pub trait CorePolicy {
         self.len() == 0
     }
 
-    /// Whether somebody ready goes before the job that runs, whose quantum ends after so much service
-    /// in all. If not, it goes on for another whole quantum.
+    /// Whether a job that is ready goes before the one that runs, whose quantum ends after so much
+    /// service in all. If not, the one that runs goes on for another whole quantum.
     fn wants_place(&self, attained: Nanos) -> bool {
         let _ = attained;
         !self.is_empty()

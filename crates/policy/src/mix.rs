@@ -61,7 +61,7 @@ impl Mix {
         Some(self.last)
     }
 
-    /// A turn that nobody else wanted is not counted.
+    /// A turn that the other kind did not want is not counted.
     fn alone(&mut self, kind: Kind) -> Kind {
         (self.last, self.row) = (kind, 0);
         kind

@@ -150,8 +150,8 @@ impl Dispatch {
         !matches!(self, Self::Random | Self::RoundRobin | Self::Jsq | Self::Kthreads)
     }
 
-    /// There is nobody who dispatches: no [`Policy`](crate::Policy), but a
-    /// [`Thief`](crate::Thief) for each worker.
+    /// There is no dispatcher: no [`Policy`](crate::Policy), but a [`Thief`](crate::Thief) for each
+    /// worker.
     #[must_use]
     pub const fn is_dispatcherless(self) -> bool {
         matches!(self, Self::Kthreads)
@@ -184,7 +184,7 @@ named! {
     Random = "random",
     /// The one for which most wait; then the lowest number.
     Longest = "longest",
-    /// The one for which somebody has waited longest; then the lowest number.
+    /// The one for which a job has waited longest; then the lowest number.
     Oldest = "oldest",
 }
 
@@ -212,7 +212,7 @@ named! {
     Fcfs = "fcfs",
     /// A quantum each in turn.
     Ps = "ps",
-    /// A quantum for whoever has run least so far.
+    /// A quantum for the job that has run least so far.
     Las = "las",
 }
 

@@ -2,7 +2,7 @@
 //! [`CorePolicy`](crate::CorePolicy) does the rest (Tiny Quanta §3.2). d-FCFS is the simplest case.
 //!
 //! A job waits here only between its arrival and the next decision. The exceptions come from a live
-//! switch: jobs that started on the dispatcher itself under the policy before, and that nobody else
+//! switch: jobs that started on the dispatcher itself under the policy before, and that no worker
 //! may go on with, and jobs that a worker gave back before it heard of the switch.
 //!
 //! The dispatcher owns it. A decision costs O(1) where the worker is random, the next in turn or the

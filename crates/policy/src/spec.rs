@@ -304,7 +304,7 @@ impl Spec {
     /// With that choice of whom to steal from.
     ///
     /// # Errors
-    /// Where nobody steals.
+    /// Where workers do not steal.
     pub fn with_victim(mut self, victim: Victim) -> Result<Self, SpecError> {
         if !matches!(self.dispatch, Dispatch::Steal | Dispatch::Kthreads) {
             return Err(self.not_for("victim", "nobody steals"));

@@ -1,9 +1,9 @@
 //! The jobs a policy knows, one slot for each [`JobId`], and FIFO lists threaded through the slots.
 //!
-//! Owned by one policy, hence touched by one thread. The invariant: a job is in exactly one
-//! [`Place`], and it is linked into exactly one [`List`] if and only if that place is
-//! [`Place::Waiting`]. Every step checks where the job comes from, in every build: an event that
-//! does not fit is a bug of the caller and would lose or duplicate a job.
+//! Owned by one policy, so one thread touches it. The invariant: a job is in exactly one [`Place`],
+//! and it is linked into exactly one [`List`] if and only if that place is [`Place::Waiting`].
+//! Every step checks where the job comes from, in every build: an event that does not fit is a bug
+//! of the caller and would lose or duplicate a job.
 
 use crate::{Job, JobId, WorkerId};
 use std::fmt;

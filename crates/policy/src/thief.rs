@@ -13,9 +13,9 @@
 //! line that comes from there. A load may be out of date, so the theft itself may find nothing; the
 //! caller then asks again. [`Patience`] says for how long, before the kthread parks.
 //!
-//! All kthreads are looked at, parked ones too: in this runtime one may have lost its core while its
-//! queue was not empty. (In the paper it has none then: who takes the core leaves the queue to
-//! thieves.)
+//! All kthreads are looked at, parked ones too: in this runtime one may have lost its core while
+//! its queue was not empty. (In the paper it has none then: the kthread that takes the core leaves
+//! the queue to thieves.)
 //!
 //! **Bounds.** If any other kthread has something, one call of [`Thief::next`] names one that has.
 //! Where near kthreads always have something, a far one is not forgotten: each
@@ -30,8 +30,8 @@ use crate::{Nanos, Victim, WorkerId};
 pub struct Load {
     /// Threads in its queue that another kthread may run.
     pub ready: u32,
-    /// Requests, or readiness of sockets, that it has not taken in and that another kthread may take
-    /// in for it (Shenango §5, "Networking"). 0 where nobody else may.
+    /// Requests, or readiness of sockets, that it has not taken in and that another kthread may
+    /// take in for it (Shenango §5, "Networking"). 0 where no other kthread may.
     pub incoming: u32,
     /// Batch threads that another kthread may run, where nothing else is ready anywhere.
     pub batch: u32,
@@ -171,7 +171,7 @@ impl Thief {
         self.next(load).map(Source::Other)
     }
 
-    /// Steps 3 to 5: whom to try, and for what. `None`: nobody has anything.
+    /// Steps 3 to 5: which kthread to steal from, and what. `None`: there is nothing to steal.
     #[inline]
     pub fn next(&mut self, mut load: impl FnMut(WorkerId) -> Load) -> Option<Theft> {
         if self.kthreads < 2 {
@@ -336,7 +336,7 @@ mod tests {
         for _ in 0..8_000 {
             hits[thief.next(|_| ready(1)).unwrap().victim.index()] += 1;
         }
-        assert_eq!(hits[1], 0, "nobody steals from himself");
+        assert_eq!(hits[1], 0, "no kthread steals from itself");
         assert!([0, 2, 3, 4].iter().all(|&i| (1_800..2_200).contains(&hits[i])), "{hits:?}");
     }
 

@@ -34,7 +34,7 @@ fn play(policy: &mut AnyPolicy, cores: &mut [AnyCore], two_level: bool, rounds: 
         loop {
             match policy.decide(now) {
                 Decision::Idle => break,
-                // Whoever runs there stops in this round anyway.
+                // The job that runs there stops in this round anyway.
                 Decision::Preempt { .. } => {}
                 Decision::Run { job, on: WorkerId::DISPATCHER, .. } => {
                     here = Some(job);
@@ -100,8 +100,8 @@ fn none_after_building() {
     }
 }
 
-/// DARC makes new reservations all the time when classes trade their service times and everybody
-/// waits for too long.
+/// DARC makes new reservations all the time when classes trade their service times and all requests
+/// wait for too long.
 #[test]
 fn none_when_reservations_change() {
     for name in ["darc", "darc-static", "darc-ps"] {

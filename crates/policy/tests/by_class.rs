@@ -23,7 +23,7 @@ fn weighted_round_robin_counts_jobs() {
     let classes: Vec<u32> = order.iter().map(|id| id / 8).collect();
     assert_eq!(classes[..18], [0, 0, 0, 1, 2, 2, 0, 0, 0, 1, 2, 2, 0, 0, 1, 2, 2, 1]);
     assert_eq!(classes[18..24], [2, 2, 1, 1, 1, 1]);
-    assert_eq!(classes[24..], [3; 4], "unknown ones when nobody else wants the place");
+    assert_eq!(classes[24..], [3; 4], "unknown ones when no other class wants the place");
 }
 
 /// Two classes that always have jobs waiting, on one worker: the share of the service that the first
@@ -118,7 +118,7 @@ fn short_ones_use_what_long_ones_leave_and_not_the_other_way() {
 
     let mut policy = spec.build(4, 32, 0);
     arrive(&mut policy, &short);
-    assert_eq!(all(&mut policy, NOW).len(), 4, "nobody else is there");
+    assert_eq!(all(&mut policy, NOW).len(), 4, "no other class is there");
     arrive(&mut policy, &[(0, 0), (1, 0), (2, 0)]);
     policy.completed(NOW, WorkerId(3), JobId(7), us(1));
     assert_eq!(all(&mut policy, NOW), [(0, 3)], "the workers have changed roles");

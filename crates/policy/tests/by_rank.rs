@@ -37,7 +37,7 @@ fn shortest_first_by_hint_then_plan_then_measurement() {
     let mut policy = spec.build(1, 8, 0);
     arrive(&mut policy, &[(0, 0), (1, 7), (2, 1)]);
     policy.arrive(NOW, hinted(3, 5)).unwrap();
-    assert_eq!(serve(&mut policy, |_| us(1)), [2, 3, 0, 1], "nobody knows anything of class 7");
+    assert_eq!(serve(&mut policy, |_| us(1)), [2, 3, 0, 1], "nothing is known of class 7");
 
     let mut policy = preset("sjf").build(1, 8, 0);
     arrive(&mut policy, &[(0, 0), (1, 1)]);
@@ -95,7 +95,7 @@ fn a_burst_asks_for_as_many_places_as_it_needs() {
     while let Decision::Preempt { on } = policy.decide(NOW) {
         asked.push(on.0);
     }
-    assert_eq!(asked, [2, 1], "those with most left; nobody yields to a longer one");
+    assert_eq!(asked, [2, 1], "those with most left; none yields to a longer one");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn who_came_after_a_request_for_a_place_is_asked_once() {
     (0..2).for_each(|id| policy.arrive(NOW, hinted(id, 100 + u64::from(id))).unwrap());
     assert_eq!(all(&mut policy, NOW), [(0, 0), (1, 1)]);
     policy.arrive(NOW, hinted(2, 50)).unwrap();
-    // Before anybody is told, the job that was to give up its place ends, and another one starts.
+    // Before a worker is told, the job that was to give up its place ends, and another one starts.
     policy.completed(us(1), WorkerId(1), JobId(1), us(1));
     assert!(matches!(policy.decide(us(1)), Decision::Run { on: WorkerId(1), .. }));
     policy.arrive(us(1), hinted(3, 20)).unwrap();

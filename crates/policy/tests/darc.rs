@@ -1,5 +1,5 @@
-//! DARC by the examples that Perséphone's text gives, and by small ones that can be checked by hand.
-//! Histories that nobody would write by hand are in `darc_histories.rs`.
+//! DARC by the examples that Perséphone's text gives, and by small ones that can be checked by
+//! hand. Histories too long to write by hand are in `darc_histories.rs`.
 
 use curtail_policy::*;
 use std::ops::Range;
@@ -57,7 +57,7 @@ fn all(policy: &mut AnyPolicy) -> Vec<(u32, u16)> {
 #[test]
 fn tpcc_on_14_workers() {
     // §5.4.3: group A has workers 1 and 2 and steals from 3–14, B has 3–8 and steals from 9–14, and
-    // C has 9–14 and steals from nobody.
+    // C has 9–14 and does not steal.
     assert_eq!(
         plan(&knowing("darc", TPCC), 14),
         [
@@ -258,7 +258,7 @@ fn a_workload_that_swaps_gets_new_reservations() {
         let order: Vec<u16> = darc(&policy).reservations().map(|it| it.class.0).collect();
         (darc(&policy).updates(), order)
     };
-    assert_eq!(serve(1_000, 0, [100_000, 1_000]), (0, vec![0, 1]), "nobody waits");
+    assert_eq!(serve(1_000, 0, [100_000, 1_000]), (0, vec![0, 1]), "no request waits");
     // The window is a mixture when the first request waits, but it deviates.
     let (updates, order) = serve(300, 11_000, [100_000, 1_000]);
     assert_eq!((updates >= 1, order), (true, vec![1, 0]));

@@ -3,8 +3,8 @@
 //!
 //! A model of the machine keeps its own books and looks at every decision: no job is lost, doubled
 //! or in two places; none runs where it may not, above all not on a worker that is reserved for a
-//! shorter group; a class is served in the order of arrival; no worker is idle that somebody who
-//! waits may use; queues are bounded by class, and for new requests alone.
+//! shorter group; a class is served in the order of arrival; no worker is idle that a waiting job
+//! may use; queues are bounded by class, and for new requests alone.
 
 use curtail_policy::*;
 use proptest::prelude::*;
@@ -274,7 +274,7 @@ impl Model {
         }
     }
 
-    /// Whoever waits has no worker that it may use.
+    /// No job that waits has a free place that it may use.
     fn nobody_could_run(&self) {
         let bound = usize::from(self.spec.jbsq);
         for Record { job, .. } in self.waiting() {

@@ -1,5 +1,5 @@
-//! The policies by small examples that can be checked by hand. The histories that nobody would
-//! write by hand are in `properties.rs`.
+//! The policies by small examples that can be checked by hand. Histories too long to write by hand
+//! are in `properties.rs`.
 
 use curtail_policy::*;
 
@@ -82,7 +82,7 @@ fn central_ps_gives_the_place_to_whoever_waits() {
     let mut policy = preset("ps").build(1, 4, 0);
     arrive(&mut policy, 0..1);
     assert_eq!(all(&mut policy), [(0, 0)]);
-    assert!(!policy.wants_place(NOW, WorkerId(0)), "nobody waits");
+    assert!(!policy.wants_place(NOW, WorkerId(0)), "no job waits");
     arrive(&mut policy, 1..2);
     assert!(policy.wants_place(NOW, WorkerId(0)));
     policy.yielded(NOW, WorkerId(0), started(0, WorkerId(0)));

@@ -1,5 +1,5 @@
-//! What holds of every kthread's choice: it conserves work, forgets nobody, looks at few, allocates
-//! nothing, and follows from its seed.
+//! What holds of every kthread's choice: it conserves work, leaves no kthread out, looks at few,
+//! allocates nothing, and follows from its seed.
 
 use curtail_policy::{Kind, Load, Loot, Mix, Nanos, Theft, Thief, Victim, WorkerId};
 use proptest::prelude::*;
@@ -128,8 +128,8 @@ proptest! {
         }
     }
 
-    /// While both kinds wait, neither has more than its turns in a row, and without that bound it is
-    /// the older one's turn; whoever is alone has it.
+    /// While both kinds wait, neither has more than its turns in a row, and without that bound it
+    /// is the older one's turn. If only one kind waits, it has the turn.
     #[test]
     fn both_kinds_get_on(
         most in 1_u32..6,

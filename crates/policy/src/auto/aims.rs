@@ -155,7 +155,7 @@ impl Aims {
 
     /// A request of it has arrived.
     pub(super) fn arrived(&mut self) {
-        // Where requests are pre-empted, nobody asks.
+        // Where requests are pre-empted, this count is not asked for.
         self.arrived = self.arrived.saturating_add(1);
     }
 

@@ -1,15 +1,15 @@
 //! The two numbers that `auto` has to choose, and what it measures for them.
 //!
 //! **The stretch** S: how many times its service a request may take. Too small a value makes
-//! deadlines that nobody can keep, and then short requests pay for long ones, as under c-FCFS. Too
-//! great a one only makes long ones wait for short ones for longer than the short ones need. So S is
-//! kept near the 99.9th percentile of the slowdown that comes of it, or a little above. It
-//! goes up a step as soon as one in 256 of a window takes longer than S (more steps if that goes on:
-//! while a queue grows, only a great S saves anybody), or when a review finds it too small; it goes
-//! down a step when several reviews in a row find it too great. If it has to go up again after that,
-//! more reviews must agree the next time. Above 64 it becomes so great that it is the shortest
-//! first: under overload somebody has to wait, and better few than all. Where all requests are alike
-//! S makes no difference, and stays.
+//! deadlines that can't be kept, and then short requests pay for long ones, as under c-FCFS. Too
+//! great a value makes long requests wait for short ones for longer than the short ones need, and
+//! gains nothing. So S is kept near the 99.9th percentile of the slowdown that comes of it, or a
+//! little above. It goes up a step as soon as one in 256 of a window takes longer than S (more
+//! steps if that goes on: while a queue grows, only a great S helps any request), or when a review
+//! finds it too small; it goes down a step when several reviews in a row find it too great. If it
+//! has to go up again after that, more reviews must agree the next time. Above 64 it becomes so
+//! great that the order is the shortest first: under overload some requests have to wait, and it is
+//! better that few do than all. Where all requests are alike S makes no difference, and stays.
 //!
 //! **The least quantum**: a request that was placed is left alone for so long. What a pre-emption
 //! costs is measured on those that were pre-empted: the worker's time from the decision until the
@@ -43,7 +43,7 @@ const FIRST_STRETCH: u64 = 8;
 const TOO_SMALL: f64 = 0.95;
 const TOO_GREAT: f64 = 1.6;
 
-/// Beyond this, to keep everybody equally late would serve nobody.
+/// Beyond this, keeping all requests equally late would help none of them.
 const LAST_STRETCH: u64 = 64;
 
 /// In effect, the shortest first.
@@ -194,7 +194,7 @@ impl Mind {
         self.changes += 1;
     }
 
-    /// Somebody says where the least quantum is to begin.
+    /// The policy's quantum is set: the least quantum begins there.
     pub(super) fn set_quantum(&mut self, quantum: Option<Nanos>) {
         self.quantum = quantum.map_or(0, |quantum| quantum.0);
     }
@@ -206,7 +206,8 @@ impl Mind {
         self.preempted += 1;
         self.measured = self.measured.saturating_add(1);
         let cost = visit.took.since(visit.served).0 as f64;
-        // Who was kept from working by something else does not count for more than a few others.
+        // A visit during which something else kept the worker from working counts for no more than
+        // a few others.
         let cost = cost.min(4.0 * self.cost_ns + 64.0);
         self.cost_ns += (cost - self.cost_ns) / f64::from(self.measured.min(64));
     }
@@ -222,8 +223,8 @@ impl Mind {
         self.beyond += u64::from(sojourn / service >= self.stretch);
         self.slowdowns[bucket(sojourn.saturating_mul(FRACTION) / service)] += 1;
         if self.beyond * 256 > WINDOW {
-            // Again and again: to follow the tail step by step would make everybody as late as the
-            // latest.
+            // Steps double while this goes on: to follow the tail step by step would make all
+            // requests as late as the latest.
             self.beyond = 0;
             self.raise(self.stride);
             self.stride = (2 * self.stride).min(MOST_STEPS);

@@ -1,5 +1,5 @@
-//! How many workers long requests leave to short ones where nobody is pre-empted (Perséphone §3: a
-//! short one that finds all workers taken by long ones waits for the end of one).
+//! How many workers long requests leave to short ones where requests are not pre-empted (Perséphone
+//! §3: a short one that finds all workers taken by long ones waits for the end of one).
 //!
 //! Requests are short or long where classes tell them apart, by the widest gap between the service
 //! times of all: each class that is on one side of it with all its requests is known to be short.

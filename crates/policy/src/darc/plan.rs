@@ -5,8 +5,8 @@
 //! group may use is its own workers and, because shorter requests may steal from longer ones but
 //! never the other way round, all those after them. So a range is all there is to a reservation:
 //! `from` the first worker of its own, up to the last of the machine; and the ranges are nested.
-//! The last worker (or workers) is the spillway: who comes too late to get a worker, and who is
-//! not profiled, is served there.
+//! The last worker (or workers) is the spillway: it serves the groups that come too late to get a
+//! worker, and the classes that are not profiled.
 
 use super::profile::Known;
 use crate::{Dispatch, Nanos, Spec};
@@ -51,20 +51,20 @@ pub(crate) struct Level {
     pub(crate) class: u16,
     /// Shortest mean service time in it.
     pub(crate) least_ns: f64,
-    /// Who goes first in it.
+    /// Which jobs go first in it.
     pub(crate) order: Order,
 }
 
-/// Who goes first among jobs of one priority.
+/// Which jobs go first among those of one priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Who was queued first; a pre-empted job was queued when it was pre-empted.
+    /// The one that was queued first; a pre-empted job was queued when it was pre-empted.
     Queueing,
-    /// Who has started: service times hardly vary, so that all had better be served to the end in
-    /// turn.
+    /// Those that have started: service times hardly vary, so that all had better be served to the
+    /// end in turn.
     StartedFirst,
-    /// Who has not started: service times vary much, so that it is probably shorter than what is
-    /// left of one that has had a quantum and not come to its end.
+    /// Those that have not started: service times vary much, so that such a job is probably shorter
+    /// than what is left of one that has had a quantum and not come to its end.
     FreshFirst,
 }
 

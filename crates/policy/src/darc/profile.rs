@@ -54,16 +54,16 @@ pub(crate) struct Profile {
     count: u64,
     /// Looked at again when there are so many.
     next_check: u64,
-    /// Somebody waited for too long in this window.
+    /// A request has waited for too long in this window.
     violated: bool,
     /// There is a profile.
     in_force: bool,
 }
 
 impl Profile {
-    /// For classes of which `spec` may know how long they take and how often they come: where it
+    /// For classes of which `spec` may know how long they take and how often they come. Where it
     /// does so of some (of DARC-static, how long they take is enough), that is the first profile;
-    /// service times that somebody states are taken not to vary until they are measured.
+    /// stated service times are taken not to vary until they are measured.
     pub(crate) fn new(spec: &Spec) -> Self {
         let classes = spec.class_count();
         let samples = u64::from(spec.darc.window);
@@ -249,12 +249,12 @@ mod tests {
 
     #[test]
     fn an_update_needs_violation_and_deviation_and_samples() {
-        assert_eq!(feed(&mut profiled(), 500, &SWAPPED), 0, "nobody waited");
+        assert_eq!(feed(&mut profiled(), 500, &SWAPPED), 0, "no request waited");
         let mut profile = profiled();
         // Exactly ten times its service time is within the objective.
         profile.waited(0, Nanos(10_000));
         profile.waited(1, Nanos(90_000));
-        assert_eq!(feed(&mut profile, 60, &SWAPPED), 0, "nobody waited for too long");
+        assert_eq!(feed(&mut profile, 60, &SWAPPED), 0, "no request waited for too long");
         let mut profile = profiled();
         profile.waited(0, Nanos(10_001));
         assert_eq!(feed(&mut profile, 60, &MIX), 0, "the demand is the same");

@@ -13,7 +13,7 @@ use crate::{Job, WorkerId};
 /// A priority: the level, then the order in which jobs of one level go.
 pub(super) type Key = (u16, u64);
 pub(super) const NOBODY: Key = (u16::MAX, Table::NEVER);
-/// In a [`Key`]: after those of the level who go first.
+/// In a [`Key`]: after the jobs of the level that go first.
 const LATER: u64 = 1 << 63;
 
 /// What a decision found.

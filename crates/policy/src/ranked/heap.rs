@@ -33,7 +33,7 @@ impl Root {
         self.0 == NIL
     }
 
-    /// Who has the least key.
+    /// The node with the least key.
     pub(crate) fn least(self) -> Option<u32> {
         (self.0 != NIL).then_some(self.0)
     }

@@ -31,7 +31,7 @@ impl Occupant {
 
 /// See the module's head.
 pub(crate) struct Running {
-    /// Whether anybody is asked for a place at all.
+    /// Whether workers are asked for their places at all.
     asks: bool,
     jobs: Vec<Option<Occupant>>,
     /// By the complement of (lasting rank, ticket), so that the last in the order comes first.
@@ -39,9 +39,10 @@ pub(crate) struct Running {
     asked: Vec<bool>,
     /// How many have been asked and have not given up their places.
     outstanding: usize,
-    /// Asked, and not told yet; in between, what ran there may have stopped, and been asked again.
+    /// Workers that have been asked, and are still to be told. In between, what ran there may have
+    /// stopped, and the worker may have been asked again.
     to_tell: VecDeque<WorkerId>,
-    /// Who is in `to_tell`: nobody twice.
+    /// Which workers are in `to_tell`: each at most once.
     queued: Vec<bool>,
 }
 
@@ -110,7 +111,8 @@ impl Running {
 
     fn list(&mut self, worker: usize) {
         if let (true, Some(job)) = (self.asks, self.jobs[worker]) {
-            // The worst key is nobody's: no ticket is zero's complement and rank 0 at once.
+            // The worst key stands for "none" here. The one job that has it, of rank 0 and ticket
+            // 0, ranks before all others: its place is never asked for.
             self.last.set(worker, (!job.lasting, !job.ticket));
         }
     }
@@ -120,7 +122,7 @@ impl Running {
         self.outstanding
     }
 
-    /// Nobody has been asked for a place, or is to be told of it.
+    /// No worker has been asked for a place, and none is to be told of it.
     pub(crate) fn is_quiet(&self) -> bool {
         self.outstanding == 0 && self.to_tell.is_empty()
     }
@@ -168,7 +170,7 @@ impl Running {
         None
     }
 
-    /// Nobody wants that place any more.
+    /// That place is not wanted any more.
     pub(crate) fn unask(&mut self, on: WorkerId) {
         if std::mem::take(&mut self.asked[on.index()]) {
             self.outstanding -= 1;

@@ -35,7 +35,7 @@ pub(crate) trait Rank {
         given
     }
 
-    /// Somebody sets the policy's quantum.
+    /// The policy's quantum is set.
     fn set_quantum(&mut self, _quantum: Option<Nanos>) {}
 
     /// Whether a job that has run for so long since it was placed may be asked for its place.

@@ -26,7 +26,7 @@ pub enum SpecError {
     },
     /// There is a dispatcher, and the policy is for workers without one.
     Dispatcherless(String),
-    /// Quanta that somebody else is to end, and nobody else is there.
+    /// The dispatcher is to end the quanta, and there is none.
     Unwatched {
         /// The policy.
         policy: String,
@@ -44,7 +44,7 @@ pub enum SpecError {
     },
     /// [`Dispatch::Own`](crate::Dispatch::Own) without a policy, or one where another is asked for.
     Own(String),
-    /// As many workers reserved as there are, or more: nobody would serve the other classes.
+    /// As many workers reserved as there are, or more: none would be left for the other classes.
     Reserved {
         /// How many are to be reserved.
         reserved: u16,

@@ -17,8 +17,8 @@ pub struct ClassPlan {
     /// The sojourn time aimed at: the relative deadline of `edf`, the objective of `shinjuku-mq`.
     /// `None`: [`ClassPlan::DEADLINE_FACTOR`] mean service times, as measured.
     pub deadline: Option<Nanos>,
-    /// Its mean service time, where somebody knows it. A job's own hint counts for more, what is
-    /// measured for less.
+    /// Its mean service time, where it is known. A job's own hint counts for more, what is measured
+    /// for less.
     pub service: Option<Nanos>,
     /// How often it comes, relative to the other classes that say so. Where `service` is known too,
     /// DARC has its first reservations from the start; what it measures corrects both.

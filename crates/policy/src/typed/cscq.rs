@@ -64,7 +64,7 @@ impl CycleStealing {
 impl Order for CycleStealing {
     fn new(spec: &Spec, classes: &Classes, workers: usize, _jobs: usize) -> Self {
         let Shares { group_of, sizes } = Shares::of(spec, workers);
-        // Without plans everybody may have everything.
+        // Without plans every class may have every worker.
         let alike = spec.classes.is_empty();
         let first = |class: usize| alike || class == 0 || group_of[class - 1] != group_of[class];
         let places = |class: usize| sizes[group_of[class]] as u32 * u32::from(spec.jbsq);

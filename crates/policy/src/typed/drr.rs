@@ -32,8 +32,8 @@ impl DeficitRoundRobin {
         TURN_NS * i64::from(queues.classes.plan(class).weight)
     }
 
-    /// Everybody who wants a turn is in debt: as many rounds at once as the first needs to be out
-    /// of it.
+    /// Every class that wants a turn is in debt. All get as many rounds at once as the first needs
+    /// to be out of it.
     fn pay(&mut self, queues: &Queues) {
         let wants = |class: &usize| queues.has(*class);
         let rounds = (0..queues.classes.known()).filter(wants).map(|class| {

@@ -1,8 +1,8 @@
 //! Static partitioning (Perséphone, Table 5): each class has its own workers, as many as its weight
-//! says, and a queue of its own in front of them; nobody uses another's, busy or not. With more
-//! classes than workers, neighbouring classes share one in the order of arrival. Unknown classes get
-//! what the last class leaves. Without plans there is nothing to divide: one queue for all.
-//! O(classes) a decision.
+//! says, and a queue of its own in front of them; no class uses another's workers, busy or not.
+//! With more classes than workers, neighbouring classes share one in the order of arrival. Unknown
+//! classes get what the last class leaves. Without plans there is nothing to divide: one queue for
+//! all. O(classes) a decision.
 
 use super::share::Shares;
 use super::{Order, Queues};

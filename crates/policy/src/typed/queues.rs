@@ -196,7 +196,7 @@ impl Queues {
         self.refresh(on);
     }
 
-    /// Whether anybody else could use the place of what runs on that worker.
+    /// Whether another job could use the place of what runs on that worker.
     pub(crate) fn is_wanted(&self, worker: usize) -> bool {
         let loose = self.loose[self.places.group_of(worker)];
         loose > 0 || self.bound[worker] > 0 || self.places.held(worker) > 1

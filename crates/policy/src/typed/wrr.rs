@@ -1,7 +1,7 @@
 //! Weighted round robin (Katevenis, Sidiropoulos and Courcoubetis, 1991; Perséphone, Table 5):
-//! classes in turn, and of each as many jobs in its turn as its weight says. Who has nothing that can
-//! be placed loses the rest of its turn; unknown classes get what all others leave. O(classes) a
-//! decision. Where jobs are pre-empted, each quantum counts as a job.
+//! classes in turn, and of each as many jobs in its turn as its weight says. A class that has
+//! nothing that can be placed loses the rest of its turn; unknown classes get what all others
+//! leave. O(classes) a decision. Where jobs are pre-empted, each quantum counts as a job.
 
 use super::{Order, Queues};
 use crate::classes::Classes;

@@ -43,7 +43,7 @@ pub(crate) fn is_darc(spec: &Spec) -> bool {
 }
 
 /// Its order follows from what it measured; here it takes part in switches, and must not leave a
-/// place free that somebody may have.
+/// place free that a waiting job may have.
 pub(crate) fn is_auto(spec: &Spec) -> bool {
     spec.dispatch == Dispatch::Auto
 }
@@ -132,7 +132,7 @@ fn waiting_rank(machine: &Machine, worker: usize, pinned: bool) -> Option<u64> {
     waiting.filter(may).map(|record| record.rank).min()
 }
 
-/// Whether the place of what runs on `worker` is wanted by somebody who ranks before it.
+/// Whether a job that ranks before it wants the place of what runs on `worker`.
 pub(crate) fn outranked(machine: &Machine, worker: usize) -> bool {
     waiting_rank(machine, worker, true).is_some_and(|rank| {
         machine.occupants[worker].is_none_or(|it| standing(machine, &it) > rank)
@@ -157,7 +157,7 @@ pub(crate) fn may_preempt(machine: &Machine, worker: usize) -> bool {
         && outranked(machine, worker)
 }
 
-/// Nothing is left to ask: nobody who waits ranks before the last in the order of those that run.
+/// Nothing is left to ask: no job that waits ranks before the last in the order of those that run.
 pub(crate) fn all_asked(machine: &Machine) -> bool {
     let spec = &machine.spec;
     if !is_ranked(spec) || !spec.shares() || spec.jbsq != 1 || machine.asked.contains(&true) {

@@ -1,10 +1,10 @@
 //! A machine of workers and a dispatcher in slow motion, played against the policies.
 //!
-//! It keeps its own books: where each job is, in which order jobs were queued. Before every decision
-//! it works out from them, by scanning, what the answer must be, and it accepts no other. So no
-//! property is left to chance: lost or doubled jobs, jobs in two places, overfull inboxes, a pinned
-//! job elsewhere, a wrong worker on a tie, a wrong order and an idle place that somebody could have
-//! had all show as an answer that differs.
+//! It keeps its own books: where each job is, in which order jobs were queued. Before every
+//! decision it works out from them, by scanning, what the answer must be, and it accepts no other.
+//! So no property is left to chance: lost or doubled jobs, jobs in two places, overfull inboxes, a
+//! pinned job elsewhere, a wrong worker on a tie, a wrong order and an idle place that a waiting
+//! job could have had all show as an answer that differs.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod classes;
@@ -83,7 +83,7 @@ impl Machine {
         self.cores.len()
     }
 
-    /// One thing happens, and everyone reacts to it.
+    /// One thing happens, and the workers and the dispatcher react to it.
     pub(crate) fn apply(&mut self, op: Op, specs: &[Spec]) {
         self.now += Nanos(100);
         match op {
@@ -244,7 +244,7 @@ impl Machine {
         self.policy.serviced(WorkerId(worker as u16), quanta);
     }
 
-    /// Workers pick and the dispatcher decides until nobody has anything to do.
+    /// Workers pick and the dispatcher decides until neither has anything to do.
     fn settle(&mut self) {
         loop {
             assert_eq!(self.policy.waiting(), self.queue.len());
