@@ -41,8 +41,8 @@ enum curtail_mode {
                        * `pending` those that leaving a critical section is to make up for */
 };
 
-/* What a thread looks at by itself where its quanta are short: as long as both words are as usual and
- * it is not yet `until`, the end of a quantum begins another one and calls nobody. Written by the
+/* What a thread looks at by itself where its quanta are short: as long as both words are as usual
+ * and it is not yet `until`, the end of a quantum begins another one without a call. Written by the
  * owning thread; the words by others. */
 struct curtail_watch {
   const uint32_t *words[2];
@@ -61,8 +61,8 @@ struct curtail_safepoint_block {
   uint64_t refilled_at; /* 32: TSC of the last refill */
   int64_t granted;      /* 40: all budget given since the sample began */
   uint64_t rate;        /* 48: work per 1,024 cycles, measured as the program runs */
-  /* 56: called by the stub on the interrupted stack with everything saved; may switch fibers.
-   * NULL: nobody to yield to, the safepoint goes on. */
+  /* 56: called by the stub on the interrupted stack with everything saved; may switch fibers. NULL:
+   * there is nothing to yield to, the safepoint goes on. */
   void (*yield)(struct curtail_safepoint_block *);
   uint64_t pace;            /* 64: the rate less the doubt: what a cycle ahead is granted, */
   int64_t edge;             /* 72: and what is granted besides */
@@ -92,7 +92,7 @@ void curtail_safepoint_slow(void);
 void curtail_safepoint_slow_sse(void);
 
 /* Starts a quantum: sets mode, deadline and budget, forgets a pending yield. `deadline` matters in
- * mode CLOCK only. `poll` is left as it is: whoever arms clears it first, if it is to be cleared. */
+ * mode CLOCK only. `poll` is left as it is: the caller clears it first, if it is to be cleared. */
 void curtail_safepoint_arm(struct curtail_safepoint_block *, uint32_t mode, uint64_t now,
                            uint64_t deadline);
 /* No yield until armed again. */

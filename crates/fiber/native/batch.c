@@ -1,8 +1,8 @@
 /* Batch work under the core allocator: CURTAIL_BOARD_FD (a descriptor) in the environment of an
- * instrumented program, as `curtail batch` sets it, makes its threads follow the orders for the core
- * that they are on: whoever is to have the core is woken there, and the kernel takes the core from
- * the batch thread, which ranks last. The daemon made no system call, and no other core waited for
- * an interrupt.
+ * instrumented program, as `curtail batch` sets it, makes its threads follow the orders for the
+ * core that they are on: the kthread that is to have the core is woken there, and the kernel takes
+ * the core from the batch thread, which ranks last. The daemon made no system call, and no other
+ * core waited for an interrupt.
  *
  * The board is the daemon's memory, mapped read-only here; its layout is crates/shm's, and a test
  * compares the two. A board that lies has a thread woken for nothing, at worst: its size can't change,

@@ -1,4 +1,4 @@
-// The edge that C++ exceptions do not cross: what a request throws and nobody catches ends here.
+// The edge that C++ exceptions do not cross: what a request throws and does not catch ends here.
 //
 // Compiled only with the feature `cxx`. Below is Rust's catch_unwind, which may not see a C++
 // exception; so C++ ones are caught here, and panics, foreign to C++, go on to it.

@@ -1,9 +1,9 @@
 /* Calls of the C library that may be long, in pieces with safepoints between them.
  *
- * The pass (pass/src/longcalls.cpp) has instrumented code come here instead of to the function of the
- * same name where the length says so, or where nobody knows it. Each is that function in all that can
- * be seen. Where nothing is armed, and in critical sections, the library's own is called, once; in
- * critical sections by searches only if they did not end at once.
+ * The pass (pass/src/longcalls.cpp) has instrumented code come here instead of to the function of
+ * the same name where the length says so, or where the length is unknown. Each is that function in
+ * all that can be seen. Where nothing is armed, and in critical sections, the library's own is
+ * called, once; in critical sections by searches only if they did not end at once.
  *
  * Runs on the thread that owns the block, as part of the code that calls; no vector register of the
  * caller's is live in a call. How long the pieces are, pace.c says.
@@ -12,7 +12,7 @@
 #include "long_calls.h"
 #include <string.h>
 
-/* Whoever calls none of these need not have them. */
+/* A program that calls none of these need not have them. */
 #pragma weak memchr
 #pragma weak strchr
 #pragma weak strlen

@@ -1,5 +1,6 @@
-/* The pieces of a long call, and the safepoints between them: what long_calls.c asks pace.c for. Nothing of the block, its address included, is kept across a safepoint: another thread
- * may take the fiber on. So whoever touches it is in pace.c, or is never inlined (APART). */
+/* The pieces of a long call, and the safepoints between them: what long_calls.c asks pace.c for.
+ * Nothing of the block, its address included, is kept across a safepoint: another thread may take
+ * the fiber on. So a function that touches the block is in pace.c, or is never inlined (APART). */
 #ifndef CURTAIL_LONG_CALLS_H
 #define CURTAIL_LONG_CALLS_H
 #include "curtail_safepoint.h"
@@ -25,7 +26,7 @@ enum curtail_kind {
 enum {
   /* So many bytes are not worth thinking about time: charged by their number. */
   CURTAIL_HEAD = 8192,
-  /* Searches begin with so many, which nobody charges for. */
+  /* Searches begin with so many, which are not charged. */
   CURTAIL_FIRST_PIECE = 256,
 };
 
@@ -40,7 +41,7 @@ struct curtail_pace {
   uint64_t speed;    /* of the last that was measured, 0: none was */
 };
 
-/* Somebody waits for safepoints. */
+/* A quantum is armed that ends at safepoints. */
 static inline int curtail_armed(void) {
   uint32_t mode = curtail_safepoint.mode;
   return mode == CURTAIL_CLOCK || mode == CURTAIL_FLAG;
@@ -55,6 +56,6 @@ CURTAIL_HIDDEN int curtail_pace_begin(struct curtail_pace *, enum curtail_kind, 
 /* How long the next piece is, of so many bytes that are left. */
 CURTAIL_HIDDEN size_t curtail_pace_next(struct curtail_pace *, size_t left);
 /* Behind each piece, with as many bytes as were done: the safepoint. */
-#define CURTAIL_SOMEWHERE SIZE_MAX /* it ended within the piece, nobody says where */
+#define CURTAIL_SOMEWHERE SIZE_MAX /* it ended within the piece, at an unknown place */
 CURTAIL_HIDDEN void curtail_pace_passed(struct curtail_pace *, size_t done);
 #endif

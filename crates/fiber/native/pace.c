@@ -1,12 +1,13 @@
 /* How long the pieces of long calls are, and what is charged for them.
  *
- * In mode CLOCK, the budget says how much time is sure to be left. A piece that fits into it even at the
- * slowest speed, that of memory which the kernel has yet to give, needs no look at the clock: it is
- * charged for what such calls took of late. Where it does not fit, the clock says how much is left in
- * truth, and that becomes the budget, as it does when the stub looks: what was charged too much comes
- * back. If it still does not fit, the piece is cut to what should, and measured; and so it goes on to
- * the deadline, each piece at the speed of the one before. Of calls that are not long, every other one
- * goes without the clock if it should fit at the speed of late.
+ * In mode CLOCK, the budget says how much time is sure to be left. A piece that fits into it even
+ * at the slowest speed, that of memory which the kernel has yet to give, needs no look at the
+ * clock: it is charged for what the last measured calls took. Where it does not fit, the clock says
+ * how much is left in truth, and that becomes the budget, as it does when the stub looks: what was
+ * charged too much comes back. If it still does not fit, the piece is cut to what should, and
+ * measured; and so it goes on to the deadline, each piece at the speed of the one before. Of calls
+ * that are not long, every other one goes without the clock if it should fit at the last measured
+ * speeds.
  *
  * What is charged is time, at the pace at which the budget was granted. The measuring of the rate
  * leaves it out: it says nothing of the program's own code.
@@ -21,14 +22,14 @@ enum {
    * some microseconds. */
   MOST_PIECE = 32768,
   LEAST_PIECE = 512,
-  /* The first that is measured, unless a call has no more than twice as many: where the data lies
-   * nobody knows, or whether it is there yet. */
+  /* The first that is measured, unless a call has no more than twice as many: it is not known where
+   * the data lies, or whether it is there yet. */
   TRIAL_PIECE = 8192,
   /* Searches begin with less, and double it: with the less where a piece is charged for, or looked
    * through, to its end. */
   FIRST_PIECE = 4096,
   EARLY_PIECE = 512,
-  /* In mode FLAG somebody waits for each safepoint. */
+  /* In mode FLAG another thread may wait for the next safepoint. */
   FLAG_PIECE = 8192,
   /* This close to the deadline the slow path is asked; the aim lies between. */
   NEAR_CYCLES = CURTAIL_SLACK_CYCLES - 32,
@@ -47,10 +48,10 @@ enum {
 };
 
 struct speed {
-  uint32_t most;       /* that a piece may take: a quarter more than the slowest of late; 0: unknown, */
+  uint32_t most;       /* that a piece may take: a quarter more than the slowest lately; 0: unknown, */
   uint32_t mean;       /* that it takes, */
   uint32_t unmeasured; /* pieces to go before one is measured, */
-  uint32_t trusted;    /* or one at the speed of late */
+  uint32_t trusted;    /* or one at the latest speed */
 };
 
 static __thread struct speed speeds[CURTAIL_KINDS];
@@ -105,8 +106,8 @@ static inline int safe(const struct curtail_safepoint_block *b, struct curtail_p
   return 1;
 }
 
-/* Whether all of a call that is not long may go unmeasured, once, at the speed of late: reading the
- * clock waits for memory, which copies from there feel. */
+/* Whether all of a call that is not long may go unmeasured, once, at the last measured speeds:
+ * reading the clock waits for memory, which copies from there feel. */
 static inline int trust(const struct curtail_safepoint_block *b, const struct curtail_pace *p,
                         struct speed *s, size_t piece) {
   if (!s->trusted || p->speed != 0 || piece > 2 * TRIAL_PIECE || !fits(b, cycles_for(s->most, piece)))

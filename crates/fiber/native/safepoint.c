@@ -86,10 +86,10 @@ static inline void begin_sample(struct curtail_safepoint_block *b, uint64_t now)
   b->sample_readings = b->readings;
 }
 
-/* Learns from the end of a quantum. That a stretch is slower than all before it nobody can know when
- * its budget is granted: whoever is late more often than once in 128 quanta looks at the clock
- * earlier, while there is time left. Quanta too short for that, and what began behind its deadline,
- * teach nothing. */
+/* Learns from the end of a quantum. A stretch that is slower than all before it can't be foreseen
+ * when its budget is granted. So a thread that is late more often than once in 128 quanta looks at
+ * the clock earlier, while there is time left. Quanta too short for that, and what began behind its
+ * deadline, teach nothing. */
 static inline void learn_reach(struct curtail_safepoint_block *b, uint64_t now) {
   uint64_t least = LEAST_REACH_CYCLES << 10, half = (b->deadline - b->sample_start) << 9;
   if (b->sample_start >= b->deadline || half <= least)
@@ -118,7 +118,7 @@ static inline void measure(struct curtail_safepoint_block *b, uint64_t now) {
   uint64_t now_off = off * 640 >> (63 - __builtin_clzll(rate));
   now_off = now_off > MOST_DOUBT ? MOST_DOUBT : now_off;
   /* Quick to doubt, slow to trust: what is late once is late again, where arrays outgrow caches,
-   * say. No branches, nobody could predict them. */
+   * say. Without branches: these could not be predicted. */
   uint64_t worse = now_off > doubt, slower = sample < rate;
   doubt = ((7 - 4 * worse) * doubt + now_off) >> (3 - worse);
   rate = ((2 - slower) * rate + (2 + slower) * sample) >> 2;
@@ -136,15 +136,15 @@ int curtail_safepoint_saves_all(void) {
   return curtail_state_width != CURTAIL_WIDTH_STRANGE;
 }
 
-/* A hook that touches general registers only, and switches to nobody: called without the vector
- * registers being saved. Set before any thread has it as its hook. */
+/* A hook that touches general registers only, and switches to no other fiber: called without the
+ * vector registers being saved. Set before any thread has it as its hook. */
 CURTAIL_HIDDEN void (*curtail_quiet_hook)(struct curtail_safepoint_block *);
 
 /* What threads without a hook get at their first slow path; NULL: none. Set before main. */
 CURTAIL_HIDDEN void (*curtail_batch_adopt)(struct curtail_safepoint_block *);
 
 static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
-  /* Whoever yields without arming anew, and whoever is inside a critical section, gets here again
+  /* A thread that yields without arming anew, or that is inside a critical section, gets here again
    * soon, not at each safepoint. */
   grant(b, SHORT_GRANT);
   if (b->depth != 0) {

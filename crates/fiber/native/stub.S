@@ -4,7 +4,7 @@
  *
  * Called from anywhere in instrumented code, at any stack alignment, never above a red zone in use.
  * It changes nothing but the flags; the x87 register stack must be empty (the pass declares it
- * clobbered). Three stages: in mode CLOCK, with nobody asking for a yield and the deadline not there,
+ * clobbered). Three stages: in mode CLOCK, with no yield asked for and the deadline not there,
  * three registers are enough to grant another budget; the general ones are, to ask
  * curtail_safepoint_check; only a yield pays for the vector state. The frame is described from rbp
  * throughout, so that unwinding works at every instruction.
@@ -122,7 +122,7 @@
 .Ldue\@:
 .endm
 
-/* The hook, and whoever it switches to, gets the control words that the ABI promises. */
+/* The hook, and the fiber that it switches to, get the control words that the ABI promises. */
 .macro hook
         stmxcsr -80(%rbp)
         fnstcw  -84(%rbp)

@@ -1,12 +1,12 @@
 /* The stand-alone timing mode: CURTAIL_TIMING=2us (500ns, 4000cycles, …) in the environment of an
- * instrumented program makes its main thread fire at that quantum, yield to nobody and record the
- * intervals; at exit one JSON line goes to CURTAIL_TIMING_OUT, or stderr. Beside the figures over
- * all intervals it has `calm_mae` and `calm_p99`, over those of up to five quanta, and `disturbed`,
- * how many others there were.
+ * instrumented program makes its main thread fire at that quantum, go on without yielding, and
+ * record the intervals; at exit one JSON line goes to CURTAIL_TIMING_OUT, or stderr. Beside the
+ * figures over all intervals it has `calm_mae` and `calm_p99`, over those of up to five quanta, and
+ * `disturbed`, how many others there were.
  *
  * The main thread alone records (`record`, from its safepoints). The report runs at exit, possibly
- * on another thread, hence the relaxed atomics. In a program built with --safepoint=flag nobody
- * else writes the poll word, so a helper thread does (`strobe`).
+ * on another thread, so what it reads is atomic (relaxed). In a program built with --safepoint=flag
+ * nothing else writes the poll word, so a helper thread does (`strobe`).
  */
 #include "curtail_safepoint.h"
 #include "state.h"
@@ -28,7 +28,7 @@ enum {
   BUCKETS = (64 - STEP_BITS + 1) << STEP_BITS,
   /* Longer intervals, in quanta, are the system's doing, or a library's. */
   DISTURBED = 5,
-  /* Whoever measures what safepoints cost counts this, too: so it is short. */
+  /* A measurement of what safepoints cost includes this, too: so it is short. */
   CALIBRATION_NS = 250000,
 };
 

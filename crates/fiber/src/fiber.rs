@@ -27,7 +27,7 @@ pub enum Suspend {
     Preempted,
     /// It asked to let others run.
     Yielded,
-    /// It waits for something; whoever brings that makes it ready.
+    /// It waits for something; the side that brings that makes it ready.
     Blocked,
 }
 

@@ -135,7 +135,7 @@ impl Safepoint {
     /// The word by which other threads ask this one to yield.
     ///
     /// # Safety
-    /// Nobody uses the result after this thread has ended.
+    /// The result is not used after this thread has ended.
     #[must_use]
     pub unsafe fn poll(self) -> Poll {
         // SAFETY: `block` is this thread's live block.

@@ -74,8 +74,8 @@ impl Ticker {
         if self.0.under_way.swap(true, Ordering::Relaxed) {
             return;
         }
-        // SAFETY: plain system calls. If that thread has ended, nobody gets the signal, or another
-        // thread of this process whose handler finds that it owns nothing.
+        // SAFETY: plain system calls. If that thread has ended, no thread gets the signal, or
+        // another thread of this process whose handler finds that it owns nothing.
         let sent =
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.0.thread, number()) };
         if sent != 0 {
@@ -184,8 +184,8 @@ impl Owner {
         Ticker(self.state.shared.clone())
     }
 
-    /// Starts a quantum (TSC), as [`Safepoint::arm`] does. `keeps_time`: this thread's timer ends it;
-    /// else somebody [ticks](Ticker::tick).
+    /// Starts a quantum (TSC), as [`Safepoint::arm`] does. `keeps_time`: this thread's timer ends
+    /// it; else another thread [ticks](Ticker::tick).
     ///
     /// The timer is not set anew for each quantum: deadlines only grow, so it fires before this one
     /// if it is running at all, and is set to whatever is due then. Quanta that end by themselves
@@ -294,7 +294,7 @@ fn number() -> libc::c_int {
     NUMBER.load(Ordering::Relaxed)
 }
 
-/// Installs the handler, once for the process, for the first real-time signal that nobody handles.
+/// Installs the handler, once for the process, for the first real-time signal that has no handler.
 /// It stays: a tick under way must find it.
 fn install() -> io::Result<libc::c_int> {
     static INSTALLING: Mutex<()> = Mutex::new(());

@@ -214,13 +214,13 @@ fn map_slab(
     };
     let prepare = || {
         for index in 0..SLAB_SLOTS {
-            // SAFETY: the slot lies inside the mapping made above, which nobody else knows yet.
+            // SAFETY: the slot lies inside the mapping made above, which no other code knows yet.
             unsafe { guard(low.byte_add(index * slot))? };
         }
         crate::overflow::register_slab(low as usize, slot, SLAB_SLOTS)
     };
     prepare().inspect_err(|_| {
-        // SAFETY: the whole mapping made above, which nobody has got to know.
+        // SAFETY: the whole mapping made above, which no other code has got to know.
         let _ = unsafe { rustix::mm::munmap(low, bytes) };
     })?;
     Ok(low)
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_pool_that_shrinks_keeps_the_warmest_and_gives_memory_back() {
-        // A size that nobody else asks for.
+        // A size that no other test asks for.
         let mut pool = StackPool::new(MIN_USABLE + 77 * rustix::param::page_size()).unwrap();
         let stacks: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
         let bottoms: Vec<_> = stacks
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_a_slab_that_cannot_be_guarded() {
-        // A size that nobody else asks for.
+        // A size that no other test asks for.
         let slot = MIN_USABLE + GUARD + 123 * rustix::param::page_size();
         assert!(matches!(map_slab(slot, fails_late), Err(StackError::Memory(_))));
         let (low, count) = GUARDED.get();

@@ -153,7 +153,7 @@ fn another_thread_ends_a_quantum() {
     ticker.tick(now());
 }
 
-/// Not in the loop, hence not the application's.
+/// Not in the loop, so not the application's.
 unsafe fn elsewhere(ticks: *mut ()) {
     // SAFETY: as the tests made it.
     let bench: &Bench = unsafe { &*ticks.cast::<Bench>() };

@@ -1,5 +1,5 @@
 //! A tick before every single instruction from the start of a fiber until one is taken, where all
-//! code is declared the application's: until the task begins there is nobody to yield to.
+//! code is declared the application's: until the task begins there is nothing to yield to.
 //!
 //! The thread runs by single steps (the processor's trap flag). Each trap sends a tick, which comes
 //! when the trap's handler returns: just before the next instruction.
@@ -96,7 +96,7 @@ fn no_tick_is_taken_before_the_task_begins() {
         assert!(ticks.all_refused() > before.all_refused() + 30, "{ticks:?} after {before:?}");
         // SAFETY: on the thread that started it.
         assert!(matches!(unsafe { fiber.resume() }, Suspend::Done), "{round}");
-        // SAFETY: nobody else has it.
+        // SAFETY: the fiber has ended, so nothing else uses it.
         assert_eq!(unsafe { (&raw const number).read_volatile() }, round);
     }
     assert!(STEPS.get() > 100);

@@ -64,7 +64,7 @@ fn who_is_late_looks_at_the_clock_earlier() {
     quanta(safepoint, 8_000, 200);
     let later = ahead(safepoint);
     assert!(later > least + LEAST && later < least + 8 * LEAST, "{later}");
-    // In quanta of less than twice the least, nobody can be helped.
+    // In quanta of less than twice the least, looking earlier does not help.
     for _ in 0..400 {
         let now = tsc();
         safepoint.arm(Mode::Clock, now - 10_000, now - 8_000);

@@ -30,7 +30,7 @@ impl Refusal {
 pub struct Ticks {
     /// All that came.
     pub received: u64,
-    /// Those that made a fiber yield (or begin another quantum, if nobody waited).
+    /// Those that made a fiber yield (or begin another quantum, if no other fiber waited).
     pub taken: u64,
     /// Those that came while no quantum was over.
     pub early: u64,
