@@ -1,6 +1,6 @@
-//! What the primitives of `curtail::sync` cost where nobody else is in the way, and what handing
-//! over from thread to thread costs: on one kthread, in ns an operation. Pin it:
-//! `taskset -c 1 cargo run --release -p curtail --example sync_costs`.
+//! What the primitives of `curtail::sync` cost without contention, and what handing over from
+//! thread to thread costs: on one kthread, in ns an operation. Pin it: `taskset -c 1 cargo run
+//! --release -p curtail --example sync_costs`.
 
 use curtail::sync::{Condvar, Mutex, RwLock, Semaphore, mpsc, rcu::Rcu};
 use std::hint::black_box;
@@ -63,7 +63,7 @@ fn main() {
         let rcu = Rcu::new(5_u64);
         each("rcu, read", || _ = black_box(rcu.read(|value| *value)));
         let condvar = Condvar::new();
-        each("notify, nobody waits", || black_box(&condvar).notify_one());
+        each("notify, no waiter", || black_box(&condvar).notify_one());
         let (sender, receiver) = mpsc::channel();
         each("channel, send and receive", || {
             sender.send(1_u64).unwrap();

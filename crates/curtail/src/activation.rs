@@ -1,6 +1,6 @@
 //! A job on a worker: its fiber, its request, its response, and what was counted of it.
 //!
-//! It belongs to whoever has the job (see `message`). Its address is fixed for life.
+//! It belongs to the side that has the job (see `message`). Its address is fixed for life.
 
 use crate::Response;
 use crate::app::ErasedApp;
@@ -69,7 +69,7 @@ pub(crate) fn request_of(activation: &Activation) -> *const [u8] {
 /// The fiber's task: one request, or an answer in place of its handler's.
 ///
 /// # Safety
-/// `argument` is a live activation that nobody else changes while its fiber runs, but for the hook
+/// `argument` is a live activation. While its fiber runs, only the fiber changes it, and the hook
 /// on this same stack, which touches `preemptions` alone.
 pub(crate) unsafe fn serve(argument: *mut ()) {
     let activation: *mut Activation = argument.cast();

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Class {
     /// A short name, for tables.
     pub name: String,
-    /// Expected service time, where somebody knows it.
+    /// Expected service time, where it is known.
     pub hint: Option<Nanos>,
 }
 

@@ -335,9 +335,9 @@ impl Asker {
 }
 
 impl Drop for Asker {
-    /// What is parked will not run again: it takes nobody's wake-up, and one that it has had already
-    /// and did nothing with goes to the next. It is left where it is, since what it waits for may refer
-    /// to it.
+    /// What is parked will not run again. It takes no wake-up from others, and one that it has had
+    /// already and did nothing with goes to the next waiter. It is left where it is, since what it
+    /// waits for may refer to it.
     fn drop(&mut self) {
         let here = KThread::here();
         let parks = self.parked > 0;

@@ -75,7 +75,7 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
     let errno = errno();
     match tcb.request() {
         None => KThread::here().expired(tcb),
-        // Of what is asked about a request nobody keeps the time.
+        // Time is not kept for what is asked about a request.
         Some(job) if Tcb::is_aside(job) => {}
         Some(_) => {
             // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no

@@ -45,8 +45,8 @@ fn find() -> Option<Place> {
 fn words(clock: clockid_t) -> Option<[u32; WORDS]> {
     let mut attributes = MaybeUninit::uninit();
     let mut cond = MaybeUninit::<pthread_cond_t>::zeroed();
-    // SAFETY: each is initialised before it is used, and nobody else knows of them; all bytes of the
-    // variable are initialised, by the zeroes.
+    // SAFETY: each is initialised before it is used, and no other code knows of them; all bytes of
+    // the variable are initialised, by the zeroes.
     unsafe {
         let attributes = attributes.as_mut_ptr();
         if libc::pthread_condattr_init(attributes) != 0 {

@@ -1,9 +1,9 @@
 //! What is known of the request that the caller works for: [`context`].
 //!
-//! A [`Case`] is made when somebody asks for it, or spawns a thread. The request's control block has
-//! it from then on ([`CaseCell`]), and so have those of threads that it spawns; who keeps a
-//! [`Context`] keeps it. The cell is its home's; in a case, `cause` and `wished` are atomics that
-//! any thread may look at, and nothing else changes.
+//! A [`Case`] is made when it is first asked for, or when the request spawns a thread. The
+//! request's control block has it from then on ([`CaseCell`]), and so have those of threads that it
+//! spawns; the holder of a [`Context`] keeps it. The cell is its home's; in a case, `cause` and
+//! `wished` are atomics that any thread may look at, and nothing else changes.
 
 use crate::calls;
 use crate::cancel::{Cancelled, Cause};

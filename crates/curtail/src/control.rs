@@ -30,7 +30,7 @@ pub(crate) struct Control {
     mail: Mutex<Vec<Command>>,
     /// There may be mail; saves the dispatcher the lock.
     flag: AtomicBool,
-    /// The dispatcher has ended: nobody will look.
+    /// The dispatcher has ended, and does not look any more.
     closed: AtomicBool,
     dispatcher: Arc<Remote>,
 }
@@ -95,7 +95,8 @@ impl Control {
     }
 }
 
-/// Whoever has it obeys, or will; when it goes, nobody does any more, however that came about.
+/// Its holder carries out commands, or will. When it is dropped, however that came about, they are
+/// refused.
 pub(crate) struct Obeyed(pub Arc<Control>);
 
 impl Drop for Obeyed {

@@ -330,14 +330,14 @@ impl Engine {
     fn woken(&mut self, job: JobId, now: u64) {
         let activation = self.here[job.0 as usize];
         assert!(!activation.is_null(), "a wake-up for {job:?}, which is not on {}", self.id);
-        // SAFETY: it is here, hence ours.
+        // SAFETY: it is here, so it is ours.
         let class = unsafe { (*activation).job.class };
         timeline::note(EventKind::Woken, (now, 0), job.0, class.0);
         if self.config.central {
             self.tell(activation, What::Woken, now);
         } else {
             self.tell(activation, What::Resumed, now);
-            // SAFETY: it is here, hence ours.
+            // SAFETY: it is here, so it is ours.
             let (job, last) = unsafe { ((*activation).job, (*activation).tcb.cancel.is_last()) };
             match last {
                 true => self.last.push_back(job),

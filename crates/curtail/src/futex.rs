@@ -216,10 +216,10 @@ unsafe fn wait_on_fiber(
     }
 }
 
-/// `std::thread::park`: the token is the kthread's, for all that runs on it. It must not say that one
-/// of them is parked: the next one would then wait in the standard library, without a call. So
-/// `unpark` wakes nobody here, and whose a notification is cannot be told. Each that parks returns
-/// after a short time, as `park` may at any time.
+/// `std::thread::park`: the token is the kthread's, for all that runs on it. It must not say that
+/// one of them is parked: the next one would then wait in the standard library, without a call. So
+/// `unpark` wakes no fiber here, and it can't be told which fiber a notification is for. Each that
+/// parks returns after a short time, as `park` may at any time.
 fn park(token: &AtomicU32) {
     token.store(EMPTY, Ordering::SeqCst);
     thread::yield_now();

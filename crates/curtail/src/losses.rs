@@ -1,7 +1,7 @@
 //! What is lost on the way is told in the log, once a second at most: datagrams and answers that were
 //! too large or had no room, frames that are none, connections that were cut.
 //!
-//! Whoever runs the transports looks, about once a second, at what they and it count.
+//! The thread that polls the transports looks, about once a second, at what they and it count.
 
 /// Counts whose names contain one of these are of something lost.
 const LOST: [&str; 10] = [

@@ -27,9 +27,9 @@ pub(crate) struct Message {
     pub class: ClassId,
     /// Length of the payload where it is inline; [`Message::IN_ENVELOPE`] otherwise.
     pub inline: u8,
-    /// Bit 0: somebody waits for a response; above: why it is cancelled, or 0. Not a `bool`: an `Option`
-    /// of a message would hide in it, and such are copied in odd pieces, whose loads wait for all
-    /// stores before them.
+    /// Bit 0: the client waits for a response; above: why it is cancelled, or 0. Not a `bool`: an
+    /// `Option` of a message would hide in it, and such messages are copied in odd pieces, whose
+    /// loads wait for all stores before them.
     pub reply: u8,
     pub arrived_tsc: u64,
     /// 0: to completion, or as the worker's own policy says.
@@ -41,14 +41,14 @@ pub(crate) struct Message {
 
 const _: () = assert!(size_of::<Message>() == 64);
 
-// SAFETY: the pointer is the job's activation, which moves with the job (see the module head);
-// whoever holds the message holds the job.
+// SAFETY: the pointer is the job's activation, which moves with the job (see the module head); the
+// holder of the message holds the job.
 unsafe impl Send for Message {}
 
 impl Message {
     pub(crate) const IN_ENVELOPE: u8 = u8::MAX;
 
-    /// Somebody waits for a response.
+    /// The client waits for a response.
     #[inline]
     pub(crate) fn answers(&self) -> bool {
         self.reply & 1 != 0
@@ -141,7 +141,7 @@ pub(crate) struct Envelope {
 /// The envelopes of all jobs, by job number.
 pub(crate) struct Envelopes(Box<[UnsafeCell<Envelope>]>);
 
-// SAFETY: an envelope is touched only by whoever owns its job, and ownership passes through a ring
+// SAFETY: an envelope is touched only by the owner of its job, and ownership passes through a ring
 // (release on push, acquire on pop).
 unsafe impl Sync for Envelopes {}
 // SAFETY: it holds plain data.

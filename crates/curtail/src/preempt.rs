@@ -114,9 +114,9 @@ impl Choice {
         Self { effective, note: note.map(str::to_owned), busy }
     }
 
-    /// Takes work conservation out of a policy where the dispatcher could not come back in time from
-    /// a request it runs: nobody watches its clock, so its safepoints must. And `auto` must know that
-    /// nobody will be pre-empted: then it reserves workers.
+    /// Takes work conservation out of a policy where the dispatcher could not come back in time
+    /// from a request it runs: no other thread watches its clock, so its safepoints must. And
+    /// `auto` must know that requests will not be pre-empted: then it reserves workers.
     pub(crate) fn limit(&self, spec: &mut Spec, kind: Kind) {
         if self.effective == Preempt::Never && spec.dispatch == Dispatch::Auto {
             spec.preempt = PreemptKind::Never;

@@ -3,11 +3,11 @@
 //! The program's own definitions below win over libc's, for the program and for the libraries it
 //! loads (libstdc++'s condition variables). Off a fiber they pass everything through. On a fiber:
 //!
-//! * whoever holds a mutex, read–write lock or spin lock is not pre-empted: taking one raises the
+//! * the holder of a mutex, read–write lock or spin lock is not pre-empted: taking one raises the
 //!   critical-section depth, giving it back lowers it;
-//! * whoever must wait for one blocks in the table of `wait` until it is given back here, by a fiber
-//!   or by a plain thread. What libc gives back by itself (a plain thread waits for a condition) is
-//!   found by trying again from time to time;
+//! * a fiber that must wait for one blocks in the table of `wait` until it is given back here, by a
+//!   fiber or by a plain thread. What libc gives back by itself (a plain thread waits for a
+//!   condition) is found by trying again from time to time;
 //! * waiting on a condition variable blocks the fiber, not the thread: the one that is to signal it
 //!   may be a fiber of the same thread.
 //!

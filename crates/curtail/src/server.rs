@@ -62,7 +62,7 @@ pub enum ChangeError {
     /// The policy does not fit.
     #[error("policy: {0}")]
     Policy(#[from] SpecError),
-    /// Nobody is there to obey.
+    /// There is no server any more that could be changed.
     #[error("the server has ended")]
     Ended,
 }
@@ -162,7 +162,7 @@ impl Server {
 
     fn choice(&self) -> Choice {
         let Self { settings, .. } = self;
-        // Without a dispatcher nobody watches the workers' time.
+        // Without a dispatcher the workers' time is not watched.
         let watches = self.is_busy() && !settings.spec.is_dispatcherless();
         Choice::make(settings.preempt, settings.spec.preempt, self.kind(), watches)
     }

@@ -62,7 +62,7 @@ struct Link {
 }
 
 impl Link {
-    /// How many more requests it takes. One whose dispatcher has ended is in nobody's way.
+    /// How many more requests it takes. One whose dispatcher has ended does not hold up the others.
     fn room(&mut self) -> usize {
         if self.to.is_abandoned() {
             return usize::MAX;
@@ -232,7 +232,7 @@ impl Root {
                 self.inner.completed(&back.completion);
                 self.sorter.buffers.push(back.buffer);
             }
-            // It was given up with its dispatcher: nobody will tell of these.
+            // It was given up with its dispatcher: these will not be reported.
             if link.back.is_abandoned() && link.back.is_empty() {
                 link.outstanding = 0;
             }
@@ -344,7 +344,7 @@ impl Transport for End {
         self.reply.clone()
     }
 
-    /// None: the root wakes whoever sleeps.
+    /// None: the root wakes a dispatcher that sleeps.
     fn wait_fds(&self) -> Vec<RawFd> {
         Vec::new()
     }

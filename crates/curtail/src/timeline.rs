@@ -5,7 +5,7 @@
 //! `tail` the reader's, and an event's words are written before `head` and read before `tail` passes
 //! them. A full ring loses what comes, and counts it.
 //!
-//! While nobody records, an event is a look at one word that nobody writes.
+//! While there is no recording, an event is a look at one word that is not written.
 
 use crate::clock::{self, Clock};
 use curtail_ring::CachePadded;

@@ -17,7 +17,7 @@ const BITS: u32 = 10;
 
 static TABLE: [CachePadded<Queue>; 1 << BITS] =
     [const { CachePadded::new(Queue::new()) }; 1 << BITS];
-/// How many wait, or are about to: lets a wake-up that nobody waits for cost one load.
+/// How many wait, or are about to: with it, a wake-up without a waiter costs one load.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 fn queue(address: usize) -> &'static Queue {
@@ -31,10 +31,10 @@ pub(crate) fn anybody() -> bool {
     WAITING.load(Ordering::SeqCst) != 0
 }
 
-/// Waits until somebody wakes `address` or the deadline passes; returns at once if `still`, asked
-/// under the queue's lock, says that there is nothing to wait for. Once entered, lets go of the
-/// caller's lock by `release`. The limit of a [`crate::time::timeout`] does not end it: nothing can
-/// unwind through code of C.
+/// Waits until another thread or fiber wakes `address` or the deadline passes; returns at once if
+/// `still`, asked under the queue's lock, says that there is nothing to wait for. Once entered,
+/// lets go of the caller's lock by `release`. The limit of a [`crate::time::timeout`] does not end
+/// it: nothing can unwind through code of C.
 pub(crate) fn wait(
     address: usize,
     place: Place,

@@ -107,8 +107,8 @@ impl Worker {
         }
     }
 
-    /// Runs a request or some threads, whoever's turn it is. Returns the time at the end; `None`:
-    /// nothing is ready.
+    /// Runs a request or some threads, in turn. Returns the time at the end; `None`: nothing is
+    /// ready.
     fn turn(&mut self, now: u64) -> Option<u64> {
         let kthread = KThread::here();
         let request = self.engine().has_ready().then_some(Nanos::ZERO);

@@ -206,7 +206,7 @@ fn what_is_waited_for_at_the_end_is_still_served() {
     );
 }
 
-/// And whoever opens the gate then wakes nobody who has gone.
+/// And opening the gate then wakes no inquiry that has gone.
 #[test]
 fn what_is_waited_for_beyond_the_end_is_given_up() {
     struct Opens(Arc<Gate>, Arc<std::sync::Mutex<u32>>);
@@ -250,7 +250,7 @@ fn what_is_waited_for_beyond_the_end_is_given_up() {
             }
             gate.open();
             drop(held);
-            // Nobody who is gone has it.
+            // No inquiry that is gone holds it.
             drop(lock.lock().unwrap());
         });
     }

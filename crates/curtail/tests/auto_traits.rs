@@ -51,8 +51,8 @@ auto_traits! {
     Mutex<dyn Send>: [Send & Sync];
     Mutex<Cell<u8>>: [Send & Sync];
     Mutex<Rc<u8>>: [!Send & !Sync];
-    // A guard lowers its own thread's critical-section depth when it goes, and gives `&T` to whoever
-    // sees it.
+    // A guard lowers its own thread's critical-section depth when it goes, and gives `&T` to every
+    // thread that sees it.
     MutexGuard<'static, Vec<String>>: [!Send & Sync];
     MutexGuard<'static, dyn Send + Sync>: [!Send & Sync];
     MutexGuard<'static, Cell<u8>>: [!Send & !Sync];

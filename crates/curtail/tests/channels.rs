@@ -96,7 +96,7 @@ fn bounds_are_kept() {
 fn a_channel_without_room_hands_over() {
     on_each(|| {
         let (sender, receiver) = mpsc::sync_channel(0);
-        assert_eq!(sender.try_send(1), Err(TrySendError::Full(1)), "nobody waits");
+        assert_eq!(sender.try_send(1), Err(TrySendError::Full(1)), "no receiver waits");
         // A message whose send was given up is not received.
         assert!(timeout(MS, || sender.send(1)).is_err());
         assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));

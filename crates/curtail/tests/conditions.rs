@@ -36,7 +36,7 @@ fn notifications_arrive() {
     on_each(|| {
         let shared = Arc::new((Mutex::new(0_usize), Condvar::new()));
         let same = shared.clone();
-        // Each waits for its turn; whoever had it tells all or the next.
+        // Each waits for its turn; the one that had it tells all or the next.
         together(5, 2, move |n| {
             let (turn, changed) = &*same;
             for round in 0..200 {

@@ -47,8 +47,8 @@ fn datagrams_are_answered() {
     }
 }
 
-/// Clients that ask and ask; the server is told to end in the middle. Whoever was answered was
-/// answered right, each answer whole, and what was counted as done had its answer.
+/// Clients that ask and ask; the server is told to end in the middle. Every client that got an
+/// answer got the right one, whole, and what was counted as done had its answer.
 fn shut_down_under_load(name: &str, kthreads: usize) {
     let tcp = Tcp::bind(&["127.0.0.1:0".parse().unwrap()], &TcpConfig::default()).unwrap();
     let address = tcp.local_addrs()[0];

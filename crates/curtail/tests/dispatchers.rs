@@ -115,7 +115,7 @@ fn stats_are_of_both_and_those_under_way_are_served_at_the_end() {
             let gate = Open(gate);
             let tickets: Vec<_> =
                 (0..REQUESTS).map(|_| client.submit(Vec::new()).unwrap()).collect();
-            // Nobody leaves, so that all are there as soon as both have taken theirs in.
+            // No request leaves, so that all are there as soon as both have taken theirs in.
             let stats = when(handle, |stats| stats.in_system >= REQUESTS);
             let held: Vec<usize> = stats.workers.iter().map(|worker| worker.holds).collect();
             assert_eq!((stats.in_system, held.len()), (REQUESTS, 2), "{stats:?}");
@@ -142,7 +142,7 @@ impl App for Gated {
     fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
         let begin = Instant::now();
         while !self.0.load(Ordering::Relaxed) {
-            assert!(begin.elapsed() < 2 * STUCK, "nobody opens it");
+            assert!(begin.elapsed() < 2 * STUCK, "the gate stays shut");
             std::thread::yield_now();
             curtail::safepoint();
         }
@@ -163,7 +163,7 @@ impl Drop for Open {
 fn datagrams_come_to_both() {
     let udp = curtail::net::open("udp://127.0.0.1:0").unwrap();
     let address = udp.local_addrs()[0];
-    // The dispatchers sleep in epoll: whoever gets a request must be woken.
+    // The dispatchers sleep in epoll: one that gets a request must be woken.
     let server = two(Server::builder(Verbs).transport(udp))
         .balance(Balance::Random)
         .dispatcher(DispatcherMode::Blocking)

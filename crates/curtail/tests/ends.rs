@@ -205,7 +205,7 @@ fn a_panic_of_the_dispatcher_stops_the_workers_and_comes_out_of_run() {
             let asks = thread::spawn(move || {
                 assert_eq!(client.call(b"up".to_vec()).unwrap(), b"up");
                 fault.store(true, Ordering::SeqCst);
-                // Wakes the dispatcher; nobody answers it.
+                // Wakes the dispatcher, which does not answer it.
                 let ask = || client.submit(b"down".to_vec()).map(|ticket| ticket.wait());
                 // A poll that was under way when the fault came may have taken the first.
                 let first = ask();

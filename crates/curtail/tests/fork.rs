@@ -1,4 +1,4 @@
-//! A handler that forks: its child does its own work and nobody else's.
+//! A handler that forks: its child does its own work and no other.
 
 mod common;
 
@@ -32,7 +32,7 @@ impl App for Forks {
 }
 
 impl Forks {
-    /// Of the parent, whoever runs it.
+    /// The parent's work, whichever process runs it.
     fn work(&self) -> i32 {
         for _ in 0..20_000 {
             spin(100);

@@ -1,5 +1,5 @@
-//! The locks of Rust's standard library on fibers where the compiler did not see them: their holders
-//! are pre-empted, and whoever waits blocks its fiber and not its worker.
+//! The locks of Rust's standard library on fibers where the compiler did not see them: their
+//! holders are pre-empted, and a waiter blocks its fiber and not its worker.
 //!
 //! No test judges a time: the longest wait turns a deadlock into a failure.
 
@@ -73,7 +73,7 @@ fn tasks<T: Send + Sync + 'static>(
     (0..count).map(one).collect()
 }
 
-/// Who is in, and how often others came on while somebody was. Bystanders move the clock on.
+/// How many are in, and how often others came on while one was. Bystanders move the clock on.
 #[derive(Default)]
 struct Inside {
     inside: AtomicU32,

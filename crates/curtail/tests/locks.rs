@@ -37,7 +37,8 @@ impl Locking {
         }
     }
 
-    /// Between taking and giving back a lock: nobody else may be here, although the quantum ends.
+    /// Between taking and giving back a lock: no other thread may be here, although the quantum
+    /// ends.
     fn alone(&self) {
         assert_eq!(self.concurrent.fetch_add(1, Ordering::SeqCst), 0);
         spin(20_000);

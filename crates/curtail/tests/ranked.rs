@@ -38,7 +38,7 @@ impl App for Shared {
 
     fn hint(&self, request: &[u8]) -> Option<Nanos> {
         self.0.hints.fetch_add(1, Ordering::Relaxed);
-        assert_ne!(request, b"p", "a hint that panics costs nobody anything");
+        assert_ne!(request, b"p", "a hint that panics costs no request anything");
         Some(if request == b"l" { Nanos::from_micros(60_000_000) } else { Nanos::from_micros(1) })
     }
 

@@ -151,7 +151,7 @@ fn short_requests_pass_a_loop_without_safepoints() {
                     })
                 },
             );
-            assert_eq!(passed, Some(spin(10_000_000)), "{policy} {mode:?}: nobody passed");
+            assert_eq!(passed, Some(spin(10_000_000)), "{policy} {mode:?}: no request passed");
             assert_eq!((report.preempt, report.preempt_note), (Preempt::Signal, None));
             assert!(report.preemptions > 0 && report.ticks.taken > 0, "{:?}", report.ticks);
         }

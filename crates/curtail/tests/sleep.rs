@@ -1,5 +1,5 @@
-//! Whoever sleeps by the functions of C or of the standard library lets others run meanwhile, on
-//! threads and in handlers.
+//! A thread or handler that sleeps by the functions of C or of the standard library lets others run
+//! meanwhile.
 
 mod common;
 

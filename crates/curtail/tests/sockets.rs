@@ -35,7 +35,8 @@ fn what_is_written_is_read_in_every_size() {
             });
             for len in [1, 2, 7, 64, 1_460, 4_095, 65_536, 300_001, 1 << 20] {
                 let sent = pattern(len);
-                // Both directions are full at once where this is large: somebody else has to read.
+                // Both directions are full at once where this is large: another thread has to
+                // write.
                 let writer = client.duplicate();
                 let copy = sent.clone();
                 let writing = spawn(move || {

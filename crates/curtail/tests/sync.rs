@@ -106,7 +106,7 @@ fn readers_share_and_writers_do_not() {
             for round in 0..1_000 {
                 if (n + round) % 4 == 0 {
                     let mut pair = same.0.write().unwrap();
-                    assert_eq!(same.1.load(Ordering::Relaxed), 0, "nobody reads");
+                    assert_eq!(same.1.load(Ordering::Relaxed), 0, "no thread reads");
                     pair[0] += 1;
                     if round % 8 == 0 {
                         yield_now();
@@ -140,7 +140,7 @@ fn writers_do_not_starve() {
             spawn(move || {
                 while !done.load(Ordering::Relaxed) {
                     let _held = lock.read().unwrap();
-                    yield_now(); // Somebody reads at any time.
+                    yield_now(); // At any time a thread reads.
                 }
             })
         };

@@ -7,7 +7,8 @@ use curtail_net::{Completion, Outcome, Peer, Reply};
 use curtail_policy::ClassId;
 use std::sync::Arc;
 
-/// What becomes of requests that are not let in: told to their transports by whoever polls those.
+/// What becomes of requests that are not let in. The thread that polls their transports tells
+/// these.
 pub(crate) type TurnedAway = Vec<(u16, Completion)>;
 
 /// What an entry has.
@@ -81,7 +82,7 @@ pub(crate) trait Entry {
         }
     }
 
-    /// There is no room: says so to whoever asked, and counts it for its class alone.
+    /// There is no room: tells the client so, and counts it for its class alone.
     #[cold]
     fn refuse(&mut self, id: Id, class: ClassId) {
         let parts = self.parts();

@@ -245,8 +245,8 @@ pub(crate) fn wake(woken: Woken<Who>) {
 pub(crate) fn wake_all(queue: &Queue) -> usize {
     enter_critical();
     let mut count = 0;
-    // One at a time: whoever enters later is behind those that are here now, and waiting is checked
-    // by the waiters again, so one too many does no harm.
+    // One at a time: a waiter that enters later is behind those that are here now, and waiting is
+    // checked by the waiters again, so one too many does no harm.
     loop {
         let woken = queue.lock().pop();
         let Some(woken) = woken else { break };

@@ -4,7 +4,7 @@ use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Its holder is never suspended, so that whoever waits for it waits for a running core, or for
+/// Its holder is never suspended, so a thread that waits for it waits for a running core, or for
 /// the kernel to give one back.
 #[derive(Debug)]
 pub(crate) struct Spin<T> {

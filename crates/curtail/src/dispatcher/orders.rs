@@ -184,7 +184,7 @@ pub(crate) fn config_of(spec: &Spec, choice: &Choice, workers: usize) -> Config 
     }
 }
 
-/// The dispatcher's own engine times itself: nobody else watches the dispatcher.
+/// The dispatcher's own engine times itself: no other thread watches the dispatcher.
 pub(crate) fn own_config(choice: &Choice) -> Config {
     let mode = if choice.effective == Preempt::Never { Mode::Off } else { Mode::Clock };
     Config { mode, watched: false, central: true, report_serviced: false }

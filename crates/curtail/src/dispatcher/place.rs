@@ -13,7 +13,7 @@ use curtail_sched::{Action, Expiry};
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
-    /// Flags and signals: asks each worker whose quantum is over to yield, if somebody wants its
+    /// Flags and signals: asks each worker whose quantum is over to yield, if another job wants its
     /// place.
     fn keep_time(&mut self, now: u64) {
         let clock = self.set.around.clock;

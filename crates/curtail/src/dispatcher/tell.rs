@@ -1,7 +1,8 @@
 //! What the policy decides for itself, told in the log, at level INFO, when that is another thing than
 //! before; and what was lost ([`crate::losses`]).
 //!
-//! The dispatcher's alone. It looks once a second, and where nobody listens it makes no text.
+//! The dispatcher's alone. It looks once a second, and makes no text where the log is not listened
+//! to.
 
 use super::Dispatcher;
 use crate::clock;

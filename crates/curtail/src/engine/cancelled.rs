@@ -33,7 +33,7 @@ impl Engine {
             std::mem::take(&mut *cancels)
         };
         for (job, arrived_tsc, cause) in cancels {
-            // SAFETY: null, or here and hence ours; the control block's cells may change while its
+            // SAFETY: null, or here and so ours; the control block's cells may change while its
             // fiber runs.
             let found = unsafe { self.here[job.0 as usize].as_ref() };
             match found.filter(|found| found.message.arrived_tsc == arrived_tsc) {
@@ -124,7 +124,7 @@ impl Engine {
             let envelope = unsafe { self.around.envelopes.get(activation.job.id) };
             std::mem::forget(std::mem::take(&mut envelope.payload));
         }
-        // Made by `Box::into_raw`; nobody has it any more, and it keeps its fiber.
+        // It was made by `Box::into_raw`. Nothing frees it any more, and it keeps its fiber.
         self.kthread.leave_request();
         true
     }

@@ -32,8 +32,8 @@ impl Drop for Engine {
         calls::set_engine(ptr::null_mut());
         self.safepoint.disarm();
         self.safepoint.set_hook(None);
-        // What waits will not run again: it takes nobody's wake-up, and one that it has had already
-        // and did nothing with goes to the next.
+        // What waits will not run again. It takes no wake-up from others, and one that it has had
+        // already and did nothing with goes to the next waiter.
         let unlinked = wait::forget(&self.kthread.shared, |job| !Tcb::is_aside(job));
         for (index, &pointer) in self.here.iter().enumerate() {
             if pointer.is_null() {

@@ -11,8 +11,8 @@ impl Engine {
         self.quantum_cycles != 0 && self.config.mode != Mode::Off
     }
 
-    /// For how long the running job has been due to yield: since its deadline, or since the dispatcher
-    /// asked for it (before which nobody wanted its place).
+    /// For how long the running job has been due to yield: since its deadline, or since the
+    /// dispatcher asked for it (before that no other job wanted its place).
     pub(super) fn late(&self, now: u64) -> u64 {
         let due = match self.config.mode {
             Mode::Off => return 0,
@@ -60,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// The thread is about to wait: nobody needs to keep time for it.
+    /// The thread is about to wait: its time need not be kept.
     pub(crate) fn nothing_runs(&self) {
         if self.config.watched {
             self.remote.progress.running.store(0, Ordering::Relaxed);

@@ -25,7 +25,7 @@ impl Engine {
             none if none.is_null() => self.activate(job),
             activation => activation,
         };
-        // SAFETY: what the core policy holds is here, hence ours.
+        // SAFETY: what the core policy holds is here, so it is ours.
         let own = unsafe { (*activation).message.quantum_cycles };
         let cycles = match (own, quantum) {
             (0, Some(quantum)) => self.around.clock.cycles(quantum.0),
@@ -101,7 +101,7 @@ impl Engine {
             None => Serving::Failure,
             Some(cancelled) => Serving::Cancellation { cause: cancelled.cause(), began: true },
         };
-        // Where nobody is there to answer, nothing is said.
+        // Where the client has gone, the application does not answer.
         first && activation.task.is_to_run()
     }
 
@@ -170,7 +170,7 @@ impl Engine {
         Fiber::new(&mut self.stacks).map_err(|error| tracing::error!(%error)).ok()
     }
 
-    /// Whoever asked has gone, so a request that has not begun is not run.
+    /// The client has gone, so a request that has not begun is not run.
     pub(super) fn is_orphaned(&self, message: &Message) -> bool {
         if !message.answers() {
             return false;

@@ -6,8 +6,8 @@
 //! jobs (`serve`). They share `shared`: the table of jobs, and for each class a gate that counts.
 //!
 //! **Invariant.** A job is counted by its class from the moment it is let in until it is settled or
-//! has run to its end, and leaves that count once: whoever takes it out of `state::Stage::Waits`,
-//! and else the worker on which it ended.
+//! has run to its end, and leaves that count once: by the thread that takes it out of
+//! `state::Stage::Waits`, and else by the worker on which it ended.
 
 mod builder;
 mod error;
@@ -85,9 +85,9 @@ impl Pool {
         Builder::default()
     }
 
-    /// Has `f` run by a worker, as a job of that class. Its value comes to whoever awaits the
-    /// [`Job`] or calls [`Job::wait`]. Never waits: a class that has as many jobs as it may refuses
-    /// this one, and that is what the [`Job`] brings.
+    /// Has `f` run by a worker, as a job of that class. Its value comes to the caller that awaits
+    /// the [`Job`] or calls [`Job::wait`]. Never waits: a class that has as many jobs as it may
+    /// refuses this one, and that is what the [`Job`] brings.
     pub fn run<F, T>(&self, class: ClassId, f: F) -> Job<T>
     where
         F: FnOnce() -> T + Send + 'static,

@@ -138,9 +138,9 @@ impl ServerBuilder {
     }
 
     /// After how long a worker that picks nothing, although something waits for it there, counts as
-    /// stuck; `None`: nobody looks. Default: 10 ms where requests are pre-empted, and otherwise
-    /// 100 ms. It is told of while it is stuck ([`ServerBuilder::on_stall`]), and where there is another
-    /// worker, requests that have not started there go on elsewhere.
+    /// stuck; `None`: workers are not watched. Default: 10 ms where requests are pre-empted, and
+    /// otherwise 100 ms. It is told of while it is stuck ([`ServerBuilder::on_stall`]), and where
+    /// there is another worker, requests that have not started there go on elsewhere.
     #[must_use]
     pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
         self.watchdog.set_limit(limit);
@@ -148,8 +148,8 @@ impl ServerBuilder {
     }
 
     /// What to do when a worker is stuck: called on the watchdog's thread, at the limit and then
-    /// after twice as long each time. Default: a warning in the log (`tracing`), or on standard error
-    /// where nobody listens to that.
+    /// after twice as long each time. Default: a warning in the log (`tracing`), or on standard
+    /// error where the log takes no warnings.
     #[must_use]
     pub fn on_stall(mut self, f: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         self.watchdog.set_on_stall(f);

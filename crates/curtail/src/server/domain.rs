@@ -1,7 +1,8 @@
 //! A dispatcher with its workers: one of several, or the only one. Domains share nothing but the
 //! application and the transports' ends ([`crate::spread`]).
 //!
-//! A domain is made by whoever builds the server, and run on the thread that becomes its dispatcher.
+//! A domain is made by the thread that builds the server, and run on the thread that becomes its
+//! dispatcher.
 
 use super::{Handle, Rules, RunError, workers};
 use crate::app::ErasedApp;

@@ -63,7 +63,7 @@ pub(super) fn take() -> &'static Slot {
     unsafe { &*grow(slots, chunk).add(offset) }
 }
 
-/// Gives a slot back that nobody refers to, except for events on their way.
+/// Gives a slot back. Nothing refers to it any more, except for events on their way.
 pub(super) fn give(slot: &'static Slot) {
     let mut head = FREE.load(Ordering::Acquire);
     loop {
@@ -93,7 +93,7 @@ fn grow(chunk: &AtomicPtr<Slot>, number: usize) -> *mut Slot {
     {
         Ok(_) => made.cast(),
         Err(other) => {
-            // SAFETY: made above, and seen by nobody.
+            // SAFETY: made above, and never published: this thread alone has the pointer.
             drop(unsafe { Box::from_raw(made) });
             other
         }

@@ -151,7 +151,7 @@ impl Slot {
         self.one_thread.store(true, Ordering::Relaxed);
     }
 
-    /// The poller of that number goes: whoever relies on it registers anew.
+    /// The poller of that number goes: waiters that rely on it register anew.
     pub(super) fn leave(&self, number: u32) {
         if self.at.load(Ordering::Acquire) == number {
             self.read.signal();
@@ -208,7 +208,7 @@ impl Slot {
         self.write.set_timeout(None);
     }
 
-    /// Has the calling kthread's poller watch it, unless another does for somebody who waits.
+    /// Has the calling kthread's poller watch it, unless another poller does so for a waiter.
     pub(super) fn register(&self, fd: BorrowedFd<'_>, poller: &Poller) -> io::Result<()> {
         let epoll = poller.epoll();
         if self.at.load(Ordering::Acquire) == epoll.number() {

@@ -308,7 +308,7 @@ impl Drop for Source {
         slot.clear();
         let fd = slot.fd.swap(NO_FD, Ordering::Relaxed);
         if fd != NO_FD {
-            // SAFETY: the last handle's; nobody borrows it any more.
+            // SAFETY: the last handle's, so no borrow of it is left.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
         slab::give(slot);

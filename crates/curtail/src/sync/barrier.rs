@@ -29,7 +29,7 @@ impl BarrierWaitResult {
 }
 
 impl Barrier {
-    /// For so many threads. For 0 as for 1: nobody waits.
+    /// For so many threads. For 0 as for 1: no thread waits.
     #[must_use]
     pub const fn new(n: usize) -> Self {
         Self {

@@ -1,12 +1,12 @@
 //! [`Condvar`]: as `std::sync::Condvar`.
 //!
-//! Who is notified while the mutex is held is not woken but moved into the mutex's queue, under both
-//! queues' locks (this one's first): it runs when it can have the mutex. A waiter whose time is over
-//! looks for its node in both.
+//! A waiter that is notified while the mutex is held is not woken but moved into the mutex's queue,
+//! under both queues' locks (this one's first): it runs when it can have the mutex. A waiter whose
+//! time is over looks for its node in both.
 //!
-//! `mutex` changes under the queue's lock: the mutex of those in the queue, or null where nobody is.
-//! A notifier that changed what is waited for while it held the mutex sees it without the lock: a
-//! waiter sets it before it lets go of the mutex.
+//! `mutex` changes under the queue's lock: the mutex of those in the queue, or null where the queue
+//! is empty. A notifier that changed what is waited for while it held the mutex sees it without the
+//! lock: a waiter sets it before it lets go of the mutex.
 
 use super::mutex::{Mutex, MutexGuard, Waiting};
 use super::raw_mutex::{FIRST, OWNS, OverLimit, RawMutex};
@@ -50,7 +50,7 @@ enum Ended {
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// One without waiters.
     #[must_use]
     pub const fn new() -> Self {
         Self { queue: Queue::new(), mutex: AtomicPtr::new(ptr::null_mut()) }
@@ -230,7 +230,7 @@ impl Condvar {
         leave_critical();
     }
 
-    /// False: nobody waits.
+    /// False: there was no waiter.
     fn notify_first(&self) -> bool {
         let mut locked = self.queue.lock();
         let Some(first) = locked.first_live() else {

@@ -1,12 +1,12 @@
 //! Locks, condition variables, channels and the rest of `std::sync`, for threads of Curtail's,
-//! handlers and plain threads alike: whoever waits gives its kthread to others.
+//! handlers and plain threads alike: a waiter gives its kthread to others.
 //!
 //! Names and signatures are those of `std::sync`, so that a program is ported by changing its `use`
 //! lines. Beyond that there are [`Semaphore`], [`WaitGroup`], [`oneshot`] and [`rcu`].
 //!
-//! Whoever holds a [`Mutex`] or [`RwLock`] is not pre-empted (its critical-section depth is raised),
-//! so that nothing on its kthread waits for a holder that is merely out of turn. All waits follow
-//! the protocol of `crate::block`; the time of a [`crate::time::timeout`] ends any of them.
+//! The holder of a [`Mutex`] or [`RwLock`] is not pre-empted (its critical-section depth is
+//! raised), so that nothing on its kthread waits for a holder that is merely out of turn. All waits
+//! follow the protocol of `crate::block`; the time of a [`crate::time::timeout`] ends any of them.
 //!
 //! **What is inlined** into callers is the way of no contention: one compare-and-swap, two
 //! instructions for the depth. All else is out of line.

@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
-/// A mutual exclusion lock, as [`std::sync::Mutex`], for threads, handlers and plain threads. Whoever
-/// holds it is not pre-empted; whoever waits gives its kthread to others. Not re-entrant.
+/// A mutual exclusion lock, as [`std::sync::Mutex`], for threads, handlers and plain threads. Its
+/// holder is not pre-empted; a waiter gives its kthread to others. Not re-entrant.
 pub struct Mutex<T: ?Sized> {
     raw: RawMutex,
     poison: Flag,
@@ -56,7 +56,8 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until nobody else holds it. Who waits was woken and found it taken once gets it next.
+    /// Waits until no other thread holds it. A waiter that was woken and found it taken once gets
+    /// it next.
     ///
     /// # Errors
     /// A holder panicked; the guard is in the error.
@@ -92,7 +93,7 @@ impl<T: ?Sized> Mutex<T> {
         self.poison.clear();
     }
 
-    /// The value, which nobody else can reach.
+    /// The value: `&mut self` shows that no other reference is left.
     ///
     /// # Errors
     /// A holder panicked; the reference is in the error.

@@ -40,7 +40,7 @@ impl<T> OnceLock<T> {
 
     /// The value, if it is there.
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: complete, so it was written; nobody else can reach it.
+        // SAFETY: complete, so it was written; `&mut self` is the only reference.
         self.once.is_completed().then(|| unsafe { self.value.get_mut().assume_init_mut() })
     }
 
@@ -76,7 +76,7 @@ impl<T> OnceLock<T> {
     fn init<F: FnOnce() -> T>(&self, f: F) -> &T {
         self.once.call_once_force(|_| {
             let value = crate::user::call(f);
-            // SAFETY: while this runs, nobody else touches the value.
+            // SAFETY: while this runs, no other thread touches the value: it is not complete.
             unsafe { (*self.value.get()).write(value) };
         });
         self.get().expect("complete")

@@ -94,7 +94,7 @@ impl<T> Sender<T> {
         let mut value = Some(value);
         self.0.finish(SENT, || {
             if let Some(value) = value.take() {
-                // SAFETY: nobody else touches the value before it is SENT.
+                // SAFETY: no other thread touches the value before it is SENT.
                 unsafe { (*self.0.value.get()).write(value) };
             }
         });

@@ -1,15 +1,15 @@
 //! The lock of [`Mutex`](super::Mutex), without the value; [`Condvar`](super::Condvar) moves its
 //! waiters into this lock's queue.
 //!
-//! **State.** [`HELD`] belongs to the holder; [`WAITERS`] is set, under the queue's lock, by whoever
-//! is about to enter the queue while the lock is held. A holder that finds it cannot leave by the
-//! short way. It may be set with an empty queue (who waited has expired): then the next holder that
-//! leaves clears it.
+//! **State.** [`HELD`] belongs to the holder; [`WAITERS`] is set, under the queue's lock, by a
+//! thread that is about to enter the queue while the lock is held. A holder that finds it cannot
+//! leave by the short way. It may be set with an empty queue (the waiter has expired): then the
+//! next holder that leaves clears it.
 //!
-//! **Who comes next.** A lock that is released is free for whoever comes first, so that a holder
-//! that wants it again at once does not have to switch each time. The first in the queue is woken to
-//! try. If it finds the lock taken, it enters the queue again, in front, as one that has [`LOST`]:
-//! the next release hands the lock over to it, and nobody can come in between.
+//! **Who comes next.** A lock that is released is free for the first that tries, so that a holder
+//! that wants it again at once does not have to switch each time. The first in the queue is woken
+//! to try. If it finds the lock taken, it enters the queue again, in front, as one that has
+//! [`LOST`]: the next release hands the lock over to it, and no other thread can come in between.
 //!
 //! While the lock is held, only its holder clears [`HELD`]: handing over leaves it set.
 
@@ -47,7 +47,7 @@ impl RawMutex {
         Self { state: AtomicU32::new(0), queue: Queue::new() }
     }
 
-    /// Waits until nobody else holds it. The holder is in a critical section.
+    /// Waits until no other thread holds it. The holder is in a critical section.
     #[inline(always)]
     pub(super) fn lock(&self) {
         enter_critical();
@@ -93,7 +93,7 @@ impl RawMutex {
         false
     }
 
-    /// Takes it, or marks that somebody waits: false then. Under the queue's lock.
+    /// Takes it; or marks that there is a waiter, and returns false. Under the queue's lock.
     fn take_or_mark(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -204,8 +204,8 @@ impl RawMutex {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: in a queue that is locked, hence alive, until its owner has taken it out of this
-        // queue.
+        // SAFETY: in a queue that is locked, so it is alive, until its owner has taken it out of
+        // this queue.
         unsafe {
             from.remove(&*node);
             (*node).set_note(FIRST);

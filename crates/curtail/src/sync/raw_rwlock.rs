@@ -1,9 +1,9 @@
 //! The lock of [`RwLock`](super::RwLock), without the value.
 //!
 //! **State.** [`WRITER`], or a count of readers in units of [`READER`]; and [`WAITERS`], set under
-//! the queue's lock by whoever is about to enter the queue. While it is set, the state is changed
-//! under that lock only, but for holders that leave; who comes enters the queue as well, unless the
-//! lock is free. So readers do not pass a writer that waits.
+//! the queue's lock by a thread that is about to enter the queue. While it is set, the state is
+//! changed under that lock only, but for holders that leave; a thread that comes enters the queue
+//! as well, unless the lock is free. So readers do not pass a writer that waits.
 //!
 //! **Who comes next.** The last to leave looks at the queue. Readers in front get the lock handed
 //! over, all of them. A writer in front is woken to take it, so that others may come in before; if
@@ -87,7 +87,7 @@ impl RawRwLock {
         false
     }
 
-    /// Takes it, or marks that somebody waits: false then. Under the queue's lock.
+    /// Takes it; or marks that there is a waiter, and returns false. Under the queue's lock.
     fn take_or_mark(&self, want: u32) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {

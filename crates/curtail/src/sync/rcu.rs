@@ -169,8 +169,8 @@ pub fn synchronize() {
     WAITING.fetch_add(1, Ordering::SeqCst);
     let _waits = Waits;
     fences::rare();
-    // From here on: who does not see what changed before has an odd count that is seen here, and
-    // whose read ends now sees that somebody waits.
+    // From here on, a reader that does not see what changed before has an odd count that is seen
+    // here, and a reader whose read ends now sees that there is a waiter.
     let records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut reading: Vec<_> = records
         .iter()
@@ -228,7 +228,8 @@ impl<T> Rcu<T> {
         Guard { value, _reading: reading }
     }
 
-    /// Replaces the value and waits until nobody reads the old one: that is returned.
+    /// Replaces the value and waits until the old one is not read any more: the old one is
+    /// returned.
     ///
     /// # Panics
     /// Inside of a read.
@@ -241,7 +242,7 @@ impl<T> Rcu<T> {
         *unsafe { Box::from_raw(old) }
     }
 
-    /// The value, which nobody else can reach.
+    /// The value: `&mut self` shows that no other reference is left.
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: made by `Box::into_raw`, and ours alone.
         unsafe { &mut **self.value.get_mut() }

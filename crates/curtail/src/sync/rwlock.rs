@@ -11,8 +11,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
 /// A lock for many readers or one writer, as [`std::sync::RwLock`], for threads, handlers and plain
-/// threads. Whoever holds it is not pre-empted. A thread that reads must not read again while a
-/// writer may wait: it would wait for itself.
+/// threads. A holder is not pre-empted. A thread that reads must not read again while a writer may
+/// wait: it would wait for itself.
 pub struct RwLock<T: ?Sized> {
     raw: RawRwLock,
     poison: Flag,
@@ -75,7 +75,7 @@ impl<T: ?Sized> RwLock<T> {
         self.reader()
     }
 
-    /// Waits until nobody else holds it.
+    /// Waits until no other thread holds it.
     ///
     /// # Errors
     /// A writer panicked; the guard is in the error.
@@ -131,7 +131,7 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.clear();
     }
 
-    /// The value, which nobody else can reach.
+    /// The value: `&mut self` shows that no other reference is left.
     ///
     /// # Errors
     /// A writer panicked; the reference is in the error.

@@ -1,8 +1,8 @@
 //! [`Semaphore`]: permits, first come, first served.
 //!
-//! The state is the number of free permits and a bit that says that somebody waits; while that is
-//! set, the state is changed under the queue's lock only. Permits are handed over: who waits in
-//! front for many is not passed by those who want few.
+//! The state is the number of free permits and a bit that says that there are waiters; while that
+//! is set, the state is changed under the queue's lock only. Permits are handed over: a waiter in
+//! front that wants many is not passed by those that want few.
 
 use crate::block::{self, Deadline, Queue, Wait};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
@@ -14,8 +14,8 @@ const PERMIT: u64 = 2;
 /// The answer; what a waiter wants is the number of permits, which is less.
 const GRANTED: u32 = u32::MAX;
 
-/// A number of permits, for threads, handlers and plain threads. Who holds a permit may block, and
-/// is pre-empted like others.
+/// A number of permits, for threads, handlers and plain threads. The holder of a permit may block,
+/// and is pre-empted like others.
 #[derive(Debug)]
 pub struct Semaphore {
     state: AtomicU64,
@@ -88,13 +88,13 @@ impl Semaphore {
         Some(Permit { semaphore: self, count: 1 })
     }
 
-    /// A permit, if one is free and nobody waits.
+    /// A permit, if one is free and there are no waiters.
     #[inline]
     pub fn try_acquire(&self) -> Option<Permit<'_>> {
         self.try_acquire_many(1)
     }
 
-    /// So many permits, if they are free and nobody waits.
+    /// So many permits, if they are free and there are no waiters.
     #[inline]
     pub fn try_acquire_many(&self, count: u32) -> Option<Permit<'_>> {
         self.take(count).then(|| Permit { semaphore: self, count })
@@ -138,7 +138,7 @@ impl Semaphore {
         false
     }
 
-    /// Takes them, or marks that somebody waits: false then. Under the queue's lock.
+    /// Takes them; or marks that there is a waiter, and returns false. Under the queue's lock.
     fn take_or_mark(&self, count: u32) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -180,7 +180,7 @@ impl Semaphore {
             self.state.fetch_sub(permits, Ordering::Relaxed);
         }
         loop {
-            // While somebody waits, nobody else changes the state.
+            // While there are waiters, the state is changed under this lock only.
             let mut granted = 0;
             let woken = locked.pop_if(|node| {
                 granted = u64::from(node.note()) * PERMIT;

@@ -18,8 +18,8 @@ impl WaitGroup {
         Self { count: AtomicUsize::new(0), queue: Queue::new() }
     }
 
-    /// So many more are to be done. Before somebody may find the count at zero too early: not by
-    /// what is to be done, but by who starts it.
+    /// So many more are to be done. Call it where they are started, not in what is to be done: else
+    /// a waiter might find the count at zero too early.
     #[inline]
     pub fn add(&self, count: usize) {
         self.count.fetch_add(count, Ordering::Relaxed);

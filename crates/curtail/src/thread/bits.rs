@@ -1,9 +1,10 @@
 //! How kthreads are asked to come for what another one has to spare.
 //!
-//! `Bits::idle` has a bit for each kthread that sleeps or is about to: whoever has a thread that could be
-//! stolen takes a bit out and wakes its owner; an owner looks at all queues once more between setting
-//! its bit and sleeping. The fences on both sides make one see the other. `Bits::batch` is the same for
-//! kthreads that run batch threads, which are called rather than woken.
+//! `Bits::idle` has a bit for each kthread that sleeps or is about to. A thread that has made
+//! something ready that could be stolen takes a bit out and wakes its owner; an owner looks at all
+//! queues once more between setting its bit and sleeping. The fences on both sides make one see the
+//! other. `Bits::batch` is the same for kthreads that run batch threads, which are called rather
+//! than woken.
 
 use super::seat::Common;
 use curtail_fiber::safepoint::{Kind, kind};
@@ -25,8 +26,8 @@ fn cuts_batch() -> bool {
 }
 
 impl Common {
-    /// Something lies in the queue of a kthread, put there by somebody else: wakes it, or one that
-    /// may take it from there.
+    /// Something was put into the queue of a kthread by another thread: wakes that kthread, or one
+    /// that may take it from there.
     pub(super) fn wake_for(&self, index: usize) {
         // What lies in the queue is seen by who sets its bit after this.
         fence(Ordering::SeqCst);
@@ -65,7 +66,7 @@ impl Common {
         }
     }
 
-    /// Calls a kthread that runs a batch thread, if nobody else has.
+    /// Calls a kthread that runs a batch thread, if no other thread has.
     fn call(&self, index: usize) -> bool {
         let bit = 1 << index;
         let runs = self.bits.batch.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
@@ -75,7 +76,7 @@ impl Common {
         runs
     }
 
-    /// Wakes a kthread, if nobody else has.
+    /// Wakes a kthread, if no other thread has.
     fn wake(&self, index: usize) -> bool {
         let bit = 1 << index;
         let slept = self.bits.idle.fetch_and(!bit, Ordering::AcqRel) & bit != 0;

@@ -7,12 +7,12 @@
 //! never takes a core back by itself. If the word says *evict*, it does the same as soon as it
 //! is between two threads, or at the next safepoint of the one that runs, and wakes its heir.
 //!
-//! **Wake-ups.** What is made ready for a kthread that has parked is a counter in its line, which the
-//! daemon reads at each of its looks: no system call of the program's. Nothing is lost: whoever puts a
-//! thread into an inbox or a queue counts it *first*, and the kthread counts what it took out, so
-//! that the daemon sees a difference for as long as something is there. Timers of a parked kthread
-//! are in its line, too, and its sockets in the poller that the daemon was passed. Where the daemon
-//! may sleep, plain threads ring a bell besides (`doorbell`).
+//! **Wake-ups.** What is made ready for a kthread that has parked is a counter in its line, which
+//! the daemon reads at each of its looks: no system call of the program's. Nothing is lost: the
+//! side that puts a thread into an inbox or a queue counts it *first*, and the kthread counts what
+//! it took out, so that the daemon sees a difference for as long as something is there. Timers of a
+//! parked kthread are in its line, too, and its sockets in the poller that the daemon was passed.
+//! Where the daemon may sleep, plain threads ring a bell besides (`doorbell`).
 //!
 //! **Without the daemon** (`watcher`): when it ends, `epoch` moves on; the kthreads that sleep on the
 //! board are woken until none does, and all of them sleep and wake each other as they do

@@ -43,7 +43,7 @@ impl<T> JoinHandle<T> {
     pub fn join(self) -> std::thread::Result<T> {
         wait_for_end(self.block());
         let this = ManuallyDrop::new(self);
-        // SAFETY: it has ended, so the packet holds its result; nobody else takes that.
+        // SAFETY: it has ended, so the packet holds its result; this handle alone takes that.
         unsafe {
             let block = this.block.as_ptr();
             let result = take_result::<T>(&*block);
@@ -66,7 +66,7 @@ impl<T> JoinHandle<T> {
 }
 
 /// # Safety
-/// The packet holds a result of this type, and nobody else takes it.
+/// The packet holds a result of this type, and no other call takes it.
 unsafe fn take_result<T>(block: &Block) -> std::thread::Result<T> {
     let packet: *mut std::thread::Result<T> = block.packet.get().cast();
     // SAFETY: by contract.

@@ -184,7 +184,7 @@ impl KThread {
     /// Makes a thread or request ready whose wait the caller has ended.
     ///
     /// # Safety
-    /// It is blocked (or about to leave the processor), and nobody else makes it ready.
+    /// It is blocked (or about to leave the processor), and no other call makes it ready.
     #[inline]
     pub(crate) unsafe fn make_ready(tcb: *const Tcb) {
         // SAFETY: alive, since it has not ended; its home is too.

@@ -192,7 +192,7 @@ impl Late {
 
     /// It is its owner's again.
     pub(super) fn come_to_an_end(&self) {
-        // Whoever still has its `Thread` has a thread that has ended.
+        // A `Thread` of it that is still held refers to a thread that has ended.
         self.tcb.end_request();
         // SAFETY: as `renew` was promised.
         unsafe { (self.duty.ended)(self.tcb.late.get()) }

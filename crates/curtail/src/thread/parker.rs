@@ -12,8 +12,7 @@ pub(crate) trait Bell: Send + Sync {
     fn ring(&self);
 }
 
-/// Lets a kernel thread sleep until somebody has work for it, without losing a wake-up (see
-/// [`Doze`]).
+/// Lets a kernel thread sleep until there is work for it, without losing a wake-up (see [`Doze`]).
 #[derive(Default)]
 pub(crate) struct Parker {
     doze: Doze,

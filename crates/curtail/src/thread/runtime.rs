@@ -141,8 +141,8 @@ impl RuntimeBuilder {
     }
 
     /// After how long a kthread that picks nothing, although something waits for it, counts as
-    /// stuck; `None`: nobody looks. Default: 10 ms where there are quanta, and otherwise 100 ms, since
-    /// threads then run to completion. It is told of while it is stuck
+    /// stuck; `None`: kthreads are not watched. Default: 10 ms where there are quanta, and
+    /// otherwise 100 ms, since threads then run to completion. It is told of while it is stuck
     /// ([`RuntimeBuilder::on_stall`]), and what has not started goes on elsewhere.
     pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
         self.watchdog.set_limit(limit);
@@ -157,8 +157,8 @@ impl RuntimeBuilder {
     }
 
     /// What to do when a kthread is stuck: called on the watchdog's thread, at the limit and then
-    /// after twice as long each time. Default: a warning in the log (`tracing`), or on standard error
-    /// where nobody listens to that.
+    /// after twice as long each time. Default: a warning in the log (`tracing`), or on standard
+    /// error where the log takes no warnings.
     pub fn on_stall(mut self, f: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         self.watchdog.set_on_stall(f);
         self

@@ -154,7 +154,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     pub fn join(self) -> std::thread::Result<T> {
         self.thread.join()?;
         let result = self.result.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-        let result = result.expect("it has ended, and nobody else takes it");
+        let result = result.expect("the thread has ended, and its result is taken once");
         if result.is_err() {
             self.scope.panics.fetch_sub(1, Ordering::Relaxed);
         }

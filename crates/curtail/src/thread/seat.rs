@@ -210,7 +210,7 @@ impl Seat {
             ..Load::default()
         };
         for _ in 0..peers.len() {
-            // Somebody else may have been quicker: then it is asked again.
+            // Another kthread may have been quicker: then it is asked again.
             let Some(theft) = self.thief.borrow_mut().next(load) else { return false };
             let victim = &peers[theft.victim.index()];
             let most = match theft.loot {

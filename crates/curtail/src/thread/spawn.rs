@@ -3,10 +3,10 @@
 //! **A thread's memory** is its stack. At the top lies its [`Block`], below that the packet (the
 //! closure; later the result), below that the frames. Packets too large for that lie on the heap.
 //!
-//! **Its end.** The thread leaves its result in the packet and switches away; whoever comes in next
-//! on its kthread publishes the end ([`publish_end`]), since only then the stack is free. Who joins
-//! it, or else drops its handle, takes the result and gives the stack back; a thread whose handle
-//! has gone gives everything back by itself.
+//! **Its end.** The thread leaves its result in the packet and switches away; what runs next on its
+//! kthread publishes the end ([`publish_end`]), since only then the stack is free. The caller that
+//! joins it, or else drops its handle, takes the result and gives the stack back; a thread whose
+//! handle has gone gives everything back by itself.
 
 use super::join::JoinHandle;
 use super::kthread::KThread;
@@ -109,7 +109,7 @@ impl Builder {
         Ok(handle)
     }
 
-    /// Starts a thread that nobody steals.
+    /// Starts a thread that is not stolen.
     pub(crate) fn spawn_here<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -278,7 +278,7 @@ unsafe extern "C" fn main(block: *mut ()) -> ! {
         let _ = catch_unwind(AssertUnwindSafe(|| block.tcb.destroy_locals()));
     }
     if block.tcb.joiner.get().is_null() && leave_result(block) == DETACHED {
-        // SAFETY: the packet holds the result, and nobody will ask for it.
+        // SAFETY: the packet holds the result, and its handle has gone, so no caller asks for it.
         let _ = catch_unwind(AssertUnwindSafe(|| unsafe {
             (block.calls.get().discard)(block.packet.get());
         }));
@@ -288,7 +288,8 @@ unsafe extern "C" fn main(block: *mut ()) -> ! {
     KThread::here().end(block)
 }
 
-/// The result is in the packet: from now on it is for whoever joins, unless the handle has gone.
+/// The result is in the packet: from now on it is for the caller that joins, unless the handle has
+/// gone.
 fn leave_result(block: &Block) -> u32 {
     enter_critical();
     let locked = block.joiners.lock();
@@ -303,7 +304,7 @@ fn leave_result(block: &Block) -> u32 {
 
 /// A thread has left its stack for ever.
 pub(super) fn publish_end(ended: *const Tcb) {
-    // SAFETY: nobody frees it before that.
+    // SAFETY: it is not freed before that.
     if let Some(late) = unsafe { (*ended).late() } {
         return late::publish_end(late);
     }
@@ -317,7 +318,7 @@ pub(super) fn publish_end(ended: *const Tcb) {
     let joiner = locked.pop();
     drop(locked);
     if detached {
-        // SAFETY: nobody refers to it any more; it has emptied its packet.
+        // SAFETY: its handle has gone, so nothing refers to it any more; it has emptied its packet.
         unsafe { free(ended) };
     } else if let Some(joiner) = joiner {
         block::wake(joiner);
@@ -337,8 +338,8 @@ pub(super) fn free_packet(block: &Block) {
 /// Gives a thread's memory back.
 ///
 /// # Safety
-/// Its end was published, or nothing was ever run on it; the packet is empty; nobody else refers to
-/// it.
+/// Its end was published, or nothing was ever run on it; the packet is empty; nothing else refers
+/// to it.
 pub(super) unsafe fn free(block: *const Block) {
     let here = KThread::try_here();
     // SAFETY: by contract.

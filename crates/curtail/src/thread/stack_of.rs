@@ -22,7 +22,7 @@ const WORDS: usize = 4_096;
 /// How long to wait for the other thread's handler.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Who is asked (a kernel thread's number; 0: nobody), and what it has copied.
+/// The thread that is asked (a kernel thread's number; 0: none), and what it has copied.
 static ASKED: AtomicI32 = AtomicI32::new(0);
 static REGISTERS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 static STACK: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
@@ -227,7 +227,7 @@ fn install() {
 extern "C" fn copy_stack(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: no arguments, always succeeds.
     let me = unsafe { libc::gettid() };
-    // Before the look at the question: whoever takes that back and asks anew sees this.
+    // Before the look at the question: a caller that takes that back and asks anew sees this.
     COPYING.fetch_add(1, Ordering::SeqCst);
     if ASKED.load(Ordering::SeqCst) == me {
         copy_from(context);
@@ -247,8 +247,8 @@ fn copy_from(context: *mut c_void) {
     let from = registers[libc::REG_RSP as usize] as usize;
     let here = iovec { iov_base: STACK.as_ptr().cast_mut().cast(), iov_len: WORDS * 8 };
     let there = iovec { iov_base: ptr::without_provenance_mut(from), iov_len: WORDS * 8 };
-    // SAFETY: the kernel writes to our own words, which are atomics and which nobody reads yet; what
-    // it can't read, it does not.
+    // SAFETY: the kernel writes to our own words, which are atomics and which the asking thread
+    // does not read yet; what it can't read, it does not.
     let copied = unsafe { copy(&raw const here, &raw const there) };
     COPIED.store(copied.max(0) as usize, Ordering::Relaxed);
 }

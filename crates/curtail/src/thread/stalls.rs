@@ -1,7 +1,7 @@
 //! Stalls by place: how often code ran, or blocked in the kernel, for longer than the limit without a
 //! safepoint, and where.
 //!
-//! Written by watchdogs, read by whoever asks; under one lock, which neither holds for long.
+//! Written by watchdogs, read by any thread; under one lock, which neither holds for long.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

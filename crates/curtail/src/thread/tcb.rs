@@ -1,11 +1,11 @@
 //! The control block of a thread, and of a request: what a switch, a wait and a wake-up need.
 //!
 //! **Who touches what.** `link` belongs to the queue that holds the block. `home` is written by its
-//! kthread when the thread starts there, and read by wakers, who have ended a wait of the thread and
-//! so come after that. All other cells are its home's alone: the thread itself, and the kthread
-//! while the thread does not run. What has started stays at home, so whoever makes it ready from
-//! elsewhere puts it into its home's inbox, and nobody needs to know whether it has left the
-//! processor yet: its home looks into the inbox only between two threads.
+//! kthread when the thread starts there, and read by wakers, who have ended a wait of the thread
+//! and so come after that. All other cells are its home's alone: the thread itself, and the kthread
+//! while the thread does not run. What has started stays at home, so a waker on another kthread
+//! puts it into its home's inbox, and need not know whether it has left the processor yet: its home
+//! looks into the inbox only between two threads.
 
 pub(super) use super::fifo::Fifo;
 use super::follow::Followed;
@@ -268,7 +268,7 @@ impl Tcb {
     }
 }
 
-/// What a [`super::Thread`] refers to: made when somebody first asks for it.
+/// What a [`super::Thread`] refers to: made when it is first asked for.
 #[derive(Default)]
 pub(super) struct Handle(AtomicPtr<super::park::Inner>);
 
@@ -289,7 +289,7 @@ impl Handle {
             ) {
                 Ok(_) => found = made,
                 Err(other) => {
-                    // SAFETY: made above, and seen by nobody.
+                    // SAFETY: made above, and never published: this thread alone has the pointer.
                     drop(unsafe { Arc::from_raw(made) });
                     found = other;
                 }
@@ -304,7 +304,7 @@ impl Handle {
 
     /// Gives the block's own count up.
     pub(super) fn take(&self) {
-        // Nobody gets it any more: the caller is the last who refers to the block.
+        // It is not asked for any more: the caller is the last that refers to the block.
         let found = self.0.load(Ordering::Acquire);
         if !found.is_null() {
             self.0.store(ptr::null_mut(), Ordering::Relaxed);

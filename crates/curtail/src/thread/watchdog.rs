@@ -44,7 +44,8 @@ impl fmt::Display for Stall {
     }
 }
 
-/// Tells of it in the log, or on standard error where nobody listens to that; once a second at most.
+/// Tells of it in the log, or on standard error where the log takes no warnings; once a second at
+/// most.
 fn default_on_stall() -> OnStall {
     let told = Mutex::new(None::<Instant>);
     Arc::new(move |stall| {
@@ -56,7 +57,7 @@ fn default_on_stall() -> OnStall {
         if tracing::enabled!(tracing::Level::WARN) {
             tracing::warn!("{stall}");
         } else {
-            // Where it can't be written, there is nobody to tell.
+            // A warning that can't be written is lost.
             let _ = writeln!(std::io::stderr(), "curtail: {stall}");
         }
     })
@@ -109,7 +110,7 @@ impl Watching {
                 on_stall,
                 stalls: self.stalls.clone(),
                 first,
-                // By flag, whoever runs alone is not asked to yield.
+                // By flag, a thread that runs alone is not asked to yield.
                 runs_by_clock: matches!(quanta, Mode::Clock | Mode::Signal),
                 seen: Vec::new(),
                 is_stuck: Box::new(is_stuck),

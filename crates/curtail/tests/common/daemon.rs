@@ -66,7 +66,7 @@ impl Daemon {
         Guest { session, page, poller: Some(poller), first }
     }
 
-    /// Whoever comes next.
+    /// The next program that comes.
     pub fn knock(&self) -> Session {
         assert!(readable(&self.listener, STUCK), "no program comes");
         self.listener.accept().unwrap().expect("a program")

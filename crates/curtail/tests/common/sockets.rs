@@ -109,7 +109,7 @@ fn tcp(address: &str, run: impl FnOnce(Connect<TcpStream>) -> TcpStream) -> Pair
     Pair(Box::new(client), Box::new(server))
 }
 
-/// A path that nobody uses.
+/// A path that no other test uses.
 pub fn path() -> std::path::PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -158,7 +158,7 @@ impl Desk {
 
     /// Gives up what was handed in and has not started; the kthreads have ended.
     pub(super) fn give_up(&mut self) {
-        // SAFETY: lent by `hand_in`, and nobody will start it any more.
+        // SAFETY: lent by `hand_in`, and never to be started: the kthreads have ended.
         self.crew.never_started(|late| drop(unsafe { Request::back(late.cast()) }));
     }
 }

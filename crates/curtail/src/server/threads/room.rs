@@ -1,5 +1,5 @@
-//! How many requests may be in the system, with how many bytes: whoever brings one asks, whoever ends
-//! it gives back. One word, so that each is one atomic operation.
+//! How many requests may be in the system, with how many bytes. A request's arrival takes room, its
+//! end gives the room back. One word, so that each is one atomic operation.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

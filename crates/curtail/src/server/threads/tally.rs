@@ -27,7 +27,7 @@ pub(super) struct Tally {
 // SAFETY: `rows` is touched under the lock only.
 unsafe impl Sync for Tally {}
 
-/// Adds to a counter that nobody else writes.
+/// Adds to a counter that only the caller's thread writes.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }

@@ -36,7 +36,7 @@ impl Doorbell {
         })
     }
 
-    /// Somebody has made something ready, which can be seen.
+    /// Something was made ready, and that can be seen.
     #[inline]
     pub(in crate::thread) fn ring_if_idle(&self) {
         fence(Ordering::SeqCst);

@@ -1,10 +1,10 @@
 //! A port that the daemon has for the program: it receives datagrams, puts them into the rings of the
 //! kthreads that have cores, and sends what they answer (Shenango §4.3 and §6).
 //!
-//! Each session has rings of its own ([`Lanes`]): what a dead daemon left behind is in nobody's way.
-//! A kthread takes from its own ring, and from others' where it has nothing else to do, so that what
-//! lies in the ring of a parked kthread stays reachable; each ring has a lock for that, which is only
-//! ever tried. It answers through its own ring.
+//! Each session has rings of its own ([`Lanes`]): what a dead daemon left behind does not hinder
+//! the next. A kthread takes from its own ring, and from others' where it has nothing else to do,
+//! so that what lies in the ring of a parked kthread stays reachable; each ring has a lock for
+//! that, which is only ever tried. It answers through its own ring.
 
 use crate::thread::Thread;
 use curtail_ring::Corrupt;

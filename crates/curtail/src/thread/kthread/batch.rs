@@ -7,18 +7,18 @@
 //!
 //! **Running.** The base alone starts them (`run_batch`), after it has looked everywhere else
 //! (`Seat::run_batch`). While one runs, `direct` is 0: whatever leaves the processor switches to
-//! the base. Its safepoints look every `LOOK_NS`, whatever quantum there is for others: at two words
-//! ([`Watch`]), of which `attention` is set by whoever makes something ready for this kthread, and the
-//! other is the core allocator's; and every `CLOSELY_NS`, or if a word has changed, at everything
-//! (`look_from_batch`). [`BatchLook`] decides whether the thread goes on. One that was cut is the
-//! first of them to go on.
+//! the base. Its safepoints look every `LOOK_NS`, whatever quantum there is for others: at two
+//! words ([`Watch`]), of which `attention` is set by a thread that makes something ready for this
+//! kthread, and the other is the core allocator's; and every `CLOSELY_NS`, or if a word has
+//! changed, at everything (`look_from_batch`). [`BatchLook`] decides whether the thread goes on.
+//! One that was cut is the first of them to go on.
 //!
 //! **Requests** that are cancelled become batch threads where they are (`cancelled`): they are such from
 //! the next time on that they are put into a queue.
 //!
-//! **Calls.** A kthread that runs batch is known to the others by its bit in `Bits::batch`; whoever
-//! has a thread to spare takes the bit out and sets `called`. As for those that sleep, it looks at
-//! all queues once more after it has set the bit.
+//! **Calls.** A kthread that runs batch is known to the others by its bit in `Bits::batch`; a
+//! kthread that has a thread to spare takes the bit out and sets `called`. As for those that sleep,
+//! it looks at all queues once more after it has set the bit.
 
 use super::{KThread, Shared};
 use crate::clock::{self, Clock};

@@ -89,7 +89,7 @@ impl KThread {
         let first = self.lates.replace(late);
         late.next.set(first);
         late.previous.set(ptr::null());
-        // SAFETY: in the list, hence alive.
+        // SAFETY: in the list, so it is alive.
         if let Some(first) = unsafe { first.as_ref() } {
             first.previous.set(late);
         }
@@ -99,7 +99,7 @@ impl KThread {
     #[inline]
     pub(in crate::thread) fn leave_late(&self, late: &Late) {
         let (next, previous) = (late.next.get(), late.previous.get());
-        // SAFETY: in the list, hence alive.
+        // SAFETY: in the list, so it is alive.
         unsafe {
             if let Some(next) = next.as_ref() {
                 next.previous.set(previous);

@@ -281,12 +281,12 @@ impl Shared {
         self.counts.cuts.store(cuts + 1, Ordering::Relaxed);
     }
 
-    /// The kthread is given up, though it runs: who waits there is never woken.
+    /// The kthread is given up, though it runs: what waits there is never woken.
     pub(in crate::thread) fn give_up(&self) {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// A thread that has not started, from somebody who is no kthread.
+    /// A thread that has not started, from a caller that is no kthread.
     pub(in crate::thread) fn hand_in(&self, tcb: &Tcb) {
         if let Some(line) = &self.line {
             line.count_put_by_other();
