@@ -161,7 +161,8 @@ pub trait Transport: Send {
 
     /// Descriptors that become readable when `poll` has something to do; empty: poll it always
     /// (then no thread may sleep on its behalf). They say nothing about input that the last `poll`
-    /// left for want of room: who had none polls again when there is some, before it sleeps.
+    /// left because the caller had no room: that caller polls again when there is some, before it
+    /// sleeps.
     fn wait_fds(&self) -> Vec<RawFd>;
 
     /// A request that this transport brought has ended; to be called once for each of them,

@@ -115,7 +115,8 @@ impl Local {
         if self.owed > 0 || self.shared.rung.load(Ordering::Relaxed) {
             let taken = drain(&self.shared.bell);
             let announced = u64::from(self.shared.rung.swap(false, Ordering::AcqRel));
-            // Who set `rung` may not have written yet; that signal is taken by a later poll.
+            // The client that set `rung` may not have written yet; that signal is taken by a later
+            // poll.
             self.owed = self.owed + announced - taken;
         }
     }

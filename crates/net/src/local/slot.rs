@@ -1,4 +1,4 @@
-//! One place of the in-process transport: the request, then its answer, and who waits for it.
+//! One place of the in-process transport: the request, then its answer, and the waiter for it.
 //!
 //! Touched by the ticket's thread, the dispatcher and the answering worker, under its mutex.
 
@@ -40,8 +40,7 @@ pub(super) struct Inner {
 pub(super) struct Slot {
     pub(super) inner: Mutex<Inner>,
     changed: Condvar,
-    /// The generation whose ticket was dropped last, and [`GIVEN_UP`]; for those who look without the
-    /// lock.
+    /// The generation whose ticket was dropped last, and [`GIVEN_UP`]; for looks without the lock.
     given_up: AtomicU64,
 }
 

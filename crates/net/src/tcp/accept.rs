@@ -28,8 +28,8 @@ impl Tcp {
                         return;
                     }
                 }
-                // Who gave up while waiting is gone already; network errors of a connection yet to
-                // be accepted are reported here as well.
+                // A client that gave up while waiting is gone already; network errors of a
+                // connection yet to be accepted are reported here as well.
                 Err(_) => {
                     self.shared.counters.accept_errors.fetch_add(1, Relaxed);
                 }

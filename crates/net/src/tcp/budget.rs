@@ -1,8 +1,9 @@
 //! Bytes that all connections of the transport have together.
 //!
-//! Two sums: `inward` (begun frames, requests in progress) is changed by who reads the connections and
-//! by who ends their requests; `unsent` (responses that wait) by who holds the lock of an outbox. Anyone
-//! may look. What is counted are capacities, not lengths: what the process really has.
+//! Two sums: `inward` (begun frames, requests in progress) is changed by the threads that read the
+//! connections and by those that end their requests; `unsent` (responses that wait) by the holder
+//! of an outbox's lock. Any thread may look. What is counted are capacities, not lengths: what the
+//! process really has.
 //!
 //! No connection may take more than a part of what is free (dynamic thresholds, Choudhury and Hahne,
 //! ToN 1998, as in the shared buffers of switches), so that one alone never has it all. Those that
@@ -35,7 +36,7 @@ impl Budget {
         self.free() < self.memory / 8
     }
 
-    /// Those who read have `more` in place of `less`, which they had.
+    /// Reads have `more` in place of `less`, which they had.
     pub(super) fn swap_inward(&self, less: usize, more: usize) {
         swap(&self.inward, less, more);
     }

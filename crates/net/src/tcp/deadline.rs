@@ -1,8 +1,8 @@
 //! When connections are to be looked at again: one entry a slot, earliest first, and one timer for
 //! all. The dispatcher's alone.
 //!
-//! Entries may be early: who finds that nothing is due yet sets the entry anew. So what moves a
-//! deadline back, as every request does, costs nothing.
+//! Entries may be early: a look that finds that nothing is due yet sets the entry anew. So what
+//! moves a deadline back, as every request does, costs nothing.
 
 use super::token::Token;
 use rustix::event::epoll::{self, EventFlags};

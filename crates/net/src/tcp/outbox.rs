@@ -3,11 +3,12 @@
 //! One outbox a slot, each under its own mutex, which is held for a system call at most. Any worker
 //! writes; the dispatcher opens, closes and flushes.
 //!
-//! Invariants, under the lock: `unsent` is non-empty exactly while `EPOLLOUT` is armed (changing the
-//! interest makes the kernel look anew, so no edge is lost); who finds `unsent` non-empty appends,
-//! so frames never interleave; `generation` is that of the connection in `socket`, or the next one's
-//! where there is none; after `broken` nothing is written, and the dispatcher is about to hear of it.
-//! The budget knows the capacity of `unsent`, which is none while that is empty.
+//! Invariants, under the lock: `unsent` is non-empty exactly while `EPOLLOUT` is armed (changing
+//! the interest makes the kernel look anew, so no edge is lost); a thread that finds `unsent`
+//! non-empty appends, so frames never interleave; `generation` is that of the connection in
+//! `socket`, or the next one's where there is none; after `broken` nothing is written, and the
+//! dispatcher is about to hear of it. The budget knows the capacity of `unsent`, which is none
+//! while that is empty.
 //!
 //! Where threads serve the connections ([`super::streams`]), the connection's thread has the
 //! dispatcher's part. It watches the socket by itself, and is woken instead of an edge.
@@ -50,7 +51,7 @@ pub(super) struct Outboxes {
 #[derive(Default)]
 struct Slot {
     /// The generation whose connection lives, and [`ALIVE`]; anything else where none does. Written
-    /// under the lock, for those who look without it.
+    /// under the lock, for looks without it.
     living: AtomicU64,
     outbox: Mutex<Outbox>,
 }
@@ -132,7 +133,7 @@ impl Outboxes {
         Some(slot.outbox.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What those see who look without the lock; the caller has it.
+    /// What looks without the lock see; the caller has it.
     fn set_living(&self, slot: u32, living: u64) {
         if let Some(slot) = self.slots.get(slot as usize) {
             slot.living.store(living, Relaxed);

@@ -12,8 +12,8 @@ const MOST_FED: usize = 16;
 const MOST_LOOKS: usize = 64;
 
 impl Tcp {
-    /// It has its share. Either what it has in progress wakes it as it ends, or (where it is others
-    /// who have the memory) it waits in line.
+    /// It has its share. Either what it has in progress wakes it as it ends, or (where other
+    /// connections have the memory) it waits in line.
     pub(super) fn pause(&mut self, slot: u32) {
         let Some(connection) = &mut self.connections[slot as usize] else { return };
         connection.paused = true;
@@ -91,12 +91,12 @@ impl Tcp {
         }
     }
 
-    /// Memory has been given back: those who wait for it are to be looked at, each once.
+    /// Memory has been given back: the connections that wait for it are to be looked at, each once.
     pub(super) fn feed_later(&mut self) {
         self.to_feed = self.starved.len();
     }
 
-    /// Looks at some of those who wait for memory.
+    /// Looks at some of the connections that wait for memory.
     pub(super) fn feed(&mut self) {
         for _ in 0..MOST_FED.min(self.to_feed) {
             self.to_feed -= 1;

@@ -56,7 +56,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Who asked.
+    /// The client that asked.
     #[must_use]
     pub fn peer(&self) -> Peer {
         self.live.peer()

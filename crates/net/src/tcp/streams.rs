@@ -2,10 +2,10 @@
 //! share. The limits, the times and the counters are those of [`super::Tcp`], whose outboxes and
 //! budget these are.
 //!
-//! [`Stream`] is a connection's reading half, its thread's alone. [`Live`] is what others see of it:
-//! those who end its requests ([`super::stream::InFlight`]), who look for memory, who close the
-//! server. They change a counter and then look whether the thread waits for that; the thread says so
-//! and then looks at the counter. A fence on both sides makes one see the other.
+//! [`Stream`] is a connection's reading half, its thread's alone. [`Live`] is what other threads
+//! see of it: those that end its requests ([`super::stream::InFlight`]), that look for memory, that
+//! close the server. They change a counter and then look whether the thread waits for that; the
+//! thread says so and then looks at the counter. A fence on both sides makes one see the other.
 
 use super::TcpConfig;
 use super::outbox::Outboxes;
