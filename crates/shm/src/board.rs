@@ -26,7 +26,7 @@ const KIND: Kind = Kind {
 const MOST_CORES: u32 = 1024;
 const MOST_SLOTS: u32 = 1 << 16;
 
-/// Who is to have a core: what the batch thread that runs there wakes.
+/// Which kthread is to have a core: the batch thread that runs there wakes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// Counts the orders of this core; wraps.

@@ -24,7 +24,7 @@ pub(crate) struct Heading {
 }
 
 impl Heading {
-    /// Writes everything; the magic last, so that who sees it sees what was written before.
+    /// Writes everything; the magic last, so that a side that sees it sees what was written before.
     pub(crate) fn write(&self, kind: &Kind, count: u32) {
         self.version.store(kind.version, Ordering::Relaxed);
         self.header_bytes.store(kind.header_bytes, Ordering::Relaxed);

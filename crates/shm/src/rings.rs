@@ -105,7 +105,7 @@ impl<T: Pod> Sender<T> {
     }
 }
 
-/// Whether there are packets in a ring, for those who have neither of its ends: a hint.
+/// Whether there are packets in a ring, for code that has neither of its ends: a hint.
 pub struct Gauge<T> {
     gauge: shm::Gauge<T>,
     /// Goes after the gauge, which points into it.

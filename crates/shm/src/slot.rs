@@ -33,7 +33,7 @@ const _: () = {
 
 /// By the daemon.
 impl SlotLine {
-    /// As the daemon knows it, who wrote it.
+    /// As the daemon knows it, which wrote it.
     pub(crate) fn written(&self) -> Word {
         Word(self.word.load(Ordering::Relaxed))
     }
@@ -58,7 +58,7 @@ impl SlotLine {
 
     fn ask(&self, ask: Ask) -> Word {
         let word = self.written().next(ask);
-        // Who sees the word sees what belongs to it.
+        // A reader that sees the word sees what belongs to it.
         self.word.store(word.0, Ordering::Release);
         word
     }

@@ -25,7 +25,7 @@ use std::{
     thread,
 };
 
-/// What the kernel does: who sleeps has seen the word that it sleeps on.
+/// What the kernel does: a sleeper has seen the word that it sleeps on.
 #[derive(Default)]
 struct Futex {
     lock: Mutex<()>,
