@@ -89,7 +89,8 @@ impl Header {
         }
     }
 
-    /// Makes an empty ring of what is all zeroes, the magic last: who sees it sees the rest.
+    /// Makes an empty ring of what is all zeroes, the magic last: a side that sees it sees the
+    /// rest.
     #[cfg(not(loom))]
     pub(crate) fn seal<T>(&self, capacity: u64) {
         self.element_align.store(align_of::<T>() as u32, Ordering::Relaxed);

@@ -146,7 +146,7 @@ pub unsafe fn attach_gauge<T: Pod>(
     Ok(Gauge { view })
 }
 
-/// Tells those who are neither producer nor consumer whether there is something in the ring: a hint.
+/// Tells code that has neither end whether there is something in the ring: a hint.
 pub struct Gauge<T> {
     view: View<T>,
 }

@@ -232,7 +232,7 @@ impl<T> Consumer<T> {
         count
     }
 
-    /// For others, who want to know whether there is something in it.
+    /// For code that has neither end, and wants to know whether there is something in it.
     #[must_use]
     pub fn gauge(&self) -> Gauge<T> {
         Gauge { region: self._region.clone() }

@@ -19,7 +19,7 @@ pub(super) struct Links<W> {
     pub(super) queued: bool,
 }
 
-/// Whose wait a waker has ended, and who is to be made ready by it.
+/// A waiter whose wait a waker has ended, and which that waker is to make ready.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Woken<W> {
