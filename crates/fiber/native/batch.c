@@ -83,8 +83,8 @@ static inline long system_call(long number, const void *first, long second, long
 
 /* Wakes the heir, which sleeps on the first word of its slot's line. The kernel mostly gives it the
  * core before the call is over, which then takes as long as the heir runs. About once in 20,000 it
- * does not, and would have the heir wait for its next tick: so who is back at once naps, which leaves
- * the core to the heir. (It lasts for some 50 us, the kernel's slack.) */
+ * does not, and would have the heir wait for its next tick: so a thread that is back at once naps,
+ * which leaves the core to the heir. (It lasts for some 50 us, the kernel's slack.) */
 static void follow(uint32_t line, uint64_t order) {
   uint32_t heir = (uint32_t)order - 1;
   uint64_t before = __atomic_exchange_n(&followed[line], order, __ATOMIC_RELAXED);

@@ -285,9 +285,9 @@ fn exchange(from: &Context, to: &Context, safepoint: Safepoint) {
 
 /// Saves what the ABI has a callee preserve, and goes on with the other stack where it left off.
 ///
-/// The floating-point control words are rarely other than the ABI's defaults: the others get those,
-/// and only who had other ones has them loaded again. (The low six bits of mxcsr are sticky status,
-/// not control.)
+/// The floating-point control words are rarely other than the ABI's defaults: the other stack gets
+/// those, and only a caller that had other ones has them loaded again. (The low six bits of mxcsr
+/// are sticky status, not control.)
 ///
 /// The way back is `pop` and `jmp`: the processor predicts a `ret` to go to the last call's place,
 /// which after a switch is the other stack's, and 15 cycles are lost. Callers call it last, so that

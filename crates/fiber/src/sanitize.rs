@@ -1,8 +1,9 @@
 //! What sanitizers are told of stacks and switches: nothing, but where the compiler's flags say
 //! `--cfg curtail_sanitize --cfg curtail_sanitize="address"` or `"thread"` beside the sanitizer itself (`ci/sanitize.sh`).
 //!
-//! The kthread on which the switch happens calls. [`Seen::leave`] comes right before the switch and is
-//! inlined into who switches: the thread sanitizer counts calls and returns for each stack.
+//! The kthread on which the switch happens calls. [`Seen::leave`] comes right before the switch and
+//! is inlined into the function that switches: the thread sanitizer counts calls and returns for
+//! each stack.
 
 #[cfg(not(curtail_sanitize))]
 mod none {

@@ -13,7 +13,7 @@ use std::ptr;
 const TRAP_FLAG: i64 = 0x100;
 
 thread_local! {
-    /// Who sends ticks, while the thread steps.
+    /// Sends the ticks, while the thread steps.
     static STEPPING: Cell<*const Ticker> = const { Cell::new(ptr::null()) };
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
