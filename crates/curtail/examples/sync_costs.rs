@@ -1,6 +1,6 @@
 //! What the primitives of `curtail::sync` cost without contention, and what handing over from
-//! thread to thread costs: on one kthread, in ns an operation. Pin it: `taskset -c 1 cargo run
-//! --release -p curtail --example sync_costs`.
+//! thread to thread costs: on one kthread, in ns an operation. Pin it:
+//! `taskset -c 1 cargo run --release -p curtail --example sync_costs`.
 
 use curtail::sync::{Condvar, Mutex, RwLock, Semaphore, mpsc, rcu::Rcu};
 use std::hint::black_box;

@@ -224,7 +224,7 @@ fn serve() {
     }
 }
 
-/// Tells who waits for the job, which is gone then.
+/// Tells the waiter that the job is done. The job is gone then.
 fn finish(head: &Head) {
     enter_critical();
     let mut locked = head.waiter.lock();

@@ -1,8 +1,8 @@
 //! The classifier in force: the application's own, or one that was put in its place while the server
 //! runs (Perséphone §4.2: at most one is active at a time).
 //!
-//! Called by who takes requests in: the dispatcher's questions ([`crate::ask`]), or the threads that
-//! read connections; by several at once, where one waits.
+//! Called by the threads that take requests in: by the dispatcher's questions ([`crate::ask`]), or
+//! by the threads that read connections; by several at once, where one waits.
 
 use crate::app::{ClassifyFn, ErasedApp};
 use crate::contain::contain;

@@ -245,8 +245,8 @@ pub(crate) fn learn_token() {
     assert!(TOKEN.get() != 0, "thread::park does not wait for a futex by `syscall`");
 }
 
-/// Wakes up to `most`: fibers, and threads in the kernel. Who is asked first alternates, so that
-/// neither starves the other.
+/// Wakes up to `most`: fibers, and threads in the kernel. Which of the two are asked first
+/// alternates, so that neither starves the other.
 ///
 /// # Safety
 /// As for futex(2).

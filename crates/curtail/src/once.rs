@@ -26,7 +26,7 @@ type Once = unsafe extern "C-unwind" fn(*mut c_void, Routine) -> c_int;
 /// glibc's mark, in a control, of a routine that has run.
 const DONE: u32 = 2;
 
-/// One who runs a routine, or is about to.
+/// A thread or fiber that runs a routine, or is about to.
 struct Claim {
     control: usize,
     next: *const Claim,

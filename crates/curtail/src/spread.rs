@@ -244,8 +244,8 @@ impl Root {
         match self.sorter.room() {
             0 => {
                 self.shared.starved.store(true, Ordering::Relaxed);
-                // It may have come in between: either this look sees it, or the end, which fences
-                // between making room and looking for this, sees who wants to hear of it.
+                // It may have come in between. Either this look sees it; or the end, which fences
+                // between making room and looking for this, sees that the root is starved.
                 fence(Ordering::SeqCst);
                 self.sorter.room()
             }

@@ -1,4 +1,4 @@
-//! What happened when, on each of the kernel's threads, while someone records it ([`Timeline`]).
+//! What happened when, on each of the kernel's threads, while it is recorded ([`Timeline`]).
 //!
 //! **Who touches what.** Each thread writes a ring of its own, which it makes at its first event; the
 //! recording takes from all of them. A ring has one writer and one reader: `head` is the writer's,
@@ -157,7 +157,7 @@ impl Ring {
     }
 }
 
-/// Whether someone records.
+/// Whether a recording is under way.
 #[inline]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
@@ -213,7 +213,7 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Timeline {
-    /// Records from now on; `None`: someone does already.
+    /// Records from now on; `None`: a recording is under way already.
     #[must_use]
     pub fn start() -> Option<Self> {
         // Under the lock, so that what an earlier one left is gone before the first event.

@@ -83,14 +83,14 @@ pub(crate) fn pin(core: usize) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to core {core}: {error}"))
 }
 
-/// Who runs where.
+/// Which thread runs where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Each dispatcher's core; none: wherever the kernel puts them.
     pub dispatchers: Vec<usize>,
     /// Each worker's core.
     pub workers: Vec<usize>,
-    /// Everybody has a core to itself.
+    /// Every dispatcher and worker has a core to itself.
     pub dedicated: bool,
     /// Nothing is pinned, and nothing polls or spins for long: there is a quota.
     pub floats: bool,

@@ -26,7 +26,7 @@ fn queue(address: usize) -> &'static Queue {
     &TABLE[hash >> (usize::BITS - BITS)]
 }
 
-/// Whether anybody waits for anything.
+/// Whether there are waiters at all.
 pub(crate) fn anybody() -> bool {
     WAITING.load(Ordering::SeqCst) != 0
 }
@@ -49,7 +49,7 @@ pub(crate) fn wait(
         }
     };
     let node = Node::keyed(block::me(), address, 0);
-    // Before `still`: a waker changes the condition first and then asks whether anybody waits.
+    // Before `still`: a waker changes the condition first and then asks whether there are waiters.
     WAITING.fetch_add(1, Ordering::SeqCst);
     note(address);
     let ended = without_limit(|| {

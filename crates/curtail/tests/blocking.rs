@@ -99,7 +99,8 @@ fn blocked_calls_borrow_and_panic() {
             sleep(Duration::from_secs(60));
         });
         assert!(ended.is_err());
-        // Who must not wait is told before anything runs, and names are looked up all the same.
+        // Code that must not wait is told before anything runs, and names are looked up all the
+        // same.
         let rcu = curtail::sync::rcu::Rcu::new(1);
         let reading = catch_unwind(AssertUnwindSafe(|| rcu.read(|_| blocking(|| unreachable!()))));
         let payload = reading.unwrap_err();

@@ -77,7 +77,7 @@ fn who_finds_no_stack_is_refused_and_nobody_else() {
                 when(handle, |stats| {
                     wakes.waiting.load(Ordering::SeqCst) + refused(stats) == REQUESTS
                 });
-                // Who is answered now has been refused.
+                // Every request that is answered by now has been refused.
                 let mut answers = Vec::new();
                 let (mut ended, mut waits) = (0, Vec::new());
                 for ticket in tickets {

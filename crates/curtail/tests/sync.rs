@@ -189,7 +189,7 @@ fn permits_are_counted_and_handed_out_in_turn() {
         assert!(timeout(MS, || drop(semaphore.acquire())).is_err());
         all.forget();
         semaphore.add_permits(2);
-        // Who wants many is in front, gives up, and lets those behind have theirs.
+        // A waiter that wants many is in front, gives up, and lets those behind have theirs.
         scope(|s| {
             let many = s.spawn(|| timeout(2 * MS, || drop(semaphore.acquire_many(3))).is_err());
             sleep(MS / 2);
@@ -216,7 +216,7 @@ fn barriers_and_wait_groups_bring_all_together() {
             }
         });
         assert_eq!(shared.2.load(Ordering::Relaxed), 200, "one leader each round");
-        // Who gives up is not counted.
+        // A thread that gives up is not counted.
         let pair = Barrier::new(2);
         assert!(timeout(MS, || pair.wait().is_leader()).is_err());
         scope(|s| {

@@ -1,6 +1,6 @@
 //! What a runner is to ask about: requests, one after the other.
 //!
-//! Who asks and the runner, on one thread, in turns; so all fields are cells.
+//! Used by the asker and the runner, on one thread, in turns; so all fields are cells.
 
 use super::Inquiry;
 use crate::app::ErasedApp;

@@ -9,7 +9,7 @@ use curtail_policy::WorkerId;
 use std::cell::Cell;
 use std::ptr;
 
-/// Who asks has it.
+/// Owned by the asker.
 pub(super) struct Runner {
     fiber: Fiber,
     /// What it is to the code on the fiber.

@@ -1,6 +1,6 @@
 //! Waiting: the one protocol for everything that waits. `block/README.md` states it.
 //!
-//! Who waits is a [`Who`]: a thread or request of Curtail's, whose kthread goes on with others, or a
+//! A waiter is a [`Who`]: a thread or request of Curtail's, whose kthread goes on with others, or a
 //! plain thread, which sleeps in the kernel.
 
 mod spin;
@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 pub(crate) use wheel::{Timer, Wheel};
 
-/// Who waits, or is woken.
+/// A waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Who(
     /// Null: a plain thread.
@@ -191,8 +191,9 @@ pub(crate) fn wait_with(
     if !woken {
         queue.lock().remove(node);
     } else if node.who().0.is_null() {
-        // A plain thread sees its wait end as soon as the waker has ended it, who has the queue
-        // locked still; the queue may be gone when this returns.
+        // A plain thread sees its wait end as soon as the waker has ended it, while the waker still
+        // has the queue locked. The queue may be gone when this returns, so the waker must have let
+        // go of it.
         drop(queue.lock());
     }
     leave_critical();

@@ -141,8 +141,8 @@ impl Dispatcher {
         }
     }
 
-    /// A request was cancelled before it began, and has left the scheduler: says so to who asked, and
-    /// tells of its end.
+    /// A request was cancelled before it began, and has left the scheduler: tells the client so,
+    /// and tells of its end.
     pub(super) fn drop_cancelled(&mut self, job: JobId, now: u64) {
         let Held { message, peer, transport, .. } = self.sched.data(job);
         let (message, peer, transport) = (*message, *peer, usize::from(*transport));

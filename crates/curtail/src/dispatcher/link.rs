@@ -41,8 +41,8 @@ impl WorkerLink {
         }
     }
 
-    /// Tells the worker whether giving up its core would help anybody; before a later
-    /// [`WorkerLink::preempt`] in the eyes of the worker.
+    /// Tells the worker whether another job would get the core if the worker gave it up; before a
+    /// later [`WorkerLink::preempt`] in the eyes of the worker.
     pub(crate) fn set_contended(&mut self, contended: bool) {
         if self.contended != contended {
             self.contended = contended;

@@ -65,7 +65,7 @@ impl Dispatcher {
         for worker in &mut self.set.workers {
             worker.flush();
         }
-        // After the decisions: who has a place by now does not want another's.
+        // After the decisions: a job that has a place by now does not want another's.
         if self.set.choice.is_watched() {
             self.keep_time(now);
         }
@@ -116,7 +116,7 @@ impl Dispatcher {
         }
     }
 
-    /// Lets the workers know whether giving up a core would help anybody.
+    /// Lets the workers know whether another job would get the core that they gave up.
     fn tell_contended(&mut self, time: Nanos) {
         if self.sched.is_two_level() {
             return;

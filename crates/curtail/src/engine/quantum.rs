@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Whether anybody wants the place of the job that runs.
+    /// Whether another job wants the place of the job that runs.
     fn others_wait(&mut self, now: u64) -> bool {
         // SAFETY: `running` is the job whose fiber calls us.
         let before = unsafe { (*self.running).ran_cycles };

@@ -1,4 +1,4 @@
-//! A job under way, for who wants its value.
+//! A job under way, for the caller that wants its value.
 
 use super::error::{Error, Refused};
 use super::shared::Shared;

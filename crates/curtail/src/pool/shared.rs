@@ -87,7 +87,7 @@ impl Shared {
             return Err(self.refusal(class.0, Why::Full { limit: gate.limit }));
         }
         let place = Place { gate, shared: self, class: class.0, used: false };
-        // After it is counted: who closes looks at the count after that.
+        // After it is counted: the thread that closes the pool looks at the count after that.
         if self.closed.load(Ordering::SeqCst) {
             count(&gate.counts.refused_shut_down);
             return Err(self.refusal(class.0, Why::ShutDown));
@@ -211,7 +211,7 @@ impl Shared {
         });
     }
 
-    /// A job was abandoned in progress: it never ends, and who waits for it is told.
+    /// A job was abandoned in progress: it never ends, and its waiter is told.
     pub(super) fn abandoned(&self, request: &[u8]) {
         let Some(slot) = slot_of(request) else { return };
         let Some(state) = self.get(slot) else { return };

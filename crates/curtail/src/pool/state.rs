@@ -1,9 +1,10 @@
-//! One job: what it is to do, then its value, and who waits for that.
+//! One job: what it is to do, then its value, and the waiter for that.
 //!
-//! **Protocol.** `Waits` is left once, by the worker that begins it, by who gives it up, by the line
-//! that finds it too old, or by the end of the pool. `Runs` is left once, by the worker on which it
-//! ended or by the end of the pool. What a stage held is dropped outside of the lock, since that is
-//! the user's code. Nothing is pre-empted under the lock: the other side is a thread of an executor.
+//! **Protocol.** `Waits` is left once, by the worker that begins it, by the caller that gives it
+//! up, by the line that finds it too old, or by the end of the pool. `Runs` is left once, by the
+//! worker on which it ended or by the end of the pool. What a stage held is dropped outside of the
+//! lock, since that is the user's code. Nothing is pre-empted under the lock: the other side is a
+//! thread of an executor.
 
 use super::error::Error;
 use crate::cancel::Cause;
@@ -78,7 +79,7 @@ impl State {
     }
 
     /// Leaves `Waits` for `next`, and answers with the body, if it was the one that did so. Then
-    /// `left` is called before anyone sees it.
+    /// `left` is called before other threads see it.
     fn leave_waiting(&self, next: Stage, left: impl FnOnce()) -> Option<(Body, Option<Waker>)> {
         let (rest, waker) = self.with(|inner| match replace(&mut inner.stage, Stage::Gone) {
             Stage::Waits(body) => {
@@ -120,7 +121,8 @@ impl State {
         self.with(|inner| inner.request.as_ref().and_then(Context::cause))
     }
 
-    /// Ends it without running it, if it waits still. `left` is called before anyone sees that.
+    /// Ends it without running it, if it waits still. `left` is called before other threads see
+    /// that.
     pub(super) fn refuse(&self, error: Error, left: impl FnOnce()) {
         if let Some((body, waker)) = self.leave_waiting(Stage::Ended(Err(error)), left) {
             wake(waker);
@@ -128,8 +130,8 @@ impl State {
         }
     }
 
-    /// It has run, or will run no more, if it was in progress. `left` is called before anyone sees
-    /// that.
+    /// It has run, or will run no more, if it was in progress. `left` is called before other
+    /// threads see that.
     pub(super) fn end(&self, result: Result<Value, Error>, left: impl FnOnce()) {
         let (unwanted, waker) = self.with(|inner| {
             if !matches!(inner.stage, Stage::Runs) {

@@ -136,7 +136,7 @@ impl Io for Source {
     fn accept(&self) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
         self.insist(Side::Read, || {
             match rustix::net::acceptfrom_with(self, SocketFlags::CLOEXEC) {
-                // It was gone before anybody accepted it (accept(2)).
+                // It was gone before it was accepted (accept(2)).
                 Err(Errno::CONNABORTED) => Err(Errno::INTR),
                 other => other,
             }

@@ -99,7 +99,7 @@ impl Poller {
         &self.epoll
     }
 
-    /// Makes ready who waits for sockets that have become so, unless it was asked just now.
+    /// Makes the waiters ready whose sockets have become so, unless it was asked just now.
     pub(crate) fn look(&self, now: u64) {
         if now.wrapping_sub(self.last_look.get()) > self.look_cycles {
             self.look_now(now);

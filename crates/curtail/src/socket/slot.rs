@@ -93,7 +93,7 @@ pub(super) struct Slot {
     /// stream (descriptors under way end a read of a Unix one), or the peer has ended its direction,
     /// or sent urgent data.
     undrainable: AtomicBool,
-    /// One thread has both directions: room to write wakes who waits to read.
+    /// One thread has both directions: room to write wakes a thread that waits to read.
     one_thread: AtomicBool,
     /// [`DRAINED`] and the readers' ticks before a read that left nothing, or 0.
     drained: AtomicU64,
@@ -146,7 +146,7 @@ impl Slot {
         }
     }
 
-    /// What wakes those who write wakes those who read.
+    /// What wakes writers wakes readers, too.
     pub(super) fn set_one_thread(&self) {
         self.one_thread.store(true, Ordering::Relaxed);
     }

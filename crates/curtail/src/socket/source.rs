@@ -121,7 +121,7 @@ impl Source {
         source
     }
 
-    /// Who waits to read looks again.
+    /// A thread that waits to read looks again.
     pub(crate) fn nudge(&self) {
         self.slot.read.signal();
     }

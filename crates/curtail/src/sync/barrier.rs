@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// handlers and plain threads.
 pub struct Barrier {
     parties: usize,
-    /// Who has come in this round. Changes under the queue's lock, as does `round`.
+    /// How many have come in this round. Changes under the queue's lock, as does `round`.
     here: AtomicUsize,
     round: AtomicU32,
     queue: Queue,

@@ -76,7 +76,7 @@ impl<T: ?Sized> Mutex<T> {
         if self.raw.try_lock() { Ok(self.guard()?) } else { Err(TryLockError::WouldBlock) }
     }
 
-    /// Of who has just got the lock.
+    /// The guard of a thread that has just got the lock.
     #[inline]
     fn guard(&self) -> LockResult<MutexGuard<'_, T>> {
         self.poison.of(MutexGuard { mutex: self, entry: Entry::new(), holder: PhantomData })

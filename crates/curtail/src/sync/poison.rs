@@ -1,7 +1,7 @@
 //! Whether a holder panicked: as in the standard library, for [`Mutex`](super::Mutex) and
 //! [`RwLock`](super::RwLock).
 //!
-//! Written by who holds the lock; the lock's own order makes it visible to the next holder.
+//! Written by the holder of the lock; the lock's own order makes it visible to the next holder.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LockResult, PoisonError};

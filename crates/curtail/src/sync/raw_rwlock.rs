@@ -72,8 +72,8 @@ impl RawRwLock {
         }
     }
 
-    /// Takes it if there is no need to wait. Only where no one waits: else the state is changed
-    /// under the queue's lock.
+    /// Takes it if there is no need to wait. Only where there are no waiters: else the state is
+    /// changed under the queue's lock.
     pub(super) fn try_take(&self, want: u32) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & WAITERS == 0

@@ -1,19 +1,19 @@
 //! Read-copy-update: readers that write nothing that others read, and writers that wait for them.
 //!
 //! **Protocol.** Each kernel thread has a `Record` with a count, odd while its running code reads.
-//! Who reads is not pre-empted and must not wait, so a kthread that runs something else, is parked
+//! A reader is not pre-empted and must not wait, so a kthread that runs something else, is parked
 //! or has ended has an even count. [`synchronize`] looks at all counts after what it waits for was
-//! made unreachable: a count that is even, or has changed since, is of a thread whose later reads do
-//! not find it any more. Readers wake those who wait, if any do.
+//! made unreachable: a count that is even, or has changed since, is of a thread whose later reads
+//! do not find it any more. Readers wake the threads that wait, if any do.
 //!
 //! **Order.** A reader raises its count and then loads; a writer changes and then looks at counts.
 //! Each must see the other's, which takes a fence on both sides. The writer's is the system call
 //! `membarrier`, which makes all running threads of the process execute one, so that readers need
 //! none. Where the system refuses it, readers execute one, too.
 //!
-//! (Shenango §5 has RCU by scheduler epochs. A count of its own per kthread costs a reader the same,
-//! since what may not be held across a wait has to be counted in any case; and who waits does not
-//! depend on when a kthread picks another thread.)
+//! (Shenango §5 has RCU by scheduler epochs. A count of its own per kthread costs a reader the
+//! same, since what may not be held across a wait has to be counted in any case; and a waiter does
+//! not depend on when a kthread picks another thread.)
 
 use crate::block::{self, Place, Queue, Wait};
 use crate::fences;
@@ -196,7 +196,7 @@ pub struct Rcu<T> {
     own: PhantomData<T>,
 }
 
-// SAFETY: readers on all threads share the value; who replaces it may get it on any thread.
+// SAFETY: readers on all threads share the value; `replace` may give it to any thread.
 unsafe impl<T: Send + Sync> Sync for Rcu<T> {}
 // SAFETY: it moves with its value.
 unsafe impl<T: Send> Send for Rcu<T> {}

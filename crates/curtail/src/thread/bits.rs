@@ -29,7 +29,7 @@ impl Common {
     /// Something was put into the queue of a kthread by another thread: wakes that kthread, or one
     /// that may take it from there.
     pub(super) fn wake_for(&self, index: usize) {
-        // What lies in the queue is seen by who sets its bit after this.
+        // A kthread that sets its bit after this sees what lies in the queue.
         fence(Ordering::SeqCst);
         if cuts_batch() && self.bits.batch.load(Ordering::Relaxed) & 1 << index != 0 {
             return; // It looks at its own queue.

@@ -59,7 +59,7 @@ pub(crate) struct KThread {
     noticed: Cell<bool>,
     /// Requests that were woken here: for the engine.
     woken: Fifo,
-    /// The same of questions about requests: for who asks.
+    /// The same of questions about requests: for the asker.
     asides: Fifo,
     /// A thread that has ended and whose stack was still in use until the next one came in.
     ended: Cell<*const Tcb>,
@@ -276,7 +276,7 @@ impl KThread {
         !self.woken.is_empty()
     }
 
-    /// The number of a question about a request that was woken: for who asks.
+    /// The number of a question about a request that was woken: for the asker.
     pub(crate) fn pop_woken_aside(&self) -> Option<u32> {
         self.asides.pop().and_then(Tcb::aside)
     }

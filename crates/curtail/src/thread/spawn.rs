@@ -309,7 +309,7 @@ pub(super) fn publish_end(ended: *const Tcb) {
         return late::publish_end(late);
     }
     let ended: *const Block = ended.cast();
-    // SAFETY: it is freed under the lock, by who is woken below, or here.
+    // SAFETY: it is freed under the lock, by the joiner that is woken below, or here.
     let block = unsafe { &*ended };
     enter_critical();
     let mut locked = block.joiners.lock();

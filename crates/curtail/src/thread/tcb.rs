@@ -40,7 +40,7 @@ pub(crate) struct Tcb {
     pub(crate) class: Cell<u16>,
     /// It runs where nothing else is ready. Written before it is launched.
     pub(super) batch: AtomicBool,
-    /// The block's thread was switched in by someone who joins it and waits for nothing else.
+    /// The block's thread was switched in by a thread that joins it and waits for nothing else.
     pub(super) joiner: Cell<*const Tcb>,
     /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
     pub(crate) limit: Cell<u64>,
@@ -225,7 +225,7 @@ impl Tcb {
         }
     }
 
-    /// Who it is, for others.
+    /// The thread's identity, for others.
     pub(super) fn identity(&self) -> Arc<super::park::Inner> {
         self.handle.get(|| super::park::Inner::new(self.name()))
     }

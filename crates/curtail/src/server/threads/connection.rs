@@ -3,7 +3,7 @@
 //! A connection's thread stays on its kthread, as all do that have started; its requests are handed
 //! in there, where others may take them. It answers for nothing: a request's thread writes its own
 //! response. What the peer does not take at once waits in the connection's outbox, and its thread
-//! sends it. It has one place to wait: its source, for the peer and for those who nudge it
+//! sends it. It has one place to wait: its source, for the peer and for the threads that nudge it
 //! ([`curtail_net::Socket`]).
 
 use super::post::Post;
@@ -111,8 +111,8 @@ impl Connection {
     /// Hands frames in that are held, and then those of one read.
     fn bring(&mut self, ticks: u32, most: usize) -> Brought {
         // Those that are here go first: what is read beyond would wait here or be refused, and both
-        // take the time that these need. It waits in the kernel, and its peer in the end. But not for
-        // ever: they may be others', who ask without end.
+        // take the time that these need. It waits in the kernel, and its peer in the end. But not
+        // for ever: they may be other peers' requests, and those peers may ask without end.
         for _ in 0..BACKLOG {
             if KThread::here().spare_threads() < BACKLOG {
                 break;

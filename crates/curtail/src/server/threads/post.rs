@@ -198,7 +198,7 @@ impl Post {
 }
 
 impl Post {
-    /// What the application says to who asked, if that is still there.
+    /// What the application says to the client, if that is still there.
     fn say_cancelled(&self, body: &mut Body, cause: Cause) {
         let app = &*self.common.app;
         if cause != Cause::Departed

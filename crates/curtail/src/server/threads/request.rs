@@ -1,9 +1,9 @@
 //! A request under a policy without a dispatcher: what came, what is answered, and the thread that
 //! serves it, in one place.
 //!
-//! It belongs to who hands it in, the front (`super::front`) or a connection's thread
-//! (`super::connection`); to the kthread that has its thread, until that has ended; and then to that
-//! kthread, for the next request of a connection, or to the front, which hears of it through
+//! It belongs to the side that hands it in, the front (`super::front`) or a connection's thread
+//! (`super::connection`); to the kthread that has its thread, until that has ended; and then to
+//! that kthread, for the next request of a connection, or to the front, which hears of it through
 //! [`super::post::Common::done`].
 
 use crate::Response;

@@ -25,8 +25,8 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     (Sender(channel.clone()), Receiver::new(channel))
 }
 
-/// A channel that holds `bound` messages at most. With a bound of 0 each message is handed over: who
-/// sends waits until it was received.
+/// A channel that holds `bound` messages at most. With a bound of 0 each message is handed over:
+/// the sender waits until it was received.
 #[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     let channel = Arc::new(Channel::new(Some(bound)));

@@ -1,8 +1,8 @@
 //! Cancelled requests on their kthread: how they are found, marked, and put behind all others.
 //!
-//! Who cancels sends a notice, which stands in the inbox as if it were a thread; the kthread then asks
-//! each request in progress whether it is meant ([`super::super::late::Duty::cause`]). One notice does
-//! for any number of requests.
+//! The canceller sends a notice, which stands in the inbox as if it were a thread; the kthread then
+//! asks each request in progress whether it is meant ([`super::super::late::Duty::cause`]). One
+//! notice does for any number of requests.
 
 use super::KThread;
 use crate::block::Timer;
@@ -16,7 +16,7 @@ impl KThread {
     /// A notice was in the inbox.
     #[cold]
     pub(super) fn note_notice(&self) {
-        // Before the look, so that who comes later sends another one.
+        // Before the look, so that a canceller that comes later sends another notice.
         self.shared.take_notice();
         self.noticed.set(true);
     }

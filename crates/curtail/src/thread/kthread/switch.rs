@@ -1,8 +1,8 @@
 //! From one thread to the next.
 //!
 //! A thread that has ended switches to the kthread's own loop, which publishes the end: only then
-//! its stack is free. The one exception is a thread that was started by who joins it
-//! ([`KThread::run_child`]): it switches back to that.
+//! its stack is free. The one exception is a thread that was started by the thread that joins it
+//! ([`KThread::run_child`]): it switches back to that one.
 
 use super::{DIRECT, KThread};
 use crate::block::{Deadline, Node, Timer, Who};
