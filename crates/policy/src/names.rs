@@ -98,7 +98,7 @@ macro_rules! named {
 }
 
 named! {
-    /// Who gets a job: what the dispatcher does.
+    /// Which job gets which worker: what the dispatcher does.
     Dispatch, "dispatch policy":
     /// One queue; jobs run to completion in the order of arrival.
     CentralFcfs = "central-fcfs",

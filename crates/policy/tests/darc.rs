@@ -277,7 +277,7 @@ fn queues_are_bounded_by_class() {
     policy.completed(NOW, WorkerId(1), JobId(4), Nanos(1_000));
     policy.completed(NOW, WorkerId(0), JobId(3), Nanos(1_000));
     assert_eq!(all(&mut policy), [(5, 0), (6, 1)]);
-    // Who has been let in already is not refused.
+    // A job that has been let in already is not refused.
     policy.inherit(NOW, job(2, 1));
     assert_eq!(policy.waiting(), 4);
     assert_eq!(policy.arrive(NOW, job(8, 1)), Err(Refused(job(8, 1))));

@@ -1,6 +1,6 @@
 //! Runs of a sweep in their file as they end, so that a sweep that is interrupted has not run in vain.
 //!
-//! After each run the file is a complete array. The last word has who writes the whole sweep in
+//! After each run the file is a complete array. At the end the caller writes the whole sweep in
 //! order, by [`write_runs`](crate::write_runs).
 
 use crate::{Error, Run};

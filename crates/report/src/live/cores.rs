@@ -1,4 +1,5 @@
-//! A look at a core allocator: who has which core, and what was granted and evicted lately.
+//! A look at a core allocator: which program has which core, and what was granted and evicted
+//! lately.
 
 use super::{columns, json_line, per_second, printable};
 use crate::schema::schema;
