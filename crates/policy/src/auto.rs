@@ -10,8 +10,8 @@
 //! done ([`aims`]).
 //!
 //! That one rule is a known good policy where one is known:
-//! * service times that hardly vary, in one class: no request gives way to a later one, c-FCFS, the
-//!   best there is without pre-emption for the tail of what is light-tailed;
+//! * service times that hardly vary, in one class: no request is pre-empted for a later one,
+//!   c-FCFS, the best there is without pre-emption for the tail of what is light-tailed;
 //! * classes of different, steady service times: with a great S shortest class first (SRPT by
 //!   class), with a small one first come, first served, in between whatever keeps the tails of all
 //!   classes equal;
