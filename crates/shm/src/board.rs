@@ -262,7 +262,7 @@ impl BoardView {
         self.0.slot(slot)?.heir()
     }
 
-    /// Until when an eviction is to be obeyed.
+    /// Until when an eviction is to be carried out.
     #[must_use]
     pub fn grace_ns(&self, slot: Slot) -> u64 {
         self.0.slot(slot).map_or(0, SlotLine::grace_ns)

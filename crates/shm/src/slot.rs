@@ -21,7 +21,7 @@ pub struct SlotLine {
     core: AtomicU32,
     /// Whom a kthread that is evicted wakes, plus one.
     heir: AtomicU32,
-    /// Until when an eviction is to be obeyed.
+    /// Until when an eviction is to be carried out.
     grace_ns: AtomicU64,
 }
 
