@@ -68,7 +68,7 @@ fn teach(client: &LocalClient, handle: &Handle) {
     when(handle, |it| it.classes[1].completed == 20);
 }
 
-/// Once the dispatcher has answered, it has obeyed.
+/// Once the dispatcher has answered, it has carried out the command.
 fn classify(handle: &Handle, by: Option<Box<ClassifyFn>>) {
     handle.classify_by(by).unwrap();
     look(handle);

@@ -1,8 +1,8 @@
 //! What the policy decides for itself, told in the log, at level INFO, when that is another thing than
 //! before; and what was lost ([`crate::losses`]).
 //!
-//! The dispatcher's alone. It looks once a second, and makes no text where the log is not listened
-//! to.
+//! The dispatcher's alone. It looks once a second, and makes no text where no subscriber takes that
+//! level.
 
 use super::Dispatcher;
 use crate::clock;
