@@ -92,7 +92,7 @@ if [ "${1:-}" = web ]; then
   exec python3 bench/web/measure.py --program "$program" --out "$target/bench" "$@"
 fi
 
-# The simulator serves nobody: nothing need be instrumented for `sim` alone.
+# The simulator serves no requests: nothing need be instrumented for `sim` alone.
 if [ "${1:-}" = sim ] && [[ "${2:---}" == --* ]]; then
   need_rust
 else

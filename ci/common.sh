@@ -53,7 +53,7 @@ need() {
   local as_root=()
   if [ "$(id -u)" -ne 0 ]; then
     if ! have sudo; then
-      say "not root and no sudo: have somebody run apt-get install ${packages[*]}"
+      say "not root and no sudo: ask an administrator to run apt-get install ${packages[*]}"
       return 1
     fi
     as_root=(sudo)

@@ -7,7 +7,7 @@ need g++=g++ || die "LevelDB needs a C++ compiler"
 
 say "format"
 cargo fmt --all --check
-# Workspaces of their own, which nobody builds here.
+# Workspaces of their own, which are not built here.
 rustfmt --check --edition 2024 bench/threads/*.rs bench/echo/*.rs bench/wakeups/*.rs
 for script in x .ci/run ci/*.sh; do
   bash -n "$script"

@@ -117,7 +117,7 @@ mkdir "$work/tree"
 tar -xzf "$work/source/$tarball" -C "$work/tree" --strip-components=1 ||
     die "$tarball cannot be unpacked"
 is_leveldb "$work/tree" || die "$tarball does not hold LevelDB's source"
-# Somebody else's run may have been quicker; an incomplete tree gives way.
+# Another run may have been quicker; an incomplete tree is replaced.
 if ! is_leveldb "$final"; then
     rm -rf "$final"
     mv "$work/tree" "$final" 2>/dev/null || is_leveldb "$final" || die "cannot create $final"

@@ -4,7 +4,7 @@
     measure.py --tools DIRECTORY --source DIRECTORY --out DIRECTORY [--rounds N] [--quantum 2us]
 
 Builds all of LevelDB and `requests.cc` with `--safepoint=none` and with safepoints, in turns, and
-runs scans and gets without safepoints, with safepoints that nobody arms (idle) and with such that
+runs scans and gets without safepoints, with safepoints that are not armed (idle) and with such that
 fire at the quantum and record (armed). Times are CPU times, of the quickest round and the median of
 the rounds' ratios; the outputs must be the same. JSON goes to OUT/leveldb.json.
 """

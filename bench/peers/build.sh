@@ -34,7 +34,7 @@ in_go() {
   fi
 }
 
-# A workspace of its own, and one package a program: what glommio needs is asked of nobody else.
+# A workspace of its own, and one package a program: what glommio needs is asked of no other program.
 in_rust() {
   local name
   for name in "$@"; do

@@ -26,7 +26,7 @@ def with_ciw(arrivals, services, workers, quantum_ns):
 
     gaps = [now - before for before, now in zip([0, *arrivals], arrivals)]
     network = ciw.create_network(
-        # Nobody comes after the last.
+        # No request comes after the last.
         arrival_distributions=[ciw.dists.Sequential([*gaps, math.inf])],
         service_distributions=[ciw.dists.Sequential(services)],
         number_of_servers=[math.inf],

@@ -142,7 +142,7 @@ impl Board {
     }
 }
 
-/// Stops the board's peer when dropped: a generator that panics leaves nobody spinning.
+/// Stops the board's peer when dropped: a generator that panics leaves no thread spinning.
 #[derive(Debug)]
 pub struct Stop<'a>(pub &'a Board);
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 fn mutex(count: u64) {
     let mutex = Mutex::new(0);
     for _ in 0..count {
-        *black_box(&mutex).lock().expect("nobody panics") += 1;
+        *black_box(&mutex).lock().expect("no thread panics") += 1;
     }
-    assert_eq!(mutex.into_inner().expect("nobody panics"), count);
+    assert_eq!(mutex.into_inner().expect("no thread panics"), count);
 }
 
 fn yield_in_turns(count: u64) {
@@ -35,7 +35,7 @@ fn check_turns(count: u64) {
         curtail::spawn(move || {
             for _ in 0..count / 2 {
                 {
-                    let mut turns = turns.lock().expect("nobody panics");
+                    let mut turns = turns.lock().expect("no thread panics");
                     turns.1 += u64::from(turns.0 != me);
                     turns.0 = me;
                 }
@@ -46,7 +46,7 @@ fn check_turns(count: u64) {
     for thread in both {
         thread.join().expect("it only yields");
     }
-    let switches = turns.lock().expect("nobody panics").1;
+    let switches = turns.lock().expect("no thread panics").1;
     assert!(switches >= count * 9 / 10, "only {switches} of {count} yields switched");
 }
 
@@ -56,10 +56,10 @@ fn hand_over(count: u64) {
         let table = Arc::clone(&table);
         curtail::spawn(move || {
             let (turn, changed) = &*table;
-            let mut turn = turn.lock().expect("nobody panics");
+            let mut turn = turn.lock().expect("no thread panics");
             for _ in 0..count / 2 {
                 while *turn != me {
-                    turn = changed.wait(turn).expect("nobody panics");
+                    turn = changed.wait(turn).expect("no thread panics");
                 }
                 *turn = 1 - me;
                 changed.notify_one();

@@ -43,16 +43,16 @@ fn spawn_and_join(value: u64) {
 }
 
 fn park_among_others(shared: &Shared, random: &mut Random) {
-    shared.parked.lock().expect("nobody panics").push(current());
+    shared.parked.lock().expect("no thread panics").push(current());
     park_timeout(random.micros(300));
 }
 
 fn wait_a_little(shared: &Shared) {
-    let mut count = shared.count.lock().expect("nobody panics");
+    let mut count = shared.count.lock().expect("no thread panics");
     *count += 1;
     if count.is_multiple_of(3) {
         let waited = shared.changed.wait_timeout(count, Duration::from_micros(100));
-        count = waited.expect("nobody panics").0;
+        count = waited.expect("no thread panics").0;
     }
     *count += 1;
     drop(count);
@@ -77,7 +77,7 @@ fn step(shared: &Shared, random: &mut Random) {
         0 => spawn_and_join(random.next()),
         1 => park_among_others(shared, random),
         2 => {
-            let other = shared.parked.lock().expect("nobody panics").pop();
+            let other = shared.parked.lock().expect("no thread panics").pop();
             other.inspect(Thread::unpark);
         }
         3 => sleep(random.micros(200)),

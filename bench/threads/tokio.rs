@@ -35,7 +35,7 @@ async fn check_turns(count: u64) {
     let watching = |me: u64, turns: Arc<Mutex<(u64, u64)>>| async move {
         for _ in 0..count / 2 {
             {
-                let mut turns = turns.lock().expect("nobody panics");
+                let mut turns = turns.lock().expect("no thread panics");
                 turns.1 += u64::from(turns.0 != me);
                 turns.0 = me;
             }
@@ -46,7 +46,7 @@ async fn check_turns(count: u64) {
     for task in both {
         task.await.expect("it only yields");
     }
-    let switches = turns.lock().expect("nobody panics").1;
+    let switches = turns.lock().expect("no thread panics").1;
     assert!(switches >= count * 9 / 20, "only {switches} of {count} yields switched");
 }
 

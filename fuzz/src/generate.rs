@@ -17,7 +17,7 @@ const CXX: &str = include_str!("../pieces/cxx.cc");
 pub(crate) struct Program {
     /// C++, otherwise C.
     pub(crate) cxx: bool,
-    /// Somebody else's program, which has no units.
+    /// A program from elsewhere, which has no units.
     pub(crate) whole: Option<String>,
     /// What each unit is made from, and its text.
     pub units: Vec<(&'static str, String)>,

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 
-# Whoever runs the tests in the background may have told its children to ignore the key.
+# A shell that runs the tests in the background may have told its children to ignore the key.
 LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 PROGRAM = """
 import curtail_sim as cs

@@ -55,7 +55,7 @@ kv_code code_of(const leveldb::Status &s) {
 
 kv_status status_of(const leveldb::Status &s) {
   const kv_code code = code_of(s);
-  // "Not found" is an answer, not a failure: nobody reads its text.
+  // "Not found" is an answer, not a failure: no caller reads its text.
   if (code == KV_OK || code == KV_NOT_FOUND) return {code, nullptr};
   const std::string text = s.ToString();
   return {code, copy_text(text.data(), text.size())};

@@ -1,7 +1,7 @@
 //! The border to C++: the functions of `shim/kv_shim.h`, and two owners that make them safe.
 //!
 //! Any thread may use a [`RawStore`] at any time (LevelDB synchronises itself); a [`RawIter`] belongs
-//! to whoever has it. The shim lets no C++ exception out and never calls Rust, so neither language's
+//! to its holder. The shim lets no C++ exception out and never calls Rust, so neither language's
 //! unwinding meets the other's frames.
 
 use crate::store::{Entry, StoreError, StoreOptions};

@@ -1,5 +1,5 @@
 //! C++ exceptions on fibers: those that are caught stay each request's own although requests
-//! interleave in the middle of their catch blocks, and one that nobody catches fails its request
+//! interleave in the middle of their catch blocks, and one that is not caught fails its request
 //! alone.
 #![cfg(feature = "leveldb")]
 
@@ -61,7 +61,7 @@ fn exceptions_belong_to_their_requests() {
         .map(|request| local.submit(request.clone().into_bytes()).expect("a place"))
         .collect();
     for (request, ticket) in requests.iter().zip(tickets) {
-        let answer = ticket.wait_timeout(STUCK).expect("nobody is stuck").expect("an answer");
+        let answer = ticket.wait_timeout(STUCK).expect("no request is stuck").expect("an answer");
         let expected = if request == "throw" { "failed" } else { request };
         assert_eq!(String::from_utf8(answer).unwrap(), expected);
     }

@@ -1,7 +1,7 @@
 //! A quantum that ends while a lock of C++ is held: the holder goes on, and yields when it gives the
-//! lock back (Concord §3.1, safe pre-emption); whoever else wants it gets on.
+//! lock back (Concord §3.1, safe pre-emption); the others that want it get on.
 //!
-//! Built plainly nobody is pre-empted, and the rest must hold all the same.
+//! Built plainly no request is pre-empted, and the rest must hold all the same.
 #![cfg(feature = "leveldb")]
 
 #[path = "../../spin/tests/common/mod.rs"]
@@ -67,9 +67,9 @@ fn the_holder_of_a_lock_yields_after_it_and_not_before() {
             after += u64::from_le_bytes(answer[8..].try_into().unwrap());
         }
         assert_eq!(probe.taken(kind), 20 * ROUNDS, "{name} excludes");
-        assert_eq!(inside, 0, "somebody ran on this thread while {name} was held");
+        assert_eq!(inside, 0, "another request ran on this thread while {name} was held");
         if is_preempting(&report) {
-            // Every critical section lasts for many quanta, and but for the last somebody waits.
+            // Every critical section lasts for many quanta, and but for the last a request waits.
             assert!(after > 10 * ROUNDS, "{name}: {after} yielded when they gave it back");
         } else if report.preemptions == 0 {
             assert_eq!(after, 0);

@@ -246,7 +246,7 @@ fn check(policy: &str, workers: usize) {
     let lost: u64 = report.classes.iter().map(|class| class.failed + class.dropped).sum();
     assert_eq!((completed, lost, report.abandoned, report.unsent), (sent, 0, 0, 0));
     assert!(report.classes.iter().all(|class| class.completed > 0));
-    // SCANs of 150 entries take several quanta, and there is always somebody waiting.
+    // SCANs of 150 entries take several quanta, and a request is always waiting.
     is_preempting(&report);
 }
 

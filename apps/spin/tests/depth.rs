@@ -179,7 +179,7 @@ fn channels_and_standard_streams_leave_nothing_behind() {
     drop((sender, bounded));
     assert!(receiver.recv().is_err());
     held(0);
-    // Re-entrant, hence not counted.
+    // Re-entrant, so not counted.
     let outer = std::io::stdout().lock();
     drop(std::io::stdout().lock());
     drop(outer);

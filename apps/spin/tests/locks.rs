@@ -1,7 +1,7 @@
 //! A quantum that ends while a lock of Rust is held: the holder goes on, and yields when it gives
 //! the lock back (Concord §3.1, safe pre-emption).
 //!
-//! Built plainly nobody is pre-empted, and the rest must hold all the same.
+//! Built plainly no request is pre-empted, and the rest must hold all the same.
 
 mod common;
 
@@ -47,11 +47,11 @@ impl Locks {
         }
         match kind {
             0 => write!(self.mutex.lock().unwrap()),
-            1 => write!(self.mutex.try_lock().expect("nobody else is on, holding it")),
+            1 => write!(self.mutex.try_lock().expect("no other request is on, holding it")),
             2 => write!(self.lock.write().unwrap()),
             3 => read!(self.lock.read().unwrap()),
             4 => write!(self.parked_mutex.lock()),
-            5 => write!(self.parked_mutex.try_lock().expect("nobody else is on, holding it")),
+            5 => write!(self.parked_mutex.try_lock().expect("no other request is on, holding it")),
             6 => write!(self.parked_lock.write()),
             _ => read!(self.parked_lock.read()),
         }
@@ -107,9 +107,9 @@ fn the_holder_of_a_lock_yields_after_it_and_not_before() {
             + *locks.parked_lock.read();
         let writes = if matches!(kind, 3 | 7) { 0 } else { 20 * ROUNDS };
         assert_eq!(taken, writes, "kind {kind}: the lock excludes");
-        assert_eq!(inside, 0, "kind {kind}: somebody ran on this thread while it was held");
+        assert_eq!(inside, 0, "kind {kind}: another ran on this thread while it was held");
         if is_preempting(&report) {
-            // Every critical section lasts for many quanta, and but for the last somebody waits.
+            // Every critical section lasts for many quanta, and but for the last a request waits.
             assert!(after > 10 * ROUNDS, "kind {kind}: {after} yielded when they gave it back");
         } else if report.preemptions == 0 {
             assert_eq!(after, 0);

@@ -1,5 +1,5 @@
 //! Requests that wait for each other by the means of `std` and parking_lot, on few workers, while
-//! quanta end everywhere: nobody is stuck, and every result is right.
+//! quanta end everywhere: no request is stuck, and every result is right.
 
 mod common;
 

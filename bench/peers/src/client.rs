@@ -320,7 +320,7 @@ mod tests {
         })
     }
 
-    /// Nobody to ask about: a program that does nothing.
+    /// A program that does nothing: it has no neighbours.
     fn alone() -> Neighbours {
         let core = crate::program::Cores::pick().unwrap().program;
         let program = std::path::Path::new("/bin/sleep");

@@ -98,7 +98,7 @@ mod tests {
         let first = spinning();
         let mut neighbours = Neighbours::of(&first).unwrap();
         let _second = spinning();
-        // Both compute on one core: whoever waits, it is for the other.
+        // Both compute on one core: the one that waits, waits for the other.
         let deadline = Instant::now() + LIMIT;
         while neighbours.look().is_none() {
             assert!(Instant::now() < deadline);

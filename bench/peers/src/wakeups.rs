@@ -58,7 +58,7 @@ pub struct Undisturbed {
 pub struct Wakeups {
     /// Beside two threads that compute.
     pub computing: BTreeMap<String, Late>,
-    /// The same programs with nobody that computes.
+    /// The same programs without threads that compute.
     pub idle: BTreeMap<String, Late>,
     /// Nothing here is to be taken for a measurement.
     pub smoke: bool,
@@ -177,7 +177,7 @@ impl Wakeups {
     pub fn text(&self) -> String {
         let mut out = "== wakeups ==\n".to_owned();
         let heads = ["µs: p50", "p99", "p99.9", "socket p50", "p99", "p99.9", "computed"];
-        let both = [("beside 2 that compute", &self.computing), ("nobody computes", &self.idle)];
+        let both = [("beside 2 that compute", &self.computing), ("nothing computes", &self.idle)];
         for (what, found) in both {
             let head = std::iter::once(what).chain(heads).map(str::to_owned);
             let mut rows = vec![head.collect::<Vec<_>>()];

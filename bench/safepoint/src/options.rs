@@ -67,7 +67,7 @@ pub struct Variant {
     pub name: String,
     /// The build.
     pub kind: Kind,
-    /// `CURTAIL_TIMING`: fires at this quantum and records; `None`: nobody arms it.
+    /// `CURTAIL_TIMING`: fires at this quantum and records; `None`: it is not armed.
     pub quantum: Option<String>,
 }
 

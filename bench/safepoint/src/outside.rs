@@ -1,4 +1,4 @@
-//! The programs that nobody here wrote: libraries in C out of crates of the package registry.
+//! The programs of other authors: libraries in C out of crates of the package registry.
 //!
 //! Only the drivers are ours (`outside/NAME.c`: a job, a checksum). `outside/Cargo.toml` names the
 //! crate of each and what of it is compiled; cargo fetches it, once, as its `Cargo.lock` pins it, and

@@ -199,7 +199,7 @@ pub fn rounds(
     Ok(runs)
 }
 
-/// Counts instructions, of every variant that nobody arms: a clock means nothing under valgrind.
+/// Counts instructions, of every variant that is not armed: a clock means nothing under valgrind.
 fn count(
     report: &mut Report,
     field: &[Vec<Contestant>],

@@ -1,4 +1,4 @@
-//! What no file may say: paths of somebody's machine, and promises instead of code.
+//! What no file may say: paths of one machine, and promises instead of code.
 
 /// Spelt in halves, as this file is read too.
 const PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];

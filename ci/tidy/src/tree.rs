@@ -22,7 +22,7 @@ impl File {
         Path::new(&self.path).extension().and_then(|e| e.to_str()).unwrap_or_default()
     }
 
-    /// Written by somebody else and kept as it came.
+    /// Written elsewhere and kept as it came.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.path.contains("/uPlot.") || self.path == "Cargo.lock" || self.extension() == "snap"

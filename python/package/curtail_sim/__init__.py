@@ -143,7 +143,7 @@ def simulate(
 
     Raises:
         ValueError: Something does not make sense; the message says what.
-        KeyboardInterrupt: Somebody ended it.
+        KeyboardInterrupt: The user ended it.
     """
     return _runs([locals()], 1, None)[0]
 

@@ -1,6 +1,6 @@
 //! For tests: locks of C++ that are held for as long as one likes, and what happened meanwhile.
 //!
-//! A [`Probe`] may be used from any thread and fiber. Whoever runs beside the holder moves a clock
+//! A [`Probe`] may be used from any thread and fiber. Whatever runs beside the holder moves a clock
 //! on; the holder reads it before, at the end of, and right after its critical section.
 
 use std::ptr::NonNull;
@@ -50,7 +50,7 @@ pub fn initialised(pause: extern "C" fn() -> u64) -> u64 {
     unsafe { kv_probe_static(pause) }
 }
 
-/// Throws a C++ exception that nobody here catches.
+/// Throws a C++ exception that no code here catches.
 pub fn throw() {
     // SAFETY: no preconditions; it unwinds, as its type says.
     unsafe { kv_probe_throw() }
@@ -81,7 +81,7 @@ pub struct Probe(NonNull<CProbe>);
 
 // SAFETY: the C++ object belongs to no thread.
 unsafe impl Send for Probe {}
-// SAFETY: each counter is written under its lock alone, and read when nobody writes.
+// SAFETY: each counter is written under its lock alone, and read when no thread writes.
 unsafe impl Sync for Probe {}
 
 impl Default for Probe {
@@ -111,8 +111,8 @@ impl Probe {
         held
     }
 
-    /// How often the lock of this kind was taken, when nobody takes it any more. Counted without an
-    /// atomic: right only if the lock excludes.
+    /// How often the lock of this kind was taken; to be asked when no thread takes it any more.
+    /// Counted without an atomic: right only if the lock excludes.
     ///
     /// # Panics
     /// Where there is no such kind.
@@ -123,7 +123,7 @@ impl Probe {
         unsafe { kv_probe_taken(self.0.as_ptr(), kind as u32) }
     }
 
-    /// Works under the `std::shared_mutex` as one of its readers; whether nobody wrote meanwhile.
+    /// Works under the `std::shared_mutex` as one of its readers. True: no thread wrote meanwhile.
     #[must_use]
     pub fn read(&self, turns: u64) -> bool {
         // SAFETY: the probe is live.

@@ -126,7 +126,7 @@ uint64_t kv_probe_static(uint64_t (*pause)()) noexcept {
 }
 
 // Throws `id`, and works in the handler, where `pause` is called in between: others throw and catch
-// on this thread meanwhile. The answer: what is caught at last, thrown again by nobody's name.
+// on this thread meanwhile. The answer: what is caught last, after a `throw` without an operand.
 int kv_probe_catch(int id, void (*pause)()) noexcept {
   try {
     try {
@@ -144,6 +144,6 @@ int kv_probe_catch(int id, void (*pause)()) noexcept {
   }
 }
 
-void kv_probe_throw() { throw std::runtime_error("nobody catches this"); }
+void kv_probe_throw() { throw std::runtime_error("no handler catches this"); }
 
 }  // extern "C"

@@ -172,8 +172,8 @@ impl Checksum {
     }
 }
 
-/// Writes one reply at the end of a buffer: first a place for the header, then the body by whoever
-/// makes it, at last the header.
+/// Writes one reply at the end of a buffer: first a place for the header, then the body, which the
+/// caller appends, at last the header.
 #[derive(Debug)]
 pub struct ReplyWriter<'o> {
     out: &'o mut Vec<u8>,

@@ -33,13 +33,13 @@ pub fn serve(app: impl App, workers: usize, requests: &[u8]) -> (Report, Vec<Vec
         requests.iter().map(|&byte| local.submit(vec![byte]).expect("a place")).collect();
     let answers = tickets
         .into_iter()
-        .map(|ticket| ticket.wait_timeout(STUCK).expect("nobody is stuck").expect("an answer"))
+        .map(|ticket| ticket.wait_timeout(STUCK).expect("no request is stuck").expect("an answer"))
         .collect();
     handle.shutdown();
     (server.join().unwrap().unwrap(), answers)
 }
 
-/// Flags need somebody who raises them, however few cores there are.
+/// Flags need a dispatcher that raises them, however few cores there are.
 pub fn dispatcher() -> DispatcherMode {
     match safepoint_kind() {
         SafepointKind::Flag => DispatcherMode::Busy,
