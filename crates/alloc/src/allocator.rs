@@ -185,8 +185,8 @@ impl Allocator {
         }
     }
 
-    /// No kthread of a latency-critical program has a core or is on its way to one: whoever drives
-    /// this watches for its packets.
+    /// No kthread of a latency-critical program has a core or is on its way to one: the caller
+    /// watches for its packets.
     #[must_use]
     pub fn is_wholly_parked(&self, program: ProgramId) -> bool {
         self.tables.member(program).is_some_and(|it| it.is_critical() && it.cores == 0)

@@ -178,7 +178,7 @@ impl Allocator {
         self.deadline = self.deadline.min(deadline);
     }
 
-    /// A kthread has no core any more. `wake`: nobody else wakes its heir.
+    /// A kthread has no core any more. `wake`: its heir is woken here, since no other code does it.
     pub(crate) fn leave(&mut self, now: Nanos, id: KthreadId, wake: bool) {
         let (grace, give_up) = (self.settings.grace, self.settings.give_up);
         let Some(state) = self.tables.kthread(id).map(|kthread| kthread.state) else { return };

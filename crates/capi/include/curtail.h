@@ -67,7 +67,7 @@ void curtail_response_clear(curtail_response *response);
 /* A class of requests, as statistics and type-aware policies know it. */
 typedef struct curtail_class {
   const char *name;
-  /* Expected service time; 0: nobody knows. */
+  /* Expected service time; 0: unknown. */
   uint64_t service_ns;
 } curtail_class;
 

@@ -51,7 +51,7 @@ pub struct CApp {
 type Handler =
     unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, *const u8, usize, *mut Response) -> c_int;
 
-/// Why a worker was not set up, for whoever runs the server.
+/// Why a worker was not set up, for the caller that runs the server.
 pub(crate) type Refusal = Arc<Mutex<Option<String>>>;
 
 /// Nothing is ever sent: that all are gone is the message.
@@ -169,7 +169,7 @@ impl App for Application {
             if let Some(reason) = reason {
                 let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
                 refusal.get_or_insert(reason);
-                // To the runtime, as a panic that nobody reports.
+                // To the runtime, as a panic that is not reported.
                 resume_unwind(Box::new("setup_worker refused"));
             }
         }
@@ -233,7 +233,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if let Some(teardown) = self.teardown {
             // SAFETY: the application's own function, as it promised, on the thread of the setup. An
-            // exception at the end is nobody's any more.
+            // exception at the end is dropped: no request is left to fail by it.
             let _ = contain(|| unsafe { teardown(self.context, self.state) });
         }
     }

@@ -24,7 +24,7 @@ struct Call<F, R> {
 /// Calls, and ends C++ exceptions there.
 pub(crate) fn contain<R>(function: impl FnOnce() -> R) -> Result<R, Thrown> {
     unsafe extern "C-unwind" fn run<F: FnOnce() -> R, R>(argument: *mut c_void) {
-        // SAFETY: the `call` below, of this type, which nobody else uses meanwhile.
+        // SAFETY: the `call` below, of this type, which no other code uses meanwhile.
         let call = unsafe { &mut *argument.cast::<Call<F, R>>() };
         call.result = call.function.take().map(|function| function());
     }

@@ -25,7 +25,7 @@ pub struct CServer {
     /// Until it is run.
     waiting: Mutex<Option<Server>>,
     refusal: Refusal,
-    /// Tells when nobody uses the application any more.
+    /// Tells when no thread uses the application any more.
     uses: Mutex<Receiver<Infallible>>,
     /// What it left when it had run.
     end: Mutex<Option<Look>>,
@@ -88,7 +88,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// To whoever started the program. A closed standard error is no reason not to run.
+/// On standard error. That it is closed is no reason not to run.
 fn say(note: &str) {
     let _ = writeln!(std::io::stderr(), "curtail: {note}");
 }
@@ -161,7 +161,7 @@ impl CServer {
         Ok(())
     }
 
-    /// Returns when nobody will call a function of the application any more: the server has ended, and
+    /// Returns when no function of the application will be called any more: the server has ended, and
     /// so have the handlers that it gave up and that went on. However long that takes: what they use
     /// goes when this returns.
     fn await_the_last_use(&self) {
@@ -196,8 +196,8 @@ unsafe impl Sync for Given {}
 impl Drop for Given {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the application's own function, as it promised; once. There is nobody to tell of
-            // an exception.
+            // SAFETY: the application's own function, as it promised; once. No caller is left to tell
+            // of an exception.
             let _ = contain(|| unsafe { release(self.context) });
         }
     }

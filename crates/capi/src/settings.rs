@@ -256,8 +256,8 @@ pub unsafe extern "C" fn curtail_settings_free(settings: *mut Settings) {
 /// See the header.
 ///
 /// # Safety
-/// `settings` as for [`curtail_settings_free`], and nobody else's meanwhile; the texts are null or end
-/// in a zero byte; `error` is null or valid to write to.
+/// `settings` as for [`curtail_settings_free`], and used by no other thread meanwhile; the texts are
+/// null or end in a zero byte; `error` is null or valid to write to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn curtail_set(
     settings: *mut Settings,
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn curtail_set(
         let (name, value) = unsafe { (text(name, "the name")?, text(value, "the value")?) };
         // SAFETY: the caller's promise.
         unsafe { given(settings, "the settings") }?;
-        // SAFETY: not null, and nobody else's meanwhile.
+        // SAFETY: not null, and used by no other thread meanwhile.
         unsafe { &mut *settings }.set(name, value)
     };
     // SAFETY: the caller's promise.

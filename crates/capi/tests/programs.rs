@@ -234,7 +234,7 @@ fn the_example_serves_is_changed_and_counts() {
     let mut primes = Primes::start(&program, &["workers=1", "policy=tq"]);
     assert_eq!(primes.ask("100"), "100: 25 primes, says worker 0");
     assert_eq!(primes.ask("x"), "no number");
-    // To completion: nobody overtakes.
+    // To completion: no request overtakes another.
     assert_eq!(order(&primes, "200000"), ["200000", "10", "20", "30"]);
 
     assert_eq!(primes.obey("classify length"), [""; 0]);

@@ -142,7 +142,7 @@ impl System {
         self.capacity.unwrap_or(16_384)
     }
 
-    /// The same, where somebody cared to say.
+    /// The same, if it was given.
     pub(crate) fn capacity_asked_for(&self) -> Option<u32> {
         self.capacity
     }

@@ -60,7 +60,7 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
 /// How a [`bar`] shows so many runs of so many.
 pub(crate) const RUNS: &str = "{bar:20} {pos}/{len} {msg}";
 
-/// Progress on standard error, if that is a terminal. Without a length where nobody knows it.
+/// Progress on standard error, if that is a terminal. Without a length where it is unknown.
 pub(crate) fn bar(length: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template);
     let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);

@@ -197,7 +197,7 @@ impl Program {
         let peer = socket_peercred(&stream).map_err(|error| failed(error.into()))?;
         // Anybody may take the name.
         if peer.pid.as_raw_nonzero().get().cast_unsigned() != pid || !is_trusted(peer.uid) {
-            return Err(Failure::failed(format!("somebody else answers for process {pid}")));
+            return Err(Failure::failed(format!("another process answers for process {pid}")));
         }
         stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;

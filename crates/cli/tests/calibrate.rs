@@ -1,4 +1,4 @@
-//! `curtail calibrate` as a user meets it. What things cost here is nobody's to assert.
+//! `curtail calibrate` as a user meets it. What things cost here is not asserted.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `curtail compare` as a user meets it. How well the two agree here is nobody's to assert.
+//! `curtail compare` as a user meets it. How well the two agree here is not asserted.
 
 mod common;
 

@@ -43,7 +43,7 @@ impl Client {
         self.ask_by_stream();
     }
 
-    /// False: nobody is there.
+    /// False: no server is there.
     fn ask_by_datagram(&mut self) -> bool {
         let mut answer = [0; BYTES];
         let asked = self.datagrams.send(&self.request());

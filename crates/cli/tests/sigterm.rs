@@ -41,7 +41,7 @@ fn client(address: &str, answered: &AtomicU64) -> HashSet<u64> {
     let mut may_send = true;
     loop {
         while may_send && next < answers.len() as u64 + WINDOW {
-            // Once it fails nobody reads any more; answers may still be under way.
+            // Once it fails the server reads no more; answers may still be under way.
             may_send = line.write_all(&frame(next)).is_ok();
             next += 1;
         }

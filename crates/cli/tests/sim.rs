@@ -50,7 +50,7 @@ fn a_system_without_a_dispatcher() {
     let slow = json(&[&arguments[..], &["--wake-delay", "5us", "--spin", "1us"]].concat());
     let p50 = |of: &Value, i: usize| of[i]["sojourn_ns"]["p50"].as_u64().unwrap();
     assert!(p50(&slow, 0) > p50(&runs, 0) + 100, "{} {}", p50(&slow, 0), p50(&runs, 0));
-    assert_eq!(p50(&slow, 4), p50(&runs, 4), "with a dispatcher nobody sleeps");
+    assert_eq!(p50(&slow, 4), p50(&runs, 4), "with a dispatcher no worker sleeps");
     for (line, says) in [
         ("sim --policy shenango --dispatchers 2 --workers 4", "no dispatcher"),
         ("sim --policy shenango-ps --preempt flag", "clock, or never"),

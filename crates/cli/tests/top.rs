@@ -96,7 +96,7 @@ fn empty_datagrams_are_counted_and_garbage_is_answered() {
     let length = socket.recv(&mut answer).unwrap();
     assert!(answer[..length].starts_with(b"garbage!"), "{live}");
     socket.set_nonblocking(true).unwrap();
-    assert!(socket.recv(&mut answer).is_err(), "nobody answers an empty one");
+    assert!(socket.recv(&mut answer).is_err(), "an empty one gets no answer");
 }
 
 /// `curtail top` that goes on; killed if a test forgets it.

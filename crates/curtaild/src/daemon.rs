@@ -243,7 +243,7 @@ impl Daemon {
         }
     }
 
-    /// Idle cores are kept awake while somebody is served, and no batch thread could run there.
+    /// Idle cores are kept awake while a program is served, and no batch thread could run there.
     fn is_for_idlers(&self) -> bool {
         !self.programs.is_empty() && !self.programs.iter().any(Program::is_batch)
     }

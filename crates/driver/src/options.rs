@@ -9,7 +9,7 @@ pub enum Kind {
     /// The thread times itself.
     #[default]
     Clock,
-    /// Somebody else writes the poll word.
+    /// Another thread writes the poll word.
     Flag,
     /// The clock is read at every safepoint: what timing costs without a budget, to compare with.
     Rdtsc,

@@ -50,7 +50,7 @@ pub(crate) struct Domain {
     capacity: usize,
     /// The dispatcher ends quanta. Otherwise they end by themselves.
     watched: bool,
-    /// Nobody ever yields.
+    /// No job ever yields.
     never: bool,
     hints: Hints,
     class_means_ns: Vec<u64>,
@@ -75,7 +75,7 @@ impl Domain {
     pub(crate) fn new(config: &Config, workers: usize, index: usize) -> Self {
         let mut spec = config.spec.clone();
         let never = spec.preempt == PreemptKind::Never;
-        // A dispatcher that nobody pre-empts would not come back to its queues.
+        // A dispatcher whose own jobs are never pre-empted would not come back to its queues.
         spec.work_conserving &= !never;
         let costs = config.costs;
         let seed = config.seed.wrapping_add(index as u64);

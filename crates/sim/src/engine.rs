@@ -35,8 +35,8 @@ impl Done {
     }
 }
 
-/// Somebody who is told of every job that completes, those of the warm-up included, and may look at
-/// the policy now and then.
+/// What is told of every job that completes, those of the warm-up included, and may look at the
+/// policy now and then.
 pub trait Observer {
     /// A job has completed.
     fn completed(&mut self, done: &Done);

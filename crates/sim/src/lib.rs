@@ -8,7 +8,7 @@
 //!
 //! **Conventions**, so that curves can be compared. Slowdown is sojourn time over un-inflated
 //! service time. A quantum that ends exactly with its job is a completion; a job whose quantum ends
-//! while nobody waits goes on for another whole one; under central processor sharing a pre-empted
+//! while none waits goes on for another whole one; under central processor sharing a pre-empted
 //! job goes to the tail after its overhead. Jobs of the warm-up are simulated and not counted; jobs
 //! in flight at the end are drained. A job that started may go on anywhere ([`Config::pinned`]
 //! makes it stay, as the runtime does by default), except one that started on a work-conserving
@@ -19,8 +19,9 @@
 //!
 //! **Simultaneous events**, in this order, the scheduler's own (`crates/sched/README.md`): jobs that
 //! complete or block; the arrival; the dispatcher's business (deliveries, decisions) and jobs that
-//! wake; ends of quanta; of equals, the lowest worker first. So whoever arrives
-//! sees those that leave at that moment gone, and counts as waiting for a quantum that ends at it.
+//! wake; ends of quanta; of equals, the lowest worker first. So a job that
+//! arrives sees those that leave at that moment gone, and counts as waiting for a quantum that ends
+//! at it.
 #![forbid(unsafe_code)]
 
 mod agenda;

@@ -61,7 +61,7 @@ pub(crate) struct Threads {
     /// In nanoseconds; 0: to completion.
     quantum: u64,
     overshoot: Option<ServiceSampler>,
-    /// Parking and waking take no time, so that nobody needs to.
+    /// False: parking and waking take no time, so no kthread needs to park.
     parks: bool,
     jobs: Jobs,
     kthreads: Vec<Kthread>,
@@ -185,7 +185,7 @@ impl Threads {
         self.on_offer += load.ready as usize + load.incoming as usize;
     }
 
-    /// Whoever searches sees what there is; for what is left, parked kthreads are woken, `home` first.
+    /// Kthreads that search see what there is; for what is left, parked ones are woken, `home` first.
     #[inline]
     fn rouse(&mut self, home: Option<usize>, now: u64) {
         while self.on_offer > 0 && !self.searching.members().is_empty() {

@@ -200,7 +200,7 @@ fn costs_add_up() {
     assert_eq!(sojourns(Costs { ring: 5, ..ideal }), (105, 215));
     assert_eq!(sojourns(Costs { start: 5, ..ideal }), (105, 210));
     assert_eq!(sojourns(Costs { finish: 5, ..ideal }), (100, 205));
-    assert_eq!(sojourns(Costs { switch: 5, ..ideal }), (100, 200), "nobody is pre-empted");
+    assert_eq!(sojourns(Costs { switch: 5, ..ideal }), (100, 200), "no job is pre-empted");
     assert_eq!(sojourns(Costs { instrumentation: 0.1, ..ideal }), (110, 220));
     // An inbox of two hides the way there and back.
     let config = Config {

@@ -17,7 +17,7 @@ fn close(found: f64, expected: u64) {
 #[test]
 fn an_interval_begins_empty_and_its_end_serves_what_is_left() {
     // On one core: the second waits for the first, the third would until 1,600 but the interval
-    // ends; the fourth finds nobody.
+    // ends; the fourth finds the core free.
     let requests = [request(0, 400), request(100, 500), request(800, 700), request(1_000, 50)];
     let served = by_intervals(requests.into_iter(), 1, 1_000);
     let percentile = |p: f64| served.sojourn.percentile(p) as u64;

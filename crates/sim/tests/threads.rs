@@ -37,8 +37,8 @@ fn one_kthread_is_one_queue() {
     assert_eq!(history(&config("shenango-ps", 1), 0.8), history(&config("tq", 1), 0.8));
 }
 
-/// No kthread is idle while a request waits, so the number in the system is M/M/c's, whoever steals
-/// from whom: Erlang C.
+/// No kthread is idle while a request waits, so the number in the system is M/M/c's, whichever
+/// kthread steals from which: Erlang C.
 #[test]
 fn stealing_conserves_work() {
     let (workers, load) = (4, 0.9);
@@ -86,10 +86,10 @@ fn each_cost_is_where_it_belongs() {
     assert_eq!(ends(Costs { start: 5, ..ideal }), [105, 210]);
     assert_eq!(ends(Costs { finish: 5, ..ideal }), [100, 205]);
     assert_eq!(ends(Costs { instrumentation: 0.1, ..ideal }), [110, 220]);
-    assert_eq!(ends(Costs { steal: 5, ..ideal }), [100, 200], "nobody to steal from");
+    assert_eq!(ends(Costs { steal: 5, ..ideal }), [100, 200], "none to steal from");
     // It sleeps at first, and is woken; then it has work.
     assert_eq!(ends(Costs { wake: 50, ..ideal }), [150, 250]);
-    // What a dispatcher does, nobody does.
+    // No kthread does what a dispatcher does.
     let theirs = Costs { dispatch: 7, hear: 7, signal: 7, ring: 7, notify: 7, ..ideal };
     assert_eq!(ends(theirs), [100, 200]);
 }
@@ -129,7 +129,7 @@ fn who_finds_nothing_parks_after_its_patience() {
     assert_eq!(second(1_171), 1_321, "woken");
 }
 
-/// A request that nobody awake can take wakes one that sleeps, even while its own kthread is busy.
+/// A request that no kthread awake can take wakes a sleeping one, even while its own is busy.
 #[test]
 fn no_request_waits_while_a_kthread_sleeps() {
     let costs = Costs { wake: 50, ..Costs::IDEAL };
@@ -170,7 +170,7 @@ fn what_it_did_is_counted() {
     assert!(idle.parkings > 10 * busy.parkings.max(1), "{} {}", idle.parkings, busy.parkings);
     assert!(busy.thefts > 1_000, "{}", busy.thefts);
     let free = simulate(&config("shenango", 8), &mix, 0.5, 50_000);
-    assert_eq!((free.parkings, free.preemptions), (0, 0), "nobody needs to park for nothing");
+    assert_eq!((free.parkings, free.preemptions), (0, 0), "no kthread needs to park for nothing");
     assert!(free.late.is_none() && free.decided.is_none());
 }
 

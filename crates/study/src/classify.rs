@@ -11,7 +11,7 @@ pub enum Classifier {
     /// The application.
     #[default]
     Own,
-    /// Nobody who knows: any class, all equally likely (Perséphone §5.6).
+    /// Any class, all equally likely, whatever the request is (Perséphone §5.6).
     Random,
 }
 

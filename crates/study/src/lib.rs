@@ -3,7 +3,7 @@
 //!
 //! A [`Setting`] is a system without its policy, under an [`Offer`] of requests; [`Shape`] makes the
 //! policy; [`Setting::measure`] simulates one run, [`Setting::find_max`] searches the highest load
-//! that meets an objective. A run is one thread's, a setting may be shared by many, and whoever sets
+//! that meets an objective. A run is one thread's, a setting may be shared by many, and setting
 //! its [`Setting::stop`] ends all of its runs early.
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,7 @@ pub enum Error {
     /// It was tried and failed.
     #[error("{0}")]
     Failed(String),
-    /// Somebody ended it.
+    /// It was ended early.
     #[error("it was stopped")]
     Stopped,
 }

@@ -6,7 +6,7 @@ use curtail_workload::{Arrivals, Mix, Phases, Request, Requests, Trace, Until};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Requests of a run where nobody says how many.
+/// Requests of a run whose number is not given.
 const JOBS: u64 = 1_000_000;
 
 /// How long requests arrive where a time is said to be asked for, and none is.
@@ -103,7 +103,7 @@ pub enum Source {
     Mix(Mix),
     /// Of mixes that change.
     Phases(Phases),
-    /// As somebody recorded them.
+    /// As they were recorded.
     Trace(Trace),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! On entry the work of all iterations is subtracted from the budget. If it does not fit, a branch
 //! leads to where the charge is taken back and on to the check between chunks, which calls the slow
-//! path when it is time. So whoever passes the branch has looked at the budget.
+//! path when it is time. So whatever passes the branch has looked at the budget.
 
 use crate::code::{Code, End};
 use crate::image::Image;

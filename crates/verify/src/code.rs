@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 pub enum Target {
     /// A function of the program, by its index.
     Function(usize),
-    /// Somebody else's, by name.
+    /// A function of another file, by name.
     Import(String),
     /// Code of the program that no function begins at.
     Elsewhere(u64),

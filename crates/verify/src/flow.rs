@@ -1,9 +1,9 @@
 //! The longest path without a safepoint to each block of a function.
 //!
 //! Distances flow along edges from blocks that hand theirs on (those without a safepoint). Where such
-//! edges form a cycle, somebody must prove that it ends: `Prover` names a block that every round
-//! passes, and how often at most. A cycle that nobody can prove is reported, and then counts as one
-//! round, so that the same fault is not reported again by everything around it.
+//! edges form a cycle, a `Prover` must prove that it ends: it names a block that every round passes,
+//! and how often at most. A cycle without a proof is reported, and then counts as one round, so that
+//! the same fault is not reported again by everything around it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +54,7 @@ pub trait Prover {
     /// A strongly connected set of blocks (sorted): how often it goes round. `entries`: the blocks at
     /// which it is entered.
     fn rounds(&mut self, cycle: &[usize], entries: &[usize]) -> Option<Rounds>;
-    /// Nobody could prove that this one ends. May be told of one cycle several times.
+    /// There is no proof that this one ends. May be told of one cycle several times.
     fn unproven(&mut self, cycle: &[usize]);
     /// It ends, but so late? `round`: the longest way round. Says whether it counts as one round.
     fn too_long(&mut self, cycle: &[usize], most: u64, round: u64) -> bool;

@@ -136,8 +136,8 @@ fn source(code: &Code, cycle: &[usize], place: Place) -> Option<(Register, u32)>
 }
 
 /// Is what an instruction reads a place on the stack that the cycle does not write? Of other memory, and of
-/// what other pointers than the stack's write, nobody knows; calls write there if somebody may have its
-/// address.
+/// what other pointers than the stack's write, nothing is known; calls write there if a callee may have
+/// its address.
 pub(crate) fn stays(code: &Code, cycle: &[usize], i: &Instruction) -> bool {
     let own = |base, index| base == Register::RSP && index == Register::None;
     if !own(i.memory_base(), i.memory_index()) {

@@ -1,5 +1,5 @@
-//! Thread-local addresses that live across a safepoint: whoever resumes may do so on another thread,
-//! or after another request has changed the variable.
+//! Thread-local addresses that live across a safepoint: the code may resume on another thread, or
+//! after another request has changed the variable.
 //!
 //! A forward pass over each function follows what is derived from `%fs:0` (or from what
 //! `__tls_get_addr` returned) through registers and stack slots. A safepoint, or a call that may have

@@ -2,8 +2,8 @@
 //! longer than the bound, and safepoints where none may be.
 //!
 //! It believes machine code only. The pass leaves notes (`notes`) on which functions it instrumented
-//! and on loops that it knows to be short; everything else is decoded. The file is somebody's input:
-//! nothing in it may make the verifier panic.
+//! and on loops that it knows to be short; everything else is decoded. The file is untrusted
+//! input: nothing in it may make the verifier panic.
 #![forbid(unsafe_code)]
 
 pub mod charges;

@@ -23,7 +23,7 @@ pub struct Loops<'a> {
     pub counted: BTreeSet<usize>,
     /// Loops that a note bounds.
     pub noted_used: BTreeSet<usize>,
-    /// Cycles of which nobody knows that they end.
+    /// Cycles that are not known to end.
     pub open: BTreeSet<Vec<usize>>,
     /// Cycles that end, but are longer than the bound: how often they go round, and how long that is.
     pub long: BTreeMap<Vec<usize>, (u64, u64)>,
@@ -138,8 +138,8 @@ const RETRIES: u64 = 4;
 const ATOMIC: usize = 8;
 
 /// An atomic operation that the processor lacks: code generation computes the new value and tries to
-/// exchange it for the old one until nobody has come in between, which is soon or somebody else's
-/// progress. All else happens in registers.
+/// exchange it for the old one until no other thread has come in between, which is soon, or another
+/// thread's progress. All else happens in registers.
 fn atomic(code: &Code, cycle: &[usize]) -> Option<Rounds> {
     let &[block] = cycle else { return None };
     let [above @ .., exchange, branch] = code.of(block) else { return None };

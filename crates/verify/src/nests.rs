@@ -109,7 +109,7 @@ impl NotedLoops {
 
     /// A loop that begins with a choice, and has no other noted one in it: code generation copied the choice
     /// into the block before the loop, so that it begins wherever that leads, behind a call, too. It is the
-    /// one that was noted in that block if nobody comes to it otherwise, and every round passes the choice.
+    /// one that was noted in that block if no other way leads to it, and every round passes the choice.
     fn rounds_of_choice(
         &self,
         code: &Code,

@@ -47,7 +47,7 @@ pub struct Outcome {
     pub noted: usize,
     /// Charged as a whole before they run.
     pub charged: usize,
-    /// Loops without a safepoint of which nobody knows that they end.
+    /// Loops without a safepoint that are not known to end.
     pub open: usize,
     /// Functions of the same call cycle that it calls before any safepoint, and from where.
     pub early: Vec<(usize, u64)>,
@@ -318,7 +318,7 @@ impl View<'_> {
         }
     }
 
-    /// Code that nobody instrumented costs what the table says.
+    /// Code that is not instrumented costs what the table says.
     fn as_library(&self, function: usize, outcome: &mut Outcome) {
         let extent = &self.program.image.functions[function];
         let table = cost::of_library(&extent.symbol);

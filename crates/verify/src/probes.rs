@@ -32,7 +32,7 @@ pub enum Kind {
     Flag,
     /// At the end of a critical section, if a yield fell due inside: no check of the time.
     Pending,
-    /// No check: a call that somebody wrote.
+    /// No check: a call in the source.
     ByHand,
 }
 

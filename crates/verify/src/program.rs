@@ -133,7 +133,7 @@ fn stops(dead: &HashSet<usize>, target: &Target) -> bool {
     }
 }
 
-/// The functions that never come back: known ones, and whoever always ends in them.
+/// The functions that never return: known ones, and those that always end in them.
 fn never_return(image: &Image<'_>, codes: &[Code]) -> HashSet<usize> {
     let mut dead: HashSet<usize> =
         (0..codes.len()).filter(|&f| cost::never_returns(&image.functions[f].symbol)).collect();

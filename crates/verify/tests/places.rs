@@ -108,7 +108,7 @@ fn signal_handlers() {
         assert_eq!(only(&report, What::Forbidden), 1, "{install}");
         assert!(report.to_json().contains("signal handler"));
     }
-    // Handed to somebody else, or to nobody.
+    // Handed to another function, or to none.
     let other = format!(
         "{stubs}{handler}function f\n instrumented f\n lea handler(%rip), %rsi\n call g\n ret\nend f\nfunction g\n ret\nend g"
     );

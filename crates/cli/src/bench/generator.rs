@@ -117,7 +117,7 @@ impl<R: Requests> Generator<R> {
         if counts { self.tallies.get_mut(slice) } else { None }
     }
 
-    /// Tells of slices that have ended. Nobody needs to hear it.
+    /// Tells of slices that have ended. The receiver may be gone.
     fn tell(&mut self, now_ns: u64) {
         let Some(ended) = &self.offer.ended else { return };
         while self.offer.slices.get(self.over).is_some_and(|slice| slice.end <= now_ns) {
@@ -217,7 +217,7 @@ impl<R> Drop for Generator<R> {
     }
 }
 
-/// Nobody waits for a response here.
+/// Drops responses: no client waits for one here.
 struct Nobody;
 
 impl Reply for Nobody {

@@ -74,7 +74,7 @@ impl One<'_> {
             slices: changing.slices.iter().map(|(_, time)| time.clone()).collect(),
             ended: Some(ended),
         };
-        // Nobody tells the policy what it is to find out by itself.
+        // The policy is not told what it is to find out by itself.
         let app = Spin::new(
             classes.into_iter().map(Class::named).collect(),
             self.calibration.iterations_per_us(),

@@ -113,7 +113,7 @@ impl Requests for KvRequests {
     const MAX_LENGTH: usize = kv_app::protocol::MAX_REQUEST;
 
     fn draw(&mut self, payload: &mut Vec<u8>) -> Option<(u64, usize)> {
-        // Nobody reads the response, and so nobody needs its id.
+        // The response is not read, so its id is not needed.
         let opcode = self.maker.write(0, &mut self.random, payload);
         Some((self.schedule.next_ns(), self.by_opcode[opcode.index()].0))
     }

@@ -153,7 +153,7 @@ impl Victim {
                 at = (at + 1 + both_the_same as usize) % THEFTS;
             }
             let cycles = now() - start;
-            assert_eq!((at, stolen), (0, THEFTS as u64), "nobody else steals here");
+            assert_eq!((at, stolen), (0, THEFTS as u64), "no other kthread steals here");
             trials.add(clock.ns(cycles) as f64 / THEFTS as f64);
             self.robbed.set(round);
         }

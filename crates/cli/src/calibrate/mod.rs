@@ -308,7 +308,7 @@ fn add(all: &mut Option<Histogram<u64>>, more: Histogram<u64>) {
     }
 }
 
-/// Nobody waits for a response here.
+/// Drops responses: no client waits for one here.
 struct Nobody;
 
 impl Reply for Nobody {

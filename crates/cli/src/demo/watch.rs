@@ -1,6 +1,6 @@
 //! How long the workers were ready while other programs had their cores, as the kernel's scheduler
-//! counts it. It sees every policy alike, also where a request runs to completion and nobody looks
-//! at the clock in between.
+//! counts it. It sees every policy alike, also where a request runs to completion and no code
+//! looks at the clock in between.
 
 use std::fs;
 use std::time::{Duration, Instant};

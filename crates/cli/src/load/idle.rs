@@ -11,7 +11,7 @@ const ASKED: usize = 41;
 const AT_MOST: Duration = Duration::from_millis(500);
 /// After this long a request is repeated.
 const RETRY: Duration = Duration::from_millis(100);
-/// Between two requests to an address where nobody listens.
+/// Between two requests to an address where no server listens.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Unanswered requests in a row, after which an idle server counts as gone.
 const GONE: u32 = 20;
@@ -30,14 +30,14 @@ impl Client {
                     return Err(Failure::failed(format!("{url}: no answer within {waited}")));
                 }
                 Ok(None) => {}
-                // Nobody listens, and the kernel says so at once: the server may be starting.
+                // No server listens, and the kernel says so at once: it may be starting.
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
     }
 
     /// What each class's service takes by the server's own measure, on the median, in nanoseconds.
-    /// An idle server pre-empts nobody, so that nothing but service is in it. 0: it does not say.
+    /// An idle server pre-empts no request, so nothing but service is in it. 0: it does not say.
     pub(crate) fn idle_services(&mut self, classes: usize) -> Result<Vec<u32>, Failure> {
         let mut services = Vec::new();
         for class in 0..classes {

@@ -3,8 +3,8 @@
 //!
 //! Sojourn times count from the scheduled arrival, so the client's own lateness is in them: a
 //! late client makes the server look worse, never better. A run in which the client was late more
-//! than it may be is not valid. Beside that thread there is one that draws how far the run is, where
-//! somebody looks ([`progress`]).
+//! than it may be is not valid. Beside that thread there is one that draws how far the run is, on a
+//! terminal ([`progress`]).
 
 pub(crate) mod client;
 mod flight;

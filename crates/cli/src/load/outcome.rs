@@ -20,7 +20,7 @@ pub(crate) fn result(mix: &Mix, point: Point, tally: &Tally) -> Run {
         ..Run::default()
     };
     let slowdowns = if tally.unknown_service { Slowdowns::Unknown } else { Slowdowns::Known };
-    // Who is not answered is as good as refused, whoever lost it.
+    // A request without an answer counts as refused, wherever it was lost.
     let gone: Vec<u64> = tally.overloaded.iter().zip(&tally.lost).map(|(a, b)| a + b).collect();
     result::fill(&mut run, &tally.recorder, &names, &gone, slowdowns);
     let took_ns = window_ns.max(tally.last_answer_ns);

@@ -41,7 +41,7 @@ impl Url {
             host.to_socket_addrs().map_err(|error| format!("`{text}` is no address: {error}"))?;
         match addresses.next() {
             Some(address) if address.port() != 0 => Ok(Self { scheme, address }),
-            Some(_) => Err(format!("`{text}`: nobody listens on port 0")),
+            Some(_) => Err(format!("`{text}`: no server listens on port 0")),
             None => Err(format!("`{text}`: the host has no address")),
         }
     }

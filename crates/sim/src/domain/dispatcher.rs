@@ -170,7 +170,7 @@ impl Domain {
         }
     }
 
-    /// Tells of completed quanta, which the policy wants to know when somebody waits to be placed.
+    /// Tells of completed quanta, which the policy wants to know when a job waits to be placed.
     fn report(&mut self) {
         for worker in self.unreported.drain(..) {
             let at = &mut self.workers[usize::from(worker)];

@@ -122,7 +122,7 @@ impl Domain {
     /// The job sleeps on `on` from now on.
     pub(super) fn sleep(&mut self, job: JobId, on: WorkerId, now: u64) {
         let wait = self.blocker.as_mut().map_or(0, |blocker| blocker.wait());
-        // Whoever is woken at once was not away.
+        // A wait that ends at once takes a nanosecond all the same: the job has left the worker.
         self.desk.timers.set(now + wait.max(1), Timer::Wake(job, on));
     }
 

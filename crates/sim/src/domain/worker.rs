@@ -199,14 +199,14 @@ impl Domain {
         self.unreport(worker);
     }
 
-    /// Nobody waits: another whole quantum.
+    /// No job waits: another whole quantum.
     #[inline]
     pub(super) fn go_on(&mut self, worker: usize, now: u64) {
         self.account(worker, now);
         self.begin(worker);
     }
 
-    /// Somebody asks for the running job's place, before or at its completion.
+    /// Another job is to have the running one's place, before or at its completion.
     pub(super) fn preempt(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
         if self.never {
             return;

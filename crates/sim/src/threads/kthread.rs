@@ -143,7 +143,7 @@ impl Threads {
         self.schedule(kthread, Next::Parked, now + self.costs.park);
     }
 
-    /// The last look before it sleeps: what came meanwhile found nobody who searched.
+    /// The last look before it sleeps: what came meanwhile found no kthread that searched.
     fn park(&mut self, kthread: usize, now: u64) {
         if self.on_offer > self.waking {
             return self.look(kthread, now);

@@ -169,7 +169,7 @@ fn gates_prove_loops_short() {
 fn an_atomic_operation_may_be_a_loop() {
     for (round, clean) in [
         ("mov %rax, %rdx\n or %rcx, %rdx\n lock cmpxchg %rdx, (%rdi)", true),
-        // Whoever does more than that in between is a loop, and so is one that nobody may disturb.
+        // What does more than that in between is a loop, and so is one without the lock prefix.
         ("mov (%rsi), %rdx\n or %rcx, %rdx\n lock cmpxchg %rdx, (%rdi)", false),
         ("mov %rax, %rdx\n or %rcx, %rdx\n cmpxchg %rdx, (%rdi)", false),
         ("mov %rax, %rdx\n lock cmpxchg %rdx, (%rdi)\n dec %rcx", false),
@@ -187,7 +187,7 @@ fn a_large_frame_is_touched_page_by_page() {
     let touch = "movq $0, (%rsp)\n cmp %r11, %rsp";
     for (before, round, clean) in [
         (end, touch, true),
-        // So large that it takes long; to nobody knows where; or something else than touching.
+        // So large that it takes long; to an unknown end; or something else than touching.
         ("mov %rsp, %r11\n sub $0x1000000, %r11", touch, false),
         ("mov %rdi, %r11\n sub $0x10000, %r11", touch, false),
         ("mov %rsp, %r11\n sub $0x10800, %r11", touch, false),

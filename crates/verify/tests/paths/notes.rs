@@ -50,7 +50,7 @@ fn a_noted_loop_may_begin_where_a_copied_choice_leads() {
     assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
     let without = check(&body("and $1, %edi\n", "nop"));
     assert_eq!(kinds(&without), [What::Loop], "{}", without.to_text("p", 9));
-    // A loop within it, of which nobody knows how often it goes round.
+    // A loop within it that goes round an unknown number of times.
     let nest = check(&body("and $1, %edi\n noted 6\n", "5: sub %rax, %r8\n jne 5b"));
     assert_eq!(kinds(&nest), [What::Loop], "{}", nest.to_text("p", 9));
     // Who comes around the note may come again and again.

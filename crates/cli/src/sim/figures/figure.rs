@@ -21,7 +21,7 @@ pub(crate) struct Figure {
     pub(crate) setting: &'static str,
     /// What it leaves open, and what was taken.
     pub(crate) chosen: &'static str,
-    /// Requests of each run, unless somebody says otherwise.
+    /// Requests of each run, unless `--requests` says otherwise.
     pub(crate) jobs: u64,
     pub(crate) x: Scale,
     pub(crate) y: Scale,

@@ -153,7 +153,7 @@ fn at_the_end(drawn: &Drawn) -> Finding {
 /// make room.
 const fn preempted(label: &'static str, half_ns: u64, of: Of) -> Curve {
     let costs = Costs { notify: half_ns, switch: half_ns, ..Costs::IDEAL };
-    // Among long requests, nobody's turn ends.
+    // Among long requests, no turn ends.
     let system = System::new(WORKLOAD, "fp").preemptive().quantum(1_000_000_000).costs(costs);
     Curve { label, sweep: Sweep::Loads { system, loads: LOADS, of } }
 }

@@ -69,7 +69,7 @@ pub(super) static FIG_2: Figure = Figure {
     title: "The highest rate with a p99.9 slowdown of 10",
     setting: "As in its Figure 1, with a pre-emption that costs nothing, 100 ns or 1 µs.",
     chosen: "The lengths of quanta; a pre-emption is paid for when a request makes room for another, \
-             not when it goes on because nobody waits; runs of half a million requests.",
+             not when it goes on because none waits; runs of half a million requests.",
     jobs: 500_000,
     x: Scale { name: "quantum", unit: Unit::Duration, log: false, most: None },
     y: Scale { name: "requests per second", unit: Unit::Rate, log: false, most: None },
