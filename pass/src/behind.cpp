@@ -1,5 +1,5 @@
-// A part of Placer: a loop's safepoint goes from the top of the header, which is passed by those, too, who
-// never go round, behind the tests that end the loop.
+// A part of Placer: a loop's safepoint goes from the top of the header, which runs that never go round pass,
+// too, to behind the tests that end the loop.
 #include "cost.h"
 #include "place.h"
 #include "llvm/IR/CFG.h"

@@ -273,7 +273,7 @@ bool Placer::tryGate(Loop &L) {
   bool Unrolled = hasUnrollTransformation(&L) & TM_Disable;
   if (!Possible || (C.Iteration > MostTight && !Unrolled))
     return false;
-  // What a function that nobody sees into runs before its first safepoint is less.
+  // What a function that the module does not see into runs before its first safepoint is less.
   unsigned Most = (L.getParentLoop() ? Bound / 2 : Quarter * 3 / 4) / C.Iteration;
   if (Most < LeastPeriod)
     return false;

@@ -57,7 +57,7 @@ void dropDeadEnds(CallGraph &Graph) {
         ++Edge;
         continue;
       }
-      // Nobody else may call it, and whoever goes over the graph is to come to it.
+      // No other function may call it, and a walk over the graph is to come to it.
       Graph.getExternalCallingNode()->addCalledFunction(nullptr, Edge->second);
       Node.removeCallEdge(Edge); // another takes its place
     }

@@ -17,8 +17,8 @@ llvm::SmallPtrSet<const llvm::BasicBlock *, 8> deadEnds(const llvm::Function &F)
 // not cold.)
 bool catches(const llvm::BasicBlock &BB);
 
-// Takes calls in dead ends out of the graph: they make no recursion that lasts. Whoever goes round by one of
-// them leaves a frame on the stack each time, and the stack ends it, or somebody who catches, who has a safepoint.
+// Takes calls in dead ends out of the graph: they make no recursion that lasts. Each round by one of
+// them leaves a frame on the stack, and either the stack ends it, or a function that catches, which has a safepoint.
 void dropDeadEnds(llvm::CallGraph &Graph);
 
 } // namespace curtail

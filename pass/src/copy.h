@@ -6,8 +6,8 @@
 namespace curtail {
 
 // Copies the blocks of `L`, which must be as LoopInfo describes it. The copy leaves where `L` does, and
-// what is used behind `L` is then of whichever was run. Nobody enters it: the phis of its header still
-// name the block that `L` is entered from.
+// what is used behind `L` is then of whichever was run. No edge enters the copy yet: the phis of its header
+// still name the block that `L` is entered from.
 void copyLoop(const llvm::Loop &L, llvm::ValueToValueMapTy &Copies);
 
 } // namespace curtail

@@ -139,7 +139,7 @@ void Emitter::prepare(unsigned At) {
     R.Work = B.CreateAdd(R.Work, Its);
   }
   R.Total = totalOf(B, C, R);
-  // So many iterations nobody means. Their work may not be a number of 64 bits; it fits into no budget.
+  // No program means so many iterations. Their work may not be a number of 64 bits; it fits into no budget.
   if (isa<Constant>(R.Taken) && SE.getUnsignedRangeMax(C.Taken).ugt(MostTaken))
     R.Total = B.CreateSelect(B.CreateICmpUGT(R.Taken, B.getInt64(MostTaken)),
                              B.getInt64(uint64_t(1) << 62), R.Total);

@@ -11,7 +11,7 @@ namespace curtail {
 // Larger cycles are no trees, but programs that call one another back.
 static const size_t MostMembers = 8;
 
-// Who calls members in more places than this is taken to do so more than once.
+// A function that calls members in more places than this is taken to do so more than once.
 static const size_t MostCalls = 16;
 
 static SmallVector<const CallBase *, 8> callsInto(const Functions &Members, const Function &F) {

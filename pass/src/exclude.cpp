@@ -137,7 +137,7 @@ Exclusions::Exclusions(const Module &M, const Options &O) : Opts(O) {
           if (auto *F = dyn_cast<Function>(
                   cast<ConstantStruct>(Entry)->getOperand(1)->stripPointerCasts()))
             Marked.try_emplace(F, Why);
-  // The first word is what counts: whoever marked a handler knows better.
+  // The first reason counts: a mark in the source says more about a handler than its installation.
   for (const Function *F : findSignalHandlers(M))
     Marked.try_emplace(F, "signal handler");
   // Resolvers run before the thread-local block is there.

@@ -12,7 +12,7 @@ public:
   Exclusions(const llvm::Module &M, const Options &O);
   // Why `F` is left alone; empty if it is to be instrumented.
   llvm::StringRef reason(const llvm::Function &F) const;
-  // Is `F` left alone because somebody chose that: a mark, or the keep-out list?
+  // Is `F` left alone because the user chose that: a mark, or the keep-out list?
   bool isChosen(const llvm::Function &F) const;
   // What a name alone says, of functions of other modules too; empty if nothing.
   llvm::StringRef nameOf(const llvm::Function &F) const;

@@ -235,7 +235,7 @@ void Placer::forceRecursion() {
 }
 
 // Where control comes back to from what never returned: an exception that is caught, `setjmp`. Calls in dead ends
-// make no recursion, so who goes round by one of them and catches may have no other.
+// make no recursion, so a function that goes round by one of them and catches may have no other.
 void Placer::forceCatches() {
   auto Force = [&](Instruction &I) {
     if (!Cold.contains(I.getParent()) && legal(I))

@@ -27,7 +27,7 @@ static const Row Rows[] = {
     {"std::sys::sync::once::futex::Once", LockRole::Within, "call"},
     // Its guard gives back an ordinary mutex.
     {"std::io::stdio::Stdin", LockRole::Take, "lock"},
-    // Re-entrant, and taken within the library: whoever holds stdout may be pre-empted.
+    // Re-entrant, and taken within the library: a fiber that holds stdout may be pre-empted.
     {"std::sync::reentrant_lock::ReentrantLock", LockRole::Other, "lock try_lock"},
     {"std::sync::reentrant_lock::ReentrantLockGuard", LockRole::Other, "drop"},
 

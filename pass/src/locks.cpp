@@ -208,7 +208,7 @@ void Locks::check() {
     R.lockWarning(F, Wake, "a lock is given back in a way that is not known");
 }
 
-// A yield may come behind `Given`; where somebody is woken first, behind that.
+// A yield may come behind `Given`; where a waiter is woken first, behind that.
 void Locks::findYields(Instruction &Given) {
   if (isa<CallBase>(Given) || !followedBy(Given, LockRole::Wake))
     YieldBehind.insert(&Given);

@@ -1,4 +1,4 @@
-// Calls of the C library that may last long: memcpy and its kin, searches. Nobody could yield in them;
+// Calls of the C library that may last long: memcpy and its kin, searches. No code could yield in them;
 // so they go to functions of the same effect in the runtime, which do the work in pieces with
 // safepoints between (crates/fiber/native/long_calls.c). Short ones, which most are, pass by at the
 // price of a comparison.
@@ -27,8 +27,8 @@ struct LongCall {
 bool describeLongCall(llvm::CallInst &Call, llvm::ScalarEvolution &SE,
                       const llvm::TargetLibraryInfo &TLI, LongCall &Into);
 
-// Whether a function is given to one of the C library that calls it in a loop, a comparison to qsort: nobody else
-// could yield there.
+// Whether a function is given to one of the C library that calls it in a loop, a comparison to qsort: that loop
+// has no safepoint of its own.
 bool isCalledInLoops(const llvm::Function &F);
 
 } // namespace curtail

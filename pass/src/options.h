@@ -36,7 +36,7 @@ struct Options {
 llvm::Expected<Options> parseOptions(llvm::StringRef Text);
 
 // The options of this process, from the environment. Ends the process with a message if they are
-// wrong: code without the safepoints that somebody asked for must not pass for instrumented.
+// wrong: code without the safepoints that were asked for must not pass for instrumented.
 const Options &options();
 
 } // namespace curtail

@@ -21,7 +21,7 @@ static const unsigned UnseenCharge = 10;
 static const unsigned MostInRegister = 1024, MostInHandler = 32;
 
 // What cutting changes in a loop's registers, and behind it, shows in small ones alone. In a large loop
-// around them, an interpreter's say, more code makes everybody's registers worse.
+// around them, an interpreter's say, more code makes the registers of all of it worse.
 static const unsigned MostCopied = 96, MostAround = 4096;
 
 // A tight loop is unrolled to about so much work.

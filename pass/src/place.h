@@ -110,7 +110,7 @@ const unsigned MostTight = 24;
 // branch predictor.
 const unsigned LeastPeriod = 8;
 
-// Work between a call and a return, or an entry and a call, that is let pass without a safepoint of its
+// Work between a call and a return, or an entry and a call, that is allowed without a safepoint of its
 // own. A chain of either can therefore be this much times its depth long. A list's recursion is as deep as the list
 // is long; where activations call more than once, it is as deep as a tree, and returns may take longer.
 const unsigned Tolerance = 16, TreeTolerance = 48;
@@ -275,7 +275,7 @@ private:
   const CallCycle &Cycle;
   const Options &Opts;
   const unsigned Bound, Quarter;
-  bool Visible;        // may be called from where nobody sees its summary
+  bool Visible;        // may be called from where its summary is not seen
   bool Far;            // may return to there
   bool Placing = true; // false: only measure
   std::unique_ptr<ThreadLocalLiveness> Locals;

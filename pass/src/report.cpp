@@ -50,7 +50,7 @@ void Report::skipped(const Function &F, StringRef Why) {
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
 }
 
-// To whoever compiles or links. Returns the place.
+// A message of the compiler or linker. Returns the place.
 std::string Report::tell(const Function &F, const Instruction *I, const Twine &What, bool IsError) {
   std::string Place;
   if (const DILocation *At = I ? I->getDebugLoc().get() : nullptr)

@@ -75,8 +75,8 @@ static const DILocation *holderOf(const Instruction &I) {
   return Call;
 }
 
-// An address and another, of which a phi makes one, are held by who uses it: by one call, or nobody
-// knows. Loads may have lost their lines.
+// An address and another, of which a phi makes one, are held by what uses it: by one call, or the
+// answer is unknown. Loads may have lost their lines.
 static const DILocation *holderOf(const PHINode &Phi) {
   SmallSetVector<const Instruction *, 8> Addresses;
   Addresses.insert(&Phi);
@@ -107,8 +107,8 @@ struct Variable {
   // What is done with them, and in which call that holds them, if it is known.
   SmallMapVector<Instruction *, const DILocation *, 8> Users;
   bool Followed = true; // every use is known for what it is
-  bool Free = true;     // nobody writes through an address that was kept, or hands one on
-  bool Held = true;     // who does is in a call that holds it
+  bool Free = true;     // no use writes through an address that was kept, or hands one on
+  bool Held = true;     // those that do are in a call that holds it
 };
 
 // Users that share an address: those of one block, or of one call that holds it.

@@ -2,7 +2,7 @@
 //
 // A thread-local's address is the same wherever a function asks for it, so the optimiser asks once,
 // before all loops: a function that makes a hash map in each round of a loop would hold the address of
-// std's hash keys in all of them, and never be pre-empted. Where nobody can be surprised by what
+// std's hash keys in all of them, and never be pre-empted. Where no code can be surprised by what
 // others do to the variable meanwhile, its address is taken anew in each block that uses it.
 #pragma once
 #include "llvm/IR/PassManager.h"

@@ -8,7 +8,7 @@ namespace curtail {
 // Raises the depth from entry to return of a function that has no safepoints of its own, if anything
 // that it calls may have some. Returns whether it did. If an exception or longjmp leaves the function,
 // the depth stays raised until the runtime resets it: the callers are allocators, signal handlers and
-// static initialisers, out of which nobody throws.
+// static initialisers, which let no exception out.
 bool shieldBody(llvm::Function &F, const Exclusions &Excluded, const Summaries &Known,
                 const llvm::TargetLibraryInfo &TLI, llvm::GlobalVariable &Block);
 

@@ -1,4 +1,4 @@
-// Tight loops whose end nobody can compute are unrolled, so that a safepoint serves several
+// Tight loops whose end cannot be computed are unrolled, so that a safepoint serves several
 // iterations.
 #pragma once
 #include "llvm/ADT/ArrayRef.h"

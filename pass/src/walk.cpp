@@ -333,8 +333,8 @@ void Placer::settle() {
   } while (!sparedDo() || (!lateDo() && raiseLate()));
 }
 
-// Work between the last safepoint and the return belongs to somebody: to a safepoint that runs once
-// in every activation if there is one, else to the callers that see this function.
+// Work between the last safepoint and the return is charged by a safepoint that runs once in every
+// activation if there is one, else by the callers that see this function.
 void Placer::chargeRemainder() {
   for (Point &Safepoint : P.Points) {
     BasicBlock *BB = Safepoint.Before->getParent();

@@ -174,7 +174,7 @@ thread_local! { static KEPT: RefCell<Vec<u64>> = RefCell::new(Vec::new()); stati
 #[inline(never)] fn adds(i: u64) -> u64 { COUNT.with(|n| { n.set(n.get() + 1); fails(i) + n.get() }) }
 #[inline(never)] fn lends(i: u64) -> u64 { KEPT.with(|kept| { kept.borrow_mut().push(i); fails(i) + kept.borrow().len() as u64 }) }
 fn once(i: u64) -> u64 { *OnceLock::new().get_or_init(|| fails(i)) }
-// Nobody holds it between two rounds.
+// It is not held between two rounds.
 extern "C" fn keeps() {
     for round in 0..5000u64 {
         let folded = (0..round).fold(1u64, |a, i| a.rotate_left(5) ^ i);

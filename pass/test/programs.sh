@@ -73,7 +73,7 @@ PYTHON
 }
 steady
 
-# Loops that use thread-local variables have safepoints, where nobody holds an address.
+# Loops that use thread-local variables have safepoints, where no address is held.
 for flags in -O1 -O2 -O3 "-O2 -static" "-O2 -fno-lto"; do
   "$out/curtail-c++" $flags -o "$scratch/ours" "$here/programs/locals.cpp"
   CURTAIL_TIMING=1us CURTAIL_TIMING_OUT="$scratch/timing" "$scratch/ours" >"$scratch/got"

@@ -23,7 +23,7 @@ depth 0, fires 1
 atexit: 0
 destructor at exit: 0
 TEXT
-  # At -O0 thread-local addresses go through memory, where nobody follows them.
+  # At -O0 thread-local addresses go through memory, where they are not followed.
   [ $level = -O2 ] || sed -i '/^thread-local/d' "$scratch/expected" "$scratch/got"
   cmp "$scratch/expected" "$scratch/got" || {
     cat "$scratch/got"

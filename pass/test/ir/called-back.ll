@@ -1,4 +1,4 @@
-; What the C library calls in a loop has a safepoint, short as it is: nobody else could yield there.
+; What the C library calls in a loop has a safepoint, short as it is: the library's loop has none.
 ; RUN: CURTAIL_PASS=bound=600 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
 declare void @qsort(ptr, i64, i64, ptr)
 declare void @on_exit_like(ptr)

@@ -45,7 +45,7 @@ fine:
   ret void
 }
 
-; What cleans up passes the exception on, to somebody who catches it.
+; What cleans up passes the exception on, to a function that catches it.
 ; CHECK-LABEL: define i64 @cleans(
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: {{^[}]}}

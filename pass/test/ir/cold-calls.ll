@@ -1,4 +1,4 @@
-; Calls from which nobody comes back make no recursion: no safepoint on the way to them.
+; Calls that never return make no recursion: no safepoint on the way to them.
 ; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
 
 @text = external global i8
@@ -81,7 +81,7 @@ end:
   ret i64 1
 }
 
-; The call that nobody comes back from makes no tree of a list: what is behind the other is short, or has a
+; The call that never returns makes no tree of a list: what is behind the other is short, or has a
 ; safepoint. Divisions, 20 units each.
 ; CHECK-LABEL: define i64 @list(
 ; CHECK: call i64 @list(

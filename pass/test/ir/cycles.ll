@@ -1,5 +1,5 @@
-; Where a recursion's safepoints go: on the way to its calls, or to the entries of some of its functions, whatever
-; is less often passed by estimate.
+; Where a recursion's safepoints go: on the way to its calls, outside of loops. What may come behind its calls,
+; and how activations share the bound.
 ; RUN: CURTAIL_PASS=bound=600 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
 
 ; A node's children: the calls are in a loop, which would have a safepoint in each iteration.

@@ -3,7 +3,7 @@
 ; RUN: CURTAIL_PASS=bound=600 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
 ; RUN: CURTAIL_PASS=kind=flag,bound=600 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s --check-prefix=FLAG
 
-; Comparisons of strings, each from its beginning, in a loop that nobody can count. Four iterations in
+; Comparisons of strings, each from its beginning, in a loop that cannot be counted. Four iterations in
 ; one, with the exits of each; 300 units are eight of these.
 ; CHECK-LABEL: define void @compare(
 ; CHECK: word:

@@ -202,7 +202,7 @@ done:
   ret void
 }
 
-; Whoever calls such a function keeps no budget in a register meanwhile, and counts it as one that
+; A caller of such a function keeps no budget in a register meanwhile, and counts it as one that
 ; may yield.
 ; CHECK-LABEL: define void @caller(
 ; CHECK: loop:

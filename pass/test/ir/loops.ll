@@ -3,7 +3,7 @@
 
 declare void @unseen()
 
-; A tight loop whose end nobody can compute keeps the budget in a register: loaded before, a phi
+; A tight loop whose end cannot be computed keeps the budget in a register: loaded before, a phi
 ; within, stored behind.
 ; CHECK-LABEL: define void @tight(
 ; CHECK: entry:

@@ -1,5 +1,5 @@
 ; Rust holds the address of a thread-local while LocalKey::with runs a closure: from its first use in
-; that call, which line tables tell, to its last. Between two calls nobody holds it.
+; that call, which line tables tell, to its last. Between two calls it is not held.
 ; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
 
 @KEPT = internal thread_local(localexec) global i64 0

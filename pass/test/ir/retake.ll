@@ -1,5 +1,5 @@
 ; Thread-local addresses that the optimiser took before a loop do not keep safepoints out of it, where
-; nobody holds them.
+; they are not held.
 ; RUN: CURTAIL_PASS=bound=200 opt -passes=curtail-safepoints -S < %s | FileCheck %s
 ; RUN: CURTAIL_PASS=bound=200,migratable=warn opt -passes=curtail-safepoints -S < %s 2>/dev/null | FileCheck %s --check-prefix=MIGRATABLE
 ; RUN: opt -passes=curtail-keep-out -S < %s | FileCheck %s --check-prefix=EARLY
@@ -96,7 +96,7 @@ exit:
   ret void
 }
 
-; Handed to somebody.
+; Handed to another function.
 ; CHECK-LABEL: define void @handed_on(
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: {{^[}]}}

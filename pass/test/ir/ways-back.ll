@@ -1,5 +1,5 @@
-; A loop with calls whose way back is a block of its own has its safepoint there: whoever does not go
-; back passes none. Otherwise it is behind the tests that end the loop before the first call, or inner loop.
+; A loop with calls whose way back is a block of its own has its safepoint there: a run that does not
+; go back passes none. Otherwise it is behind the tests that end the loop before the first call, or inner loop.
 ; Without calls, the header has it.
 ; RUN: CURTAIL_PASS=bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
 declare i64 @look(ptr)

@@ -19,7 +19,7 @@ enum { IN_A_ROW = 20, EVERY = 1000, BOUND = 600, WORDS = 1 << 16, TEXT = 8 << 20
 static struct curtail_safepoint_block *self;
 static unsigned asked, fired, late, wrong;
 static volatile unsigned step, asked_at;
-static volatile unsigned zero; /* nobody knows it */
+static volatile unsigned zero; /* the compiler does not know it */
 static volatile uint64_t sink;
 static uint32_t words[WORDS];
 static char *text, *copy;

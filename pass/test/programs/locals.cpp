@@ -1,4 +1,4 @@
-// Thread-local variables that nobody holds: named in each round of a loop, and by std::call_once. Their
+// Thread-local variables that are not held: named in each round of a loop, and by std::call_once. Their
 // addresses are the same in all rounds, so the optimiser takes them before the loop.
 #include <cstdio>
 #include <mutex>

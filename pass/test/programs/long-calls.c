@@ -11,7 +11,7 @@
 enum { SIZE = 1 << 18, COPIED = 64 << 20 };
 static unsigned char *from, *to;
 static uint64_t sum = 88172645463325252u;
-/* Nobody knows it. */
+/* The compiler does not know it. */
 static volatile size_t zero;
 
 static const size_t lengths[] = {0,    1,    63,   255,  256,  257,   1023,  1024,  1025,
