@@ -265,7 +265,7 @@ static BasicBlock *blockBefore(const BasicBlock *Header, const BasicBlock *Latch
   for (const BasicBlock *BB : predecessors(Header))
     if (BB != Latch)
       return const_cast<BasicBlock *>(BB);
-  llvm_unreachable("a loop that nobody enters");
+  llvm_unreachable("a loop without an entry");
 }
 
 // On the back edge: the counter modulo the stride is 0 -> safepoint.
