@@ -161,7 +161,7 @@ impl CServer {
         Ok(())
     }
 
-    /// Returns when no function of the application will be called any more: the server has ended, and
+    /// Returns when no function of the application will be called again: the server has ended, and
     /// so have the handlers that it gave up and that went on. However long that takes: what they use
     /// goes when this returns.
     fn await_the_last_use(&self) {
@@ -196,8 +196,8 @@ unsafe impl Sync for Given {}
 impl Drop for Given {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the application's own function, as it promised; once. No caller is left to tell
-            // of an exception.
+            // SAFETY: the application's own function, as it promised; once. No caller is left to
+            // tell of an exception.
             let _ = contain(|| unsafe { release(self.context) });
         }
     }

@@ -256,8 +256,8 @@ pub unsafe extern "C" fn curtail_settings_free(settings: *mut Settings) {
 /// See the header.
 ///
 /// # Safety
-/// `settings` as for [`curtail_settings_free`], and used by no other thread meanwhile; the texts are
-/// null or end in a zero byte; `error` is null or valid to write to.
+/// `settings` as for [`curtail_settings_free`], and used by no other thread meanwhile; the texts
+/// are null or end in a zero byte; `error` is null or valid to write to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn curtail_set(
     settings: *mut Settings,

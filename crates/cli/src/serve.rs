@@ -152,8 +152,8 @@ pub(crate) fn without_kv() -> Failure {
     Failure::failed("this curtail was built without kv: build it with `--features kv`")
 }
 
-/// What a server did, as a result. Its requests' un-instrumented service times are unknown, so there
-/// are no slowdowns.
+/// What a server did, as a result. Its requests' un-instrumented service times are unknown, so
+/// there are no slowdowns.
 fn summary(report: &Report, seconds: f64) -> Run {
     let sum = |of: fn(&curtail::ClassStats) -> u64| report.classes.iter().map(of).sum::<u64>();
     let (completed, dropped, failed) =

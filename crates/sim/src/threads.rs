@@ -185,7 +185,7 @@ impl Threads {
         self.on_offer += load.ready as usize + load.incoming as usize;
     }
 
-    /// Kthreads that search see what there is; for what is left, parked ones are woken, `home` first.
+    /// Kthreads that search see what there is; for the rest, parked ones are woken, `home` first.
     #[inline]
     fn rouse(&mut self, home: Option<usize>, now: u64) {
         while self.on_offer > 0 && !self.searching.members().is_empty() {

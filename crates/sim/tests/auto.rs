@@ -249,7 +249,7 @@ fn an_overload_passes() {
     assert!(watch.stretch[watch.stretch.len() - 1] <= 64, "{:?}", watch.stretch);
 }
 
-/// As the runtime has it: a job that has started stays; and none is pre-empted where no code can be.
+/// As the runtime has it: a job that started stays; and none is pre-empted where no code can be.
 #[test]
 fn pinned_and_without_pre_emption() {
     let classes = "a:1us:95,b:100us:5";

@@ -1,9 +1,9 @@
 //! The longest path without a safepoint to each block of a function.
 //!
 //! Distances flow along edges from blocks that hand theirs on (those without a safepoint). Where such
-//! edges form a cycle, a `Prover` must prove that it ends: it names a block that every round passes,
-//! and how often at most. A cycle without a proof is reported, and then counts as one round, so that
-//! the same fault is not reported again by everything around it.
+//! edges form a cycle, a `Prover` must prove that it ends: it names a block that every round
+//! passes, and how often at most. A cycle without a proof is reported, and then counts as one round,
+//! so that the same fault is not reported again by everything around it.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
 /* An interpreter for a register machine, in a file of its own: one loop around a switch whose trips
- * are not known in advance. It runs a sieve, a recursive Fibonacci and a generator with a histogram. */
+ * are unknown in advance. It runs a sieve, a recursive Fibonacci and a generator with a histogram. */
 #include "../../suite.h"
 #include "vm.h"
 
