@@ -110,7 +110,7 @@ func perCall(count int, start time.Time) float64 {
 	return float64(time.Since(start).Nanoseconds()) / float64(count)
 }
 
-// Two goroutines give way to each other.
+// Two goroutines yield to each other.
 func measureYield(count int) float64 {
 	var both sync.WaitGroup
 	both.Add(2)

@@ -32,7 +32,7 @@ pub struct Options {
     pub loads: Vec<f64>,
     /// Length of a run.
     pub seconds: f64,
-    /// How often everybody has a turn.
+    /// How often each contestant has a turn.
     pub rounds: usize,
 }
 
@@ -198,7 +198,7 @@ fn one(peer: &Peer, load: f64, seconds: f64, seed: u64) -> Result<(Run, Option<S
     if cores.is_none() {
         run.invalidate("generator and worker shared one core");
     }
-    // What is compared is scheduling: the same request must be the same work for everybody.
+    // What is compared is scheduling: the same request must be the same work for all of them.
     let remark = board.spin_cycles().and_then(|cycles| {
         let (theirs, ours) = (Tsc::get().ns(cycles), Plan::step_ns() * 1_000.0);
         let off = (theirs / ours - 1.0) * 100.0;
@@ -207,7 +207,7 @@ fn one(peer: &Peer, load: f64, seconds: f64, seed: u64) -> Result<(Run, Option<S
     Ok((run, remark))
 }
 
-/// Short-class p99 at one load, everybody's rounds; invalid runs count only where there is no other.
+/// Short-class p99 at one load, all rounds of each; invalid runs count only where there is no other.
 fn summary(report: &mut Report, load: f64) {
     let mut values: Vec<(String, Vec<f64>, bool)> = Vec::new();
     let here = |run: &&Run| run.load.is_some_and(|at| (at - load).abs() < 1e-6);

@@ -5,7 +5,7 @@ use curtail_report::{Machine, Run};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// One thing measured, for everybody who took part.
+/// One thing measured, for all contestants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// What was measured.

@@ -235,7 +235,7 @@ pub fn run(options: &Options) -> Report {
     report
 }
 
-/// Everybody's answers of a round beside ours, which is the first.
+/// All answers of a round beside ours, which is the first.
 fn compared(seed: u64, jobs: u64, names: &[&str], answers: Vec<Option<Answer>>) -> Vec<Simulated> {
     let ours = answers[0].as_ref().map_or((f64::NAN, f64::NAN), |a| (a.mean_ns, a.p99_ns));
     let one = |(name, answer): (&&str, Option<Answer>)| {
@@ -295,7 +295,7 @@ pub fn exact_mean_ns() -> f64 {
     mix().mean_ns() * (1.0 + waits / (WORKERS as f64 * (1.0 - LOAD)))
 }
 
-/// What everybody found, as people read it.
+/// What each simulator found, as people read it.
 #[must_use]
 pub fn table(simulated: &[Simulated]) -> String {
     let mut out = format!(

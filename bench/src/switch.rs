@@ -1,4 +1,4 @@
-//! `switch`: what it costs to give way and to start something, for our fibers and their peers, all
+//! `switch`: what it costs to yield and to start something, for our fibers and their peers, all
 //! on one core.
 
 use crate::Size;
@@ -18,7 +18,7 @@ fn per_call(start: Instant, count: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// A task that gives way for ever.
+/// A task that yields for ever.
 fn giving_way() -> Task {
     fn run(_: *mut ()) {
         loop {
@@ -93,7 +93,7 @@ fn tokio_runtime() -> tokio::runtime::Runtime {
     runtime.expect("a runtime without drivers asks the system for nothing")
 }
 
-/// Two tasks that give way to each other.
+/// Two tasks that yield to each other.
 fn tokio_yield(count: u64) -> f64 {
     let give_way = move || async move {
         for _ in 0..count / 2 {
@@ -120,7 +120,7 @@ fn tokio_spawn(count: u64) -> f64 {
     })
 }
 
-/// Two threads on one core that give way to each other.
+/// Two threads on one core that yield to each other.
 fn thread_yield(count: u64) -> f64 {
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -175,7 +175,7 @@ pub fn run(size: Size, go: Option<&Path>) -> Report {
             report.figures.push(Figure::measure(what, "ns", false, rounds, &mut all));
         };
     figure(
-        "give way and be resumed",
+        "yield and be resumed",
         &mut [
             ("curtail, fiber", &mut || fiber_switch(&mut pool.borrow_mut(), many)),
             ("corosensei, bare", &mut || coroutine_switch(many)),

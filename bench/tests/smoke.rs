@@ -1,4 +1,4 @@
-//! Every benchmark, small: it runs to its end, everybody takes part, and its JSON reads back. What
+//! Every benchmark, small: it runs to its end, all peers take part, and its JSON reads back. What
 //! the figures say is of no interest here.
 
 use curtail_bench::board::Board;
@@ -137,7 +137,7 @@ fn a_command_that_fails_is_a_note_and_no_figure() {
     assert!(names(&report, 0).iter().all(|name| *name != "curtail"));
 }
 
-/// Everybody serves every request once, however it is brought.
+/// Each peer serves every request once, however it is brought.
 #[test]
 fn every_peer_serves_everything() {
     let cores = Cores::pair();

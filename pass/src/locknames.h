@@ -8,7 +8,7 @@ enum class LockRole {
   None,
   Take,  // takes the lock, or tries: it does if it returns nothing, or true
   Give,  // gives the lock back
-  Wake,  // wakes who waits for a lock that was just given back
+  Wake,  // wakes a waiter for a lock that was just given back
   Within, // others may wait for a part of what it does: an initialiser, a queue of waiters
   Other, // uses a lock in a way of its own: what it does with it does not count
 };

@@ -194,7 +194,7 @@ fn a_thread_outside_holds_the_lock() {
 #[test]
 fn channels_between_requests_of_one_worker() {
     if safepoint_kind() == SafepointKind::None {
-        return; // A channel of std does not wake who waits on its own thread.
+        return; // A channel of std does not wake a waiter on its own thread.
     }
     const VALUES: u64 = 500;
     for bound in [None, Some(3), Some(0)] {

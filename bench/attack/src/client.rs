@@ -76,7 +76,7 @@ pub(crate) fn connect(tcp: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A request's bytes on a stream; what is beyond a request is noise, which no one looks at.
+/// A request's bytes on a stream; what is beyond a request is noise, which is not read.
 pub(crate) fn frame(tag: u64, length: usize) -> Vec<u8> {
     let length = length.max(BYTES);
     let mut bytes = (length as u32).to_le_bytes().to_vec();

@@ -142,7 +142,7 @@ impl Client {
             if u64::from_le_bytes(answer) == self.round {
                 self.trips.push(monotonic_ns() - self.sent_ns);
                 (self.sent_ns, self.left) = (0, self.left - 1);
-                // Not in step with the looks of anyone.
+                // Not in step with the looks of any thread.
                 self.next_ns = monotonic_ns() + PAUSE_NS + self.round * 7_919 % 10_000;
                 break;
             }

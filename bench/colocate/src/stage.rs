@@ -1,4 +1,4 @@
-//! Who is on the stage: a service, and batch work beside it, by each way to share a core.
+//! The programs of a run: a service, and batch work beside it, by each way to share a core.
 
 use crate::generator::Steps;
 use crate::service::{Inside, Offer, Served};

@@ -64,7 +64,7 @@ fn command(program: &Path, board: impl AsFd) -> Command {
     command
 }
 
-/// A kthread that sleeps on the board is woken, by no one else than the program.
+/// A kthread that sleeps on the board is woken, by the program alone.
 fn wakes_an_heir(program: &Path, words: &[&str]) {
     let cpus = allowed_cpus().unwrap();
     let board = Board::create(&cpus, 3, Duration::from_micros(5)).unwrap();

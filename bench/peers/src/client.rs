@@ -145,7 +145,7 @@ impl Connection {
 /// A few connections to a server.
 pub struct Client {
     connections: Vec<Connection>,
-    /// Tells who has something, where there are several.
+    /// Tells which connections have something, where there are several.
     epoll: Option<OwnedFd>,
     ready: Vec<epoll::Event>,
 }
@@ -176,7 +176,7 @@ impl Client {
         Ok(Self { connections, epoll, ready: Vec::with_capacity(count) })
     }
 
-    /// Looks once at who has something: `each(connection, number)`.
+    /// Looks once at the connections that have something: `each(connection, number)`.
     fn poll(&mut self, mut each: impl FnMut(usize, u64)) -> io::Result<()> {
         let Some(epoll) = &self.epoll else {
             return self.connections[0].receive(&mut |number| each(0, number));

@@ -84,7 +84,7 @@ pub struct Round {
 /// What is written to `echo.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Echo {
-    /// By server; who is not built, or fails, is left out, and a note says why.
+    /// By server; one that is not built, or fails, is left out, and a note says why.
     pub udp: BTreeMap<String, Server>,
     /// By server.
     pub tcp: BTreeMap<String, Server>,
@@ -224,7 +224,7 @@ fn serve(program: &Path, kind: Kind, core: usize, size: Size) -> Result<Served, 
     Ok(Served { program, kind, port, size })
 }
 
-/// Measures who is there; `rounds`: default 5.
+/// Measures all programs that were built; `rounds`: default 5.
 ///
 /// # Errors
 /// Where the system does not let programs be pinned.

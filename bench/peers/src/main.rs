@@ -1,4 +1,4 @@
-//! The command; `bench/peers/run.sh` builds what it needs and calls it.
+//! The command; `bench/peers/build.sh` builds the peers, and `ci/bench.sh` calls it.
 #![forbid(unsafe_code)]
 
 use peer_bench::{Size, echo, pool, threads, wakeups};

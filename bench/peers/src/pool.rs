@@ -162,7 +162,7 @@ impl Task {
     }
 }
 
-/// Measures who is there; `rounds`: default 5.
+/// Measures all programs that were built; `rounds`: default 5.
 ///
 /// # Errors
 /// Where the system does not let programs be pinned.

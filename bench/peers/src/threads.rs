@@ -31,9 +31,9 @@ pub struct Threads {
     pub ops: Ops,
     /// Its medians with a quantum of 2 µs armed, in a program with safepoints.
     pub ops_quantum_2us: Ops,
-    /// The others' medians. Who is not built, or fails, is left out, and a note says why.
+    /// The others' medians. A peer that is not built, or fails, is left out, and a note says why.
     pub peers: BTreeMap<String, Ops>,
-    /// The least of all rounds, for everybody.
+    /// The least of all rounds, for each contestant.
     pub minima: BTreeMap<String, Ops>,
     /// Every round's value, in order.
     pub rounds: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
@@ -76,7 +76,7 @@ fn count_for(span: Duration, ns: f64) -> u64 {
     (span.as_nanos() as f64 / ns).clamp(20.0, 5e7) as u64
 }
 
-/// Measures who is there; `rounds`: default 7.
+/// Measures all programs that were built; `rounds`: default 7.
 ///
 /// # Errors
 /// Where the system does not let programs be pinned.

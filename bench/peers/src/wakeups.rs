@@ -135,7 +135,7 @@ impl Samples {
     }
 }
 
-/// Measures who is there; `rounds`: default 15.
+/// Measures all programs that were built; `rounds`: default 15.
 ///
 /// # Errors
 /// Where the system does not let programs be pinned.

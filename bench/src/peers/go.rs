@@ -68,7 +68,7 @@ impl Drop for Go {
 /// What the program measures of itself, in nanoseconds.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Switches {
-    /// One goroutine gives way to another.
+    /// One goroutine yields to another.
     pub yield_ns: f64,
     /// A goroutine is started, runs and is waited for.
     pub spawn_ns: f64,

@@ -29,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kv-lock-probe", &["src/"]),
 ];
 
-/// Complaints about the list itself: who is on it exists.
+/// Complaints about the list itself: each package on it exists.
 #[must_use]
 pub fn check_list(packages: &[&str]) -> Vec<String> {
     let gone = ALLOWED.iter().filter(|(name, _)| !packages.contains(name));

@@ -45,7 +45,7 @@ fn can_be_allocated(tables: &Tables, asks: &Member, core: CoreId) -> bool {
     tables.cores[core.index()].is_free() || can_be_taken(tables, asks, core)
 }
 
-/// Whether its holder can be asked to leave, or is leaving for the sake of no one.
+/// Whether its holder can be asked to leave, or is leaving without an heir.
 fn can_be_taken(tables: &Tables, asks: &Member, core: CoreId) -> bool {
     let core = &tables.cores[core.index()];
     let Some(holder) = core.holder.filter(|_| tables.free == 0 && core.heir.is_none()) else {

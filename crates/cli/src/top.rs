@@ -195,7 +195,7 @@ impl Program {
         let address = address(pid).map_err(failed)?;
         let stream = UnixStream::connect_addr(&address).map_err(failed)?;
         let peer = socket_peercred(&stream).map_err(|error| failed(error.into()))?;
-        // Anybody may take the name.
+        // Any process may take the name.
         if peer.pid.as_raw_nonzero().get().cast_unsigned() != pid || !is_trusted(peer.uid) {
             return Err(Failure::failed(format!("another process answers for process {pid}")));
         }

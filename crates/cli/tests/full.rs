@@ -56,7 +56,7 @@ fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
 }
 
-/// A port of no one, for a server that cannot tell which it was given.
+/// A port that is not in use, for a server that cannot tell which it was given.
 fn port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

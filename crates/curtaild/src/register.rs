@@ -9,7 +9,7 @@ use curtail_shm::{PageView, Spec};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Who has connected and not said yet what it wants.
+/// A process that has connected and has not said yet what it wants.
 pub(crate) struct Guest {
     serial: u32,
     session: Session,

@@ -105,7 +105,7 @@ pub struct Cores {
     pub costs: HandOvers,
     /// What runs where no latency-critical program does.
     pub batch: Batch,
-    /// Of what is random: who is robbed, and which inbox a request goes to.
+    /// Of what is random: which kthread is robbed, and which inbox a request goes to.
     pub seed: u64,
 }
 

@@ -119,7 +119,7 @@ fn a_quantum_that_ends_with_its_job_is_a_completion() {
     }
 }
 
-/// A job alone goes on for a whole quantum: who comes at 150 waits until 200, not until 151.
+/// A job alone goes on for a whole quantum: one that comes at 150 waits until 200, not until 151.
 #[test]
 fn a_job_alone_gets_another_whole_quantum() {
     for policy in ["ps", "tq"] {

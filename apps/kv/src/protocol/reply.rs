@@ -138,7 +138,7 @@ impl<'a> Iterator for Listed<'a> {
 }
 
 /// A checksum over the entries that a SCAN went through, in their order. Client and server compute
-/// it alike; it is quick, and no defence against anybody.
+/// it alike; it is quick, and no defence against an attacker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(u64);
 

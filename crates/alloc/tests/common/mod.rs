@@ -56,7 +56,7 @@ impl Driver {
         Added { id, kthreads: program.kthreads }
     }
 
-    /// All orders of now. Whom they are about has not heard of them.
+    /// All orders of now. The kthreads that they are about have not seen them.
     pub(crate) fn orders(&mut self, now: Nanos) -> Vec<Order> {
         let orders: Vec<Order> = std::iter::from_fn(|| self.allocator.poll_order(now)).collect();
         for order in &orders {

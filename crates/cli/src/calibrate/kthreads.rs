@@ -7,7 +7,8 @@
 //! each waits for what the one before has read. A wake-up is timed from before the waker's call until the sleeper reads the clock. What it
 //! takes to fall asleep is half of the processor time of a sleep and a wake-up.
 //!
-//! Who waits for the other spins and now and then lets others run, so that one core does, too.
+//! The one that waits for the other spins and now and then lets others run, so that one core does,
+//! too.
 
 use super::figures::Trials;
 use crate::failure::Failure;

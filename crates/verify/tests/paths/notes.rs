@@ -53,7 +53,7 @@ fn a_noted_loop_may_begin_where_a_copied_choice_leads() {
     // A loop within it that goes round an unknown number of times.
     let nest = check(&body("and $1, %edi\n noted 6\n", "5: sub %rax, %r8\n jne 5b"));
     assert_eq!(kinds(&nest), [What::Loop], "{}", nest.to_text("p", 9));
-    // Who comes around the note may come again and again.
+    // A path around the note may be taken again and again.
     let around = check(&body("test %r8, %r8\n je 4f\n and $1, %edi\n noted 6\n", "nop"));
     assert_eq!(kinds(&around), [What::Loop], "{}", around.to_text("p", 9));
 }
@@ -122,7 +122,7 @@ fn a_noted_loop_may_begin_where_a_copied_test_leads() {
     assert!(fine.is_clean(), "{}", fine.to_text("p", 9));
     let without = check(&body("", "", "cmpl $2, (%rsi)"));
     assert_eq!(kinds(&without), [What::Loop], "{}", without.to_text("p", 9));
-    // Who comes around the note may come again and again.
+    // A path around the note may be taken again and again.
     let around = check(&body("test %r8, %r8\n je 2f\n nop\n", "noted 9\n", "cmpl $2, (%rsi)"));
     assert_eq!(kinds(&around), [What::Loop], "{}", around.to_text("p", 9));
     // A way round that passes the choice by.

@@ -299,7 +299,7 @@ pub(super) static TPCC: Figure = Figure {
 
 fn tpcc_groups(drawn: &Drawn) -> Finding {
     let decided = drawn.decided.iter().find(|it| it.0 == "DARC").map_or("", |it| it.1.as_str());
-    // The same, counted from nought.
+    // The same, counted from 0.
     let groups = [
         ("payment+order-status ", "workers 0–1, steals 2–13"),
         ("new-order ", "workers 2–7, steals 8–13"),
