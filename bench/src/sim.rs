@@ -1,7 +1,7 @@
 //! `sim`: the simulator beside published ones: the same M/G/16 queue under processor sharing, the
 //! same requests one by one, jobs and events a second; and what a job in flight takes of memory.
 //!
-//! Who shares processors how:
+//! How each shares processors:
 //! * ours, under `ps`: a queue from which workers take requests for a quantum each;
 //! * SimPy has no such thing, but processes and events: it gets that very model, in Python;
 //! * Ciw's `PSNode` shares exactly, without quanta: each of n requests runs at min(1, 16 / n).

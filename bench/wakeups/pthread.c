@@ -120,6 +120,6 @@ int main(int argc, char **argv) {
   for (long i = 0; i < sleeps; i++) printf("%lld ", (long long)(late[i] > 0 ? late[i] : 0));
   printf("\n%.3f\n", computed);
   fflush(stdout);
-  // The client may still ask; who started this ends it.
+  // The client may still ask; the benchmark ends this program.
   for (;;) pause();
 }

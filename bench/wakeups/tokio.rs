@@ -76,7 +76,7 @@ async fn measure(computing: usize, sleeps: usize, steps: u64) -> io::Result<()> 
         let _ = write!(line, "{ns} ");
     }
     println!("{line}\n{computed:.3}");
-    // The client may still ask; who started this ends it.
+    // The client may still ask; the benchmark ends this program.
     std::future::pending().await
 }
 

@@ -126,7 +126,7 @@ const unsigned UsualThrough = 20;
 
 using Functions = llvm::SmallPtrSet<const llvm::Function *, 8>;
 
-// The functions that return to callers who do not see them: those that may be called from elsewhere, and
+// The functions that return to callers that do not see them: those that may be called from elsewhere, and
 // what is called in the place of their return.
 Functions returningFar(llvm::Module &M);
 

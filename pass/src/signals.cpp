@@ -9,7 +9,7 @@ using namespace llvm;
 
 namespace curtail {
 
-// How far values are followed: through selects, phis, fields, and arguments to those who call.
+// How far values are followed: through selects, phis, fields, and arguments to the callers.
 static const unsigned Reach = 8;
 
 namespace {

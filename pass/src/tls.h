@@ -37,7 +37,7 @@ private:
   void step(const llvm::Instruction &I, Values &Live) const;
 
   Values Derived;
-  // Between reading a variable and writing what was made of it: values, and who uses them for that.
+  // Between reading a variable and writing what was made of it: values, and what uses them for that.
   llvm::DenseSet<std::pair<const llvm::Instruction *, const llvm::Instruction *>> InFlight;
   // Calls of pthread_once, and the addresses through which std::call_once gave them their argument.
   llvm::DenseMap<const llvm::Instruction *, llvm::SmallVector<const llvm::Instruction *, 2>> HandedOver;

@@ -40,7 +40,7 @@ pub struct Colocate {
     /// From the order to the kthread's first instruction, in µs, by the way in which the core changes
     /// hands.
     pub handover_us: BTreeMap<String, Quantiles>,
-    /// What the one who orders pays for that, in ns.
+    /// What the process that orders pays for that, in ns.
     pub asker_ns: BTreeMap<String, Quantiles>,
     /// Orders that the core allocator carries out in a second, each the answer to the end of another.
     pub orders_per_s: f64,

@@ -204,7 +204,7 @@ impl Entry {
 }
 
 impl Report {
-    /// Fills in the means, from the programs, and notes who overran its quanta.
+    /// Fills in the means, from the programs, and notes which overran their quanta.
     pub fn sum_up(&mut self) {
         for program in &self.programs {
             let late = |entry: &&Entry| entry.fired.is_some_and(|fired| fired < FIRED_LEAST);

@@ -57,10 +57,10 @@ impl DarcArgs {
     }
 }
 
-/// Who classifies requests.
+/// What classifies requests.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ClassifierArgs {
-    /// Who says of which class a request is: own (the application), random (any class, at random)
+    /// What says of which class a request is: own (the application), random (any class, at random)
     #[arg(long, value_name = "WHO", default_value_t)]
     pub(crate) classifier: Classifier,
 }

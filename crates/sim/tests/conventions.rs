@@ -139,8 +139,8 @@ fn who_has_run_least_goes_on_without_a_switch() {
     assert_eq!(done, [(310, 707), (0, 1307)]);
 }
 
-/// The overhead of a pre-emption is the worker's, and the job joins the tail after it: who arrives
-/// during the overhead is ahead.
+/// The overhead of a pre-emption is the worker's, and the job joins the tail after it: one that
+/// arrives during the overhead is ahead.
 #[test]
 fn a_pre_empted_job_goes_to_the_tail_after_its_overhead() {
     let costs = Costs { switch: 10, ..Costs::IDEAL };
@@ -151,8 +151,8 @@ fn a_pre_empted_job_goes_to_the_tail_after_its_overhead() {
     assert_eq!(done, [(50, 140), (105, 170), (0, 220)]);
 }
 
-/// Who arrives at the very end of a quantum counts as waiting; who arrives when another completes
-/// finds it gone.
+/// A job that arrives at the very end of a quantum counts as waiting; one that arrives when another
+/// completes finds it gone.
 #[test]
 fn simultaneous_events_have_an_order() {
     for policy in ["ps", "tq"] {

@@ -1,11 +1,11 @@
-//! Who says of which class a request is, and whether policies know the classes from the start.
+//! What says of which class a request is, and whether policies know the classes from the start.
 
 use curtail_policy::{Nanos, Spec};
 use curtail_workload::{Mix, Request, numbers};
 use std::fmt;
 use std::str::FromStr;
 
-/// Who says of which class a request is.
+/// What says of which class a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Classifier {
     /// The application.

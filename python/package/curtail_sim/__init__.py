@@ -121,7 +121,7 @@ def simulate(
         load: Offered load as a fraction of the workers' capacity; by default 0.7.
         rate: Requests per second instead: a number, or ``"1.2M"``.
         arrivals: ``"poisson"``, ``"uniform"``, ``"bursty:PEAK:BURST"``, ``"mmpp:…"``, ``"step:…"``.
-        classifier: Who says of which class a request is: ``"own"``, ``"random"``.
+        classifier: What says of which class a request is: ``"own"``, ``"random"``.
         jobs: How many requests arrive; by default a million. The first tenth is not counted.
         duration, warmup: How long requests arrive instead, and the part that is not counted
             (durations).

@@ -23,7 +23,7 @@ use std::thread;
 const CHAINS: u64 = 100;
 const THEFTS: usize = 32;
 const SLEEPS: u64 = 40;
-/// Who said so long ago that it goes to sleep is asleep.
+/// A kthread that said so long ago that it goes to sleep is asleep.
 const ASLEEP_NS: u64 = 30_000;
 
 /// What was measured, in nanoseconds.
@@ -149,7 +149,7 @@ impl Victim {
                 let seen = load.get();
                 let (taken, failed) = (Ordering::AcqRel, Ordering::Acquire);
                 stolen += u64::from(head.0.compare_exchange(seen, 0, taken, failed).is_ok());
-                // The next one is one further, which only who has read both knows.
+                // The next one is one further, which is known only after both are read.
                 let both_the_same = entry.get() ^ thread.get();
                 at = (at + 1 + both_the_same as usize) % THEFTS;
             }
