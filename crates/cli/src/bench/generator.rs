@@ -117,7 +117,7 @@ impl<R: Requests> Generator<R> {
         if counts { self.tallies.get_mut(slice) } else { None }
     }
 
-    /// Tells of slices that have ended. The receiver may be gone.
+    /// Tells of slices that have ended, where the receiver takes it.
     fn tell(&mut self, now_ns: u64) {
         let Some(ended) = &self.offer.ended else { return };
         while self.offer.slices.get(self.over).is_some_and(|slice| slice.end <= now_ns) {
