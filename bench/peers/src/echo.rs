@@ -229,10 +229,10 @@ fn serve(program: &Path, kind: Kind, core: usize, size: Size) -> Result<Served, 
 /// # Errors
 /// Where the system does not let programs be pinned.
 pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Echo, String> {
+    let machine = Machine::gather();
     let cores = Cores::pick()?;
     cores.stay()?;
-    let mut found =
-        Echo { smoke: size == Size::Smoke, machine: Machine::gather(), ..Echo::default() };
+    let mut found = Echo { smoke: size == Size::Smoke, machine, ..Echo::default() };
     if cores.client == cores.program {
         found.notes.push("one core for client and server: the figures mean little".to_owned());
     }

@@ -167,6 +167,7 @@ impl Task {
 /// # Errors
 /// Where the system does not let programs be pinned.
 pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Pool, String> {
+    let machine = Machine::gather();
     let cores = Cores::pick()?;
     cores.stay()?;
     let mean = SERVICE[0].mul_f64(1.0 - LONG) + SERVICE[1].mul_f64(LONG);
@@ -174,13 +175,8 @@ pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Pool, S
     let steps = SERVICE.map(steps_in);
     let paths = vec![format!("/short/{}", steps[0]), format!("/long/{}", steps[1])];
     let task = Task { paths, rate_rps, size, core: cores.program };
-    let mut found = Pool {
-        load: LOAD,
-        rate_rps,
-        smoke: size == Size::Smoke,
-        machine: Machine::gather(),
-        ..Pool::default()
-    };
+    let mut found =
+        Pool { load: LOAD, rate_rps, smoke: size == Size::Smoke, machine, ..Pool::default() };
     if cores.client == cores.program {
         found.notes.push("one core for client and server: the figures mean little".to_owned());
     }

@@ -32,7 +32,8 @@ impl Cores {
         Ok(Self { program, client: cores.next().unwrap_or(program) })
     }
 
-    /// Keeps the calling thread on the client's core from now on.
+    /// Keeps the calling thread on the client's core from now on: it may use no other then, so
+    /// [`Cores::pick`] and the machine's description come first.
     ///
     /// # Errors
     /// Where the system refuses.

@@ -96,16 +96,15 @@ impl Samples {
         program: &Path,
         computing: usize,
         seed: u64,
-        size: Size,
+        (core, size): (usize, Size),
     ) -> Result<(), String> {
-        let cores = Cores::pick()?;
         let sleeps = size.pick(20, 250);
         let (computing, sleeps) = (computing.to_string(), sleeps.to_string());
         let mut args = vec![computing.as_str(), &sleeps];
         if name.contains("quantum") {
             args.push("--quantum-2us");
         }
-        let mut program = Running::start(program, &args, cores.program)?;
+        let mut program = Running::start(program, &args, core)?;
         let port = program.number(Duration::from_secs(10))?;
         let load = Load {
             rate_rps: RATE_RPS,
@@ -140,9 +139,14 @@ impl Samples {
 /// # Errors
 /// Where the system does not let programs be pinned.
 pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Wakeups, String> {
-    Cores::pick()?.stay()?;
-    let mut found =
-        Wakeups { smoke: size == Size::Smoke, machine: Machine::gather(), ..Wakeups::default() };
+    let machine = Machine::gather();
+    let cores = Cores::pick()?;
+    cores.stay()?;
+    let mut found = Wakeups { smoke: size == Size::Smoke, machine, ..Wakeups::default() };
+    if cores.client == cores.program {
+        found.notes.push("one core: the client shares it with the programs".to_owned());
+    }
+    let at = (cores.program, size);
     let mut contestants = Vec::new();
     for name in NAMES {
         match program::find(programs, "wakeups", name) {
@@ -151,13 +155,13 @@ pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Wakeups
         }
     }
     let mut all: BTreeMap<(usize, &str), Samples> = BTreeMap::new();
-    for at in 0..rounds.unwrap_or(size.pick(1, 15)) {
+    for round in 0..rounds.unwrap_or(size.pick(1, 15)) {
         for computing in [COMPUTING, 0] {
             for turn in 0..contestants.len() {
-                let (name, program) = &contestants[(at + turn) % contestants.len()];
+                let (name, program) = &contestants[(round + turn) % contestants.len()];
                 let samples = all.entry((computing, *name)).or_default();
-                if let Err(why) = samples.round(name, program, computing, at as u64, size) {
-                    found.notes.push(format!("{name}, round {at}: it {why}"));
+                if let Err(why) = samples.round(name, program, computing, round as u64, at) {
+                    found.notes.push(format!("{name}, round {round}: it {why}"));
                 }
             }
         }
