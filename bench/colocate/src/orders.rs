@@ -91,6 +91,9 @@ impl Kthreads<'_> {
                 if word.ask() == Ask::Run {
                     page.set_running(index, word.generation());
                     taken += 1;
+                    // That timer has been served, and the next is due, too: the same claim again and
+                    // again would be granted less and less often.
+                    page.set_next_timer_ns(index, 1 + taken);
                 }
                 page.set_parked(index, word.generation());
             }
