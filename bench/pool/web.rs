@@ -75,6 +75,7 @@ fn pool(settings: &str) -> Pool {
                 let slice = Some(number()).filter(|slice| *slice > 0);
                 pool.kernel_slice(slice.map(std::time::Duration::from_micros))
             }
+            "nice" => pool.kernel_nice(number() as u32),
             "workers" => pool.workers(number() as usize),
             "core" => pool.cores([number() as usize]),
             other => panic!("no setting {other}"),

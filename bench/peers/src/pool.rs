@@ -19,8 +19,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The contestants, in the order of the table: the name, the program, how it is to work.
-pub const WAYS: [(&str, &str, &[&str]); 6] = [
+pub const WAYS: [(&str, &str, &[&str]); 7] = [
     ("curtail", "safepoints", &["curtail"]),
+    ("curtail_auto", "safepoints", &["curtail:policy=auto,quantum_us=50"]),
     ("curtail_without_safepoints", "web", &["curtail"]),
     ("spawn_blocking", "web", &["spawn_blocking"]),
     ("tokio_inline", "web", &["tokio_inline"]),

@@ -1,7 +1,7 @@
 //! Settings of a pool to be.
 
 use super::gate::Gate;
-use super::kernel::Placing;
+use super::kernel::{Asks, Placing};
 use super::line::Line;
 use super::serve::Serve;
 use super::shared::Shared;
@@ -28,6 +28,8 @@ const PLACES: usize = 2;
 const MOST_PLACES: usize = 1 << 20;
 /// What a worker asks the kernel for at a time.
 const SLICE: Duration = Duration::from_millis(20);
+/// See [`Builder::kernel_nice`].
+const NICE: u32 = 10;
 /// How long the server waits for what has just ended, when nothing is under way any more.
 const DRAIN: Duration = Duration::from_millis(50);
 
@@ -97,7 +99,7 @@ pub struct Builder {
     classes: Vec<Class>,
     spec: Spec,
     quantum: Option<Duration>,
-    slice: Option<Duration>,
+    asks: Asks,
     /// What the server is told as it is.
     more: Vec<Box<dyn FnOnce(ServerBuilder) -> ServerBuilder>>,
 }
@@ -110,7 +112,7 @@ impl Default for Builder {
             classes: Vec::new(),
             spec: Spec::preset("shenango-ps").expect("it is in the catalogue"),
             quantum: None,
-            slice: Some(SLICE),
+            asks: Asks { slice: Some(SLICE), nice: NICE },
             more: Vec::new(),
         }
     }
@@ -176,7 +178,16 @@ impl Builder {
     /// other threads have. Default: 20 ms, so that a thread of the executor that wakes up runs at
     /// once on a core that a worker has.
     pub fn kernel_slice(mut self, slice: Option<Duration>) -> Self {
-        self.slice = slice;
+        self.asks.slice = slice;
+        self
+    }
+
+    /// What is added to the workers' nice values: the kernel gives them what the process's other
+    /// threads leave. At most 19 in all. Default: 10, so that a thread of the executor that has just run
+    /// need not wait for a worker when its next packet comes. (Where each service is a group of the
+    /// kernel's scheduler, as systemd and containers have it, that ranks them within the service only.)
+    pub fn kernel_nice(mut self, nice: u32) -> Self {
+        self.asks.nice = nice.min(39);
         self
     }
 
@@ -307,7 +318,7 @@ impl Builder {
         let app = Serve {
             shared: shared.clone(),
             classes: self.classes.into_iter().map(known).collect(),
-            placing: Placing::new(pinned, self.slice),
+            placing: Placing::new(pinned, self.asks),
         };
         let cores = self.cores.filter(|cores| !cores.is_empty()).unwrap_or_else(allowed_cores);
         // No more than workers: then the server knows that it has no core to itself, and every
