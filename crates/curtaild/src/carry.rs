@@ -2,7 +2,7 @@
 
 use crate::daemon::Daemon;
 use crate::program::{Place, Program};
-use curtail_alloc::{HandOver, KthreadId, Nanos, Order};
+use curtail_alloc::{CoreId, HandOver, Holding, KthreadId, Nanos, Order};
 use curtail_shm::{CoreIndex, kthreads, monotonic_ns};
 use std::io;
 
@@ -11,6 +11,24 @@ impl Daemon {
     pub(crate) fn carry_out_all(&mut self, now_ns: u64) {
         while let Some(order) = self.allocator.poll_order(Nanos(now_ns)) {
             self.carry_out(now_ns, order);
+        }
+    }
+
+    /// Shows which kthread has which core, where that has changed.
+    pub(crate) fn show_holders(&mut self) {
+        for core in 0..self.cpus.len() as u32 {
+            let holder = match self.allocator.holding(CoreId(core)) {
+                Holding::Free => None,
+                Holding::Held(kthread) | Holding::Leaving(kthread, _) => Some(kthread),
+            };
+            if std::mem::replace(&mut self.holders[core as usize], holder) == holder {
+                continue;
+            }
+            let slot = holder.and_then(|kthread| {
+                let program = self.programs.iter().find(|it| it.id == kthread.program)?;
+                Some(program.slot(kthread.index))
+            });
+            self.board.hold(CoreIndex(core), slot);
         }
     }
 

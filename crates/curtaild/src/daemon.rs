@@ -18,7 +18,7 @@ use crate::program::Program;
 use crate::register::Guest;
 use crate::slots::Slots;
 use crate::{Error, system};
-use curtail_alloc::{Allocator, CoreId, CoreInfo, Machine, Nanos, Settings};
+use curtail_alloc::{Allocator, CoreId, CoreInfo, KthreadId, Machine, Nanos, Settings};
 use curtail_shm::session;
 use curtail_shm::{Board, BoardView, kthreads, monotonic_ns};
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub struct Daemon {
     pub(crate) allocator: Allocator,
     /// The managed cores, by their place on the board.
     pub(crate) cpus: Vec<u32>,
+    /// By core: the kthread that the board shows.
+    pub(crate) holders: Vec<Option<KthreadId>>,
     /// Where kthreads go that do not leave a core, and where the daemon runs.
     pub(crate) shared: Vec<u32>,
     pub(crate) door: Door,
@@ -105,6 +107,7 @@ impl Daemon {
             idlers: idlers(options, &board)?,
             board,
             allocator,
+            holders: vec![None; cpus.len()],
             cpus,
             shared,
             door,
@@ -148,6 +151,7 @@ impl Daemon {
                 self.look(now_ns);
                 self.carry_out_all(now_ns);
             }
+            self.show_holders();
             self.tell(now_ns);
             let pause = self.pause(now_ns);
             if pause != Some(Duration::ZERO) {

@@ -18,6 +18,12 @@ const REST: u32 = 1;
 const END: u32 = 2;
 /// A wake-up that took less time did not let the heir run.
 const AT_ONCE: Duration = Duration::from_nanos(1_500);
+/// From one look to the next; after more, something else has had the core.
+const GAP: Duration = Duration::from_micros(6);
+/// What runs for longer on a core that a kthread has was given it by the kernel, at a tick.
+const STOLEN: Duration = Duration::from_micros(30);
+/// A nap that was over sooner left the core to no other thread.
+const ALONE: Duration = Duration::from_micros(150);
 
 struct Shared {
     board: BoardView,
@@ -89,6 +95,7 @@ impl Shared {
             return;
         }
         let mut seen = self.board.order(core);
+        let mut beside = Beside::default();
         loop {
             match self.what.load(Ordering::Relaxed) {
                 END => return,
@@ -100,18 +107,84 @@ impl Shared {
             }
             let order = self.board.order(core);
             if order == seen {
+                if beside.steals(self.board.holder(core).is_some(), Instant::now()) {
+                    nap();
+                    beside.has_napped(Instant::now());
+                }
                 std::hint::spin_loop();
                 continue;
             }
             seen = order;
+            beside = Beside::default();
             let begun = Instant::now();
             if order.is_some_and(|order| self.board.wake(order.heir)) {
                 self.woken.fetch_add(1, Ordering::Relaxed);
                 // The kernel does not always give the heir the core at once; its next tick is far off.
                 if begun.elapsed() < AT_ONCE {
-                    std::thread::sleep(Duration::from_nanos(1));
+                    nap();
                 }
             }
         }
+    }
+}
+
+fn nap() {
+    std::thread::sleep(Duration::from_nanos(1));
+}
+
+/// Whether a thread of the lowest class runs on a core that a kthread has: for some microseconds after
+/// each park, and for a whole tick where the kernel gives it the core. See `native/batch.c` of the
+/// crate for fibers, which does the same at safepoints.
+#[derive(Default)]
+struct Beside {
+    /// Since when, and when it looked last.
+    times: Option<(Instant, Instant)>,
+    /// The holder waits in the kernel, as the last nap has shown.
+    absent: bool,
+}
+
+impl Beside {
+    /// Whether it is to leave the core to the holder.
+    fn steals(&mut self, held: bool, now: Instant) -> bool {
+        if !held || self.absent {
+            self.times = None;
+            return false;
+        }
+        let known = self.times.filter(|(_, looked)| now - *looked <= GAP);
+        let since = known.map_or(now, |(since, _)| since);
+        self.times = Some((since, now));
+        now - since >= STOLEN
+    }
+
+    fn has_napped(&mut self, now: Instant) {
+        self.absent = self.times.is_some_and(|(_, looked)| now - looked < ALONE);
+        self.times = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_a_kthread_has_is_left_to_it_at_last() {
+        let begin = Instant::now();
+        let at = |us| begin + Duration::from_micros(us);
+        let mut beside = Beside::default();
+        let looks = |beside: &mut Beside, span: std::ops::Range<u64>| {
+            span.step_by(3).filter(|&us| beside.steals(true, at(us))).count()
+        };
+        assert_eq!(looks(&mut beside, 0..30), 0, "the daemon has not seen the park yet");
+        assert!(!beside.steals(false, at(30)), "the core is free");
+        assert_eq!(looks(&mut beside, 31..60), 0);
+        // The kthread ran from 60 to 200.
+        assert_eq!(looks(&mut beside, 200..230), 0);
+        assert!(beside.steals(true, at(231)));
+        // It ran while this one napped; then it has gone into the kernel.
+        beside.has_napped(at(500));
+        assert_eq!(looks(&mut beside, 500..530), 0);
+        assert!(beside.steals(true, at(531)));
+        beside.has_napped(at(590));
+        assert_eq!(looks(&mut beside, 590..1_000), 0, "no kthread wants it");
     }
 }

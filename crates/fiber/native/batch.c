@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-  VERSION = 1,
+  VERSION = 2,
   HEADER_BYTES = 128,
   LINE_BYTES = 64,
   /* In the header. */
@@ -35,12 +35,15 @@ enum {
   SLOTS_AT = 24,
   /* In a core's line, which begins with the order. */
   CPU_AT = 8,
+  HOLDER_AT = 12,
   MOST_CORES = 1024,
   MOST_SLOTS = 1 << 16,
   /* The kernel's numbers of cores, as RDTSCP gives them. */
   CPUS = 4096,
   HEARTBEAT_NS = 3000,
   AT_ONCE_NS = 1500,
+  STOLEN_NS = 30000,
+  NAP_NS = 150000,
   CALIBRATION_NS = 100000,
   FUTEX_WAKE_SHARED = 1,
 };
@@ -50,7 +53,8 @@ enum {
 
 const uint32_t curtail_board_layout[] = {VERSION,       HEADER_BYTES, LINE_BYTES,
                                          VERSION_AT,    HEADER_BYTES_AT, LINE_BYTES_AT,
-                                         CORES_AT,      SLOTS_AT,     CPU_AT};
+                                         CORES_AT,      SLOTS_AT,     CPU_AT,
+                                         HOLDER_AT};
 
 static const unsigned char *board;
 static uint32_t cores, slots;
@@ -61,6 +65,16 @@ static uint64_t at_once;
 static uint16_t line_of[CPUS];
 /* The last order of each line that was followed. */
 static uint64_t followed[MOST_CORES];
+/* A thread that runs for longer on a core which a kthread has was given that by the kernel. */
+static uint64_t stolen;
+/* A nap that was over sooner left the core to no other thread. */
+static uint64_t nap_alone;
+/* Of each line: since when its batch thread has run beside a holder, when it looked last, and the order
+ * since which its holder is known not to run. One thread runs on a core at a time, and a value that is
+ * another's costs a nap at worst. */
+static struct {
+  uint64_t since, looked, absent;
+} beside[MOST_CORES];
 
 static inline uint32_t word_at(const unsigned char *place) {
   return __atomic_load_n((const uint32_t *)(const void *)place, __ATOMIC_ACQUIRE);
@@ -81,6 +95,11 @@ static inline long system_call(long number, const void *first, long second, long
   return result;
 }
 
+static void nap(void) {
+  const struct timespec shortest = {0, 1};
+  system_call(SYS_nanosleep, &shortest, 0, 0);
+}
+
 /* Wakes the heir, which sleeps on the first word of its slot's line. The kernel mostly gives it the
  * core before the call is over, which then takes as long as the heir runs. About once in 20,000 it
  * does not, and would have the heir wait for its next tick: so a thread that is back at once naps,
@@ -92,10 +111,30 @@ static void follow(uint32_t line, uint64_t order) {
     return;
   const unsigned char *word = board + HEADER_BYTES + ((size_t)cores + heir) * LINE_BYTES;
   uint64_t begun = tsc();
-  if (system_call(SYS_futex, word, FUTEX_WAKE_SHARED, 1) == 1 && tsc() - begun < at_once) {
-    const struct timespec nap = {0, 1};
-    system_call(SYS_nanosleep, &nap, 0, 0);
+  if (system_call(SYS_futex, word, FUTEX_WAKE_SHARED, 1) == 1 && tsc() - begun < at_once)
+    nap();
+}
+
+/* A kthread has the core, and the calling thread runs on it. For some microseconds that is so after each
+ * park, until the daemon has seen it. For longer, the kernel has taken the core from a kthread that has
+ * work: at a tick, since a runnable thread of the lowest rank has a claim to three thousandths of it, and
+ * then it has all of it until the next tick (4 ms at 250 Hz). So it naps. A holder that waits in the
+ * kernel leaves the core to batch work: that a nap was over at once tells of it. */
+static void make_room(uint32_t line, uint64_t now, uint64_t order) {
+  uint64_t looked = __atomic_exchange_n(&beside[line].looked, now, __ATOMIC_RELAXED);
+  uint64_t since = __atomic_load_n(&beside[line].since, __ATOMIC_RELAXED);
+  if (now - looked > 2 * heartbeat) {
+    __atomic_store_n(&beside[line].since, now, __ATOMIC_RELAXED);
+    return;
   }
+  if (now - since < stolen || __atomic_load_n(&beside[line].absent, __ATOMIC_RELAXED) == order)
+    return;
+  nap();
+  uint64_t end = tsc();
+  if (end - now < nap_alone)
+    __atomic_store_n(&beside[line].absent, order, __ATOMIC_RELAXED);
+  __atomic_store_n(&beside[line].since, end, __ATOMIC_RELAXED);
+  __atomic_store_n(&beside[line].looked, end, __ATOMIC_RELAXED);
 }
 
 static void look(struct curtail_safepoint_block *b) {
@@ -111,6 +150,10 @@ static void look(struct curtail_safepoint_block *b) {
   uint64_t order = __atomic_load_n(order_of(line), __ATOMIC_ACQUIRE);
   if (__builtin_expect(order != __atomic_load_n(&followed[line], __ATOMIC_RELAXED), 0))
     follow(line, order);
+  else if (word_at((const unsigned char *)order_of(line) + HOLDER_AT) != 0)
+    make_room(line, now, order);
+  else
+    __atomic_store_n(&beside[line].looked, 0, __ATOMIC_RELAXED);
 }
 
 static void adopt(struct curtail_safepoint_block *b) {
@@ -181,6 +224,8 @@ __attribute__((constructor)) void curtail_batch_start(void) {
     return;
   heartbeat = heartbeat_cycles();
   at_once = heartbeat * AT_ONCE_NS / HEARTBEAT_NS;
+  stolen = heartbeat * STOLEN_NS / HEARTBEAT_NS;
+  nap_alone = heartbeat * NAP_NS / HEARTBEAT_NS;
   for (uint32_t line = 0; line < cores; line++) {
     uint32_t cpu = word_at((const unsigned char *)order_of(line) + CPU_AT);
     if (cpu < CPUS)

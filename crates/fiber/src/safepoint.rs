@@ -85,14 +85,14 @@ unsafe extern "C" {
     fn curtail_safepoint_kind() -> i32;
     fn curtail_safepoint_saves_all() -> i32;
     fn curtail_safepoint_slow_sse();
-    static curtail_board_layout: [u32; 9];
+    static curtail_board_layout: [u32; 10];
 }
 
 /// The core allocator's board as `native/batch.c` reads it: its version, the bytes of header and
 /// line, where in the header version, both sizes and both counts are, and where in a core's line the
-/// core's number is.
+/// core's number and its holder are.
 #[must_use]
-pub fn board_layout() -> [u32; 9] {
+pub fn board_layout() -> [u32; 10] {
     // SAFETY: a constant of the program, of that size.
     unsafe { curtail_board_layout }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 const KIND: Kind = Kind {
     name: "board",
     magic: u64::from_le_bytes(*b"CURTBORD"),
-    version: 1,
+    version: 2,
     header_bytes: size_of::<Header>() as u32,
     line_bytes: 64,
 };
@@ -51,6 +51,8 @@ struct CoreLine {
     order: AtomicU64,
     /// The kernel's number of the core.
     cpu: AtomicU32,
+    /// The slot of the kthread that has the core, plus one; 0: it is free.
+    holder: AtomicU32,
 }
 
 const _: () = {
@@ -100,8 +102,9 @@ pub struct Board(Lines);
 impl Board {
     /// What code that is no Rust knows of the layout: the version, the bytes of header and line, where
     /// in the header version, both sizes and both counts are, and where in a core's line the core's
-    /// number is. Orders and words begin their lines, and the slots' lines follow the cores'.
-    pub const LAYOUT: [u32; 9] = [
+    /// number and its holder are. Orders and words begin their lines, and the slots' lines follow the
+    /// cores'.
+    pub const LAYOUT: [u32; 10] = [
         KIND.version,
         size_of::<Header>() as u32,
         size_of::<CoreLine>() as u32,
@@ -111,6 +114,7 @@ impl Board {
         std::mem::offset_of!(Header, heading.count) as u32,
         std::mem::offset_of!(Header, slots) as u32,
         std::mem::offset_of!(CoreLine, cpu) as u32,
+        std::mem::offset_of!(CoreLine, holder) as u32,
     ];
 
     /// A new board for these cores (the kernel's numbers) and so many kthreads in all.
@@ -185,6 +189,13 @@ impl Board {
         let order = u64::from(generation) << 32 | u64::from(heir.0 + 1);
         line.order.store(order, Ordering::Release);
         Order { generation, heir }
+    }
+
+    /// Says which kthread has that core, if one has it: a batch thread that runs there all the same
+    /// was given the core by the kernel, at a tick, and is to leave it.
+    pub fn hold(&self, core: CoreIndex, holder: Option<Slot>) {
+        let line = self.0.core(core).expect("a core of this board");
+        line.holder.store(holder.map_or(0, |slot| slot.0 + 1), Ordering::Release);
     }
 
     /// Wakes a kthread by a system call; false: it did not sleep.
@@ -281,6 +292,13 @@ impl BoardView {
         let order = self.0.core(core)?.order.load(Ordering::Acquire);
         let heir = Slot((order as u32).checked_sub(1)?);
         Some(Order { generation: (order >> 32) as u32, heir })
+    }
+
+    /// The kthread that has a core; `None`: the core is free.
+    #[inline]
+    #[must_use]
+    pub fn holder(&self, core: CoreIndex) -> Option<Slot> {
+        Some(Slot(self.0.core(core)?.holder.load(Ordering::Acquire).checked_sub(1)?))
     }
 
     /// Where a core's order lies, for code that looks at it by itself: 8 bytes that are not zero
