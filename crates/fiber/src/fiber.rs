@@ -134,7 +134,7 @@ impl Fiber {
         unsafe {
             let outer = context::current();
             (*core).back.stands_for(outer);
-            context::switch(
+            context::switch_in(
                 &raw const (*core).back,
                 &raw const (*core).context,
                 Safepoint::this_thread(),
@@ -178,7 +178,7 @@ unsafe extern "C" fn run_task(core: *mut ()) -> ! {
     }));
     // SAFETY: the resumer waits in `back`; nothing is left on this stack that is needed.
     unsafe {
-        context::switch_away(
+        context::switch_back_for_good(
             &raw const core.context,
             &raw const core.back,
             Safepoint::this_thread(),
@@ -240,7 +240,7 @@ pub fn suspend(why: Suspend) {
     // thread-local is touched after the switch.
     unsafe {
         (*core).why.set(Some(why));
-        context::switch(
+        context::switch_back(
             &raw const (*core).context,
             &raw const (*core).back,
             Safepoint::this_thread(),
