@@ -49,8 +49,51 @@ struct Core {
     /// Where its resumer waits.
     back: Context,
     task: Cell<Option<Task>>,
-    /// Why the resumer goes on.
-    why: Cell<Option<Suspend>>,
+    /// Why the resumer goes on; with the payload, if it is a panic. Apart, so that a switch stores and
+    /// loads one byte.
+    why: Cell<Why>,
+    payload: Cell<Option<Box<dyn Any + Send>>>,
+}
+
+/// A [`Suspend`] without what a panic carries.
+#[derive(Clone, Copy)]
+enum Why {
+    Done,
+    Panicked,
+    Preempted,
+    Yielded,
+    Blocked,
+}
+
+impl Core {
+    /// Why the fiber is about to switch back.
+    #[inline(always)]
+    fn say(&self, why: Suspend) {
+        self.why.set(match why {
+            Suspend::Done => Why::Done,
+            Suspend::Preempted => Why::Preempted,
+            Suspend::Yielded => Why::Yielded,
+            Suspend::Blocked => Why::Blocked,
+            Suspend::Panicked(payload) => {
+                self.payload.set(Some(payload));
+                Why::Panicked
+            }
+        });
+    }
+
+    /// What was said.
+    #[inline]
+    fn said(&self) -> Suspend {
+        match self.why.get() {
+            Why::Done => Suspend::Done,
+            Why::Preempted => Suspend::Preempted,
+            Why::Yielded => Suspend::Yielded,
+            Why::Blocked => Suspend::Blocked,
+            Why::Panicked => {
+                Suspend::Panicked(self.payload.take().expect("a panic carries something"))
+            }
+        }
+    }
 }
 
 /// A user-level thread that its owner resumes.
@@ -71,7 +114,8 @@ impl Fiber {
             context: Context::new(),
             back: Context::new(),
             task: Cell::new(None),
-            why: Cell::new(None),
+            why: Cell::new(Why::Done),
+            payload: Cell::new(None),
         });
         Ok(Self { stack, core, idle: true })
     }
@@ -140,7 +184,7 @@ impl Fiber {
                 Safepoint::this_thread(),
             );
         }
-        let why = self.core.why.take().expect("who switches back says why");
+        let why = self.core.said();
         if matches!(why, Suspend::Done | Suspend::Panicked(_)) {
             self.idle = true;
         }
@@ -171,11 +215,11 @@ unsafe extern "C" fn run_task(core: *mut ()) -> ! {
     let end = catch_unwind(AssertUnwindSafe(|| call(task)));
     compiler_fence(Ordering::SeqCst);
     core.context.set_in_task(false);
-    core.why.set(Some(match end {
+    core.say(match end {
         Ok(Ok(())) => Suspend::Done,
         Ok(Err(exception)) => Suspend::Panicked(Box::new(exception)),
         Err(payload) => Suspend::Panicked(payload),
-    }));
+    });
     // SAFETY: the resumer waits in `back`; nothing is left on this stack that is needed.
     unsafe {
         context::switch_back_for_good(
@@ -239,7 +283,7 @@ pub fn suspend(why: Suspend) {
     // SAFETY: a fiber's context is the first field of its core; its resumer waits in `back`. No
     // thread-local is touched after the switch.
     unsafe {
-        (*core).why.set(Some(why));
+        (*core).say(why);
         context::switch_back(
             &raw const (*core).context,
             &raw const (*core).back,
