@@ -70,8 +70,7 @@ struct curtail_safepoint_block {
   uint64_t sample_start;    /* 88: TSC, 0: none; the rate is measured since then, */
   uint64_t sample_readings; /* 96: when there had been so many readings */
   uint64_t doubt;           /* 104: how far off the rate was lately, in 1,024ths */
-  uint64_t reach;           /* 112: cycles past halfway to the deadline that are granted at once, by 1,024 */
-  const struct curtail_watch *watch; /* 120: NULL: every end of a quantum calls `yield` */
+  const struct curtail_watch *watch; /* 112: NULL: every end of a quantum calls `yield` */
 } __attribute__((aligned(64)));
 
 #ifdef __cplusplus

@@ -8,8 +8,7 @@
  * is measured at each end of a quantum, and so is `doubt`, how far off it was lately. Both go into
  * `pace`, by which budgets are granted: they aim as far before the deadline as is doubtful, so that a
  * steady program reads the clock once a quantum, an unsteady one more often, the more densely the
- * nearer the end. Where more than one quantum in 128 ends late all the same, `reach` shortens the
- * first budgets. The readings before the last are the stub's own, in a score of instructions.
+ * nearer the end. The readings before the last are the stub's own, in a score of instructions.
  */
 #include "curtail_safepoint.h"
 #include "state.h"
@@ -30,10 +29,6 @@ enum {
   /* Doubt is in 1,024ths of a stretch. */
   INITIAL_DOUBT = 160,
   MOST_DOUBT = 560,
-  /* A quantum that ends later than this is late: within 1,000 cycles, 99 of 100 are to end. */
-  LATE_CYCLES = 850,
-  /* Budgets are not cut shorter than halfway to the deadline and this. */
-  LEAST_REACH_CYCLES = 1024,
 };
 
 /* No deadline is farther away (30 hours): the product with the pace must fit. */
@@ -46,7 +41,6 @@ __thread struct curtail_safepoint_block curtail_safepoint = {
     .rate = INITIAL_RATE,
     .deadline = UINT64_MAX,
     .doubt = INITIAL_DOUBT,
-    .reach = UINT64_MAX >> 8,
     .pace = INITIAL_RATE * (1024 - INITIAL_DOUBT) / 1024,
     .edge = LEAST_GRANT > INITIAL_RATE * EDGE_CYCLES / 1024 ? LEAST_GRANT
                                                            : INITIAL_RATE * EDGE_CYCLES / 1024,
@@ -62,8 +56,7 @@ _Static_assert(offsetof(struct curtail_safepoint_block, granted) == 40, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, pace) == 64, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, edge) == 72, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, readings) == 80, "ABI");
-_Static_assert(offsetof(struct curtail_safepoint_block, reach) == 112, "ABI");
-_Static_assert(offsetof(struct curtail_safepoint_block, watch) == 120, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, watch) == 112, "ABI");
 _Static_assert(sizeof(struct curtail_safepoint_block) == 128, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
@@ -84,24 +77,6 @@ static inline void grant(struct curtail_safepoint_block *b, int64_t work) {
 static inline void begin_sample(struct curtail_safepoint_block *b, uint64_t now) {
   b->sample_start = now;
   b->sample_readings = b->readings;
-}
-
-/* Learns from the end of a quantum. A stretch that is slower than all before it can't be foreseen
- * when its budget is granted. So a thread that is late more often than once in 128 quanta looks at
- * the clock earlier, while there is time left. Quanta too short for that, and what began behind its
- * deadline, teach nothing. */
-static inline void learn_reach(struct curtail_safepoint_block *b, uint64_t now) {
-  uint64_t least = LEAST_REACH_CYCLES << 10, half = (b->deadline - b->sample_start) << 9;
-  if (b->sample_start >= b->deadline || half <= least)
-    return;
-  uint64_t reach = b->reach;
-  if ((int64_t)(now - b->deadline) > LATE_CYCLES) {
-    reach = reach < half ? reach : half;
-    reach -= reach >> 5;
-    b->reach = reach > least ? reach : least;
-  } else if (reach < half) {
-    b->reach = reach + (reach >> 12);
-  }
 }
 
 /* Learns from the stretch that ends now: a whole quantum, mostly. */
@@ -177,10 +152,8 @@ static int goes_on(struct curtail_safepoint_block *b, uint64_t now) {
 CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t now) {
   struct curtail_safepoint_block *b = &curtail_safepoint;
   if (__builtin_expect(now != 0 && b->yield != NULL, 1)) {
-    if (b->sample_start != 0) {
-      learn_reach(b, now);
+    if (b->sample_start != 0)
       measure(b, now);
-    }
     begin_sample(b, now);
     b->refilled_at = now;
     return b->watch != NULL && goes_on(b, now) ? NULL : due(b);

@@ -43,17 +43,6 @@ static uint32_t ask(void) {
   return __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && (a & 4) != 0;
 }
 
-int curtail_state_avx2(void) {
-  static uint32_t known; /* 1: it has, 2: it has not */
-  uint32_t has = __atomic_load_n(&known, __ATOMIC_RELAXED), a, b, c, d;
-  if (has == 0) {
-    int leaf = width() >= CURTAIL_WIDTH_AVX && __get_cpuid_count(7, 0, &a, &b, &c, &d);
-    has = leaf && b & bit_AVX2 ? 1 : 2;
-    __atomic_store_n(&known, has, __ATOMIC_RELAXED);
-  }
-  return has == 1;
-}
-
 void curtail_state_init(void) {
   uint32_t found = width();
   curtail_state_ask = found > CURTAIL_WIDTH_SSE ? ask() : 0;

@@ -32,14 +32,11 @@ CURTAIL_HIDDEN extern uint32_t curtail_state_width;
 CURTAIL_HIDDEN extern uint32_t curtail_state_ask;
 
 CURTAIL_HIDDEN void curtail_state_init(void);
-/* Whether processor and system have AVX2. From any thread. */
-CURTAIL_HIDDEN int curtail_state_avx2(void);
 
 /* The work that fits before the deadline, or before the next look at the clock: as the stub has it. */
 static inline int64_t curtail_grant_for(const struct curtail_safepoint_block *b, uint64_t cycles) {
   cycles -= cycles > CURTAIL_CHECK_CYCLES ? CURTAIL_CHECK_CYCLES : cycles;
-  uint64_t half = cycles >> 1, reach = b->reach >> 10;
-  return (int64_t)((half + (reach < half ? reach : half)) * b->pace >> 10) + b->edge;
+  return (int64_t)(cycles * b->pace >> 10) + b->edge;
 }
 
 /* See safepoint.c. */

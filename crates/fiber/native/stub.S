@@ -53,7 +53,6 @@
 #define PACE 64
 #define EDGE 72
 #define READINGS 80
-#define REACH 112
 #define MODE_CLOCK 2
 
 /* The frame's beginning: rbp and three registers. */
@@ -97,12 +96,6 @@
         subq    $CURTAIL_CHECK_CYCLES, %rdx
         cmpq    $(CURTAIL_SLACK_CYCLES - CURTAIL_CHECK_CYCLES), %rdx
         jle     .Ldue\@
-        movq    %fs:REACH(%rcx), %rax
-        shrq    $10, %rax
-        shrq    $1, %rdx
-        cmpq    %rdx, %rax
-        cmovaq  %rdx, %rax
-        addq    %rax, %rdx
         imulq   %fs:PACE(%rcx), %rdx
         shrq    $10, %rdx
         addq    %fs:EDGE(%rcx), %rdx

@@ -53,7 +53,6 @@ pub struct Block {
     sample_start: u64,
     sample_readings: u64,
     doubt: u64,
-    reach: u64,
     watch: *const Watch,
 }
 
@@ -71,8 +70,7 @@ const _: () = {
     assert!(offset_of!(Block, pace) == 64);
     assert!(offset_of!(Block, readings) == 80);
     assert!(offset_of!(Block, doubt) == 104);
-    assert!(offset_of!(Block, reach) == 112);
-    assert!(offset_of!(Block, watch) == 120);
+    assert!(offset_of!(Block, watch) == 112);
     assert!(size_of::<Block>() == 128);
 };
 
