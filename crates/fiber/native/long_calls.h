@@ -1,6 +1,6 @@
-/* The pieces of a long call, and the safepoints between them: what long_calls.c asks pace.c for.
- * Nothing of the block, its address included, is kept across a safepoint: another thread may take
- * the fiber on. So a function that touches the block is in pace.c, or is never inlined (APART). */
+/* The pieces of a long call, and the safepoints between them: what long_calls.c asks pace.c for. Nothing of the
+ * block, its address included, is kept across a safepoint: another thread may take the fiber on. So the functions
+ * that touch it are in pace.c, or are never inlined (APART). */
 #ifndef CURTAIL_LONG_CALLS_H
 #define CURTAIL_LONG_CALLS_H
 #include "curtail_safepoint.h"
@@ -35,7 +35,6 @@ struct curtail_pace {
   size_t head;       /* bytes to go that are charged by their number */
   size_t piece;      /* as long as the next one may be */
   size_t part;       /* as long as this one is */
-  size_t unmeasured; /* bytes since the clock was read */
   uint64_t since;    /* TSC at which this piece began, 0: it is not measured */
   uint64_t now;      /* TSC, where it has just been read, else 0 */
   uint64_t speed;    /* of the last that was measured, 0: none was */

@@ -1,13 +1,9 @@
 /* How long the pieces of long calls are, and what is charged for them.
  *
- * In mode CLOCK, the budget says how much time is sure to be left. A piece that fits into it even
- * at the slowest speed, that of memory which the kernel has yet to give, needs no look at the
- * clock: it is charged for what the last measured calls took. Where it does not fit, the clock says
- * how much is left in truth, and that becomes the budget, as it does when the stub looks: what was
- * charged too much comes back. If it still does not fit, the piece is cut to what should, and
- * measured; and so it goes on to the deadline, each piece at the speed of the one before. Of calls
- * that are not long, every other one goes without the clock if it should fit at the last measured
- * speeds.
+ * In mode CLOCK, the clock is read between two pieces, and the time that is left in truth becomes the
+ * budget, as it does when the stub looks. A piece is cut to what should fit before the deadline, by the
+ * speed of the pieces before it. The first bytes of a call may be charged by their number instead
+ * (`head`).
  *
  * What is charged is time, at the pace at which the budget was granted. The measuring of the rate
  * leaves it out: it says nothing of the program's own code.
@@ -22,14 +18,14 @@ enum {
    * some microseconds. */
   MOST_PIECE = 32768,
   LEAST_PIECE = 512,
-  /* The first that is measured, unless a call has no more than twice as many: it is not known where
-   * the data lies, or whether it is there yet. */
+  /* The first of a call, unless the call has no more than twice as many bytes: where the data lies is
+   * not known, or whether it is there yet. */
   TRIAL_PIECE = 8192,
   /* Searches begin with less, and double it: with the less where a piece is charged for, or looked
    * through, to its end. */
   FIRST_PIECE = 4096,
   EARLY_PIECE = 512,
-  /* In mode FLAG another thread may wait for the next safepoint. */
+  /* In mode FLAG another thread waits for each safepoint. */
   FLAG_PIECE = 8192,
   /* This close to the deadline the slow path is asked; the aim lies between. */
   NEAR_CYCLES = CURTAIL_SLACK_CYCLES - 32,
@@ -40,29 +36,15 @@ enum {
   QUICK_CYCLES = 800,
   /* A look at the clock. */
   LOOK_CYCLES = 47,
-  /* Speeds are the cycles that 65,536 bytes take. The slowest: one byte a cycle. */
+  /* Speeds are the cycles that 65,536 bytes take. The slowest, of memory which the kernel has yet to give: one
+   * byte a cycle. */
   SPEED_SHIFT = 16,
   SLOWEST = 1 << SPEED_SHIFT,
-  /* So many pieces go unmeasured before one is measured, whatever fits. */
-  UNMEASURED = 128,
 };
 
-struct speed {
-  uint32_t most;       /* that a piece may take: a quarter more than the slowest lately; 0: unknown, */
-  uint32_t mean;       /* that it takes, */
-  uint32_t unmeasured; /* pieces to go before one is measured, */
-  uint32_t trusted;    /* or one at the latest speed */
-};
-
-static __thread struct speed speeds[CURTAIL_KINDS];
-
-static inline uint64_t cycles_for(uint64_t speed, size_t bytes) {
-  return bytes * speed >> SPEED_SHIFT;
-}
-
-static inline int fits(const struct curtail_safepoint_block *b, uint64_t cycles) {
-  return (int64_t)(cycles * b->pace >> 10) < b->budget;
-}
+/* What a piece may take at most: a quarter more than the slowest of those before it, which is forgotten by
+ * halves. 0: not known. */
+static __thread uint32_t speeds[CURTAIL_KINDS];
 
 /* Not below zero, where it has not been: loops that are charged as a whole rely on that. Returns by
  * how much. */
@@ -71,12 +53,6 @@ static inline int64_t charge(struct curtail_safepoint_block *b, uint64_t work) {
   int64_t part = had <= 0 ? 0 : work < (uint64_t)had ? (int64_t)work : had;
   b->budget = had - part;
   return part;
-}
-
-/* Time that the program's own code had no part in. */
-static inline void charge_time(struct curtail_safepoint_block *b, uint64_t most, uint64_t took) {
-  b->granted -= charge(b, most * b->pace >> 10);
-  b->sample_start += b->sample_start != 0 ? took : 0;
 }
 
 void curtail_pace_charge(size_t length) {
@@ -89,44 +65,24 @@ int curtail_pace_begin(struct curtail_pace *p, enum curtail_kind kind, size_t he
   if (b->yield == NULL || b->depth != 0)
     return 0;
   p->kind = kind;
-  p->now = p->speed = p->unmeasured = 0;
+  p->now = p->speed = 0;
   p->head = head;
   int early = kind == CURTAIL_COMPARE || kind == CURTAIL_FIND_CHAR;
   p->piece = head == 0 ? MOST_PIECE : early ? EARLY_PIECE : FIRST_PIECE;
   return 1;
 }
 
-/* Whether the piece may go unmeasured, like those before it in this call. */
-static inline int safe(const struct curtail_safepoint_block *b, struct curtail_pace *p,
-                       struct speed *s, size_t piece) {
-  if (s->unmeasured == 0 || !fits(b, p->unmeasured + piece))
-    return 0;
-  s->unmeasured -= 1;
-  p->unmeasured += piece;
-  return 1;
-}
-
-/* Whether all of a call that is not long may go unmeasured, once, at the last measured speeds:
- * reading the clock waits for memory, which copies from there feel. */
-static inline int trust(const struct curtail_safepoint_block *b, const struct curtail_pace *p,
-                        struct speed *s, size_t piece) {
-  if (!s->trusted || p->speed != 0 || piece > 2 * TRIAL_PIECE || !fits(b, cycles_for(s->most, piece)))
-    return 0;
-  s->trusted = 0;
-  return 1;
-}
-
-/* As much of a piece that is measured as should fit. */
-static size_t cut(const struct curtail_pace *p, const struct speed *s, uint64_t time, size_t piece) {
+/* As much of a piece as should fit into `time`. */
+static size_t cut(const struct curtail_pace *p, uint64_t time, size_t piece) {
   time = time > AIM_CYCLES ? time - AIM_CYCLES : 0;
-  uint64_t speed = s->most;
+  uint64_t speed = speeds[p->kind];
   if (p->speed == 0) {
     piece = piece <= 2 * TRIAL_PIECE ? piece : TRIAL_PIECE;
-    speed = s->most != 0 ? s->mean : SLOWEST;
+    speed = speed != 0 ? speed : SLOWEST;
   } else if (p->speed > speed || time < NEARBY_CYCLES) {
     speed = p->speed;
   }
-  if (cycles_for(speed, piece) <= time)
+  if (piece * speed >> SPEED_SHIFT <= time)
     return piece;
   /* The next begins with a cache line, too. */
   size_t part = ((time << SPEED_SHIFT) / speed) & ~(size_t)63;
@@ -134,34 +90,27 @@ static size_t cut(const struct curtail_pace *p, const struct speed *s, uint64_t 
 }
 
 /* What is left in truth becomes the budget. Returns how much of `piece` fits. */
-static size_t look(struct curtail_safepoint_block *b, struct curtail_pace *p, struct speed *s,
-                   size_t piece) {
+static size_t look(struct curtail_safepoint_block *b, struct curtail_pace *p, size_t piece) {
   uint64_t now = p->now != 0 ? p->now : tsc();
   uint64_t time = b->deadline > now ? b->deadline - now : 0;
   int64_t budget = time > NEAR_CYCLES ? curtail_grant_for(b, time) : 0;
   b->readings += p->now == 0;
   b->granted += budget - b->budget;
   b->budget = budget;
-  p->unmeasured = 0;
-  if (safe(b, p, s, piece))
-    return piece;
   p->since = now;
-  return cut(p, s, time, piece);
-}
-
-static size_t next_piece(struct curtail_safepoint_block *b, struct curtail_pace *p, size_t piece) {
-  if (b->mode != CURTAIL_CLOCK)
-    return piece < FLAG_PIECE ? piece : FLAG_PIECE;
-  if (p->head != 0)
-    return piece;
-  struct speed *s = &speeds[p->kind];
-  return safe(b, p, s, piece) || trust(b, p, s, piece) ? piece : look(b, p, s, piece);
+  return cut(p, time, piece);
 }
 
 size_t curtail_pace_next(struct curtail_pace *p, size_t left) {
+  struct curtail_safepoint_block *b = &curtail_safepoint;
+  size_t piece = p->piece < left ? p->piece : left;
   p->since = 0;
-  p->part = next_piece(&curtail_safepoint, p, p->piece < left ? p->piece : left);
-  return p->part;
+  if (b->mode != CURTAIL_CLOCK)
+    piece = piece < FLAG_PIECE ? piece : FLAG_PIECE;
+  else if (p->head == 0)
+    piece = look(b, p, piece);
+  p->part = piece;
+  return piece;
 }
 
 /* After it no block is known any more: it may be another thread's. */
@@ -173,21 +122,19 @@ APART void curtail_long_yield(void) {
 static void learn(struct curtail_pace *p, size_t done, uint64_t took) {
   if (done < LEAST_PIECE || done == CURTAIL_SOMEWHERE)
     return;
-  struct speed *s = &speeds[p->kind];
   p->speed = (((took > 2 * LOOK_CYCLES ? took - LOOK_CYCLES : took / 2) << SPEED_SHIFT) / done) | 1;
   uint32_t sample = (uint32_t)(p->speed < SLOWEST ? p->speed : SLOWEST), more = sample + sample / 4;
-  s->trusted = sample <= s->most;
-  s->mean = s->most == 0 ? sample : (3 * s->mean + sample) / 4;
-  s->most = more > s->most ? more : (s->most + more) / 2;
-  s->unmeasured = UNMEASURED;
+  uint32_t most = speeds[p->kind];
+  speeds[p->kind] = more > most ? more : (most + more) / 2;
 }
 
-/* Is a look at the time due? */
+/* Is a look at the time due? Charges time that the program's own code had no part in. */
 static inline int pass_measured(struct curtail_safepoint_block *b, struct curtail_pace *p,
                                 size_t done) {
   uint64_t now = tsc(), took = now - p->since;
   learn(p, done, took);
-  charge_time(b, took, took);
+  b->granted -= charge(b, took * b->pace >> 10);
+  b->sample_start += b->sample_start != 0 ? took : 0;
   p->now = now;
   /* Known to be quick: twice as much at once. */
   if (p->piece == MOST_PIECE && took < QUICK_CYCLES)
@@ -195,18 +142,12 @@ static inline int pass_measured(struct curtail_safepoint_block *b, struct curtai
   return b->deadline <= now || b->deadline - now <= NEAR_CYCLES;
 }
 
-static inline int pass_unmeasured(struct curtail_safepoint_block *b, struct curtail_pace *p,
-                                  size_t done) {
+static inline int pass_head(struct curtail_safepoint_block *b, struct curtail_pace *p, size_t done) {
   p->now = 0;
   if (done == CURTAIL_SOMEWHERE)
     done = p->part / 2;
-  if (p->head != 0) {
-    charge(b, done >> HEAD_SHIFT);
-    p->head -= done < p->head ? done : p->head;
-  } else {
-    const struct speed *s = &speeds[p->kind];
-    charge_time(b, cycles_for(s->most, done), cycles_for(s->mean, done));
-  }
+  charge(b, done >> HEAD_SHIFT);
+  p->head -= done < p->head ? done : p->head;
   return b->budget <= 0;
 }
 
@@ -216,7 +157,7 @@ void curtail_pace_passed(struct curtail_pace *p, size_t done) {
   if (p->piece < MOST_PIECE)
     p->piece *= 2;
   if (b->mode == CURTAIL_CLOCK)
-    due |= p->since != 0 ? pass_measured(b, p, done) : pass_unmeasured(b, p, done);
+    due |= p->since != 0 ? pass_measured(b, p, done) : pass_head(b, p, done);
   if (!due)
     return;
   curtail_long_yield();
