@@ -35,8 +35,9 @@ Error KeepOutList::read(StringRef File) {
     if (!Glob)
       return wrong("keep-out=" + File + ": line " + Twine(Number + 1) + ": " +
                    toString(Glob.takeError()) + ": " + Line);
-    Globs.push_back({Line.str(), std::move(*Glob)});
+    Globs.push_back({Line, std::move(*Glob)});
   }
+  Files.push_back(std::move(*Buffer));
   return Error::success();
 }
 

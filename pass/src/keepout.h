@@ -3,11 +3,12 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
+#include <memory>
 #include <vector>
 
 namespace llvm {
-class DISubprogram;
 class Instruction;
+class MemoryBuffer;
 } // namespace llvm
 
 namespace curtail {
@@ -23,11 +24,13 @@ public:
   bool empty() const { return Globs.empty(); }
 
 private:
+  // Both point into a file's text.
   struct Entry {
-    std::string Text;
+    llvm::StringRef Text;
     llvm::GlobPattern Glob;
   };
   std::vector<Entry> Globs;
+  std::vector<std::shared_ptr<llvm::MemoryBuffer>> Files;
 };
 
 // What no program should have to list: what sanitizers, profilers and the compiler's run-time
