@@ -13,7 +13,7 @@ namespace curtail {
 static const unsigned MostTries = 128;
 
 Placer::Choice Placer::choice() const {
-  return {Forced, Late, Unspared, Open, frequencyOfPoints(), P.Points.size(), std::max(P.Longest, Bound)};
+  return {Forced, Open, frequencyOfPoints(), P.Points.size(), std::max(P.Longest, Bound)};
 }
 
 bool Placer::isBetterThan(const Choice &Other) const {
@@ -22,8 +22,6 @@ bool Placer::isBetterThan(const Choice &Other) const {
 
 void Placer::takeBack(const Choice &To) {
   Forced = To.Forced;
-  Late = To.Late;
-  Unspared = To.Unspared;
   Open = To.Open;
   settle();
 }

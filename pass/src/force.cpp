@@ -12,48 +12,16 @@ using namespace llvm;
 namespace curtail {
 
 // A loop's safepoint goes to the top of its header: the body stays in one piece, with its back edge,
-// and so keeps the registers that the compiler finds for it. Where the header is the dispatch of an
-// interpreter, which fetches by a counter and counts on, it goes to the end: at the top it would part the
-// counter's phi from what counts, and code generation then has two registers for it, and copies.
+// and so keeps the registers that the compiler finds for it.
 bool Placer::forceHeader(Loop &L) {
   BasicBlock *Header = L.getHeader();
   if (Header->isEHPad() || Cold.contains(Header))
     return false;
-  Instruction *Switch = Header->getTerminator();
-  if (isa<SwitchInst>(Switch) && none_of(*Header, isRealCall) && legal(*Switch)) {
-    Forced.insert(Switch);
-    Late.push_back(Switch);
-    return true;
-  }
   Instruction *Top = &*Header->getFirstInsertionPt();
   if (!legal(*Top))
     return false;
   Forced.insert(Top);
   return true;
-}
-
-// Whether safepoints at the ends of headers do: with what lies before them, no path is longer than the bound,
-// and none needs another one there.
-bool Placer::lateDo() const {
-  return P.Longest <= Bound && none_of(P.Points, [&](const Point &Other) {
-           return any_of(Late, [&](const Instruction *Switch) {
-             return Other.Before != Switch && Other.Before->getParent() == Switch->getParent();
-           });
-         });
-}
-
-// Takes them to the tops, where that is allowed. Was there one?
-bool Placer::raiseLate() {
-  size_t All = Late.size();
-  erase_if(Late, [&](Instruction *Switch) {
-    Instruction *Top = &*Switch->getParent()->getFirstInsertionPt();
-    if (!legal(*Top))
-      return false;
-    Forced.remove(Switch);
-    Forced.insert(Top);
-    return true;
-  });
-  return Late.size() < All;
 }
 
 // Where the top is not allowed: at the latch's end, or anywhere that every iteration through the

@@ -110,8 +110,8 @@ const unsigned MostTight = 24;
 // branch predictor.
 const unsigned LeastPeriod = 8;
 
-// Work between a call and a return, or an entry and a call, that is allowed without a safepoint of its
-// own. A chain of either can therefore be this much times its depth long. A list's recursion is as deep as the list
+// Work between a call and a return that is let pass without a safepoint of its own. A chain of returns can
+// therefore be this much times its depth long. A list's recursion is as deep as the list
 // is long; where activations call more than once, it is as deep as a tree, and returns may take longer.
 const unsigned Tolerance = 16, TreeTolerance = 48;
 
@@ -172,8 +172,6 @@ private:
   // Which safepoints are asked for, and what comes of it.
   struct Choice {
     llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
-    llvm::SmallVector<llvm::Instruction *, 2> Late;
-    llvm::SmallSetVector<const llvm::CallBase *, 4> Unspared;
     llvm::SmallPtrSet<const llvm::BasicBlock *, 4> Open;
     double Frequency;
     size_t Points;
@@ -219,8 +217,6 @@ private:
   bool openCovered() const;
   void forceLoopPoints();
   bool forceHeader(llvm::Loop &L);
-  bool lateDo() const;
-  bool raiseLate();
   bool forceWayBack(llvm::Loop &L);
   bool callsOut(const llvm::Loop &L) const;
   bool forceLatch(llvm::Loop &L, llvm::BasicBlock &Latch);
@@ -246,9 +242,6 @@ private:
   void passCall(const llvm::CallBase &Call, State &S);
   State unwound(const llvm::InvokeInst &Call, State S) const;
   void passReturn(llvm::Instruction &Return, State &S);
-  bool maySpare(const llvm::CallBase &Call, const State &S) const;
-  bool coveredBehind(const llvm::CallBase &Call) const;
-  bool sparedDo();
   void beforeLoops(llvm::BasicBlock &BB, State &S);
   bool mayPlaceBefore(const llvm::Instruction &I) const;
   bool tryPlace(llvm::Instruction *Before, State &S);
@@ -285,11 +278,8 @@ private:
   const llvm::SmallPtrSet<const llvm::BasicBlock *, 8> Cold;
   llvm::DenseMap<const llvm::Loop *, FreeLoop> Free;
   llvm::SmallSetVector<llvm::Instruction *, 8> Forced;
-  llvm::SmallVector<llvm::Instruction *, 2> Late; // of these, before the switch at a loop header's end
   // Headers of loops whose safepoint is neither there nor at the ends of the ways back.
   llvm::SmallPtrSet<const llvm::BasicBlock *, 4> Open;
-  // Calls soon after the entry that go without a safepoint before them, and those that may not.
-  llvm::SmallSetVector<const llvm::CallBase *, 4> Spared, Unspared;
   llvm::DenseMap<const llvm::Loop *, int> ChunkIndex;
   llvm::DenseMap<const llvm::BasicBlock *, double> Stalls; // by loop header
   llvm::DenseMap<const llvm::Loop *, double> Fewer; // iterations than LLVM expects: this part of them

@@ -4,7 +4,6 @@
 #include "cost.h"
 #include "place.h"
 #include "tls.h"
-#include "llvm/Analysis/CFG.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
 
@@ -20,7 +19,6 @@ void Placer::walk() {
   Previous = std::move(Out);
   Out.clear();
   Thrown.clear();
-  Spared.clear();
   P.Points.clear();
   P.Longest = 0;
   Result = Summary();
@@ -185,36 +183,6 @@ void Placer::passReturn(Instruction &Return, State &S) {
   Result.FromLast = std::max(Result.FromLast, S.Real);
 }
 
-// Whether a call may come right after the entry, with no safepoint before it although the callers' share
-// may be used up: two safepoints, before it and before the return, are one too many for a function that
-// does little but call, a method of a tree's nodes say.
-bool Placer::maySpare(const CallBase &Call, const State &S) const {
-  return Placing && Visible && S.SinceEntry && S.FromEntry <= Tolerance &&
-         effectOf(Call).ToFirst <= Quarter && !A.LI.getLoopFor(Call.getParent()) && !Unspared.contains(&Call);
-}
-
-// Whether a safepoint comes behind a call, on all ways from it to a return. Calls that take the place of
-// the return have none, and may follow one another for ever.
-bool Placer::coveredBehind(const CallBase &Call) const {
-  return all_of(Order, [&](const BasicBlock *Exit) {
-    const Instruction *End = Exit->getTerminator();
-    return !isa<ReturnInst>(End) || !isPotentiallyReachable(&Call, End, nullptr, &A.DT, &A.LI) ||
-           any_of(P.Points, [&](const Point &Safepoint) {
-             return A.DT.dominates(&Call, Safepoint.Before) &&
-                    (Safepoint.Before == End || A.DT.dominates(Safepoint.Before, End));
-           });
-  });
-}
-
-// Whether all calls that were spared could be; those that could not will not be again.
-bool Placer::sparedDo() {
-  size_t Before = Unspared.size();
-  for (const CallBase *Call : Spared)
-    if (!coveredBehind(*Call))
-      Unspared.insert(Call);
-  return Unspared.size() == Before;
-}
-
 // A short loop, or the first step of a chunked one, counts whole: what does not fit before the bound
 // goes before the loop. A loop that is charged as a whole is a safepoint itself.
 void Placer::beforeLoops(BasicBlock &BB, State &S) {
@@ -258,13 +226,8 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
     }
     unsigned Cost = isRealCall(I) ? 0 : costOf(I, A.TLI, A.TTI);
     unsigned Need = S.Longest + Cost;
-    if (isRealCall(I)) {
+    if (isRealCall(I))
       Need = S.Longest + effectOf(cast<CallBase>(I)).ToFirst;
-      if (Need > Bound && maySpare(cast<CallBase>(I), S)) {
-        Spared.insert(cast<CallBase>(&I));
-        Need = 0;
-      }
-    }
     if (&I == Last && Far && Placing && S.Real > Quarter)
       Need = Bound + 1;
     if (Need > Bound && !Recent && tryPlace(&I, S))
@@ -300,14 +263,11 @@ void Placer::closeLoops() {
   for (Point &Safepoint : P.Points) {
     BasicBlock *BB = Safepoint.Before->getParent();
     bool Top = &*BB->getFirstInsertionPt() == Safepoint.Before;
-    if (!A.LI.isLoopHeader(BB) || !(Top || is_contained(Late, Safepoint.Before)))
+    if (!A.LI.isLoopHeader(BB) || !Top)
       continue;
-    unsigned Way = 0;
-    for (const Instruction &I : make_range(BB->begin(), Safepoint.Before->getIterator()))
-      Way += costOf(I, A.TLI, A.TTI);
     State S = stateAt(*BB, /*WithBackEdges=*/true);
-    Safepoint.Mean = S.Mean + Stalls.lookup(BB) + Way;
-    P.Longest = std::max(P.Longest, S.Real + Way);
+    Safepoint.Mean = S.Mean + Stalls.lookup(BB);
+    P.Longest = std::max(P.Longest, S.Real);
   }
 }
 
@@ -323,14 +283,12 @@ bool Placer::waysBackHold() const {
   });
 }
 
-// Walks until what was assumed on the way holds.
+// Walks until what was assumed of the ways back holds.
 void Placer::settle() {
-  do {
+  walk();
+  for (unsigned More = MostWalks; More != 0 && !waysBackHold(); More--)
     walk();
-    for (unsigned More = MostWalks; More != 0 && !waysBackHold(); More--)
-      walk();
-    closeLoops();
-  } while (!sparedDo() || (!lateDo() && raiseLate()));
+  closeLoops();
 }
 
 // Work between the last safepoint and the return is charged by a safepoint that runs once in every
