@@ -1,4 +1,4 @@
-// The third part of Placer: counted loops that are cut into chunks.
+// Counted loops that are cut into chunks, and loops that are gated.
 //
 // Where ScalarEvolution knows how often a loop runs, its body needs no safepoint: the latch compares
 // the counter with the end of a chunk instead of the end of the loop, and what lies between chunks
@@ -20,8 +20,7 @@
 // charge to that one (`Parent`), as long as it is short, which is found out at run time, outside of
 // both: so short rows of a matrix cost nothing each.
 #include "cost.h"
-#include "place.h"
-#include "tls.h"
+#include "loops.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -37,15 +36,25 @@ static const unsigned ExpansionBudget = 6;
 // A step of fewer iterations saves nothing over a safepoint in each.
 static const unsigned LeastStride = 4;
 
-int Placer::chunkOf(const Loop *L) const {
-  auto It = ChunkIndex.find(L);
-  return It == ChunkIndex.end() ? -1 : It->second;
+Loops::Loops(const Facts &F)
+    : F(F), A(F.A), Opts(F.Opts), Bound(F.Bound), Quarter(F.Quarter) {
+  findShort();
+  findChunks();
 }
 
-const Chunk *Placer::headOfChunk(const BasicBlock *BB) const {
+int Loops::indexOf(const Loop *L) const {
+  auto It = ChunkIndex.find(L);
+  return It == ChunkIndex.end() ? -1 : int(It->second);
+}
+
+const Chunk *Loops::chunkOf(const Loop *L) const {
+  int At = indexOf(L);
+  return At < 0 ? nullptr : &Chunks[At];
+}
+
+const Chunk *Loops::headOfChunk(const BasicBlock *BB) const {
   Loop *L = A.LI.getLoopFor(BB);
-  int At = L && L->getHeader() == BB ? chunkOf(L) : -1;
-  return At < 0 ? nullptr : &P.Chunks[At];
+  return L && L->getHeader() == BB ? chunkOf(L) : nullptr;
 }
 
 // How often a loop's counter, or its next value, serves for more than counting.
@@ -56,7 +65,7 @@ static unsigned usesOf(const PHINode &Phi, const Instruction *Next, const Value 
 
 // Counts by what the body needs anyway, where the latch's own counter is good for nothing else: then
 // that one goes. (Code generation would see to it, if it could see through the end of a chunk.)
-void Placer::chooseCounter(Loop &L, const Value *Test, Chunk &C) const {
+void Loops::chooseCounter(Loop &L, const Value *Test, Chunk &C) const {
   unsigned Best = 0;
   for (PHINode &Phi : L.getHeader()->phis()) {
     auto *Next = dyn_cast<Instruction>(Phi.getIncomingValueForBlock(C.Latch));
@@ -81,17 +90,17 @@ void Placer::chooseCounter(Loop &L, const Value *Test, Chunk &C) const {
 }
 
 // The shape: one way in and one way back, both by branches.
-bool Placer::shapeOf(Loop &L, Chunk &C) const {
+bool Loops::shapeOf(Loop &L, Chunk &C) const {
   C.L = &L;
   C.Header = L.getHeader();
   C.Latch = L.getLoopLatch();
   C.Preheader = L.getLoopPreheader();
-  return C.Latch && C.Preheader && !C.Header->isEHPad() && !Cold.contains(C.Header) &&
+  return C.Latch && C.Preheader && !C.Header->isEHPad() && !F.Cold.contains(C.Header) &&
          isa<BranchInst>(C.Preheader->getTerminator()) && isa<BranchInst>(C.Latch->getTerminator());
 }
 
 // The recurrence that the latch tests.
-bool Placer::describe(Loop &L, Chunk &C) const {
+bool Loops::describe(Loop &L, Chunk &C) const {
   if (!shapeOf(L, C))
     return false;
   auto *Branch = cast<BranchInst>(C.Latch->getTerminator());
@@ -133,7 +142,7 @@ bool Placer::describe(Loop &L, Chunk &C) const {
 }
 
 // A phi that moves with the counter tells at the header what that will be at the latch.
-void Placer::findIndex(Chunk &C) const {
+void Loops::findIndex(Chunk &C) const {
   for (PHINode &Phi : C.Header->phis()) {
     if (Phi.getType() != C.Counter->getType())
       continue;
@@ -149,48 +158,47 @@ void Placer::findIndex(Chunk &C) const {
   }
 }
 
-bool Placer::exitsEarly(const Loop &L) const {
+bool Loops::exitsEarly(const Loop &L) const {
   for (BasicBlock *BB : L.blocks())
     for (BasicBlock *Next : successors(BB))
-      if (BB != L.getLoopLatch() && !L.contains(Next) && !Cold.contains(Next) && !Next->isEHPad())
+      if (BB != L.getLoopLatch() && !L.contains(Next) && !F.Cold.contains(Next) && !Next->isEHPad())
         return true;
   return false;
 }
 
 // Whether most iterations of `Around` come to the loop: only then that one can charge for it.
-bool Placer::mostlyRuns(const Chunk &C, const Loop &Around) const {
-  return frequencyOf(*C.Preheader) > frequencyOf(*Around.getHeader()) / 5 * 2;
+bool Loops::mostlyRuns(const Chunk &C, const Loop &Around) const {
+  return F.frequencyOf(*C.Preheader) > F.frequencyOf(*Around.getHeader()) / 5 * 2;
 }
 
 // The longest path through an iteration, loops that charge for themselves left out. `Pure`: nothing
 // inside does.
-unsigned Placer::longestBody(Loop &L, bool &Pure) const {
+unsigned Loops::longestBody(Loop &L, bool &Pure) const {
   DenseMap<const BasicBlock *, unsigned> Distance;
   unsigned Longest = 0;
-  for (BasicBlock *BB : Order) {
-    if (!L.contains(BB) || Cold.contains(BB))
+  for (BasicBlock *BB : F.Order) {
+    if (!L.contains(BB) || F.Cold.contains(BB))
       continue;
     unsigned D = 0;
-    for (BasicBlock *Before : beforeIn(L, *BB))
+    for (BasicBlock *Before : F.beforeIn(L, *BB))
       D = std::max(D, Distance.lookup(Before));
     Loop *Inner = A.LI.getLoopFor(BB);
     if (Inner != &L && Inner->getHeader() == BB) {
-      auto It = Free.find(Inner);
+      const ShortLoop *Counted = shortOf(Inner);
       const Chunk *C = headOfChunk(BB);
-      if (It != Free.end())
-        D += (It->second.Trips - 1) * It->second.Iteration;
+      if (Counted)
+        D += (Counted->Trips - 1) * Counted->Iteration;
       else if (C && !C->Whole)
         D += C->First * C->Iteration;
-      Pure &= It != Free.end() || (C && C->Whole && mostlyRuns(*C, L) &&
-                                   invariantIn(chunkOf(Inner), L));
+      Pure &= Counted || (C && C->Whole && mostlyRuns(*C, L) && invariantIn(indexOf(Inner), L));
     }
     for (Instruction &I : *BB) {
       if (isRealCall(I)) {
-        Effect E = effectOf(cast<CallBase>(I));
+        Effect E = F.effectOf(cast<CallBase>(I));
         Pure &= !E.MayYield && E.Through;
         D += E.ThroughMax;
       } else {
-        D += costOf(I, A.TLI, A.TTI);
+        D += F.costOf(I);
       }
     }
     Distance[BB] = D;
@@ -201,22 +209,22 @@ unsigned Placer::longestBody(Loop &L, bool &Pure) const {
 
 // Whether the iterations of a chunked loop, and of what it has adopted, are the same in every
 // iteration of `Around`, and known before it.
-bool Placer::invariantIn(int At, const Loop &Around) const {
+bool Loops::invariantIn(int At, const Loop &Around) const {
   const BasicBlock *Before = Around.getLoopPreheader();
   SCEVExpander Expander(A.SE, "curtail", false);
-  const Chunk &C = P.Chunks[At];
+  const Chunk &C = Chunks[At];
   if (!Before || !A.SE.isLoopInvariant(C.Taken, &Around) ||
       !Expander.isSafeToExpandAt(C.Taken, Before->getTerminator()))
     return false;
-  for (auto [I, Inner] : enumerate(P.Chunks))
+  for (auto [I, Inner] : enumerate(Chunks))
     if (Inner.Parent == At && !invariantIn(int(I), Around))
       return false;
   return true;
 }
 
-bool Placer::tryChunk(Loop &L, bool OnlyWhole) {
+bool Loops::tryChunk(Loop &L, bool OnlyWhole) {
   Chunk C;
-  if (!describe(L, C) || !legal(*C.Preheader->getTerminator()) || !legal(*C.Latch->getTerminator()))
+  if (!describe(L, C) || !F.legal(*C.Preheader->getTerminator()) || !F.legal(*C.Latch->getTerminator()))
     return false;
   findIndex(C);
   bool Pure = true;
@@ -226,19 +234,19 @@ bool Placer::tryChunk(Loop &L, bool OnlyWhole) {
   C.Stride = Bound / 2 / C.Iteration;
   if (C.Iteration > Bound / 2 || (!C.Whole && C.First < LeastStride) || (OnlyWhole && !C.Whole))
     return false;
-  int At = P.Chunks.size();
+  int At = Chunks.size();
   ChunkIndex[&L] = At;
-  P.Chunks.push_back(C);
+  Chunks.push_back(C);
   for (Loop *Inner : L)
-    if (int I = chunkOf(Inner); C.Whole && I >= 0)
-      P.Chunks[I].Parent = At;
+    if (int I = indexOf(Inner); C.Whole && I >= 0)
+      Chunks[I].Parent = At;
   return true;
 }
 
 // Gates are at the value that the counter has in the next iteration: where it starts from 0, which it
 // mostly does, short runs never come to one. A counter that moves by any constant takes each value of
 // so many bits above the step's lowest once in a period, wherever it starts.
-bool Placer::chooseGate(Loop &L, Chunk &C) const {
+bool Loops::chooseGate(Loop &L, Chunk &C) const {
   unsigned Best = 0;
   for (PHINode &Phi : C.Header->phis()) {
     auto *Next = dyn_cast<Instruction>(Phi.getIncomingValueForBlock(C.Latch));
@@ -262,9 +270,9 @@ bool Placer::chooseGate(Loop &L, Chunk &C) const {
   return Best > 0;
 }
 
-bool Placer::tryGate(Loop &L) {
+bool Loops::tryGate(Loop &L) {
   Chunk C;
-  if (!L.isInnermost() || !shapeOf(L, C) || !legal(*C.Latch->getTerminator()))
+  if (!L.isInnermost() || !shapeOf(L, C) || !F.legal(*C.Latch->getTerminator()))
     return false;
   bool Possible = true;
   C.Iteration = std::max(longestIteration(L, Possible), 1u);
@@ -280,42 +288,19 @@ bool Placer::tryGate(Loop &L) {
   C.First = C.Stride = bit_floor(Most);
   if (!chooseGate(L, C))
     return false;
-  ChunkIndex[&L] = P.Chunks.size();
-  P.Chunks.push_back(C);
+  ChunkIndex[&L] = Chunks.size();
+  Chunks.push_back(C);
   return true;
 }
 
-void Placer::findChunks() {
-  if (Opts.Safepoints == Kind::Reads || F.callsFunctionThatReturnsTwice())
+void Loops::findChunks() {
+  if (Opts.Safepoints == Kind::Reads || F.F.callsFunctionThatReturnsTwice())
     return;
-  SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
-  for (Loop *L : reverse(Loops)) // innermost first
-    if (!Free.count(L) && !isCovered(*L) && !tryChunk(*L, /*OnlyWhole=*/true) &&
+  SmallVector<Loop *, 4> All = A.LI.getLoopsInPreorder();
+  for (Loop *L : reverse(All)) // innermost first
+    if (!shortOf(L) && !isCovered(F, Asked, *L) && !tryChunk(*L, /*OnlyWhole=*/true) &&
         !(exitsEarly(*L) && tryGate(*L)) && !tryChunk(*L, /*OnlyWhole=*/false))
       tryGate(*L);
-}
-
-// An edge out of chunked loops: their bodies' work is charged by them, what came before is not.
-void Placer::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S) const {
-  const Chunk *Outermost = nullptr;
-  for (const Loop *L = A.LI.getLoopFor(Before); L && !L->contains(BB); L = L->getParentLoop())
-    if (int At = chunkOf(L); At >= 0)
-      Outermost = &P.Chunks[At];
-  if (!Outermost)
-    return;
-  const Chunk &C = *Outermost;
-  double Work = C.Whole ? 0 : S.Mean;
-  if (!C.Whole) {
-    S.Longest = std::max(S.Longest, C.Stride * C.Iteration);
-    S.Real = std::max(S.Real, C.Stride * C.Iteration);
-  }
-  // What does not come to the end of its first step. Of a gated loop most runs are so short that LLVM's guess
-  // of their length would be most of what is charged for the loop around them.
-  if (!C.Whole && !C.Gate) {
-    double Trips = frequencyOf(*C.Header) / std::max(frequencyOf(*C.Preheader), 1.0);
-    Work += Out.lookup(C.Latch).Mean * (Trips < C.First ? Trips : 0);
-  }
-  S.Mean = Out.lookup(C.Preheader).Mean + Work;
 }
 
 } // namespace curtail

@@ -1,6 +1,5 @@
 #include "cycle.h"
 #include "coldcalls.h"
-#include "tls.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/IR/InstIterator.h"
 
@@ -49,11 +48,9 @@ static SmallVector<Planned, 1> planAll(ArrayRef<Function *> Order, const CallCyc
   for (Function *F : Order)
     Known.erase(F);
   for (Function *F : Order) {
-    Placer Place(*F, Of(*F), Known, Cycle, Far, options());
-    Plan P = Place.plan();
-    All.push_back({F, std::move(P), Place.summary()});
+    All.push_back({F, plan(Facts(*F, Of(*F), Known, Cycle, Far, options()))});
     if (!F->isInterposable())
-      Known[F] = Place.summary();
+      Known[F] = All.back().P.S;
   }
   return All;
 }
@@ -62,7 +59,7 @@ SmallVector<Planned, 1> planTogether(ArrayRef<Function *> Order, CallCycle Cycle
                                      function_ref<Analyses(Function &)> Of, Summaries &Known) {
   auto All = planAll(Order, Cycle, Far, Of, Known);
   auto IsLonger = [&](const Planned &Each) {
-    return Cycle.continues(Each.F) && Each.S.Through && Each.S.ThroughMax > Cycle.Through;
+    return Cycle.continues(Each.F) && Each.P.S.Through && Each.P.S.ThroughMax > Cycle.Through;
   };
   if (none_of(All, IsLonger))
     return All;

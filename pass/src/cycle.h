@@ -7,7 +7,6 @@ namespace curtail {
 struct Planned {
   llvm::Function *F;
   Plan P;
-  Summary S;
 };
 
 // Whether one call of a member may come after another in the same activation of one of `Order`. Not in large cycles:

@@ -1,7 +1,6 @@
 #include "longcalls.h"
 #include "emitter.h"
-#include "place.h"
-#include "tls.h"
+#include "loops.h"
 #include "llvm/Analysis/MemoryBuiltins.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -99,8 +98,9 @@ static uint64_t mostBytes(const CallInst &Call, const Shape &S, ScalarEvolution 
   return Most;
 }
 
-bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLibraryInfo &TLI,
-                      LongCall &Into) {
+// Fills in all but the nest. False: it is no such call, or provably short.
+static bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLibraryInfo &TLI,
+                             LongCall &Into) {
   if (Call.isMustTailCall() || Call.hasOperandBundles() || Call.getCallingConv() != CallingConv::C)
     return false;
   Shape S = shapeOf(Call, TLI);
@@ -118,25 +118,22 @@ bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLibraryIn
   return true;
 }
 
-// Not where no safepoint may be; and where a thread-local address is live, the call stays as it is,
-// since what it works on might be that variable.
-void Placer::findLongCalls() {
-  if (Opts.Safepoints == Kind::Reads)
-    return;
-  for (BasicBlock *BB : Order) {
-    if (Cold.contains(BB) || BB->isEHPad())
-      continue;
-    for (Instruction &I : *BB) {
-      auto *Call = dyn_cast<CallInst>(&I);
-      LongCall Long;
-      if (!Call || Opts.KeepOut.containsPlace(I) || !describeLongCall(*Call, A.SE, A.TLI, Long) ||
-          Locals->heldDuring(*Call))
-        continue;
-      Long.Nest = nestOf(BB);
-      P.LongCalls.push_back(Long);
-    }
-  }
-  Result.MayYield |= !P.LongCalls.empty();
+SmallVector<LongCall, 4> findLongCalls(const Facts &F, const Loops &L) {
+  SmallVector<LongCall, 4> Found;
+  if (F.Opts.Safepoints == Kind::Reads)
+    return Found;
+  for (BasicBlock *BB : F.Order)
+    if (F.mayPlaceIn(*BB))
+      for (Instruction &I : *BB) {
+        auto *Call = dyn_cast<CallInst>(&I);
+        LongCall Long;
+        if (!Call || F.Opts.KeepOut.containsPlace(I) ||
+            !describeLongCall(*Call, F.A.SE, F.A.TLI, Long) || F.Locals.heldDuring(*Call))
+          continue;
+        Long.Nest = L.nestOf(BB);
+        Found.push_back(Long);
+      }
+  return Found;
 }
 
 Value *Emitter::callRuntime(IRBuilder<> &B, const LongCall &Long) {

@@ -3,11 +3,13 @@
 // safepoints between (crates/fiber/native/long_calls.c). Short ones, which most are, pass by at the
 // price of a comparison.
 #pragma once
-#include "llvm/Analysis/ScalarEvolution.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Instructions.h"
 
 namespace curtail {
+
+class Facts;
+class Loops;
 
 // The longest constant length that is charged as a part of its path; beyond, the runtime's function
 // is called in any case, and charges for itself.
@@ -23,9 +25,9 @@ struct LongCall {
   int Nest;   // index into Plan::Nests, or -1
 };
 
-// Fills in all but the nest. False: it is no such call, or provably short.
-bool describeLongCall(llvm::CallInst &Call, llvm::ScalarEvolution &SE,
-                      const llvm::TargetLibraryInfo &TLI, LongCall &Into);
+// Not where no safepoint may be; and where a thread-local address is live, a call stays as it is, since what it works
+// on might be that variable.
+llvm::SmallVector<LongCall, 4> findLongCalls(const Facts &F, const Loops &L);
 
 // Whether a function is given to one of the C library that calls it in a loop, a comparison to qsort: that loop
 // has no safepoint of its own.

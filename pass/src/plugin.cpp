@@ -9,12 +9,12 @@
 #include "migrate.h"
 #include "notes.h"
 #include "options.h"
-#include "place.h"
 #include "recursion.h"
 #include "report.h"
 #include "retake.h"
 #include "shield.h"
 #include "tls.h"
+#include "unroll.h"
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Analysis/CallGraph.h"
@@ -147,8 +147,7 @@ private:
   static void prepare(Function &F, const CallCycle &Cycle, const Functions &Far, FunctionAnalysisManager &FAM,
                       const Summaries &Known) {
     giveLoopsPreheaders(F, FAM);
-    auto Tight = Placer(F, analysesOf(F, FAM), Known, Cycle, Far, options()).tightLoops();
-    if (!Tight.empty() && unrollLoops(F, Tight, FAM))
+    if (unrollTightLoops(Facts(F, analysesOf(F, FAM), Known, Cycle, Far, options()), FAM))
       giveLoopsPreheaders(F, FAM);
   }
 

@@ -1,7 +1,7 @@
-// A part of Placer: loops without a safepoint on the way back, since they are short. The whole run of such a
-// loop counts as part of the path that it lies on.
+// Loops without a safepoint on the way back, since they are short. The whole run of such a loop counts as part of
+// the path that it lies on.
 #include "cost.h"
-#include "place.h"
+#include "loops.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
 
@@ -9,37 +9,33 @@ using namespace llvm;
 
 namespace curtail {
 
-// From where an iteration of a loop comes to a block.
-SmallVector<BasicBlock *, 4> Placer::beforeIn(const Loop &L, BasicBlock &BB) const {
-  SmallVector<BasicBlock *, 4> Before;
-  for (BasicBlock *From : predecessors(&BB))
-    if (L.contains(From) && Index.lookup(From) < Index.lookup(&BB))
-      Before.push_back(From);
-  return Before;
+const ShortLoop *Loops::shortOf(const Loop *L) const {
+  auto It = ShortIndex.find(L);
+  return It == ShortIndex.end() ? nullptr : &Short[It->second];
 }
 
-unsigned Placer::longestIteration(Loop &L, bool &Possible, bool PastGates) const {
+unsigned Loops::longestIteration(const Loop &L, bool &Possible, bool PastGates) const {
   DenseMap<const BasicBlock *, unsigned> Distance;
   unsigned Longest = 0;
-  for (BasicBlock *BB : Order) {
+  for (BasicBlock *BB : F.Order) {
     if (!L.contains(BB))
       continue;
     unsigned D = 0;
-    for (BasicBlock *Before : beforeIn(L, *BB))
+    for (BasicBlock *Before : F.beforeIn(L, *BB))
       D = std::max(D, Distance.lookup(Before));
     Loop *Inner = A.LI.getLoopFor(BB);
     if (Inner != &L && Inner->getHeader() == BB) {
-      auto It = Free.find(Inner);
+      const ShortLoop *Counted = shortOf(Inner);
       const Chunk *C = headOfChunk(BB);
-      if (It != Free.end())
-        D += (It->second.Trips - 1) * It->second.Iteration;
+      if (Counted)
+        D += (Counted->Trips - 1) * Counted->Iteration;
       else
         Possible &= PastGates && C && C->Gate;
     }
     for (Instruction &I : *BB) {
-      D += costOf(I, A.TLI, A.TTI);
+      D += F.costOf(I);
       if (isRealCall(I)) {
-        Effect E = effectOf(cast<CallBase>(I));
+        Effect E = F.effectOf(cast<CallBase>(I));
         Possible &= !E.MayYield && E.Through;
         D += E.ThroughMax;
       }
@@ -55,7 +51,7 @@ unsigned Placer::longestIteration(Loop &L, bool &Possible, bool PastGates) const
 }
 
 // Small, and provably short: its whole run is part of the path that it lies on.
-bool Placer::tryFree(Loop &L) {
+bool Loops::tryShort(Loop &L) {
   unsigned Trips = A.SE.getSmallConstantMaxTripCount(&L);
   if (Trips == 0 || Trips > Bound)
     return false;
@@ -63,7 +59,7 @@ bool Placer::tryFree(Loop &L) {
   unsigned Iteration = longestIteration(L, Possible);
   if (!Possible || uint64_t(Trips) * Iteration > Bound / 2)
     return false;
-  Free[&L] = {Trips, Iteration, A.SE.getSmallConstantTripCount(&L) == Trips, Trips * Iteration};
+  Short.push_back({&L, Trips, Iteration, A.SE.getSmallConstantTripCount(&L) == Trips, Trips * Iteration});
   return true;
 }
 
@@ -86,7 +82,7 @@ struct Paths {
 // Provably short but for what it calls: the loop over a node's children, most of which it has not got.
 // With `Before`, a safepoint comes before each call that may return without one, or go on for ever; that
 // is to be rarer than one in each iteration.
-bool Placer::freeBetweenCalls(Loop &L, bool Before) {
+bool Loops::shortBetweenCalls(Loop &L, bool Before) {
   const unsigned Trips = A.SE.getSmallConstantMaxTripCount(&L);
   if (Trips == 0 || Trips > Bound)
     return false;
@@ -94,29 +90,29 @@ bool Placer::freeBetweenCalls(Loop &L, bool Before) {
   DenseMap<const BasicBlock *, Paths> Ends;
   double Frequency = 0;
   int Most = 0; // the longest way from an iteration's beginning
-  for (BasicBlock *BB : Order) {
-    if (!L.contains(BB) || Cold.contains(BB))
+  for (BasicBlock *BB : F.Order) {
+    if (!L.contains(BB) || F.Cold.contains(BB))
       continue;
     Paths Here;
     Here.Fresh = BB == L.getHeader() ? 0 : -1;
-    for (BasicBlock *From : beforeIn(L, *BB))
+    for (BasicBlock *From : F.beforeIn(L, *BB))
       Here.join(Ends.lookup(From));
     Loop *Inner = A.LI.getLoopFor(BB);
-    auto It = Free.find(Inner);
-    if (Inner != &L && (It == Free.end() || It->second.Calls))
+    const ShortLoop *Counted = shortOf(Inner);
+    if (Inner != &L && (!Counted || Counted->Calls))
       return false;
     if (Inner != &L && Inner->getHeader() == BB)
-      Here.pass((It->second.Trips - 1) * It->second.Iteration);
+      Here.pass((Counted->Trips - 1) * Counted->Iteration);
     for (Instruction &I : *BB) {
       if (!isRealCall(I)) {
-        Here.pass(costOf(I, A.TLI, A.TTI));
+        Here.pass(F.costOf(I));
         continue;
       }
       auto &Call = cast<CallBase>(I);
-      Effect E = effectOf(Call);
-      bool Endless = Cycle.continues(Call.getCalledFunction());
+      Effect E = F.effectOf(Call);
+      bool Endless = F.Cycle.continues(Call.getCalledFunction());
       bool Point = E.MayYield && (Endless || (E.Through && Before));
-      if (Point && (!Before || Inner != &L || !mayPlaceIn(*BB) || !legal(I)))
+      if (Point && (!Before || Inner != &L || !F.mayPlaceIn(*BB) || !F.legal(I)))
         return false;
       int Ahead = E.MayYield && !Point ? int(E.ToFirst) : 0;
       Most = std::max(Most, Here.Fresh + Ahead);
@@ -124,7 +120,7 @@ bool Placer::freeBetweenCalls(Loop &L, bool Before) {
         return false;
       if (Point) {
         Points.push_back(&I);
-        Frequency += frequencyOf(*BB);
+        Frequency += F.frequencyOf(*BB);
       }
       if (Point || !E.Through)
         Here = Paths();
@@ -143,19 +139,19 @@ bool Placer::freeBetweenCalls(Loop &L, bool Before) {
       Iteration.join(Ends.lookup(Latch));
   const unsigned Longest = std::max(Iteration.Fresh, 0), After = std::max(Iteration.After, 0);
   const unsigned Length = Most + (Trips - 1) * Longest;
-  if (Length > Bound / 2 || After + Length > Bound || Frequency >= frequencyOf(*L.getHeader()))
+  if (Length > Bound / 2 || After + Length > Bound || Frequency >= F.frequencyOf(*L.getHeader()))
     return false;
-  Free[&L] = {Trips, Longest, /*Exact=*/false, Length, /*Calls=*/true, After};
-  Open.insert(L.getHeader());
-  Forced.insert(Points.begin(), Points.end());
+  Short.push_back({&L, Trips, Longest, /*Exact=*/false, Length, /*Calls=*/true, After});
+  Asked.Open.insert(L.getHeader());
+  Asked.Forced.insert(Points.begin(), Points.end());
   return true;
 }
 
-void Placer::findFreeLoops() {
-  SmallVector<Loop *, 4> Loops = A.LI.getLoopsInPreorder();
-  for (Loop *L : reverse(Loops)) // innermost first
-    if (tryFree(*L) || freeBetweenCalls(*L, /*Before=*/false) || freeBetweenCalls(*L, /*Before=*/true))
-      P.Short.push_back({L, Free[L].Trips, Free[L].Iteration});
+void Loops::findShort() {
+  SmallVector<Loop *, 4> All = A.LI.getLoopsInPreorder();
+  for (Loop *L : reverse(All)) // innermost first
+    if (tryShort(*L) || shortBetweenCalls(*L, /*Before=*/false) || shortBetweenCalls(*L, /*Before=*/true))
+      ShortIndex[L] = Short.size() - 1;
 }
 
 } // namespace curtail

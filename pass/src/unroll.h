@@ -1,23 +1,12 @@
-// Tight loops whose end cannot be computed are unrolled, so that a safepoint serves several
-// iterations.
+// Tight loops whose end is not known are unrolled, so that a safepoint serves several iterations.
 #pragma once
-#include "llvm/ADT/ArrayRef.h"
+#include "facts.h"
 #include "llvm/IR/PassManager.h"
-
-namespace llvm {
-class Loop;
-}
 
 namespace curtail {
 
-// A loop to be unrolled, and how often.
-struct TightLoop {
-  llvm::Loop *L;
-  unsigned Count;
-};
-
-// Returns whether `F` has changed; its analyses are invalid then.
-bool unrollLoops(llvm::Function &F, llvm::ArrayRef<TightLoop> Loops,
-                 llvm::FunctionAnalysisManager &FAM);
+// Innermost loops in which a safepoint would show although it keeps its budget in a register. Returns whether the
+// function has changed; its analyses are invalid then.
+bool unrollTightLoops(const Facts &F, llvm::FunctionAnalysisManager &FAM);
 
 } // namespace curtail

@@ -1,9 +1,6 @@
-// The second half of Placer: the walk along all paths, in reverse post-order, which places what the
-// bound demands and works out what each safepoint charges.
+#include "walk.h"
 #include "coldcalls.h"
 #include "cost.h"
-#include "place.h"
-#include "tls.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
 
@@ -15,23 +12,33 @@ namespace curtail {
 // nearer with each.
 static const unsigned MostWalks = 32;
 
-void Placer::walk() {
-  Previous = std::move(Out);
-  Out.clear();
-  Thrown.clear();
-  P.Points.clear();
-  P.Longest = 0;
-  Result = Summary();
-  Result.Through = false;
-  ReturnFrequency = ReturnMean = 0;
-  for (BasicBlock *BB : Order)
-    walkBlock(*BB, stateAt(*BB));
-  if (ReturnFrequency > 0)
-    Result.Uncharged = ReturnMean / ReturnFrequency;
-}
+// Work of an exception, from where it is thrown to where it is caught, at least: it takes a microsecond or more.
+static const unsigned CaughtWork = 2000;
+
+namespace {
+
+struct State {
+  unsigned Longest = 0; // with what the callers are assumed to bring
+  unsigned Real = 0;    // in this function alone
+  double Mean = 0;
+  bool Reached = false;
+  bool SinceEntry = true; // some path from the entry comes here without a safepoint
+  unsigned FromEntry = 0; // the longest of these
+
+  // Work that all of it passes.
+  void pass(unsigned Work) {
+    Longest += Work;
+    Real += Work;
+    FromEntry += Work;
+  }
+  // At least so long ago is the last safepoint.
+  void atLeast(unsigned Distance) {
+    Longest = std::max(Longest, Distance);
+    Real = std::max(Real, Distance);
+  }
+};
 
 // Of ways that are taken more or less often.
-namespace {
 struct Average {
   double Weight = 0, Sum = 0;
   void add(double W, double Value) {
@@ -39,32 +46,77 @@ struct Average {
     Sum += W * Value;
   }
 };
+
+class Walk {
+public:
+  Walk(const Facts &F, const Loops &L, const Choice &C, bool Placing)
+      : F(F), A(F.A), L(L), C(C), Placing(Placing) {}
+  Walked run();
+
+private:
+  void once();
+  State stateAt(BasicBlock &BB, bool WithBackEdges = false) const;
+  void leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S) const;
+  void block(BasicBlock &BB, State S);
+  void beforeLoops(BasicBlock &BB, State &S);
+  void call(const CallBase &Call, State &S);
+  State unwound(const InvokeInst &Call, State S) const;
+  void leave(Instruction &Return, State &S);
+  bool tryPlace(Instruction *Before, State &S);
+  void place(Instruction *Before, State &S);
+  void restart(State &S);
+  void closeLoops();
+  bool waysBackHold() const;
+
+  const Facts &F;
+  const Analyses &A;
+  const Loops &L;
+  const Choice &C;
+  const bool Placing;
+  DenseMap<const BasicBlock *, State> Out, Previous; // of this walk, and the one before
+  DenseMap<const BasicBlock *, State> Thrown;        // where the invoke at a block's end unwinds
+  double ReturnFrequency = 0, ReturnMean = 0;
+  Walked W;
+};
+
 } // namespace
+
+void Walk::once() {
+  Previous = std::move(Out);
+  Out.clear();
+  Thrown.clear();
+  W = Walked();
+  W.Chunks.resize(L.Chunks.size());
+  W.S.Through = false;
+  ReturnFrequency = ReturnMean = 0;
+  for (BasicBlock *BB : F.Order)
+    block(*BB, stateAt(*BB));
+  if (ReturnFrequency > 0)
+    W.S.Uncharged = ReturnMean / ReturnFrequency;
+}
 
 // What comes in from the predecessors: their longest distance, and their mean weighted by how often
 // each edge is taken. On the walk itself a back edge brings nothing but its weight: either it comes
 // from a safepoint, or it leads to one, which closeLoops corrects. Where neither holds, it brings what
 // the walk before found.
-Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
+State Walk::stateAt(BasicBlock &BB, bool WithBackEdges) const {
   State S;
-  if (&BB == &F.getEntryBlock()) {
+  if (&BB == &F.F.getEntryBlock()) {
     S.Reached = true;
     // The part of the convention that lies in the callers.
-    S.Longest = Visible ? Bound - Quarter : Bound / 2;
-    if (!Placing)
-      S.Longest = 0;
+    if (Placing)
+      S.Longest = F.Visible ? F.Bound - F.Quarter : F.Bound / 2;
     return S;
   }
   Average Into, Around;
   S.SinceEntry = false;
-  Loop *L = A.LI.getLoopFor(&BB);
-  const Chunk *Head = headOfChunk(&BB);
-  auto It = L && L->getHeader() == &BB ? Free.find(L) : Free.end();
-  const FreeLoop *Short = It == Free.end() ? nullptr : &It->second;
+  Loop *Of = A.LI.getLoopFor(&BB);
+  const Chunk *Head = L.headOfChunk(&BB);
+  const ShortLoop *Short = Of && Of->getHeader() == &BB ? L.shortOf(Of) : nullptr;
   bool WithoutBack = Head || (Short && !Short->Calls);
   for (BasicBlock *Before : predecessors(&BB)) {
-    bool Back = Index.lookup(Before) >= Index.lookup(&BB);
-    if (!Index.count(Before) || (Back && WithoutBack))
+    bool Back = F.isBack(Before, &BB);
+    if (!F.Index.count(Before) || (Back && WithoutBack))
       continue;
     State From;
     auto *Invoke = dyn_cast<InvokeInst>(Before->getTerminator());
@@ -72,11 +124,11 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
       From = Thrown.lookup(Before);
     else if (!Back || WithBackEdges)
       From = Out.lookup(Before);
-    else if (Open.contains(&BB))
+    else if (C.Open.contains(&BB))
       From = Previous.lookup(Before);
     if (From.Reached)
       leaveChunk(Before, &BB, From);
-    double Weight = frequencyOf(*Before) * A.BPI.getEdgeProbability(Before, &BB).getNumerator();
+    double Weight = F.frequencyOf(*Before) * A.BPI.getEdgeProbability(Before, &BB).getNumerator();
     (Back ? Around : Into).add(std::max(Weight, 1.0), From.Mean);
     if (!From.Reached || (Back && Short))
       continue; // a short loop's iterations are counted below
@@ -94,158 +146,167 @@ Placer::State Placer::stateAt(BasicBlock &BB, bool WithBackEdges) const {
   if (Head) {
     // The body's work starts from nothing: leaveChunk adds what was before.
     S.Mean = 0;
-    unsigned Rest = isSelf(*Head) ? 0 : absorbed(Opts);
-    Rest = Head->Whole ? Rest : (Head->First - 1) * Head->Iteration;
-    S.Longest += Rest;
-    S.Real += Rest;
-    S.FromEntry += Rest;
+    unsigned Rest = Head->isSelf() ? 0 : absorbed(F.Opts);
+    S.pass(Head->Whole ? Rest : (Head->First - 1) * Head->Iteration);
   } else if (Short) {
     unsigned Rest = (Short->Trips - 1) * Short->Iteration;
-    S.Longest = std::max(S.Longest, Short->After) + Rest;
-    S.Real = std::max(S.Real, Short->After) + Rest;
-    S.FromEntry += Rest;
+    S.atLeast(Short->After);
+    S.pass(Rest);
     if (!Short->Calls)
       S.Mean += Short->Exact ? Rest : Rest / 2;
   }
   return S;
 }
 
-void Placer::place(Instruction *Before, State &S) {
-  P.Points.push_back({Before, S.Mean, nestOf(Before->getParent())});
+// An edge out of chunked loops: their bodies' work is charged by them, what came before is not.
+void Walk::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S) const {
+  const Chunk *Outermost = nullptr;
+  for (const Loop *Of = A.LI.getLoopFor(Before); Of && !Of->contains(BB); Of = Of->getParentLoop())
+    if (const Chunk *Left = L.chunkOf(Of))
+      Outermost = Left;
+  if (!Outermost)
+    return;
+  const Chunk &Left = *Outermost;
+  double Work = Left.Whole ? 0 : S.Mean;
+  if (!Left.Whole)
+    S.atLeast(Left.Stride * Left.Iteration);
+  // What does not come to the end of its first step. Of a gated loop most runs are so short that LLVM's guess
+  // of their length would be most of what is charged for the loop around them.
+  if (!Left.Whole && !Left.Gate) {
+    double Trips = F.frequencyOf(*Left.Header) / std::max(F.frequencyOf(*Left.Preheader), 1.0);
+    Work += Out.lookup(Left.Latch).Mean * (Trips < Left.First ? Trips : 0);
+  }
+  S.Mean = Out.lookup(Left.Preheader).Mean + Work;
+}
+
+void Walk::place(Instruction *Before, State &S) {
+  W.Points.push_back({Before, S.Mean, L.nestOf(Before->getParent())});
   restart(S);
 }
 
 // Behind a safepoint.
-void Placer::restart(State &S) {
-  P.Longest = std::max(P.Longest, S.Real);
+void Walk::restart(State &S) {
+  W.Longest = std::max(W.Longest, S.Real);
   if (S.SinceEntry)
-    Result.ToFirst = std::max(Result.ToFirst, S.FromEntry);
+    W.S.ToFirst = std::max(W.S.ToFirst, S.FromEntry);
   bool Reached = S.Reached;
   S = State();
   S.Reached = Reached;
   S.SinceEntry = false;
 }
 
-bool Placer::mayPlaceBefore(const Instruction &I) const {
+bool mayPlaceBefore(const Facts &F, const Loops &L, const Instruction &I) {
   const BasicBlock *BB = I.getParent();
-  for (Loop *L = A.LI.getLoopFor(BB); L; L = L->getParentLoop())
-    if (Free.count(L) || chunkOf(L) >= 0)
+  for (Loop *Of = F.A.LI.getLoopFor(BB); Of; Of = Of->getParentLoop())
+    if (L.shortOf(Of) || L.chunkOf(Of))
       return false;
-  return mayPlaceIn(*BB) && legal(I);
+  return F.mayPlaceIn(*BB) && F.legal(I);
 }
 
-bool Placer::tryPlace(Instruction *Before, State &S) {
-  if (!mayPlaceBefore(*Before))
+bool Walk::tryPlace(Instruction *Before, State &S) {
+  if (!Placing || !mayPlaceBefore(F, L, *Before))
     return false;
   place(Before, S);
   return true;
 }
 
-void Placer::passCall(const CallBase &Call, State &S) {
-  Effect E = effectOf(Call);
+void Walk::call(const CallBase &Call, State &S) {
+  Effect E = F.effectOf(Call);
   S.Mean += E.Charge;
   if (E.MayYield) {
-    Result.MayYield = true;
+    W.S.MayYield = true;
     if (S.SinceEntry)
-      Result.ToFirst = std::max(Result.ToFirst, S.FromEntry + E.ToFirst);
+      W.S.ToFirst = std::max(W.S.ToFirst, S.FromEntry + E.ToFirst);
   }
-  P.Longest = std::max(P.Longest, S.Real + E.ToFirst);
-  unsigned After = E.MayYield ? E.FromLast : 0;
-  S.Longest = std::max(E.Through ? S.Longest + E.ThroughMax : 0, After);
-  S.Real = std::max(E.Through ? S.Real + E.ThroughMax : 0, After);
-  if (E.Through)
-    S.FromEntry += E.ThroughMax;
-  else
+  W.Longest = std::max(W.Longest, S.Real + E.ToFirst);
+  if (E.Through) {
+    S.pass(E.ThroughMax);
+  } else {
+    S.Longest = S.Real = 0;
     S.SinceEntry = false;
+  }
+  S.atLeast(E.MayYield ? E.FromLast : 0);
 }
 
 // Where an exception comes from a call: it may have been thrown before any safepoint there, or long after one.
-Placer::State Placer::unwound(const InvokeInst &Call, State S) const {
-  Effect E = effectOf(Call);
-  unsigned After = E.MayYield ? E.FromLast : 0;
+State Walk::unwound(const InvokeInst &Call, State S) const {
+  Effect E = F.effectOf(Call);
   S.Mean += E.Charge;
-  S.Longest = std::max(S.Longest + E.ToFirst, After);
-  S.Real = std::max(S.Real + E.ToFirst, After);
-  S.FromEntry += E.ToFirst;
+  S.pass(E.ToFirst);
+  S.atLeast(E.MayYield ? E.FromLast : 0);
   return S;
 }
 
-void Placer::passReturn(Instruction &Return, State &S) {
-  double Frequency = std::max(frequencyOf(*Return.getParent()), 1.0);
+void Walk::leave(Instruction &Return, State &S) {
+  double Frequency = std::max(F.frequencyOf(*Return.getParent()), 1.0);
   ReturnFrequency += Frequency;
   ReturnMean += Frequency * S.Mean;
-  P.Longest = std::max(P.Longest, S.Real);
+  W.Longest = std::max(W.Longest, S.Real);
   if (S.SinceEntry) {
-    Result.Through = true;
-    Result.ThroughMax = std::max(Result.ThroughMax, S.FromEntry);
-    Result.ToFirst = std::max(Result.ToFirst, S.FromEntry);
+    W.S.Through = true;
+    W.S.ThroughMax = std::max(W.S.ThroughMax, S.FromEntry);
+    W.S.ToFirst = std::max(W.S.ToFirst, S.FromEntry);
   }
-  Result.FromLast = std::max(Result.FromLast, S.Real);
+  W.S.FromLast = std::max(W.S.FromLast, S.Real);
 }
 
 // A short loop, or the first step of a chunked one, counts whole: what does not fit before the bound
 // goes before the loop. A loop that is charged as a whole is a safepoint itself.
-void Placer::beforeLoops(BasicBlock &BB, State &S) {
+void Walk::beforeLoops(BasicBlock &BB, State &S) {
   for (BasicBlock *Next : successors(&BB)) {
-    Loop *L = A.LI.getLoopFor(Next);
-    if (!L || L->getHeader() != Next || L->contains(&BB))
+    Loop *Of = A.LI.getLoopFor(Next);
+    if (!Of || Of->getHeader() != Next || Of->contains(&BB))
       continue;
-    int At = chunkOf(L);
-    unsigned Length = 0;
-    if (auto It = Free.find(L); It != Free.end()) {
-      Length = It->second.Length;
-    } else if (At >= 0 && isSelf(P.Chunks[At])) {
-      P.Chunks[At].Before = S.Mean;
+    const Chunk *Cut = L.chunkOf(Of);
+    const ShortLoop *Short = L.shortOf(Of);
+    if (Cut && Cut->isSelf()) {
+      W.Chunks[Cut - L.Chunks.begin()].second = S.Mean;
       restart(S);
       return;
-    } else if (At >= 0 && !P.Chunks[At].Whole) {
-      Length = P.Chunks[At].First * P.Chunks[At].Iteration;
     }
-    if (S.Longest + Length > Bound && tryPlace(endOf(BB), S))
+    unsigned Length = Short ? Short->Length : Cut && !Cut->Whole ? Cut->First * Cut->Iteration : 0;
+    if (S.Longest + Length > F.Bound && tryPlace(F.endOf(BB), S))
       return;
   }
 }
 
-void Placer::walkBlock(BasicBlock &BB, State S) {
+void Walk::block(BasicBlock &BB, State S) {
   if (!S.Reached)
     return;
-  if (Cold.contains(&BB)) {
+  if (F.Cold.contains(&BB)) {
     // Never returns: no length counts, but what it calls may yield.
-    Result.MayYield |= any_of(BB, isRealCall);
+    W.S.MayYield |= any_of(BB, isRealCall);
     Out[&BB] = S;
     return;
   }
-  S.Mean += Stalls.lookup(&BB) + (catches(BB) ? CaughtWork : 0);
+  S.Mean += L.Stalls.lookup(&BB) + (catches(BB) ? CaughtWork : 0);
   // A returning path must leave the caller its part: the last place for a safepoint is here.
-  Instruction *Last = isa<ReturnInst>(BB.getTerminator()) ? endOf(BB) : nullptr;
+  Instruction *Last = isa<ReturnInst>(BB.getTerminator()) ? F.endOf(BB) : nullptr;
   bool Recent = false; // nothing since the last safepoint
   for (Instruction &I : make_early_inc_range(BB)) {
-    if (Placing && Forced.contains(&I) && !Recent) {
+    auto *Call = isRealCall(I) ? cast<CallBase>(&I) : nullptr;
+    if (Placing && C.Forced.contains(&I) && !Recent) {
       place(&I, S);
       Recent = true;
     }
-    unsigned Cost = isRealCall(I) ? 0 : costOf(I, A.TLI, A.TTI);
-    unsigned Need = S.Longest + Cost;
-    if (isRealCall(I))
-      Need = S.Longest + effectOf(cast<CallBase>(I)).ToFirst;
-    if (&I == Last && Far && Placing && S.Real > Quarter)
-      Need = Bound + 1;
-    if (Need > Bound && !Recent && tryPlace(&I, S))
+    unsigned Cost = Call ? 0 : F.costOf(I);
+    unsigned Need = S.Longest + (Call ? F.effectOf(*Call).ToFirst : Cost);
+    if (&I == Last && F.Far && S.Real > F.Quarter)
+      Need = F.Bound + 1;
+    if (Need > F.Bound && !Recent && tryPlace(&I, S))
       Recent = true;
-    if (Cost == 0 && !isRealCall(I) && !isa<ReturnInst>(I))
+    if (Cost == 0 && !Call && !isa<ReturnInst>(I))
       continue;
     Recent = false;
-    if (isRealCall(I)) {
+    if (Call) {
       if (auto *Invoke = dyn_cast<InvokeInst>(&I))
         Thrown[&BB] = unwound(*Invoke, S);
-      passCall(cast<CallBase>(I), S);
+      call(*Call, S);
     } else if (isa<ReturnInst>(I)) {
-      passReturn(I, S);
+      leave(I, S);
     } else {
-      S.Longest += Cost;
-      S.Real += Cost;
+      S.pass(Cost);
       S.Mean += Cost;
-      S.FromEntry += Cost;
     }
   }
   if (BB.getTerminator()->getNumSuccessors() != 0)
@@ -255,28 +316,25 @@ void Placer::walkBlock(BasicBlock &BB, State S) {
 
 // Safepoints in a loop's header charge what comes in over the back edge, which was not known yet when the
 // walk came by.
-void Placer::closeLoops() {
-  for (Chunk &C : P.Chunks) {
-    C.Mean = std::max(Out.lookup(C.Latch).Mean, 1.0);
-    C.Nest = nestOf(C.Header);
-  }
-  for (Point &Safepoint : P.Points) {
+void Walk::closeLoops() {
+  for (auto [I, Cut] : enumerate(L.Chunks))
+    W.Chunks[I].first = std::max(Out.lookup(Cut.Latch).Mean, 1.0);
+  for (Point &Safepoint : W.Points) {
     BasicBlock *BB = Safepoint.Before->getParent();
-    bool Top = &*BB->getFirstInsertionPt() == Safepoint.Before;
-    if (!A.LI.isLoopHeader(BB) || !Top)
+    if (!A.LI.isLoopHeader(BB) || &*BB->getFirstInsertionPt() != Safepoint.Before)
       continue;
     State S = stateAt(*BB, /*WithBackEdges=*/true);
-    Safepoint.Mean = S.Mean + Stalls.lookup(BB);
-    P.Longest = std::max(P.Longest, S.Real);
+    Safepoint.Mean = S.Mean + L.Stalls.lookup(BB);
+    W.Longest = std::max(W.Longest, S.Real);
   }
 }
 
 // Whether the ways back are as long as this walk took them for.
-bool Placer::waysBackHold() const {
-  return all_of(Open, [&](const BasicBlock *Header) {
+bool Walk::waysBackHold() const {
+  return all_of(C.Open, [&](const BasicBlock *Header) {
     return all_of(predecessors(Header), [&](const BasicBlock *Before) {
       State Then = Previous.lookup(Before), Now = Out.lookup(Before);
-      return Index.lookup(Before) < Index.lookup(Header) ||
+      return !F.isBack(Before, Header) ||
              (Then.Longest == Now.Longest && Then.Real == Now.Real &&
               std::abs(Then.Mean - Now.Mean) <= 1 + Now.Mean / 64);
     });
@@ -284,27 +342,23 @@ bool Placer::waysBackHold() const {
 }
 
 // Walks until what was assumed of the ways back holds.
-void Placer::settle() {
-  walk();
+Walked Walk::run() {
+  once();
   for (unsigned More = MostWalks; More != 0 && !waysBackHold(); More--)
-    walk();
+    once();
   closeLoops();
+  return std::move(W);
 }
 
-// Work between the last safepoint and the return is charged by a safepoint that runs once in every
-// activation if there is one, else by the callers that see this function.
-void Placer::chargeRemainder() {
-  for (Point &Safepoint : P.Points) {
-    BasicBlock *BB = Safepoint.Before->getParent();
-    bool Always = !A.LI.getLoopFor(BB) && all_of(Order, [&](BasicBlock *Exit) {
-      return !isa<ReturnInst>(Exit->getTerminator()) || A.DT.dominates(BB, Exit);
-    });
-    if (!Always)
-      continue;
-    Safepoint.Mean += Result.Uncharged;
-    Result.Uncharged = 0;
-    return;
-  }
+Walked walk(const Facts &F, const Loops &L, const Choice &C, bool Placing) {
+  return Walk(F, L, C, Placing).run();
+}
+
+double Walked::frequency(const Facts &F) const {
+  double Sum = 0;
+  for (const Point &Safepoint : Points)
+    Sum += F.frequencyOf(*Safepoint.Before->getParent());
+  return Sum;
 }
 
 } // namespace curtail
