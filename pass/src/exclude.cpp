@@ -18,16 +18,6 @@ static const char SectionMark[] = "curtail_no_safepoint";
 static const char ShieldAnnotation[] = "curtail.no_preempt";
 static const char ShieldMark[] = "curtail_no_preempt";
 
-// Allocators, and what a compiler may call from anywhere.
-static const char *const Allocators[] = {
-    "malloc",  "free",     "calloc",         "realloc",       "reallocarray", "memalign",
-    "valloc",  "pvalloc",  "posix_memalign", "aligned_alloc", "cfree",        "malloc_usable_size",
-    "memcpy",  "memmove",  "memset",         "memcmp",        "bcmp",         "strlen",
-    "je_*",    "_rjem_*",  "mi_*",           "_mi_*",         "tc_*",         "tcmalloc*",
-    "sdallocx", "nallocx", "rallocx",        "xallocx",       "dallocx",      "mallocx",
-    "_Znw*",   "_Zna*",    "_Zdl*",          "_Zda*",         "_ZN8tcmalloc*",
-};
-
 // `<Mine as core::alloc::global::GlobalAlloc>::alloc`, `ns::Node::operator new(unsigned long)`.
 static bool isAllocatorMethod(StringRef Mangled) {
   const std::string Readable = readableName(Mangled);
@@ -47,29 +37,20 @@ static StringRef nameReason(StringRef Name) {
   std::string Root = rootOfPath(Name);
   if (Root == "curtail" ? !callsTheUser(Name) : StringRef(Root).starts_with("curtail_"))
     return "part of Curtail";
-  // `__rustc::__rust_alloc` and friends keep their last component in every mangling.
-  if (Root == "__rustc" || Name.starts_with("__rust_") || Name.starts_with("__rg_") ||
-      Name.starts_with("__rdl_"))
-    return "allocator";
-  if (Name.starts_with("__cxa_") || Name.starts_with("_Unwind_") || Name.contains("_personality") ||
-      Name == "__clang_call_terminate")
+  if (isListed("exception", Name))
     return "exception support";
-  if (Name.starts_with("_GLOBAL__") || Name.starts_with("__cxx_global_var_init") ||
-      Name.starts_with("__cxx_global_array_dtor"))
+  if (isListed("initialiser", Name))
     return "static initialiser";
   if (lockRole(Name) != LockRole::None)
     return "part of a lock";
-  // Of a class, or of Rust's global allocator.
-  static const GlobTable Methods({"*GlobalAlloc*", "_ZN*nwE*", "_ZN*naE*", "_ZN*dlE*", "_ZN*daE*"});
-  if (Methods.matches(Name) && isAllocatorMethod(Name))
-    return "allocator";
-  static const GlobTable Table(Allocators);
-  if (Table.matches(Name))
+  // In its crate `__rustc`, Rust has its allocator's functions.
+  if (Root == "__rustc" || isListed("allocator", Name) ||
+      (isListed("allocator-method", Name) && isAllocatorMethod(Name)))
     return "allocator";
   // LocalKey::with and its kind, where they were not inlined: they have the address from a call.
   if (holdsThreadLocal(Name))
     return "holds a thread-local";
-  return keptOutByDefault(Name) ? "kept out by default" : "";
+  return isListed("kept-out", Name) ? "kept out by default" : "";
 }
 
 static bool usesTiles(const Function &F) {

@@ -54,9 +54,9 @@ bool giveFibersIdentities(Module &M) {
     if (!G.isThreadLocal() || !G.getName().contains("RUST_STD_INTERNAL_VAL"))
       continue;
     std::string Name = readableName(G.getName());
-    if (StringRef(Name).starts_with("std::sync::mpmc::waker::current_thread_id::DUMMY"))
+    if (isListed("thread-id", Name))
       Changed |= takeStacksForIds(G);
-    else if (StringRef(Name).starts_with("parking_lot_core::parking_lot::with_thread_data::THREAD_DATA"))
+    else if (isListed("thread-data", Name))
       Changed |= showDestroyed(G);
   }
   return Changed;

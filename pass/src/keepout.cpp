@@ -10,13 +10,6 @@ using namespace llvm;
 
 namespace curtail {
 
-static const char *const Defaults[] = {
-    "__asan_*",       "__hwasan_*",         "__msan_*",  "__tsan_*", "__ubsan_*",
-    "__lsan_*",       "__sanitizer_*",      "__xray_*",  "__gcov_*", "__llvm_profile_*",
-    "__cyg_profile_*", "__stack_chk_fail",  "__tls_*",   "__emutls_*", "_dl_*",
-    "__cpu_indicator_init", "__libc_csu_*", "_start",
-};
-
 static Error wrong(const Twine &Message) {
   return createStringError(inconvertibleErrorCode(), Message);
 }
@@ -63,20 +56,6 @@ bool KeepOutList::containsPlace(const Instruction &I) const {
       return true;
   }
   return false;
-}
-
-GlobTable::GlobTable(ArrayRef<const char *> Texts) {
-  for (const char *Text : Texts)
-    Globs.push_back(cantFail(GlobPattern::create(Text)));
-}
-
-bool GlobTable::matches(StringRef Name) const {
-  return any_of(Globs, [&](const GlobPattern &Glob) { return Glob.match(Name); });
-}
-
-bool keptOutByDefault(StringRef Mangled) {
-  static const GlobTable Table(Defaults);
-  return Table.matches(Mangled);
 }
 
 } // namespace curtail

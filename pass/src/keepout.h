@@ -33,18 +33,4 @@ private:
   std::vector<std::shared_ptr<llvm::MemoryBuffer>> Files;
 };
 
-// What no program should have to list: what sanitizers, profilers and the compiler's run-time
-// support call from anywhere, where it is compiled into the program.
-bool keptOutByDefault(llvm::StringRef Mangled);
-
-// Does any of a fixed table of globs match? The table is compiled once.
-class GlobTable {
-public:
-  explicit GlobTable(llvm::ArrayRef<const char *> Texts);
-  bool matches(llvm::StringRef Name) const;
-
-private:
-  std::vector<llvm::GlobPattern> Globs;
-};
-
 } // namespace curtail

@@ -1,10 +1,43 @@
 #include "names.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Demangle/Demangle.h"
+#include "llvm/Support/GlobPattern.h"
+#include <vector>
 
 using namespace llvm;
 
 namespace curtail {
+
+static const char List[] =
+#include "names.inc"
+    ;
+
+void eachLine(StringRef Kind, function_ref<void(ArrayRef<StringRef> Words)> Do) {
+  SmallVector<StringRef, 128> Lines;
+  StringRef(List).split(Lines, '\n');
+  for (StringRef Line : Lines) {
+    SmallVector<StringRef, 16> Words;
+    SplitString(Line, Words);
+    if (!Words.empty() && Words.front() == Kind)
+      Do(ArrayRef(Words).drop_front());
+  }
+}
+
+bool isListed(StringRef Kind, StringRef Name) {
+  static const StringMap<std::vector<GlobPattern>> Tables = [] {
+    StringMap<std::vector<GlobPattern>> All;
+    for (StringRef Each : {"allocator", "allocator-method", "exception", "initialiser", "kept-out",
+                           "holds-thread-local", "indifferent", "thread-id", "thread-data"})
+      eachLine(Each, [&](ArrayRef<StringRef> Words) {
+        for (StringRef Glob : Words)
+          All[Each].push_back(cantFail(GlobPattern::create(Glob)));
+      });
+    return All;
+  }();
+  return any_of(Tables.find(Kind)->second, [&](const GlobPattern &Glob) { return Glob.match(Name); });
+}
 
 static void replaceAll(std::string &Text, StringRef From, StringRef To) {
   for (size_t At = 0; (At = Text.find(From.data(), At, From.size())) != std::string::npos;

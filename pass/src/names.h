@@ -1,9 +1,18 @@
-// Rust's mangled names, v0 and legacy, in one readable form.
+// Names of functions and variables: those that the pass knows, and Rust's mangled ones, v0 and legacy, in one
+// readable form.
 #pragma once
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
 
 namespace curtail {
+
+// Whether a name is of a kind in crates/fiber/native/names.inc.
+bool isListed(llvm::StringRef Kind, llvm::StringRef Name);
+
+// The words behind a kind in that list, line by line.
+void eachLine(llvm::StringRef Kind, llvm::function_ref<void(llvm::ArrayRef<llvm::StringRef> Words)> Do);
 
 // `<a::b::Type<T> as c::Trait>::method`, without the hash; as it is where it is not mangled.
 std::string readableName(llvm::StringRef Mangled);

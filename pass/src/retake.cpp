@@ -1,5 +1,4 @@
 #include "retake.h"
-#include "keepout.h"
 #include "names.h"
 #include "options.h"
 #include "llvm/ADT/MapVector.h"
@@ -15,10 +14,6 @@
 using namespace llvm;
 
 namespace curtail {
-
-// std::hash::RandomState counts its keys up and cares for nothing but that they differ from map to
-// map; another request in between does no harm.
-static const char *const Indifferent[] = {"*std::hash::random::RandomState*::new::KEYS::*"};
 
 bool isOnceArgument(const GlobalValue &Variable) {
   return Variable.getName() == "_ZSt15__once_callable" || Variable.getName() == "_ZSt11__once_call";
@@ -61,8 +56,7 @@ bool noteNames(Module &M) {
 }
 
 bool holdsThreadLocal(StringRef Mangled) {
-  static const GlobTable Holders({"std::thread::local::LocalKey<*", "<std::thread::local::LocalKey<*"});
-  return Mangled.contains("LocalKey") && Holders.matches(readableName(Mangled));
+  return Mangled.contains("LocalKey") && isListed("holds-thread-local", readableName(Mangled));
 }
 
 // The call in which Rust held the address that an instruction uses: the outermost that it was inlined
@@ -174,8 +168,7 @@ static bool isCheap(const GlobalValue &Of) {
 }
 
 bool isIndifferent(const GlobalValue &Of) {
-  static const GlobTable Known(Indifferent);
-  return Known.matches(readableName(Of.getName()));
+  return isListed("indifferent", readableName(Of.getName()));
 }
 
 bool Retaking::isOld(Value *Address) const {

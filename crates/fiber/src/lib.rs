@@ -29,4 +29,8 @@ pub use context::{
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use overflow::prepare_thread;
 pub use stack::{FiberStack, StackError, StackPool};
+/// Names of functions that are not an application's own: a kind and names or globs of it in each line. Which kinds
+/// there are, it says itself.
+pub const NAMES: &str = include_str!("../native/names.inc");
+
 pub use words::{MOST_WORDS, keep_word};

@@ -1,6 +1,7 @@
 //! What machine code costs, in the pass's units (`pass/src/cost.cpp`: about one IR instruction).
 //! Only proportions matter, and the bound is not exact to the unit.
 
+use crate::names::is_listed;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 
 /// A call, beside what the callee costs.
@@ -105,50 +106,5 @@ pub fn of_library(name: &str) -> u64 {
 /// Library functions that do not come back.
 #[must_use]
 pub fn never_returns(name: &str) -> bool {
-    let plain = name.split('@').next().unwrap_or(name);
-    matches!(
-        plain,
-        "abort"
-            | "exit"
-            | "_exit"
-            | "_Exit"
-            | "quick_exit"
-            | "pthread_exit"
-            | "longjmp"
-            | "_longjmp"
-            | "siglongjmp"
-            | "__longjmp_chk"
-            | "__assert_fail"
-            | "__assert_perror_fail"
-            | "__assert"
-            | "__stack_chk_fail"
-            | "__fortify_fail"
-            | "__chk_fail"
-            | "__libc_start_main"
-            | "__cxa_throw"
-            | "__cxa_rethrow"
-            | "__cxa_bad_cast"
-            | "__cxa_bad_typeid"
-            | "__cxa_call_unexpected"
-            | "__cxa_pure_virtual"
-            | "__cxa_deleted_virtual"
-            | "__cxa_throw_bad_array_new_length"
-            | "__cxa_call_terminate"
-            | "__clang_call_terminate"
-            | "_Unwind_Resume"
-            | "_ZSt9terminatev"
-            | "_ZSt10unexpectedv"
-            | "rust_begin_unwind"
-            | "rust_panic"
-            | "__rust_start_panic"
-            | "setcontext"
-            | "thrd_exit"
-            | "err"
-            | "errx"
-            | "verr"
-            | "verrx"
-    ) || plain.starts_with("_ZSt") && plain.contains("__throw_")
-        || plain.contains("core9panicking")
-        || plain.contains("4core6option13expect_failed")
-        || plain.contains("4core6result13unwrap_failed")
+    is_listed("never-returns", name.split('@').next().unwrap_or(name))
 }

@@ -8,50 +8,6 @@ use crate::probes::Kind;
 use crate::program::Program;
 use std::collections::HashMap;
 
-/// Allocators, and what a compiler may call from anywhere.
-const ALLOCATORS: &[&str] = &[
-    "malloc",
-    "free",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "memalign",
-    "valloc",
-    "pvalloc",
-    "posix_memalign",
-    "aligned_alloc",
-    "cfree",
-    "malloc_usable_size",
-    "memcpy",
-    "memmove",
-    "memset",
-    "memcmp",
-    "bcmp",
-    "strlen",
-    "je_*",
-    "_rjem_*",
-    "mi_*",
-    "_mi_*",
-    "tc_*",
-    "tcmalloc*",
-    "sdallocx",
-    "nallocx",
-    "rallocx",
-    "xallocx",
-    "dallocx",
-    "mallocx",
-    "_Znw*",
-    "_Zna*",
-    "_Zdl*",
-    "_Zda*",
-    "_ZN8tcmalloc*",
-    "__rust_alloc*",
-    "__rust_dealloc*",
-    "__rust_realloc*",
-    "__rdl_*",
-    "__rg_*",
-];
-
 /// Everything that is known of forbidden places in one program.
 pub struct Rules<'a> {
     program: &'a Program<'a>,
@@ -108,24 +64,20 @@ impl<'a> Rules<'a> {
             return Some("a part of Curtail".into());
         }
         if mangled && root == "__rustc"
-            || ALLOCATORS.iter().any(|glob| names::matches(glob, symbol))
+            || names::is_listed("allocator", symbol)
             || readable.contains(" as core::alloc::global::GlobalAlloc>::")
             || mangled
                 && ["::operator new", "::operator delete"].iter().any(|of| readable.contains(of))
         {
             return Some("an allocator".into());
         }
-        if symbol.starts_with("_GLOBAL__")
-            || symbol.starts_with("__cxx_global_var_init")
-            || symbol.starts_with("__cxx_global_array_dtor")
-        {
-            return Some("a static initialiser".into());
-        }
-        let support = symbol.starts_with("__cxa_")
-            || symbol.starts_with("_Unwind_")
-            || symbol.contains("_personality")
-            || symbol == "__clang_call_terminate";
-        support.then(|| "exception support".into())
+        let kinds = [
+            ("initialiser", "a static initialiser"),
+            ("exception", "exception support"),
+            ("kept-out", "kept out by default"),
+        ];
+        let found = kinds.into_iter().find(|(kind, _)| names::is_listed(kind, symbol));
+        found.map(|(_, why)| why.to_owned())
     }
 
     /// Safepoints in functions that may have none. Inside the runtime, those by hand are its own.

@@ -1,6 +1,24 @@
 //! Names: demangling, the crate or namespace a function belongs to, and globs over them.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// The list that pass and runtime go by, too: it says itself what its lines are.
+const LIST: &str = include_str!("../../fiber/native/names.inc");
+
+/// Does a name match one of a kind in the list?
+#[must_use]
+pub fn is_listed(kind: &str, name: &str) -> bool {
+    static BY_KIND: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+        let mut all: HashMap<&str, Vec<&str>> = HashMap::new();
+        for line in LIST.lines() {
+            let mut words = line.split_whitespace();
+            all.entry(words.next().unwrap_or("")).or_default().extend(words);
+        }
+        all
+    });
+    BY_KIND.get(kind).is_some_and(|globs| globs.iter().any(|glob| matches(glob, name)))
+}
 
 /// All names of the program's functions, by address: identical code may have several.
 #[derive(Debug, Default)]
@@ -144,6 +162,20 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(root_of(name), root);
+        }
+    }
+
+    #[test]
+    fn listed_names_are_found() {
+        for (kind, name) in [
+            ("allocator", "malloc"),
+            ("allocator", "__rust_alloc"),
+            ("initialiser", "_GLOBAL__sub_I_a.cpp"),
+            ("exception", "__gxx_personality_v0"),
+            ("kept-out", "__asan_init"),
+        ] {
+            assert!(is_listed(kind, name), "{name}");
+            assert!(!is_listed(kind, "main") && !is_listed(kind, kind), "{kind}");
         }
     }
 

@@ -70,7 +70,8 @@ const CRATES: &[&str] = &[
 /// compute and call back.
 const LONG: &[&str] = &["core::slice::sort::", "alloc::slice::stable_sort", "core::slice::memchr"];
 
-/// How names of C and C++ functions begin that are not the application's.
+/// How names of C and C++ functions begin that are not the application's, beside those that pass and verifier leave
+/// alone, too ([`LISTED`]).
 const PREFIXES: &[&str] = &[
     // Of Rust, and not understood.
     "_R",
@@ -80,33 +81,30 @@ const PREFIXES: &[&str] = &[
     "stack_call_trampoline",
     "pthread_",
     "rust_",
-    "__rust",
-    "__rdl_",
-    "__rg_",
-    "_Unwind_",
     "__unw_",
-    "__cxa_",
     "__gxx_",
     "__gcc_",
     "__libc_",
-    "__tls_",
-    "_dl_",
     "__register_frame",
     "__deregister_frame",
-    "mi_",
-    "_mi_",
     "_init",
     "_fini",
-    "_start",
-    // operator new and delete, __cxxabiv1, __gnu_cxx
-    "_Znw",
-    "_Zna",
-    "_Zdl",
-    "_Zda",
+    // __cxxabiv1, __gnu_cxx
     "_ZN10__cxxabiv1",
     "_ZN9__gnu_cxx",
     "_ZNK10__cxxabiv1",
 ];
+
+/// The kinds of [`curtail_fiber::NAMES`] that are not the application's.
+const LISTED: &[&str] = &["allocator", "exception", "initialiser", "kept-out"];
+
+fn is_listed(symbol: &str) -> bool {
+    curtail_fiber::NAMES.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next().is_some_and(|kind| LISTED.contains(&kind))
+            && words.any(|glob| matches(glob, symbol))
+    })
+}
 
 /// Symbols of allocators whose functions have no common prefix: where one of these is part of the
 /// program, its functions cannot be told from the application's.
@@ -131,7 +129,9 @@ pub(super) fn is_application(symbol: &str) -> bool {
     // What compilers append to the parts that they split off or clone.
     let symbol = symbol.split_once(".llvm.").map_or(symbol, |(name, _)| name);
     let Ok(name) = rustc_demangle::try_demangle(symbol) else {
-        return !symbol.is_empty() && !PREFIXES.iter().any(|prefix| symbol.starts_with(prefix));
+        return !symbol.is_empty()
+            && !PREFIXES.iter().any(|prefix| symbol.starts_with(prefix))
+            && !is_listed(symbol);
     };
     let name = format!("{name:#}");
     if name.contains("GlobalAlloc") {
@@ -229,6 +229,9 @@ mod tests {
             "_Znwm",
             "__cxa_throw",
             "mi_malloc",
+            "je_malloc",
+            "_GLOBAL__sub_I_app.cpp",
+            "__asan_init",
         ] {
             assert!(!is_application(symbol), "{symbol}: {}", readable(symbol));
         }
