@@ -1,10 +1,10 @@
 //! Signal handlers: functions whose address goes to `signal` or, in a `struct sigaction`, to
 //! `sigaction`, as far as straight code shows it.
 
+use crate::above::Above;
 use crate::code::{End, Target};
-use crate::probes;
 use crate::program::Program;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use iced_x86::{Mnemonic, OpKind, Register};
 use std::collections::HashMap;
 
 /// How many instructions above the call are looked at.
@@ -29,9 +29,9 @@ pub fn find(program: &Program<'_>) -> HashMap<usize, u64> {
             let name = name.split('@').next().unwrap_or(name);
             let call = code.last_of(block).ip();
             let above = &code.instructions[this.past.saturating_sub(WINDOW)..this.past - 1];
-            let mut look = Look { program, above, factory: InstructionInfoFactory::new() };
+            let mut look = Look { program, above: Above::new(&program.image, above) };
             let handlers = if DIRECT.contains(&name) {
-                look.address_in(Register::RSI, above.len()).into_iter().collect()
+                look.above.address_in(Register::RSI, above.len()).into_iter().collect()
             } else if BY_STRUCT.contains(&name) {
                 look.in_struct()
             } else {
@@ -49,56 +49,16 @@ pub fn find(program: &Program<'_>) -> HashMap<usize, u64> {
 
 struct Look<'a> {
     program: &'a Program<'a>,
-    above: &'a [Instruction],
-    factory: InstructionInfoFactory,
+    above: Above<'a>,
 }
 
 impl Look<'_> {
-    fn writer(&mut self, register: Register, from: usize) -> Option<usize> {
-        (0..from).rev().find(|&at| {
-            let mut found = false;
-            probes::written(&mut self.factory, &self.above[at], |r| {
-                found |= r == register.full_register();
-            });
-            found
-        })
-    }
-
-    /// The address that a register (general or vector) holds above `from`.
-    fn address_in(&mut self, register: Register, from: usize) -> Option<u64> {
-        let mut place = (register, from);
-        for _ in 0..6 {
-            let at = self.writer(place.0, place.1)?;
-            let i = &self.above[at];
-            match i.mnemonic() {
-                Mnemonic::Lea if i.is_ip_rel_memory_operand() => {
-                    return Some(i.ip_rel_memory_address());
-                }
-                Mnemonic::Mov | Mnemonic::Movq | Mnemonic::Vmovq | Mnemonic::Movaps
-                    if i.op1_kind() == OpKind::Register =>
-                {
-                    place = (i.op1_register(), at);
-                }
-                // Through the global offset table.
-                Mnemonic::Mov if i.is_ip_rel_memory_operand() => {
-                    let slot = i.ip_rel_memory_address();
-                    let image = &self.program.image;
-                    return match image.imports.get(&slot) {
-                        Some(name) => image.symbols.get(name).copied(),
-                        None => image.word_at(slot),
-                    };
-                }
-                Mnemonic::Mov => return i.try_immediate(1).ok(),
-                _ => return None,
-            }
-        }
-        None
-    }
-
     /// What was stored as the first field of the struct that the second argument points to.
     fn in_struct(&mut self) -> Vec<u64> {
-        let Some(at) = self.writer(Register::RSI, self.above.len()) else { return Vec::new() };
-        let pointer = self.above[at];
+        let Some(at) = self.above.writer(Register::RSI, self.above.code.len()) else {
+            return Vec::new();
+        };
+        let pointer = self.above.code[at];
         let (base, displacement) = match pointer.mnemonic() {
             Mnemonic::Lea if pointer.is_ip_rel_memory_operand() => {
                 return self.in_static(pointer.ip_rel_memory_address());
@@ -110,7 +70,7 @@ impl Look<'_> {
             Mnemonic::Mov if pointer.op1_kind() == OpKind::Register => {
                 return match pointer.op1_register() {
                     Register::RSP => self.stored(Register::RSP, 0),
-                    kept => match self.writer(kept, at).map(|at| self.above[at]) {
+                    kept => match self.above.writer(kept, at).map(|at| self.above.code[at]) {
                         Some(lea)
                             if lea.mnemonic() == Mnemonic::Lea
                                 && !lea.is_ip_rel_memory_operand() =>
@@ -135,8 +95,8 @@ impl Look<'_> {
     /// A struct in data: what the file holds there, and what the code above stores.
     fn in_static(&mut self, address: u64) -> Vec<u64> {
         let mut found: Vec<u64> = self.program.image.word_at(address).into_iter().collect();
-        for at in 0..self.above.len() {
-            let i = self.above[at];
+        for at in 0..self.above.code.len() {
+            let i = self.above.code[at];
             if i.op0_kind() == OpKind::Memory
                 && i.is_ip_rel_memory_operand()
                 && i.ip_rel_memory_address() == address
@@ -149,8 +109,8 @@ impl Look<'_> {
 
     fn stored(&mut self, base: Register, displacement: u64) -> Vec<u64> {
         let mut found = Vec::new();
-        for at in 0..self.above.len() {
-            let i = &self.above[at];
+        for at in 0..self.above.code.len() {
+            let i = &self.above.code[at];
             if i.op_count() == 2
                 && i.op0_kind() == OpKind::Memory
                 && i.memory_base() == base
@@ -164,9 +124,9 @@ impl Look<'_> {
     }
 
     fn stored_by(&mut self, at: usize) -> Option<u64> {
-        let i = self.above[at];
+        let i = self.above.code[at];
         match i.op1_kind() {
-            OpKind::Register => self.address_in(i.op1_register(), at),
+            OpKind::Register => self.above.address_in(i.op1_register(), at),
             _ => i.try_immediate(1).ok(),
         }
     }

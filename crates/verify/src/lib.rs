@@ -6,6 +6,7 @@
 //! input: nothing in it may make the verifier panic.
 #![forbid(unsafe_code)]
 
+mod above;
 pub mod charges;
 pub mod code;
 mod copies;

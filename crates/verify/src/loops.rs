@@ -1,12 +1,13 @@
 //! Proofs that loops without a safepoint end soon: by what the pass noted of them, or by the loop's
 //! own counter.
 
+use crate::above::writes;
 use crate::code::Code;
 use crate::flow::{Prover, Rounds};
 use crate::frames::touches_pages;
 use crate::gates;
 use crate::nests::{Noted, NotedLoops, cycles};
-use crate::ranges::{self, Ranges, State};
+use crate::ranges::{Ranges, State, condition_on};
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
 };
@@ -164,12 +165,10 @@ pub(crate) fn decision(
     to: usize,
 ) -> Option<(&Instruction, ConditionCode)> {
     let (branch, above) = code.of(block).split_last()?;
-    let condition = branch.condition_code();
-    if condition == ConditionCode::None {
+    if branch.condition_code() == ConditionCode::None {
         return None;
     }
-    let taken = branch.near_branch_target() == code.address(to);
-    let on = if taken { condition } else { ranges::opposite(condition) };
+    let on = condition_on(branch, code.address(to));
     let test = above.iter().rfind(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
     Some((test, on))
 }
@@ -288,10 +287,8 @@ pub(crate) fn changes(
     i: &Instruction,
     register: Register,
 ) -> bool {
-    let mut writes = false;
-    crate::probes::written(factory, i, |r| writes |= r == register.full_register());
     let call = matches!(i.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
-    writes || call && !is_preserved(register)
+    writes(factory, i, register) || call && !is_preserved(register)
 }
 
 /// Is the test passed between any two updates? What the cycle's other blocks do among themselves is

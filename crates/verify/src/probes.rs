@@ -4,9 +4,9 @@
 //! calls `curtail_safepoint_slow`. A path passes the safepoint when it passes the branch. A call that
 //! no such check guards was put there by hand: it counts only where it is made.
 
+use crate::above::writes;
 use crate::code::{Code, End};
 use crate::image::Image;
-use crate::tables::writes;
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
 };

@@ -285,14 +285,13 @@ fn refine(code: &Code, from: usize, to: usize, state: &mut State) {
     for i in &above[at + 1..] {
         crate::probes::written(&mut factory, i, |r| kept &= r != register.full_register());
     }
-    let taken = branch.near_branch_target() == code.address(to);
     let Some(index) = number(register).filter(|_| kept) else { return };
     let limit = if width == 4 { LOW32 } else { u64::MAX };
     // A 32-bit comparison says nothing of a value that may be wider.
     if width == 4 && state.0[index].is_none_or(|(_, high)| high > LOW32) {
         return;
     }
-    let condition = if taken { branch.condition_code() } else { opposite(branch.condition_code()) };
+    let condition = condition_on(branch, code.address(to));
     let (low, high) = state.0[index].unwrap_or((0, limit));
     let narrowed = narrow(condition, against & limit, (low, high), limit);
     if narrowed.0 <= narrowed.1 {
@@ -321,27 +320,12 @@ fn narrow(condition: ConditionCode, n: u64, (low, high): (u64, u64), limit: u64)
     }
 }
 
-/// The condition that holds where this one does not.
+/// The condition on which a branch leads to an address, one of the two that it may lead to.
 #[must_use]
-pub fn opposite(condition: ConditionCode) -> ConditionCode {
-    use ConditionCode::{a, ae, b, be, e, g, ge, l, le, ne, no, np, ns, o, p, s};
-    match condition {
-        o => no,
-        no => o,
-        b => ae,
-        ae => b,
-        e => ne,
-        ne => e,
-        be => a,
-        a => be,
-        s => ns,
-        ns => s,
-        p => np,
-        np => p,
-        l => ge,
-        ge => l,
-        le => g,
-        g => le,
-        ConditionCode::None => ConditionCode::None,
+pub fn condition_on(branch: &Instruction, to: u64) -> ConditionCode {
+    let mut branch = *branch;
+    if branch.near_branch_target() != to {
+        branch.negate_condition_code();
     }
+    branch.condition_code()
 }

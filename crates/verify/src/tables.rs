@@ -1,8 +1,9 @@
 //! Where indirect jumps lead: jump tables and computed gotos.
 
+use crate::above::{Above, writes};
 use crate::image::Image;
 use crate::loops::changes;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;
 
 /// How far back the table's address and the index's bound are looked for.
@@ -46,7 +47,7 @@ fn by_table(
     valid: &dyn Fn(u64) -> bool,
 ) -> Vec<u64> {
     let Some((jump, before)) = code.split_last() else { return Vec::new() };
-    let mut search = Search { image, factory: InstructionInfoFactory::new(), code: before, starts };
+    let mut search = Search { image, above: Above::new(image, before), starts };
     if jump.op0_kind() == OpKind::Memory {
         return search.absolute(jump, before.len(), valid);
     }
@@ -66,51 +67,14 @@ fn by_table(
 
 struct Search<'a> {
     image: &'a Image<'a>,
-    factory: InstructionInfoFactory,
-    code: &'a [Instruction],
+    above: Above<'a>,
     starts: &'a BTreeSet<u64>,
 }
 
 impl Search<'_> {
     /// The nearest instruction above `from` that writes a register.
     fn writer(&mut self, register: Register, from: usize) -> Option<usize> {
-        (from.saturating_sub(WINDOW)..from).rev().find(|&at| {
-            self.factory.info(&self.code[at]).used_registers().iter().any(|used| {
-                used.register().full_register() == register.full_register()
-                    && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
-            })
-        })
-    }
-
-    /// The address that a register holds, if the nearest writers are a `lea` or moves from one.
-    fn address_in(&mut self, register: Register, from: usize) -> Option<u64> {
-        // Tables of loops are loaded far above: any `lea` of the register in the function will do, if
-        // there is no other kind of writer nearer than it.
-        let mut register = register;
-        let mut from = from;
-        for _ in 0..4 {
-            let at =
-                (0..from).rev().find(|&at| writes(&mut self.factory, &self.code[at], register))?;
-            let writer = &self.code[at];
-            match writer.mnemonic() {
-                Mnemonic::Lea if writer.is_ip_rel_memory_operand() => {
-                    return Some(writer.ip_rel_memory_address());
-                }
-                Mnemonic::Mov if writer.op1_kind() == OpKind::Register => {
-                    register = writer.op1_register();
-                    from = at;
-                }
-                Mnemonic::Mov
-                    if matches!(writer.op1_kind(), OpKind::Immediate32 | OpKind::Immediate64) =>
-                {
-                    return Some(writer.immediate(1));
-                }
-                // Saved and restored around something: look further up.
-                Mnemonic::Pop => from = at,
-                _ => return None,
-            }
-        }
-        None
+        self.above.writer(register, from).filter(|at| at + WINDOW >= from)
     }
 
     /// How many entries a table has: one more than the largest index, where that is known, or as many as
@@ -127,10 +91,10 @@ impl Search<'_> {
     fn bound(&mut self, index: Register, from: usize) -> Option<u64> {
         let mut index = Index::In(index.full_register());
         for at in (from.saturating_sub(WINDOW)..from).rev() {
-            let i = &self.code[at];
+            let i = &self.above.code[at];
             let compares = matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
             if !index.is(i) {
-                if index.is_changed(&mut self.factory, i) {
+                if index.is_changed(&mut self.above.factory, i) {
                     return None;
                 }
                 continue;
@@ -138,7 +102,7 @@ impl Search<'_> {
             let constant = i.try_immediate(1).ok();
             match i.mnemonic() {
                 Mnemonic::Cmp if constant.is_some() => {
-                    let next = self.code.get(at + 1).map(Instruction::mnemonic);
+                    let next = self.above.code.get(at + 1).map(Instruction::mnemonic);
                     let more = u64::from(!matches!(next, Some(Mnemonic::Jae | Mnemonic::Jb)));
                     return constant.map(|n| n.saturating_add(more).min(MOST_ENTRIES));
                 }
@@ -160,7 +124,9 @@ impl Search<'_> {
         let displacement = load.memory_displacement64();
         let table = match load.memory_base() {
             Register::None => Some(displacement),
-            base => self.address_in(base, at).map(|address| address.wrapping_add(displacement)),
+            base => {
+                self.above.address_in(base, at).map(|address| address.wrapping_add(displacement))
+            }
         };
         let Some(table) = table else { return Vec::new() };
         let count = self.count(table, 8, load.memory_index(), at);
@@ -178,12 +144,14 @@ impl Search<'_> {
         // Either addend may be the entry.
         for (entry, base) in [(sum, other), (other, sum)] {
             let Some(load) = self.writer(entry, at) else { continue };
-            let i = self.code[load];
+            let i = self.above.code[load];
             if i.mnemonic() != Mnemonic::Movsxd || i.memory_index_scale() != 4 {
                 continue;
             }
-            let table =
-                self.address_in(base, at).or_else(|| self.address_in(i.memory_base(), load));
+            let table = self
+                .above
+                .address_in(base, at)
+                .or_else(|| self.above.address_in(i.memory_base(), load));
             let Some(table) = table else { continue };
             let count = self.count(table, 4, i.memory_index(), load);
             let read = |n: u64| {
@@ -236,17 +204,6 @@ impl Index {
             Index::OnStack(_) => writes(factory, i, Register::RSP),
         }
     }
-}
-
-pub(crate) fn writes(
-    factory: &mut InstructionInfoFactory,
-    i: &Instruction,
-    register: Register,
-) -> bool {
-    factory.info(i).used_registers().iter().any(|used| {
-        used.register().full_register() == register.full_register()
-            && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
-    })
 }
 
 /// Does an indirect jump without a table leave the function: a call in tail position? It does if it
