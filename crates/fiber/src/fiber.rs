@@ -10,6 +10,7 @@
 use crate::context::{self, Context, Kind, Label};
 use crate::safepoint::Safepoint;
 use crate::stack::{FiberStack, StackError, StackPool};
+use crate::switch::{switch_back, switch_back_for_good, switch_in};
 use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -178,7 +179,7 @@ impl Fiber {
         unsafe {
             let outer = context::current();
             (*core).back.stands_for(outer);
-            context::switch_in(
+            switch_in(
                 &raw const (*core).back,
                 &raw const (*core).context,
                 Safepoint::this_thread(),
@@ -222,7 +223,7 @@ unsafe extern "C" fn run_task(core: *mut ()) -> ! {
     });
     // SAFETY: the resumer waits in `back`; nothing is left on this stack that is needed.
     unsafe {
-        context::switch_back_for_good(
+        switch_back_for_good(
             &raw const core.context,
             &raw const core.back,
             Safepoint::this_thread(),
@@ -284,10 +285,6 @@ pub fn suspend(why: Suspend) {
     // thread-local is touched after the switch.
     unsafe {
         (*core).say(why);
-        context::switch_back(
-            &raw const (*core).context,
-            &raw const (*core).back,
-            Safepoint::this_thread(),
-        );
+        switch_back(&raw const (*core).context, &raw const (*core).back, Safepoint::this_thread());
     }
 }

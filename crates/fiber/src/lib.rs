@@ -6,7 +6,8 @@
 //! called by that thread alone.
 //!
 //! * `stack` — stacks with guards, carved from large mappings, pooled;
-//! * `context` — the context switch, and what is per fiber on a kthread (C++ exception state);
+//! * `context` — what is saved of a stack that does not run, C++ exception state included;
+//! * `switch` — from one stack to another;
 //! * `fiber` — a fiber that its owner resumes, one task after another;
 //! * [`safepoint`] — this thread's safepoint block (`include/curtail_safepoint.h`);
 //! * [`signal`] — ticks that interrupt a fiber between any two instructions of application code;
@@ -21,16 +22,16 @@ pub mod safepoint;
 mod sanitize;
 pub mod signal;
 mod stack;
+mod switch;
 mod words;
 
-pub use context::{
-    Context, Kind as ContextKind, Label, current, current_label, on_fiber, switch, switch_away,
-};
+pub use context::{Context, Kind as ContextKind, Label, current, current_label, on_fiber};
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use overflow::prepare_thread;
 pub use stack::{FiberStack, StackError, StackPool};
-/// Names of functions that are not an application's own: a kind and names or globs of it in each line. Which kinds
-/// there are, it says itself.
-pub const NAMES: &str = include_str!("../native/names.inc");
-
+pub use switch::{switch, switch_away};
 pub use words::{MOST_WORDS, keep_word};
+
+/// Names of functions that are not an application's own: a kind and names or globs of it in each line.
+/// Which kinds there are, it says itself.
+pub const NAMES: &str = include_str!("../native/names.inc");
