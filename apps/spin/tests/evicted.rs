@@ -4,84 +4,20 @@
 //! What happened is told by the allocator's counts. Both programs are runtimes of this process, each
 //! with one kthread; the first computes all the time, the second is guaranteed the only core.
 
-use curtail::{Runtime, SafepointKind, safepoint_kind, sync};
-use curtail_shm::kthreads::allowed_cpus;
-use curtail_shm::session::Session;
-use curtaild::{Cores, Daemon, Idle, Options, Stop};
-use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+#[path = "common/daemon.rs"]
+mod daemon;
 
-/// No figure is judged by it: it turns a deadlock into a failure.
-const STUCK: Duration = Duration::from_secs(60);
+use curtail::{RuntimeBuilder, SafepointKind, safepoint_kind, sync};
+use curtail_shm::kthreads::allowed_cpus;
+use daemon::{Running, builder, ended, program, until};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
 /// A machine that keeps a kthread from its core for a whole grace makes a round say nothing.
 const ROUNDS: u32 = 20;
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < STUCK, "{what}");
-        std::thread::yield_now();
-    }
-}
-
-/// Tests take turns: there is one managed core.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// The core allocator, on a thread of its own.
-struct Running {
-    _turn: MutexGuard<'static, ()>,
-    path: PathBuf,
-    managed: u32,
-    stop: Stop,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Running {
-    fn start(name: &str, grace: Duration) -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = format!("curtail-evicted-{name}-{}.sock", std::process::id());
-        let path = std::env::temp_dir().join(file);
-        let managed = *allowed_cpus().unwrap().last().unwrap();
-        let options = Options {
-            cores: Some(Cores(vec![managed])),
-            socket: Some(path.clone()),
-            interval: Duration::from_micros(50),
-            idle: Idle::Halt,
-            grace,
-            linger: Duration::from_millis(1),
-            slots: 16,
-            json: false,
-            quiet: true,
-            verbose: false,
-            status: false,
-        };
-        let stop = Stop::new().unwrap();
-        let daemon = Daemon::new(&options, stop.clone()).unwrap();
-        let thread = Some(std::thread::spawn(move || daemon.run().unwrap()));
-        Self { _turn: turn, path, managed, stop, thread }
-    }
-
-    fn status(&self) -> serde_json::Value {
-        serde_json::from_str(&Session::status(&self.path).unwrap()).unwrap()
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        self.status()["counts"][name].as_u64().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
 
 /// What the first program is told, and what it tells.
 #[derive(Default)]
@@ -116,26 +52,11 @@ impl Told {
     }
 }
 
-/// A program of one kthread.
-fn program<T: Send + 'static>(
-    path: &Path,
-    guaranteed: usize,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    let builder = Runtime::builder().kthreads(1).watchdog(None).daemon(path).guaranteed(guaranteed);
-    std::thread::spawn(move || builder.run(body))
-}
-
-fn ended<T>(program: JoinHandle<T>) -> T {
-    until("a program ends", || program.is_finished());
-    program.join().unwrap()
-}
-
 /// The first program, once it computes.
-fn computes(path: &Path, told: &Arc<Told>, body: fn(&Told)) -> JoinHandle<()> {
+fn computes(builder: RuntimeBuilder, told: &Arc<Told>, body: fn(&Told)) -> JoinHandle<()> {
     let before = told.turns.load(Ordering::Relaxed);
     let theirs = told.clone();
-    let program = program(path, 0, move || body(&theirs));
+    let program = program(builder, move || body(&theirs));
     until("it computes", || told.turns.load(Ordering::Relaxed) != before);
     program
 }
@@ -146,7 +67,7 @@ fn evict_until(daemon: &Running, shows: fn(u64, u64) -> bool) {
         until("the first has the core", || daemon.status()["cores"][0]["state"] == "held");
         let counts = || ["by_eviction", "signals", "moves"].map(|name| daemon.count(name));
         let before = counts();
-        ended(program(&daemon.path, 1, || ()));
+        ended(program(builder(&daemon.path, 1), || ()));
         let after = counts();
         let [evictions, signals, moves] = std::array::from_fn(|at| after[at] - before[at]);
         assert!(evictions > 0, "it needed the other's core");
@@ -164,7 +85,7 @@ fn a_kthread_that_computes_follows_its_word_by_the_heartbeat() {
     }
     let daemon = Running::start("heartbeat", Duration::from_secs(1));
     let told = Arc::new(Told::default());
-    let first = computes(&daemon.path, &told, |told| told.compute(&told.ends));
+    let first = computes(builder(&daemon.path, 0), &told, |told| told.compute(&told.ends));
     for _ in 0..3 {
         evict_until(&daemon, |signals, moves| signals + moves == 0);
     }
@@ -179,7 +100,7 @@ fn a_kthread_whose_safepoints_do_not_time_themselves_follows_the_signal() {
     }
     let daemon = Running::start("flag", Duration::from_millis(100));
     let told = Arc::new(Told::default());
-    let first = computes(&daemon.path, &told, |told| told.compute(&told.ends));
+    let first = computes(builder(&daemon.path, 0), &told, |told| told.compute(&told.ends));
     for _ in 0..3 {
         evict_until(&daemon, |signals, moves| signals == 1 && moves == 0);
     }
@@ -194,11 +115,11 @@ fn a_kthread_in_a_critical_section_parks_when_it_leaves_that() {
     }
     let daemon = Running::start("section", Duration::from_millis(500));
     let told = Arc::new(Told::default());
-    let first = computes(&daemon.path, &told, |told| {
+    let first = computes(builder(&daemon.path, 0), &told, |told| {
         sync::no_preempt(|| told.compute(&told.leaves));
         told.compute(&told.ends);
     });
-    let other = program(&daemon.path, 1, || ());
+    let other = program(builder(&daemon.path, 1), || ());
     until("it is signalled", || daemon.count("signals") > 0);
     assert!(daemon.count("moves") > 0 || !other.is_finished(), "it can't give its core back yet");
     told.leaves.store(true, Ordering::Relaxed);
@@ -213,8 +134,8 @@ fn a_kthread_in_a_critical_section_parks_when_it_leaves_that() {
 fn a_kthread_that_follows_nothing_is_moved_away_and_comes_back() {
     let daemon = Running::start("moved", Duration::from_millis(20));
     let told = Arc::new(Told::default());
-    let first = computes(&daemon.path, &told, |told| told.compute_deaf());
-    ended(program(&daemon.path, 1, || ()));
+    let first = computes(builder(&daemon.path, 0), &told, |told| told.compute_deaf());
+    ended(program(builder(&daemon.path, 1), || ()));
     assert_eq!((daemon.count("signals"), daemon.count("moves")), (1, 1));
     // It runs on, elsewhere, and is granted nothing before it has parked.
     let turns = told.turns.load(Ordering::Relaxed);
@@ -223,6 +144,6 @@ fn a_kthread_that_follows_nothing_is_moved_away_and_comes_back() {
     told.leaves.store(true, Ordering::Relaxed);
     ended(first);
     // The core is not lost, and the next one is served on it.
-    let cores = ended(program(&daemon.path, 1, || allowed_cpus().unwrap()));
+    let cores = ended(program(builder(&daemon.path, 1), || allowed_cpus().unwrap()));
     assert_eq!(cores, [daemon.managed]);
 }

@@ -9,7 +9,7 @@
 
 use super::Late;
 use super::elastic::Elastic;
-use super::kthread::{KThread, Quanta, Shared};
+use super::kthread::{GapCounts, KThread, Quanta, Shared};
 use super::runtime::SPIN_ELASTIC;
 use super::seat::{Common, Seat};
 use crate::clock::{self, Clock};
@@ -63,6 +63,8 @@ pub(crate) struct Lived {
     pub idle_cycles: u64,
     /// Processor time, without what was spun away waiting.
     pub busy: Duration,
+    /// The machine's.
+    pub gaps: GapCounts,
 }
 
 struct Member {
@@ -149,6 +151,11 @@ impl Crew {
     /// Whether a kthread has a core, as far as that is the core allocator's affair.
     pub(crate) fn has_core(&self, index: usize) -> bool {
         !self.common.peers[index].is_parked()
+    }
+
+    /// Whether a core allocator has given a core to a kthread since that time (TSC), or has got one back.
+    pub(crate) fn has_moved_since(&self, tsc: u64) -> bool {
+        self.common.peers.iter().any(|peer| peer.moved_tsc() >= tsc)
     }
 
     /// The kernel's number of a kthread.
@@ -281,5 +288,6 @@ fn live(kthread: &KThread) -> Lived {
         total_cycles: clock::now() - born,
         idle_cycles: idle.cycles,
         busy: busy.saturating_sub(spun),
+        gaps: kthread.gaps(),
     }
 }

@@ -14,6 +14,7 @@
 
 mod batch;
 mod cancelled;
+mod gaps;
 mod look;
 mod quanta;
 mod queues;
@@ -30,6 +31,8 @@ use crate::socket::Poller;
 use batch::Batch;
 use curtail_fiber::safepoint::Safepoint;
 use curtail_fiber::{Context, StackError, StackPool};
+pub(crate) use gaps::GapCounts;
+use gaps::Gaps;
 pub(crate) use quanta::Quanta;
 pub(crate) use shared::Shared;
 use std::cell::{Cell, OnceCell, UnsafeCell};
@@ -72,6 +75,7 @@ pub(crate) struct KThread {
     quantum_pick: Cell<u32>,
     /// Ticks that the same thread has had, one after the other.
     ticks: Cell<u32>,
+    gaps: Gaps,
     quanta: OnceCell<Quanta>,
     pub(crate) wheel: Wheel<*const Node<Who>>,
     /// Blocks of threads that have ended, for new ones: linked, and how many.
@@ -122,6 +126,7 @@ impl KThread {
             fresh_turn: Cell::new(false),
             quantum_pick: Cell::new(0),
             ticks: Cell::new(0),
+            gaps: Gaps::new(),
             quanta: OnceCell::new(),
             wheel: Wheel::new(clock::now()),
             warm: Cell::new(ptr::null()),

@@ -301,21 +301,32 @@ impl Seat {
             if kthread.has_threads() || kthread.has_batch() {
                 return true;
             }
-            for _ in 0..16 {
-                let work = kthread.has_any_mail() || self.someone_has_work() || packets(kthread);
-                if work || kthread.is_asked() || self.is_to_stop() {
-                    return true;
-                }
-                std::hint::spin_loop();
+            let found = self.look_out(kthread);
+            let begun = std::mem::replace(&mut now, clock::now());
+            kthread.note_quiet(begun, now);
+            if found {
+                return true;
             }
-            now = clock::now();
             if now - since > self.common.spin_cycles {
                 return false;
             }
             if self.common.shares_core {
                 rustix::thread::sched_yield();
+                now = clock::now();
             }
         }
+    }
+
+    /// Whether there is work, or it is to stop: looks some times.
+    fn look_out(&self, kthread: &KThread) -> bool {
+        (0..16).any(|_| {
+            let work = kthread.has_any_mail() || self.someone_has_work() || packets(kthread);
+            let found = work || kthread.is_asked() || self.is_to_stop();
+            if !found {
+                std::hint::spin_loop();
+            }
+            found
+        })
     }
 
     fn sleep(&self, kthread: &KThread) {

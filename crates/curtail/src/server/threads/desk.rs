@@ -109,7 +109,7 @@ impl Desk {
     }
 
     /// A request is back: what became of it; `None`: it is refused, and told of when it was.
-    /// `last_gap`: when the machine last took time away.
+    /// `last_gap`: when the machine last took time away from the front (TSC).
     pub(super) fn take_back(
         &mut self,
         mut request: Box<Request>,
@@ -139,7 +139,7 @@ impl Desk {
                 finished_tsc: body.finished_tsc,
                 ran_cycles: body.ran_cycles,
                 preemptions: body.preemptions,
-                disturbed: last_gap >= origin.arrived_tsc,
+                disturbed: last_gap.max(body.gap_tsc) >= origin.arrived_tsc,
             }),
         };
         self.put_away(request);
@@ -209,6 +209,7 @@ impl Turn<'_> {
             started_tsc: 0,
             finished_tsc: 0,
             ran_cycles: 0,
+            gap_tsc: 0,
             preemptions: 0,
             packet: None,
             began: false,

@@ -87,10 +87,13 @@ impl Front {
         self.desk.common.clock
     }
 
-    /// A turn of the loop is short; a long one was interrupted by the machine.
+    /// A turn of the loop is short; a long one was interrupted by the machine, unless a core changed hands
+    /// meanwhile: that may have been the front's.
     fn watch(&mut self, now: u64, gap_cycles: u64, item_cycles: u64) {
         let cycles = now - self.turn;
-        if cycles > gap_cycles + self.items * item_cycles {
+        if cycles > gap_cycles + self.items * item_cycles
+            && !self.desk.crew.has_moved_since(self.turn)
+        {
             self.gaps.gaps += 1;
             self.gaps.gap_cycles += cycles;
             self.gaps.last_gap_tsc = now;
@@ -109,7 +112,10 @@ impl Front {
                 line.transport.completed(&completion);
             }
         }
-        self.items += taken as u64;
+        if taken > 0 {
+            // Waking a kthread, or the core allocator, is no gap.
+            self.turn = clock::now();
+        }
         taken > 0
     }
 
@@ -166,6 +172,8 @@ impl Front {
                 Command::Switch(spec) => tracing::warn!(policy = %spec.name, "not while it runs"),
             }
         }
+        // Nor is an answer to a question.
+        self.turn = clock::now();
     }
 
     /// From the next quantum on; without effect where there are none.

@@ -216,6 +216,7 @@ fn report(front: Front, lives: &[Lived], watched: u64, notes: Vec<String>) -> Re
     let ran = front.desk.common.tallies.iter().map(|tally| tally.ran_cycles()).sum();
     let app = share(ran, total);
     let idle = share(lives.iter().map(|lived| lived.idle_cycles).sum(), total);
+    let lost = lives.iter().map(|lived| lived.gaps.cycles).sum::<u64>() + front.gaps.gap_cycles;
     let (classes, unknown) = front.classes();
     Report {
         policy: front.spec.name.clone(),
@@ -234,8 +235,8 @@ fn report(front: Front, lives: &[Lived], watched: u64, notes: Vec<String>) -> Re
         },
         noise: Noise {
             gap_threshold_ns: GAP_NS,
-            gaps: front.gaps.gaps,
-            lost_share: share(front.gaps.gap_cycles, watched),
+            gaps: front.gaps.gaps + lives.iter().map(|lived| lived.gaps.gaps).sum::<u64>(),
+            lost_share: share(lost, total + watched),
         },
         classes,
         unknown,

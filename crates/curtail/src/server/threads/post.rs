@@ -247,6 +247,7 @@ unsafe fn serve(late: *const Late) {
     body.finished_tsc = clock::now();
     body.ran_cycles = late.ran(body.finished_tsc);
     body.preemptions = late.cuts();
+    body.gap_tsc = KThread::here().last_gap();
     if answers && !body.response.as_bytes().is_empty() {
         enter_critical();
         reply.reply(origin.peer, body.response.as_bytes());

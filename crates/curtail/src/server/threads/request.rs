@@ -54,6 +54,8 @@ pub(super) struct Body {
     pub started_tsc: u64,
     pub finished_tsc: u64,
     pub ran_cycles: u64,
+    /// When the machine had last taken time away from its kthread, by its end (TSC).
+    pub gap_tsc: u64,
     pub preemptions: u32,
     /// Its handler has begun.
     pub began: bool,
@@ -110,6 +112,7 @@ impl Request {
                 started_tsc: 0,
                 finished_tsc: 0,
                 ran_cycles: 0,
+                gap_tsc: 0,
                 preemptions: 0,
                 began: false,
                 packet: None,
@@ -129,6 +132,7 @@ impl Request {
         body.tag = 0;
         (body.started_tsc, body.finished_tsc) = (0, 0);
         (body.ran_cycles, body.preemptions, body.began) = (0, 0, false);
+        body.gap_tsc = 0;
         body.packet = None;
         self.origin.in_flight = None;
     }

@@ -59,10 +59,17 @@ impl KThread {
     /// kthread's: switches between threads don't begin a new one, so that they need no clock. A
     /// thread that came in meanwhile gets a whole one now.
     pub(crate) fn expired(&self, me: &Tcb) {
-        let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
+        let read = self.safepoint.last_reading();
+        let now = read.unwrap_or_else(clock::now);
         self.shared.progress.tick();
         if me.is_batch() {
             return self.look_from_batch(me, now);
+        }
+        let same = self.quantum_pick.get() == self.shared.progress.picks.load(Ordering::Relaxed);
+        // Without a reading it was held up by a critical section, or has been asked to yield; where
+        // others ran in this quantum, these may have been in the kernel, to answer, say.
+        if same && read.is_some() {
+            self.note_late(now);
         }
         let stops = self.seat.as_ref().is_some_and(Seat::is_to_stop);
         let leaves = stops || self.beat(now);
@@ -71,7 +78,6 @@ impl KThread {
             self.push_started(me);
             return self.leave(me, &raw const self.base);
         }
-        let same = self.quantum_pick.get() == self.shared.progress.picks.load(Ordering::Relaxed);
         self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
         self.arm(now);
         let ticks = self.quanta.get().and_then(|quanta| quanta.of(me.class.get()));

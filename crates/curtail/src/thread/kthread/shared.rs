@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(super) line: Option<PageLine>,
     /// It has given its core back and sleeps until it gets one again.
     parked: AtomicBool,
+    /// When it last gave its core back, or got one (TSC); 0: never.
+    moved_tsc: AtomicU64,
     /// It was stuck, and its core has been given back: when it goes on, it parks.
     disowned: AtomicBool,
     /// A sibling saw a packet for it, and counted that as mail.
@@ -103,6 +105,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             line,
             parked: AtomicBool::new(false),
+            moved_tsc: AtomicU64::new(0),
             disowned: AtomicBool::new(false),
             packets: AtomicBool::new(false),
             mail: OnceLock::new(),
@@ -127,9 +130,16 @@ impl Shared {
     /// It gives its core back, or has one again. By the kthread.
     pub(in crate::thread) fn set_parked(&self, parked: bool) {
         let kind = if parked { EventKind::Parked } else { EventKind::Granted };
+        let now = clock::now();
+        self.moved_tsc.store(now, Ordering::Release);
         if self.parked.swap(parked, Ordering::AcqRel) != parked && timeline::is_on() {
-            timeline::note(kind, (clock::now(), 0), 0, 0);
+            timeline::note(kind, (now, 0), 0, 0);
         }
+    }
+
+    /// When it last gave its core back, or got one (TSC); 0: never, that is without a core allocator.
+    pub(in crate::thread) fn moved_tsc(&self) -> u64 {
+        self.moved_tsc.load(Ordering::Acquire)
     }
 
     /// A packet has come for it while it has no core: mail, which the core allocator sees. By a
