@@ -37,7 +37,13 @@ for source in "$native"/*.c "$native"/*.S; do
     -I "$native/../include" -c "$source" -o "$objects/native-$(basename "$source").o"
 done
 rm -f "$out/libcurtail_safepoint.a.new"
-ar rcsD "$out/libcurtail_safepoint.a.new" "$objects"/native-*.o
+# It and kind_flag.c both define the block: a linker that needs it takes it from the first.
+first=$objects/native-safepoint.c.o
+set -- "$first"
+for object in "$objects"/native-*.o; do
+  [ "$object" = "$first" ] || set -- "$@" "$object"
+done
+ar rcsD "$out/libcurtail_safepoint.a.new" "$@"
 # An unchanged library keeps its age: `cargo curtail` links everything anew when that changes.
 if cmp -s "$out/libcurtail_safepoint.a.new" "$out/libcurtail_safepoint.a"; then
   rm "$out/libcurtail_safepoint.a.new"

@@ -1,5 +1,5 @@
 //! A kthread that computes is to give its core to another program, under the core allocator itself:
-//! by its heartbeat, by a signal, and where it follows neither, by being moved away.
+//! by its heartbeat, by its poll word, by a signal, and where it follows none, by being moved away.
 //!
 //! What happened is told by the allocator's counts. Both programs are runtimes of this process, each
 //! with one kthread; the first computes all the time, the second is guaranteed the only core.
@@ -8,6 +8,7 @@
 mod daemon;
 
 use curtail::{RuntimeBuilder, SafepointKind, safepoint_kind, sync};
+use curtail_fiber::safepoint::Safepoint;
 use curtail_shm::kthreads::allowed_cpus;
 use daemon::{Running, builder, ended, program, until};
 use std::hint::black_box;
@@ -94,18 +95,96 @@ fn a_kthread_that_computes_follows_its_word_by_the_heartbeat() {
 }
 
 #[test]
+fn a_kthread_whose_poll_word_the_allocator_raises_needs_no_signal() {
+    if safepoint_kind() != SafepointKind::Flag {
+        return; // Only these look at the poll word by themselves.
+    }
+    let daemon = Running::start("page", Duration::from_secs(1));
+    let told = Arc::new(Told::default());
+    let first = computes(builder(&daemon.path, 0), &told, |told| told.compute(&told.ends));
+    let before = daemon.count("raised");
+    for round in 1..=3 {
+        evict_until(&daemon, |signals, moves| signals + moves == 0);
+        assert!(daemon.count("raised") >= before + round);
+    }
+    told.ends.store(true, Ordering::Relaxed);
+    ended(first);
+}
+
+#[test]
 fn a_kthread_whose_safepoints_do_not_time_themselves_follows_the_signal() {
     if safepoint_kind() != SafepointKind::Flag {
         return; // See above and below.
     }
     let daemon = Running::start("flag", Duration::from_millis(100));
     let told = Arc::new(Told::default());
-    let first = computes(builder(&daemon.path, 0), &told, |told| told.compute(&told.ends));
+    let builder = builder(&daemon.path, 0).poll_page(false);
+    let first = computes(builder, &told, |told| told.compute(&told.ends));
     for _ in 0..3 {
         evict_until(&daemon, |signals, moves| signals == 1 && moves == 0);
     }
+    assert_eq!(daemon.count("raised"), 0);
     told.ends.store(true, Ordering::Relaxed);
     ended(first);
+}
+
+/// How the child of a fork has ended that looked what memory it has.
+const OWN_MEMORY: i32 = 7;
+
+/// Whether the block of the calling thread's safepoints lies in memory that the allocator writes.
+fn is_lent() -> bool {
+    let block = Safepoint::this_thread().page().expect("a flag build").addr().get();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let has_block = |line: &&str| {
+        let (from, rest) = line.split_once('-').unwrap();
+        let (to, _) = rest.split_once(' ').unwrap();
+        let [from, to] = [from, to].map(|text| usize::from_str_radix(text, 16).unwrap());
+        (from..to).contains(&block)
+    };
+    maps.lines().find(has_block).expect("it is mapped").contains("curtail-poll-pages")
+}
+
+/// The child computes, and writes none of its parent's words.
+fn fork_and_work(told: &Told) -> i32 {
+    // SAFETY: the child computes, reads a file, and ends.
+    let child = unsafe { libc::fork() };
+    assert_ne!(child, -1);
+    if child == 0 {
+        Safepoint::this_thread().ask_from_handler();
+        for _ in 0..1_000 {
+            told.turn();
+        }
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if is_lent() { 1 } else { OWN_MEMORY }) };
+    }
+    let mut status = 0;
+    // SAFETY: our child, and a word for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
+}
+
+#[test]
+fn a_kthreads_words_are_its_own_again_in_its_children_and_after_its_end() {
+    if safepoint_kind() != SafepointKind::Flag {
+        return; // Nothing is lent.
+    }
+    let daemon = Running::start("fork", Duration::from_secs(1));
+    let told = Arc::new(Told::default());
+    let (theirs, builder) = (told.clone(), builder(&daemon.path, 0));
+    let first = std::thread::spawn(move || {
+        let before = is_lent();
+        let body = move || {
+            let (lent, child) = (is_lent(), fork_and_work(&theirs));
+            theirs.compute(&theirs.ends);
+            (lent, child)
+        };
+        (before, builder.run(body), is_lent())
+    });
+    until("it computes", || told.turns.load(Ordering::Relaxed) != 0);
+    // Its parent still hears the allocator.
+    evict_until(&daemon, |signals, moves| signals + moves == 0);
+    told.ends.store(true, Ordering::Relaxed);
+    assert_eq!(ended(first), (false, (true, OWN_MEMORY), false));
 }
 
 #[test]

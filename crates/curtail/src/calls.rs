@@ -30,7 +30,8 @@ pub(crate) fn set_engine(engine: *mut Engine) {
 /// parent's.
 fn keep_to_one_job_in_children() {
     extern "C" fn in_child() {
-        curtail_shm::leave_to_parent();
+        // The block of a kthread's safepoints may lie in such memory.
+        Safepoint::this_thread().keep_block(curtail_shm::leave_to_parent);
         if KThread::try_here().is_some() {
             set_engine(ptr::null_mut());
             KThread::forget_here();

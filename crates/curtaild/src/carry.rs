@@ -94,6 +94,8 @@ impl Daemon {
                 let Some(other) = other else { return };
                 other.evictions += 1;
                 self.board.evict(other.slot(victim.index), Some(slot), grace_ns);
+                // After its word, which it looks at then.
+                self.counts.raised += u64::from(other.raise(victim.index));
             }
         }
     }

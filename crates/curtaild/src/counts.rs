@@ -15,6 +15,8 @@ pub(crate) struct Counts {
     pub(crate) by_eviction: u64,
     /// Kthreads woken by a system call since the hand-over was late.
     pub(crate) wakes: u64,
+    /// Evictions for which it raised what the victim's safepoints poll.
+    pub(crate) raised: u64,
     /// The further rungs of the ladder of an eviction.
     pub(crate) signals: u64,
     pub(crate) moves: u64,
@@ -39,8 +41,8 @@ impl Counts {
         json!({
             "looks": self.looks, "sleeps": self.sleeps,
             "grants": self.grants(), "by_line": self.by_line, "by_kernel": self.by_kernel,
-            "by_eviction": self.by_eviction, "wakes": self.wakes, "signals": self.signals,
-            "moves": self.moves, "revoked": self.revoked, "refused": self.refused,
+            "by_eviction": self.by_eviction, "raised": self.raised, "wakes": self.wakes,
+            "signals": self.signals, "moves": self.moves, "revoked": self.revoked, "refused": self.refused,
             "packets": self.packets, "registered": self.registered,
             "turned_away": self.turned_away, "left": self.left, "died": self.died,
             "demoted": self.demoted,

@@ -53,7 +53,8 @@ pub struct Options {
     #[arg(long, value_name = "HOW", value_enum, default_value = "halt")]
     pub idle: Idle,
     /// How long a thread that is to give a core up has for it before the next means is used: the
-    /// kernel's pre-emption for batch, a signal and then another core for the others
+    /// kernel's pre-emption for batch; for the others, which look by themselves or whose safepoints the
+    /// daemon has look, a signal and then another core
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10us")]
     pub grace: Duration,
     /// How long to keep looking when no program has work, before sleeping

@@ -3,7 +3,7 @@
 use crate::port::Port;
 use curtail_alloc::{KthreadLook, Nanos, ProgramId, Queue};
 use curtail_shm::session::Session;
-use curtail_shm::{Ask, Board, CoreIndex, Look, PageView, Slot, kthreads};
+use curtail_shm::{Ask, Board, CoreIndex, Look, MapError, PageView, PollWords, Slot, kthreads};
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;
 
@@ -58,6 +58,8 @@ pub(crate) struct Program {
     /// Readable when packets have come: what the program passed, and its port's.
     pub(crate) pollers: [Option<OwnedFd>; 2],
     pub(crate) port: Option<Port>,
+    /// What its kthreads' safepoints poll, where the program has passed that.
+    pub(crate) poll_words: Option<PollWords>,
     /// The pollers are watched.
     pub(crate) is_armed: bool,
     pub(crate) first: Slot,
@@ -90,6 +92,17 @@ impl Program {
     /// For people.
     pub(crate) fn label(&self) -> String {
         format!("`{}` (process {})", self.name, self.pid.as_raw_nonzero())
+    }
+
+    /// What its kthreads' safepoints poll.
+    pub(crate) fn set_poll_words(&mut self, pages: OwnedFd) -> Result<(), MapError> {
+        self.poll_words = Some(PollWords::map(pages, self.kthreads.len() as u32)?);
+        Ok(())
+    }
+
+    /// Has what runs on a kthread look at its word, if its safepoints can be reached; true: they can.
+    pub(crate) fn raise(&self, kthread: u32) -> bool {
+        self.poll_words.as_ref().is_some_and(|words| words.raise(kthread))
     }
 
     /// Reads the page. What is said by a kthread that lies stays as it was.

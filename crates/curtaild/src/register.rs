@@ -68,7 +68,7 @@ impl Daemon {
                 return self.register(now_ns, guest, &name, page);
             }
             Ok(Some(Request::Status)) => guest.session.answer(&self.status(now_ns)),
-            Ok(Some(Request::Poller(_) | Request::Port { .. })) => {
+            Ok(Some(Request::Poller(_) | Request::PollPages(_) | Request::Port { .. })) => {
                 Err(SessionError::Message("no hello came first"))
             }
             Ok(None) => Ok(()),
@@ -113,8 +113,7 @@ impl Daemon {
             Ok(page) => page,
             Err(error) => return Err((session, error.to_string())),
         };
-        let spec = *page.spec();
-        let wants = wishes(&spec);
+        let (spec, wants) = (*page.spec(), wishes(page.spec()));
         let kthreads = wants.kthreads;
         let Some(first) = self.slots.take(kthreads) else {
             let why = format!("no room for {kthreads} kthreads more: see --slots");
@@ -137,6 +136,7 @@ impl Daemon {
             page,
             pollers: [None, None],
             port: None,
+            poll_words: None,
             is_armed: false,
             first,
             kthreads: Program::new_kthreads(kthreads),
@@ -179,14 +179,16 @@ impl Daemon {
         program.messages += 1;
         let problem = match program.session.next_request() {
             Ok(None) => return,
-            Ok(Some(Request::Poller(_) | Request::Port { .. } | Request::Status))
-                if program.messages > MOST_MESSAGES =>
-            {
-                "it sends messages all the time".to_owned()
-            }
+            Ok(Some(
+                Request::Poller(_) | Request::PollPages(_) | Request::Port { .. } | Request::Status,
+            )) if program.messages > MOST_MESSAGES => "it sends messages all the time".to_owned(),
             Ok(Some(Request::Poller(poller))) => match self.watch_poller(at, 0, poller) {
                 Ok(()) => return,
                 Err(error) => format!("its poller can't be watched: {error}"),
+            },
+            Ok(Some(Request::PollPages(pages))) => match program.set_poll_words(pages) {
+                Ok(()) => return,
+                Err(error) => format!("its poll words: {error}"),
             },
             Ok(Some(Request::Port { url, rings })) => match self.open_port(now_ns, at, &url, rings)
             {

@@ -54,6 +54,7 @@ impl Daemon {
             "cores": self.allocator.cores_of(program.id),
             "demoted": program.is_demoted,
             "poller": program.pollers[0].is_some(),
+            "poll_words": program.poll_words.is_some(),
             "port": program.port.as_ref().map(|port| json!({
                 "url": port.url(), "received": port.received, "answered": port.answered,
                 "dropped": port.dropped,

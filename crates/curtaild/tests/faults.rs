@@ -6,7 +6,7 @@ mod process;
 
 use common::{Daemon, Manner, Player, critical, until};
 use curtail_shm::session::Session;
-use curtail_shm::{Class, Page, Spec};
+use curtail_shm::{Class, Page, PollPages, Spec};
 use process::{Process, is_alone};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -120,6 +120,32 @@ fn a_million_random_words_in_a_page_harm_their_writer_only() {
     assert_eq!((&status["programs"][1]["demoted"], daemon.count("demoted")), (&false.into(), 1));
     let lines = daemon.end();
     assert_eq!(lines.iter().filter(|line| line.contains("guaranteed nothing")).count(), 1);
+}
+
+#[test]
+fn an_evicted_kthreads_poll_word_is_raised_and_memory_that_may_end_is_refused() {
+    let daemon = Daemon::start("raised", &[]);
+    let pages = PollPages::create(1).unwrap();
+    let hog = Player::join(&daemon.path, "hog", critical(1, 0, 1), Manner::Hogs);
+    hog.session.as_ref().unwrap().pass_poll_pages(pages.fd()).unwrap();
+    hog.give(0);
+    until("the hog has the core", || daemon.status()["cores"][0]["by"]["program"] == "hog");
+    until("its word is known", || daemon.status()["programs"][0]["poll_words"] == true);
+    assert_eq!((pages.word(0).load(Ordering::Acquire), daemon.count("raised")), (0, 0));
+    let waits = Player::join(&daemon.path, "waits", critical(1, 1, 0), Manner::Works);
+    waits.give(0);
+    until("it is served", || waits.done(0) == 1);
+    assert_eq!(pages.word(0).load(Ordering::Acquire), 1);
+    assert!(daemon.count("raised") >= 1);
+    // A program that could cut its memory off under the daemon is dismissed.
+    let page = Page::create(&critical(1, 0, 1)).unwrap();
+    let (liar, _) = Session::connect(&daemon.path, "liar", page.fd()).unwrap();
+    let open = memfd_create("open", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    ftruncate(&open, 4096).unwrap();
+    liar.pass_poll_pages(open.as_fd()).unwrap();
+    until("it is dismissed", || daemon.count("turned_away") == 1);
+    waits.give(0);
+    until("others are served", || waits.done(0) == 2);
 }
 
 #[test]

@@ -110,6 +110,9 @@ int curtail_safepoint_saves_all(void);
 /* What this program was built with: 0 not instrumented, 1 flag, 2 clock. */
 int curtail_safepoint_kind(void);
 
+/* Whether each thread's block lies on a page of its own, at its beginning: in programs of kind flag. */
+int curtail_safepoint_has_page(void);
+
 /* What the pass reads; other compilers than clang have no use for it, and would warn. */
 #ifdef __clang__
 #define CURTAIL_ANNOTATE(what) __attribute__((annotate(what), noinline))

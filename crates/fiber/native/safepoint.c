@@ -15,36 +15,20 @@
 #include <stddef.h>
 
 enum {
-  /* Work between two looks at `poll`, or at a pending yield, when no deadline says more. */
-  SHORT_GRANT = 600,
-  /* No budget is smaller: the next safepoint is about this far away anyhow. */
-  LEAST_GRANT = 64,
-  /* What a budget is meant to reach into the slack. */
-  EDGE_CYCLES = 60,
   /* No sample is shorter. */
   LEAST_SAMPLE_CYCLES = 400,
-  INITIAL_RATE = 2048,
   LEAST_RATE = 8,
   MOST_RATE = 16384,
   /* Doubt is in 1,024ths of a stretch. */
-  INITIAL_DOUBT = 160,
   MOST_DOUBT = 560,
 };
 
 /* No deadline is farther away (30 hours): the product with the pace must fit. */
 #define MOST_AHEAD ((uint64_t)1 << 48)
 
-__thread struct curtail_safepoint_block curtail_safepoint = {
-    /* Little, so that each thread comes to the slow path once: see `curtail_batch_adopt`. */
-    .budget = SHORT_GRANT,
-    .granted = SHORT_GRANT,
-    .rate = INITIAL_RATE,
-    .deadline = UINT64_MAX,
-    .doubt = INITIAL_DOUBT,
-    .pace = INITIAL_RATE * (1024 - INITIAL_DOUBT) / 1024,
-    .edge = LEAST_GRANT > INITIAL_RATE * EDGE_CYCLES / 1024 ? LEAST_GRANT
-                                                           : INITIAL_RATE * EDGE_CYCLES / 1024,
-};
+/* Weak: programs whose safepoints poll have one on a page of its own (kind_flag.c). */
+__attribute__((weak)) __thread struct curtail_safepoint_block curtail_safepoint =
+    CURTAIL_INITIAL_BLOCK;
 
 _Static_assert(offsetof(struct curtail_safepoint_block, budget) == 0, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, poll) == 8, "ABI");
@@ -64,6 +48,7 @@ const int curtail_safepoint_abi_1 = CURTAIL_SAFEPOINT_ABI;
 
 /* Overridden by the archive member that the driver asks for (kind_clock.c, kind_flag.c). */
 __attribute__((weak)) const int curtail_safepoint_built = 0;
+__attribute__((weak)) const int curtail_safepoint_paged = 0;
 
 static inline uint32_t poll_of(const struct curtail_safepoint_block *b) {
   return __atomic_load_n(&b->poll, __ATOMIC_RELAXED);
@@ -235,4 +220,8 @@ void curtail_yield_pending(void) {
 
 int curtail_safepoint_kind(void) {
   return *(const volatile int *)&curtail_safepoint_built;
+}
+
+int curtail_safepoint_has_page(void) {
+  return *(const volatile int *)&curtail_safepoint_paged;
 }

@@ -20,6 +20,29 @@
 #include <stdint.h>
 #define CURTAIL_HIDDEN __attribute__((visibility("hidden")))
 
+enum {
+  /* Work between two looks at `poll`, or at a pending yield, when no deadline says more. */
+  SHORT_GRANT = 600,
+  /* No budget is smaller: the next safepoint is about this far away anyhow. */
+  LEAST_GRANT = 64,
+  /* What a budget is meant to reach into the slack. */
+  EDGE_CYCLES = 60,
+  INITIAL_RATE = 2048,
+  /* In 1,024ths of a stretch. */
+  INITIAL_DOUBT = 160,
+  INITIAL_EDGE = INITIAL_RATE * EDGE_CYCLES / 1024,
+};
+
+/* What each thread's block is at first. Its budget is little, so that each thread comes to the slow
+ * path once: see `curtail_batch_adopt`. */
+#define CURTAIL_INITIAL_BLOCK                                                                      \
+  {                                                                                                \
+    .budget = SHORT_GRANT, .granted = SHORT_GRANT, .rate = INITIAL_RATE, .deadline = UINT64_MAX,    \
+    .doubt = INITIAL_DOUBT,                                                                        \
+    .pace = INITIAL_RATE * (1024 - INITIAL_DOUBT) / 1024,                                          \
+    .edge = LEAST_GRANT > INITIAL_EDGE ? LEAST_GRANT : INITIAL_EDGE,                               \
+  }
+
 static inline uint64_t tsc(void) {
   uint32_t lo, hi;
   __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));

@@ -5,6 +5,7 @@
 mod watch;
 
 use std::mem::offset_of;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 pub use watch::Watch;
 
@@ -81,10 +82,14 @@ unsafe extern "C" {
     fn curtail_leave_critical();
     fn curtail_yield_pending();
     fn curtail_safepoint_kind() -> i32;
+    fn curtail_safepoint_has_page() -> i32;
     fn curtail_safepoint_saves_all() -> i32;
     fn curtail_safepoint_slow_sse();
     static curtail_board_layout: [u32; 10];
 }
+
+/// Where in the block the poll word is.
+pub const POLL_AT: usize = offset_of!(Block, poll);
 
 /// The core allocator's board as `native/batch.c` reads it: its version, the bytes of header and
 /// line, where in the header version, both sizes and both counts are, and where in a core's line the
@@ -138,6 +143,26 @@ impl Safepoint {
     pub unsafe fn poll(self) -> Poll {
         // SAFETY: `block` is this thread's live block.
         Poll(unsafe { &raw const (*self.block).poll })
+    }
+
+    /// The page that this thread's block has for itself, in whose place other memory may be put that holds
+    /// the same; `None`: the block shares its page with other things, as it does unless the program was
+    /// built with safepoints of kind [`Kind::Flag`].
+    #[must_use]
+    pub fn page(self) -> Option<NonNull<u8>> {
+        // SAFETY: reads a constant of the program.
+        let has_page = unsafe { curtail_safepoint_has_page() } != 0;
+        NonNull::new(self.block.cast()).filter(|_| has_page)
+    }
+
+    /// Calls `f`, which may put other memory where the block is, and has the block be as it was before.
+    pub fn keep_block(self, f: impl FnOnce()) {
+        let place: *mut [u64; size_of::<Block>() / 8] = self.block.cast();
+        // SAFETY: our own block; plain words, read as they are.
+        let kept = unsafe { place.read_volatile() };
+        f();
+        // SAFETY: our own block still.
+        unsafe { place.write_volatile(kept) };
     }
 
     /// Has this thread yield at its next safepoint. From a signal's handler on this thread. Where the

@@ -2,7 +2,8 @@
 //!
 //! What a process writes for the daemon is shared, so a child has it, too: a thread that the child
 //! wakes would be counted in its parent's inbox, for ever. So all of it is on a list, and
-//! [`leave_to_parent`] puts memory of the child's own in its place.
+//! [`leave_to_parent`] puts memory of the child's own in its place. (What a thread of the child's has there
+//! itself, it keeps: `Safepoint::keep_block`.)
 //!
 //! The list only grows, and its places are used again: a child walks it without a lock, which another
 //! thread may have held.
@@ -76,7 +77,8 @@ pub fn leave_to_parent() {
             continue;
         }
         let at = ptr::with_exposed_provenance_mut(start);
-        // SAFETY: takes the place of a mapping of that size, which is of atomics: zeroes are values.
+        // SAFETY: takes the place of a mapping of that size, which is of atomics, or of plain words that
+        // their thread, if it lives here, puts back: zeroes are values.
         let mapped = unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             mmap_anonymous(at, bytes, access, MapFlags::PRIVATE | MapFlags::FIXED)

@@ -7,7 +7,8 @@
 //! | [`Board`] | the daemon | all programs ([`BoardView`]) | a word for each kthread (run, park, evict), an order for each core |
 //! | [`Page`] | one program | the daemon ([`PageView`]) | what each kthread has in its queues, and whether it runs |
 //!
-//! A program whose packets the daemon receives has [`Rings`] besides, which both sides write.
+//! Both sides write the [`Rings`] of a program whose packets the daemon receives, and the [`PollPages`] of
+//! one whose safepoints the daemon may reach.
 //!
 //! All are memfds whose size is sealed before the other side maps them. They are passed over a Unix
 //! socket ([`session`]), which also tells either side of the other's end.
@@ -41,6 +42,8 @@ mod page;
 #[cfg(not(loom))]
 mod parcel;
 #[cfg(not(loom))]
+mod poll_pages;
+#[cfg(not(loom))]
 mod rings;
 #[cfg(not(loom))]
 pub mod session;
@@ -59,6 +62,8 @@ pub use memory::MapError;
 pub use page::{Lie, Look, Page, PageLine, PageView, Spec};
 #[cfg(not(loom))]
 pub use parcel::{Answer, Arrival, MOST_BYTES, PeerWords};
+#[cfg(not(loom))]
+pub use poll_pages::{LentPage, POLL_AT, PollPages, PollWords};
 #[cfg(not(loom))]
 pub use rings::{DaemonEnd, Gauge, KthreadEnd, RING_CAPACITY, Receiver, Rings, Sender};
 pub use slot::{CoreIndex, Slot, SlotLine};

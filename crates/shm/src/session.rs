@@ -8,6 +8,7 @@
 //!   Port { address }  + fd of rings ─►
 //!                                          ◄─ Opened { address }, or Refused { why }
 //!   Poller  + fd ─► (any time later)
+//!   PollPages  + fd ─► (any time later)
 //!   close = leaves                            close = the daemon has ended
 //!
 //!   connect
@@ -20,7 +21,7 @@
 mod packet;
 
 use crate::slot::Slot;
-use packet::{ANSWER, HELLO, OPENED, POLLER, PORT, REFUSED, STATUS, TEXT, WELCOME};
+use packet::{ANSWER, HELLO, OPENED, POLL_PAGES, POLLER, PORT, REFUSED, STATUS, TEXT, WELCOME};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -94,6 +95,8 @@ pub enum Request {
     /// The descriptor that becomes readable when a packet has come for it: to be looked at while
     /// all its kthreads are parked.
     Poller(OwnedFd),
+    /// Its kthreads yield when the daemon raises their words, to be mapped by [`crate::PollWords::map`].
+    PollPages(OwnedFd),
     /// The daemon is to receive its packets.
     Port {
         /// Where: a URL, as `udp://127.0.0.1:4000`.
@@ -165,6 +168,21 @@ impl Session {
     /// Where the daemon has ended.
     pub fn pass_poller(&self, poller: BorrowedFd<'_>) -> Result<(), SessionError> {
         self.send(POLLER, (0, 0), "", Some(poller))
+    }
+
+    /// A program's: see [`Request::PollPages`]. A process that gets them can have the program's threads
+    /// do anything: see [`Session::is_of_this_user`].
+    ///
+    /// # Errors
+    /// Where the daemon has ended.
+    pub fn pass_poll_pages(&self, pages: BorrowedFd<'_>) -> Result<(), SessionError> {
+        self.send(POLL_PAGES, (0, 0), "", Some(pages))
+    }
+
+    /// Whether the process at the other end is of this one's user.
+    #[must_use]
+    pub fn is_of_this_user(&self) -> bool {
+        self.peer().is_ok_and(|(_, user)| user == rustix::process::geteuid().as_raw())
     }
 
     /// A program's: the daemon receives packets for it from now on, and puts them into its rings. The
@@ -254,14 +272,17 @@ impl Session {
         match (packet.kind, fd) {
             (HELLO, Some(page)) => Ok(Some(Request::Hello { name: packet.text(), page })),
             (POLLER, Some(poller)) => Ok(Some(Request::Poller(poller))),
+            (POLL_PAGES, Some(pages)) => Ok(Some(Request::PollPages(pages))),
             (STATUS, None) => Ok(Some(Request::Status)),
             (PORT, Some(rings)) => Ok(Some(Request::Port { url: packet.text(), rings })),
-            (HELLO | POLLER | PORT, None) => Err(SessionError::Message("it lacks its descriptor")),
+            (HELLO | POLLER | POLL_PAGES | PORT, None) => {
+                Err(SessionError::Message("it lacks its descriptor"))
+            }
             _ => Err(SessionError::Message("a kind that does not exist")),
         }
     }
 
-    /// The daemon's: the peer's process and user, as the kernel knows them.
+    /// The peer's process and user, as the kernel knows them: a daemon's are those that listened.
     ///
     /// # Errors
     /// What the system says.

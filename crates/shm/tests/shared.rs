@@ -322,7 +322,7 @@ fn nonsense_ends_a_session() {
         (vec![0; 5_000], "its size"),
         (with(0, b'X'), "its magic"),
         (with(4, 9), "its version"),
-        (with(8, 9), "a kind that does not exist"),
+        (with(8, 99), "a kind that does not exist"),
         (valid.clone(), "it lacks its descriptor"),
     ];
     for (bytes, problem) in cases {

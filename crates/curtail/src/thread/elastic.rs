@@ -14,6 +14,9 @@
 //! parked kthread are in its line, too, and its sockets in the poller that the daemon was passed.
 //! Where the daemon may sleep, plain threads ring a bell besides (`doorbell`).
 //!
+//! **While a thread runs**, its safepoints look at the kthread's word: after each heartbeat where they time
+//! themselves. Where they poll, the daemon raises what they poll (`poll_pages`), or a signal does (`signal`).
+//!
 //! **Without the daemon** (`watcher`): when it ends, `epoch` moves on; the kthreads that sleep on the
 //! board are woken until none does, and all of them sleep and wake each other as they do
 //! in any runtime. When it is back, they register again.
@@ -40,7 +43,8 @@ pub use wish::DaemonError;
 pub(crate) use wish::Wish;
 
 use super::kthread::Shared;
-use curtail_shm::{Page, PageLine};
+use curtail_fiber::safepoint::Safepoint;
+use curtail_shm::{LentPage, Page, PageLine, PollPages};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
@@ -73,6 +77,8 @@ pub(crate) struct Elastic {
     doorbell: Arc<Doorbell>,
     /// The daemon receives packets for the program.
     port: Option<Arc<Port>>,
+    /// The daemon raises the words that the kthreads' safepoints poll.
+    poll_pages: Option<PollPages>,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -112,6 +118,7 @@ impl Elastic {
             pollers,
             doorbell: Arc::new(doorbell),
             port: wish.port().map(|url| Arc::new(Port::new(url))),
+            poll_pages: poll_pages(wish, kthreads),
             watcher: Mutex::new(None),
             path: path.clone(),
         });
@@ -122,8 +129,19 @@ impl Elastic {
 
     fn connect(&self) -> Result<Link, String> {
         let page = (&*self.page, self.is_batch);
-        let pollers = self.pollers.as_fd();
-        Link::connect(&self.path, &self.name, page, pollers, self.port.as_deref())
+        let fds = (self.pollers.as_fd(), self.poll_pages.as_ref().map(PollPages::fd));
+        Link::connect(&self.path, &self.name, page, fds, self.port.as_deref())
+    }
+
+    /// The page of the calling kthread's safepoints is the daemon's to write, too, from now on.
+    fn lend_page(&self, index: u32) -> Option<LentPage> {
+        let pages = self.poll_pages.as_ref()?;
+        let page = Safepoint::this_thread().page()?;
+        // SAFETY: the page of the calling thread's safepoint block, which is plain words, of which others
+        // write `poll` alone; thread-local variables are private memory, and this thread's until it ends,
+        // which is after what has the lent page is dropped, by this thread.
+        let lent = unsafe { pages.lend(index, page) };
+        lent.map_err(|error| tracing::warn!(%error, "evictions need a signal")).ok()
     }
 
     /// Begins to watch for the daemon's end.
@@ -224,10 +242,24 @@ impl Elastic {
     }
 }
 
+/// `None`: there are to be none, or the safepoints would not look at them.
+fn poll_pages(wish: &Wish, kthreads: usize) -> Option<PollPages> {
+    if !wish.has_poll_pages() || wish.is_batch() || Safepoint::this_thread().page().is_none() {
+        return None;
+    }
+    let pages = PollPages::create(kthreads as u32);
+    pages.map_err(|error| tracing::warn!(%error, "evictions need a signal")).ok()
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn batch_programs_read_the_board_as_it_is_written() {
         assert_eq!(curtail_fiber::safepoint::board_layout(), curtail_shm::Board::LAYOUT);
+    }
+
+    #[test]
+    fn the_daemon_raises_the_word_that_safepoints_poll() {
+        assert_eq!(curtail_fiber::safepoint::POLL_AT, curtail_shm::POLL_AT);
     }
 }

@@ -21,6 +21,7 @@ pub(super) const STATUS: u32 = 5;
 pub(super) const ANSWER: u32 = 6;
 pub(super) const PORT: u32 = 7;
 pub(super) const OPENED: u32 = 8;
+pub(super) const POLL_PAGES: u32 = 9;
 /// Of a name or a reason.
 pub(super) const TEXT: usize = 108;
 

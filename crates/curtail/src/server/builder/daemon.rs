@@ -59,4 +59,13 @@ impl ServerBuilder {
         self.wish.set_heartbeat(heartbeat);
         self
     }
+
+    /// See [`RuntimeBuilder::poll_page`].
+    ///
+    /// [`RuntimeBuilder::poll_page`]: crate::RuntimeBuilder::poll_page
+    #[must_use]
+    pub fn poll_page(mut self, is_lent: bool) -> Self {
+        self.wish.set_poll_pages(is_lent);
+        self
+    }
 }

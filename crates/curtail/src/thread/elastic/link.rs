@@ -22,7 +22,7 @@ impl Link {
         path: &Path,
         name: &str,
         (page, is_batch): (&Page, bool),
-        pollers: BorrowedFd<'_>,
+        (pollers, poll_pages): (BorrowedFd<'_>, Option<BorrowedFd<'_>>),
         port: Option<&Port>,
     ) -> Result<Self, String> {
         let told = |error: SessionError| error.to_string();
@@ -36,6 +36,9 @@ impl Link {
         }
         session.pass_poller(pollers).map_err(told)?;
         let lanes = port.map(|port| port.open(&session, page.kthreads())).transpose()?;
+        if let Some(pages) = poll_pages.filter(|_| session.is_of_this_user()) {
+            session.pass_poll_pages(pages).map_err(told)?;
+        }
         Ok(Self { session, view, first, slots, lanes: lanes.map(Arc::new) })
     }
 

@@ -8,7 +8,7 @@ use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::thread::kthread::KThread;
 use curtail_shm::follow::{self, Follower};
-use curtail_shm::{Ask, PageLine, Word, monotonic_ns};
+use curtail_shm::{Ask, LentPage, PageLine, Word, monotonic_ns};
 use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub(crate) struct Member {
     watched: Cell<u64>,
     watch_cycles: u64,
     pub(super) gate: Gate,
+    /// Where the safepoints' block is, as long as the kthread lives.
+    _lent: Option<LentPage>,
 }
 
 impl Member {
@@ -74,6 +76,7 @@ impl Member {
             watched: Cell::new(0),
             watch_cycles: Clock::get().cycles(WATCH_NS),
             gate: Gate::default(),
+            _lent: elastic.lend_page(index),
         }
     }
 

@@ -40,6 +40,7 @@ pub(crate) struct Wish {
     batch: bool,
     heartbeat: Duration,
     port: Option<String>,
+    poll_pages: bool,
 }
 
 impl Default for Wish {
@@ -53,6 +54,7 @@ impl Default for Wish {
             batch: false,
             heartbeat: HEARTBEAT,
             port: None,
+            poll_pages: true,
         }
     }
 }
@@ -76,6 +78,15 @@ impl Wish {
     /// See [`RuntimeBuilder::heartbeat`].
     pub(crate) fn set_heartbeat(&mut self, heartbeat: Duration) {
         self.heartbeat = heartbeat;
+    }
+
+    /// See [`RuntimeBuilder::poll_page`].
+    pub(crate) fn set_poll_pages(&mut self, are_lent: bool) {
+        self.poll_pages = are_lent;
+    }
+
+    pub(super) fn has_poll_pages(&self) -> bool {
+        self.poll_pages
     }
 
     /// See [`crate::ServerBuilder::daemon_port`].
@@ -103,7 +114,7 @@ impl Wish {
     }
 
     /// Threads run to completion, and look now and then whether the core is wanted elsewhere; where
-    /// safepoints do not time themselves, when a signal says so.
+    /// safepoints do not time themselves, when the daemon has raised what they poll, or a signal has.
     pub(crate) fn beats(&self, kind: Kind) -> Option<Quanta> {
         let (mode, cycles) = match kind {
             Kind::Clock => {
@@ -165,10 +176,19 @@ impl RuntimeBuilder {
 
     /// Under a daemon, how long a thread without a quantum runs at most until it looks whether its
     /// kthread is to give its core back, if the program was built with safepoints that time
-    /// themselves. Default: 5 µs. Flag builds look when the daemon signals, after its `--grace`;
-    /// programs without safepoints between two threads only.
+    /// themselves. Default: 5 µs. Flag builds look when the daemon says so
+    /// ([`RuntimeBuilder::poll_page`]); programs without safepoints between two threads only.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.wish.set_heartbeat(heartbeat);
+        self
+    }
+
+    /// Under a daemon, in a program built with `--safepoint=flag`: whether the daemon may write the word
+    /// that a kthread's safepoints poll, so that the thread that runs there yields at once. Where it may
+    /// not, it sends a signal after its `--grace`. The word shares its page with what safepoints call, so
+    /// only a daemon of the program's own user gets it. Default: true.
+    pub fn poll_page(mut self, is_lent: bool) -> Self {
+        self.wish.set_poll_pages(is_lent);
         self
     }
 }

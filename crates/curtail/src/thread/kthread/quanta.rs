@@ -10,7 +10,7 @@ use crate::thread::seat::Seat;
 use crate::thread::tcb::Tcb;
 use curtail_fiber::safepoint::Mode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// When and how its threads are pre-empted.
 #[derive(Clone, Debug)]
@@ -41,9 +41,13 @@ impl KThread {
         if let Some(quanta) = self.quanta.get() {
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.safepoint.arm(quanta.mode, now, now + quanta.cycles.load(Ordering::Relaxed));
-            // A signal that came before is forgotten; what it was sent for was there before it.
-            if quanta.mode == Mode::Flag && self.is_asked() {
-                self.safepoint.ask_from_handler();
+            // What was raised before is forgotten; what it was raised for was there before it. A core
+            // allocator raises the word from another core: it either sees it taken back, or is seen.
+            if quanta.mode == Mode::Flag {
+                fence(Ordering::SeqCst);
+                if self.is_asked() {
+                    self.safepoint.ask_from_handler();
+                }
             }
         }
     }
