@@ -6,10 +6,11 @@
 //! instruction reads the time again, on the same clock.
 
 use crate::figures::Quantiles;
+use crate::looks::{self, Cost, HEARTBEAT_NS};
 use crate::role::Role;
 use curtail_shm::kthreads::{allowed_cpus, ask_by_signal, pin_this_thread};
 use curtail_shm::session::{Listener, Request, Session};
-use curtail_shm::{Board, CoreIndex, PageView, Slot, monotonic_ns};
+use curtail_shm::{Board, CoreIndex, PageView, PollWords, Slot, monotonic_ns};
 use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -47,6 +48,7 @@ impl Default for Options {
 pub struct Measured {
     pub handover_us: BTreeMap<String, Quantiles>,
     pub asker_ns: BTreeMap<String, Quantiles>,
+    pub evict_cost: BTreeMap<String, Cost>,
     pub stores_per_s: f64,
     pub looks_ns: u64,
     pub rounds: usize,
@@ -69,6 +71,17 @@ enum By {
     Wake,
     /// The holder is interrupted by a signal, wakes the heir and parks.
     Signal,
+    /// The same, without a signal: the holder looks at its word by itself.
+    Word,
+    /// The same, and the holder looks since what its safepoints poll is raised.
+    Page,
+}
+
+impl By {
+    /// The holder is a kthread, which was granted the core.
+    fn evicts(self) -> bool {
+        matches!(self, Self::Signal | Self::Word | Self::Page)
+    }
 }
 
 /// Measures all ways. `itself` is this program.
@@ -86,6 +99,8 @@ pub fn measure(itself: &Path, options: &Options) -> Result<Measured, String> {
         Way { name: "flag", holder: Some(Role::Looks(looks_ns)), by: By::Store },
         Way { name: "sched_idle", holder: Some(Role::Spins), by: By::Wake },
         Way { name: "tgkill", holder: Some(Role::Parks), by: By::Signal },
+        Way { name: "evict_page", holder: Some(Role::Polled), by: By::Page },
+        Way { name: "evict_pointer", holder: Some(Role::Beats(HEARTBEAT_NS)), by: By::Word },
         Way { name: "idle_core", holder: None, by: By::Wake },
         Way { name: "idle_core_polled", holder: Some(Role::Looks(0)), by: By::Store },
     ];
@@ -93,6 +108,7 @@ pub fn measure(itself: &Path, options: &Options) -> Result<Measured, String> {
     let mut measured = Measured {
         handover_us: BTreeMap::new(),
         asker_ns: BTreeMap::new(),
+        evict_cost: looks::costs().map_err(|error| error.to_string())?,
         stores_per_s: stores_per_s(here)?,
         looks_ns,
         rounds,
@@ -120,6 +136,15 @@ pub fn table(measured: &Measured) -> String {
         let Quantiles { p50, p99, p99_9 } = *found;
         let _ = writeln!(text, "{name:<18}{p50:>9.2}{p99:>9.2}{p99_9:>9.2}{asker:>12.0}");
     }
+    text += "\na kthread that computes looks whether it is evicted\n\n";
+    for (name, cost) in &measured.evict_cost {
+        let Cost { look_ns, share, step_ns } = *cost;
+        let share = share * 100.0;
+        let _ = writeln!(
+            text,
+            "by its {name:<8} {look_ns:>6.2} ns a look: {share:.1}% of a loop of {step_ns:.1} ns"
+        );
+    }
     let _ = writeln!(
         text,
         "\norders that one thread writes in a second: {:.1} M",
@@ -145,6 +170,8 @@ fn stores_per_s(cpu: u32) -> Result<f64, String> {
 struct Actor {
     child: Child,
     page: PageView,
+    /// What it polls, if it does.
+    poll_words: Option<PollWords>,
     _session: Session,
 }
 
@@ -181,8 +208,15 @@ impl Stage {
             let mut command = Command::new(itself);
             command.arg("role").args(role.arguments()).arg(cpus[1].to_string()).arg(&socket);
             let mut child = command.stdin(Stdio::null()).spawn().map_err(|e| e.to_string())?;
-            match meet(&listener, &board, slot, &mut child) {
-                Ok((page, session)) => Ok(Actor { child, page, _session: session }),
+            let met = meet(&listener, &board, slot, &mut child).and_then(|(page, session)| {
+                let polls = role == Role::Polled;
+                let poll_words = polls.then(|| poll_words(&session)).transpose()?;
+                Ok((page, poll_words, session))
+            });
+            match met {
+                Ok((page, poll_words, session)) => {
+                    Ok(Actor { child, page, poll_words, _session: session })
+                }
                 Err(error) => {
                     let _ = child.kill();
                     let _ = child.wait();
@@ -211,7 +245,7 @@ impl Stage {
 
     fn hand_over(&self, round: u64) -> Result<(u64, u64), String> {
         let mut tid = 0;
-        if self.way.by == By::Signal {
+        if self.way.by.evicts() {
             let holder = self.holder.as_ref().expect("who is interrupted");
             let word = self.board.grant(HOLDER, CORE);
             self.board.wake(HOLDER);
@@ -233,10 +267,14 @@ impl Stage {
         match self.way.by {
             By::Store => _ = self.board.order(CORE, HEIR),
             By::Wake => _ = self.board.wake(HEIR),
-            By::Signal => {
+            By::Signal | By::Word | By::Page => {
                 self.board.evict(HOLDER, Some(HEIR), 0);
                 let holder = self.holder.as_ref().expect("who is interrupted");
-                ask_by_signal(holder.pid(), tid).map_err(|error| error.to_string())?;
+                if self.way.by == By::Signal {
+                    ask_by_signal(holder.pid(), tid).map_err(|error| error.to_string())?;
+                } else if let Some(words) = &holder.poll_words {
+                    words.raise(0);
+                }
             }
         }
         let done = monotonic_ns();
@@ -274,6 +312,21 @@ fn until(
         }
     }
     Ok(())
+}
+
+/// What the process polls, which it passes next.
+fn poll_words(session: &Session) -> Result<PollWords, String> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        match session.next_request().map_err(|error| error.to_string())? {
+            Some(Request::PollPages(pages)) => {
+                return PollWords::map(pages, 1).map_err(|error| error.to_string());
+            }
+            Some(_) => return Err("a process passes something else than its poll word".to_owned()),
+            None => std::thread::yield_now(),
+        }
+    }
+    Err("a process does not pass its poll word".to_owned())
 }
 
 /// Takes the process that was just started.

@@ -2,7 +2,8 @@
 //!
 //! * `handover`: how long it takes until a core that another program has runs a kthread, by each way
 //!   to hand it over;
-//! * `role`: the processes of that: who gets the core, and who has it before;
+//! * `role`: the processes of that: who gets the core, and who has it before; `looks`: how these hear that
+//!   they are to give it up, and what that costs them;
 //! * `share`: a service and batch work on one core, by each way to share it; `burst`: the same under a
 //!   load that steps; `interval`: the same by how often the core allocator looks;
 //! * `realloc`: round trips for which the core changes hands; `orders`: how many orders the core
@@ -17,6 +18,7 @@ mod figures;
 mod generator;
 pub mod handover;
 pub mod interval;
+pub mod looks;
 pub mod orders;
 pub mod realloc;
 pub mod role;
@@ -42,6 +44,9 @@ pub struct Colocate {
     pub handover_us: BTreeMap<String, Quantiles>,
     /// What the process that orders pays for that, in ns.
     pub asker_ns: BTreeMap<String, Quantiles>,
+    /// What it costs a kthread that computes to look whether it is evicted, by the way in which it does.
+    #[serde(default)]
+    pub evict_cost: BTreeMap<String, looks::Cost>,
     /// Orders that the core allocator carries out in a second, each the answer to the end of another.
     pub orders_per_s: f64,
     /// Orders that one thread can write in a second, without deciding anything.
@@ -80,6 +85,7 @@ impl Colocate {
         Self {
             handover_us: measured.handover_us,
             asker_ns: measured.asker_ns,
+            evict_cost: measured.evict_cost,
             stores_per_s: measured.stores_per_s,
             looks_ns: measured.looks_ns,
             rounds: measured.rounds,

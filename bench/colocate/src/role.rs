@@ -1,8 +1,11 @@
 //! The processes between which a core changes hands. Each is this program, called again.
 
+use crate::looks::{Beat, step};
 use curtail_shm::kthreads::{EVICT_SIGNAL, pin_this_thread, rank_last};
 use curtail_shm::session::Session;
-use curtail_shm::{Ask, BoardView, Class, CoreIndex, Page, Slot, Spec, Word, monotonic_ns};
+use curtail_shm::{
+    Ask, BoardView, Class, CoreIndex, Page, PollPages, Slot, Spec, Word, monotonic_ns,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +23,10 @@ pub enum Role {
     /// Computes until a signal comes; then it wakes its heir and parks, as a kthread does that is
     /// evicted by signal.
     Parks,
+    /// The same, until its poll word is raised, at which it looks all the time.
+    Polled,
+    /// The same, until its word says so, at which it looks every so many ns.
+    Beats(u64),
 }
 
 impl Role {
@@ -31,6 +38,8 @@ impl Role {
             Self::Looks(ns) => ("looks", ns),
             Self::Spins => ("spins", 0),
             Self::Parks => ("parks", 0),
+            Self::Polled => ("polled", 0),
+            Self::Beats(ns) => ("beats", ns),
         };
         [name.to_owned(), looks_ns.to_string()]
     }
@@ -41,6 +50,8 @@ impl Role {
             "looks" => Some(Self::Looks(looks_ns.parse().ok()?)),
             "spins" => Some(Self::Spins),
             "parks" => Some(Self::Parks),
+            "polled" => Some(Self::Polled),
+            "beats" => Some(Self::Beats(looks_ns.parse().ok()?)),
             _ => None,
         }
     }
@@ -52,8 +63,8 @@ struct Place {
     view: BoardView,
     slot: Slot,
     core: CoreIndex,
-    /// Ends the process when its parent has gone.
-    _session: Session,
+    /// With the parent, which also ends the process with itself.
+    session: Session,
 }
 
 /// Plays a role, to the end of the process: `ROLE LOOKS_NS CPU SOCKET`.
@@ -80,6 +91,8 @@ pub fn play(arguments: &[String]) -> Result<(), String> {
             work();
         },
         Role::Parks => place.park_by_signal(),
+        Role::Polled => place.park_by_page(),
+        Role::Beats(ns) => place.park_by_word(ns),
     }
 }
 
@@ -101,7 +114,7 @@ impl Place {
         let view = BoardView::map(welcome.board).map_err(|error| error.to_string())?;
         let core = (0..view.cores()).map(CoreIndex).find(|core| view.cpu(*core) == Some(cpu));
         let core = core.ok_or("the board lacks the core")?;
-        Ok(Self { page, view, slot: welcome.first_slot, core, _session: session })
+        Ok(Self { page, view, slot: welcome.first_slot, core, session })
     }
 
     /// When it ran is said where a kthread says since when a thread is ready.
@@ -145,13 +158,41 @@ impl Place {
     fn park_by_signal(&self) -> ! {
         let asked = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(EVICT_SIGNAL, asked.clone()).expect("a signal of users'");
+        self.park_when(|| (), |(), _| asked.swap(false, Ordering::Relaxed))
+    }
+
+    fn park_by_page(&self) -> Result<(), String> {
+        let pages = PollPages::create(1).map_err(|error| error.to_string())?;
+        self.session.pass_poll_pages(pages.fd()).map_err(|error| error.to_string())?;
+        let poll = pages.word(0);
+        // What was raised before its grant is no eviction of it.
+        self.park_when(
+            || poll.store(0, Ordering::Relaxed),
+            |(), _| poll.load(Ordering::Relaxed) != 0,
+        )
+    }
+
+    fn park_by_word(&self, every_ns: u64) -> ! {
+        let asked =
+            |beat: &mut Beat, granted| beat.is_over() && self.view.word(self.slot) != granted;
+        self.park_when(|| Beat::new(every_ns), asked)
+    }
+
+    /// Computes from each grant, with which `begin` is called, until it is `asked`; then it wakes its heir
+    /// and parks.
+    fn park_when<T>(
+        &self,
+        begin: impl Fn() -> T,
+        mut asked: impl FnMut(&mut T, Word) -> bool,
+    ) -> ! {
         let mut seen = Word::FIRST;
         loop {
             let word = self.view.word(self.slot);
             if word.ask() == Ask::Run {
+                let mut run = begin();
                 self.page.set_running(0, word.generation());
-                while !asked.swap(false, Ordering::Relaxed) {
-                    work();
+                while !asked(&mut run, word) {
+                    step();
                 }
                 seen = self.view.word(self.slot);
                 self.page.set_parked(0, seen.generation());

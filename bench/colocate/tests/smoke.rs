@@ -22,8 +22,17 @@ fn every_way_hands_over() {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let text = std::fs::read_to_string(dir.path().join("colocate.json")).unwrap();
     let found: Colocate = serde_json::from_str(&text).unwrap();
-    let ways = ["flag", "idle_core", "idle_core_polled", "sched_idle", "tgkill"];
+    let ways = [
+        "evict_page",
+        "evict_pointer",
+        "flag",
+        "idle_core",
+        "idle_core_polled",
+        "sched_idle",
+        "tgkill",
+    ];
     assert!(found.handover_us.keys().eq(ways), "{:?}", found.handover_us);
+    assert!(found.evict_cost.keys().eq(["page", "pointer"]), "{:?}", found.evict_cost);
     for (way, figures) in &found.handover_us {
         assert!(0.0 < figures.p50 && figures.p50 <= figures.p99, "{way}: {figures:?}");
         assert!(found.asker_ns[way].p50 > 0.0);
