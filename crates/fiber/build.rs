@@ -6,6 +6,7 @@
 
 use std::{env, process::Command};
 
+/// `safepoint.c` and `kind_flag.c` both define the block: a linker that needs it takes it from the first.
 const SOURCES: &[&str] = &[
     "safepoint.c",
     "state.c",

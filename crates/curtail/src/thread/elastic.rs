@@ -67,6 +67,8 @@ pub(crate) struct Elastic {
     /// `None`: there is no daemon now. Changes with `epoch`, which is written after it.
     link: Mutex<Option<Arc<Link>>>,
     epoch: AtomicU32,
+    /// The daemon was left since it wrote what can't be.
+    is_distrusted: AtomicBool,
     /// The runtime ends.
     ended: AtomicBool,
     /// Where the program may run when no daemon says where.
@@ -113,6 +115,7 @@ impl Elastic {
             is_batch: wish.is_batch(),
             link: Mutex::new(None),
             epoch: AtomicU32::new(0),
+            is_distrusted: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             cores: sched_getaffinity(None).ok(),
             pollers,

@@ -7,6 +7,7 @@ use curtail_ring::shm::PushError;
 use curtail_shm::{Answer, Arrival};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// No more are taken in while so many requests lie there that have not started.
 const BACKLOG: usize = 64;
@@ -100,6 +101,8 @@ impl Member {
         let kthread = self.index;
         tracing::warn!(kthread, "the core allocator is left, whose ring can't be: {error}");
         if let Some(link) = &*self.link.borrow() {
+            // Before the watcher hears of the end.
+            self.elastic.is_distrusted.store(true, Ordering::Release);
             link.leave();
         }
     }

@@ -3,6 +3,7 @@
 use super::{Elastic, Link};
 use crate::thread::seat::Common;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::park_timeout;
 use std::time::Duration;
 
@@ -12,8 +13,28 @@ const MOST_PAUSE: Duration = Duration::from_secs(1);
 /// Between two wake-ups of kthreads that have not noticed yet.
 const WAKE_AGAIN: Duration = Duration::from_micros(200);
 
+/// How long to wait until a daemon is registered with again: twice as long each time that it had to be
+/// left since it wrote what can't be.
+#[derive(Default)]
+struct Backoff {
+    lies: u32,
+}
+
+impl Backoff {
+    /// A session has ended, for that reason or another.
+    fn note(&mut self, was_distrusted: bool) {
+        self.lies = if was_distrusted { self.lies.saturating_add(1) } else { 0 };
+    }
+
+    fn pause(&self) -> Duration {
+        // More would be longer than the longest in any case.
+        FIRST_PAUSE.saturating_mul(1 << self.lies.min(16)).min(MOST_PAUSE)
+    }
+}
+
 /// The thread's life, until the runtime ends.
 pub(super) fn watch(elastic: &Elastic, peers: &Common) {
+    let mut backoff = Backoff::default();
     while let Some(link) = elastic.link() {
         // The end either finds this link and leaves it, or came before it was set: then that is
         // seen here.
@@ -31,7 +52,8 @@ pub(super) fn watch(elastic: &Elastic, peers: &Common) {
         }
         leave(elastic, &link, peers);
         drop(link);
-        let Some(link) = connect_again(elastic) else { return };
+        backoff.note(elastic.is_distrusted.swap(false, Ordering::AcqRel));
+        let Some(link) = connect_again(elastic, backoff.pause()) else { return };
         tracing::info!(%path, "registered with the core allocator again");
         elastic.set_link(Some(Arc::new(link)));
         // Those that sleep elsewhere are to sleep on the board.
@@ -55,9 +77,9 @@ fn leave(elastic: &Elastic, link: &Link, peers: &Common) {
     }
 }
 
-/// `None`: the runtime ends.
-fn connect_again(elastic: &Elastic) -> Option<Link> {
-    let mut pause = FIRST_PAUSE;
+/// After `first` for the first time. `None`: the runtime ends.
+fn connect_again(elastic: &Elastic, first: Duration) -> Option<Link> {
+    let mut pause = first;
     let mut told = String::new();
     loop {
         park_timeout(pause);
@@ -68,12 +90,31 @@ fn connect_again(elastic: &Elastic) -> Option<Link> {
             Ok(link) => return Some(link),
             Err(problem) => {
                 // Each once, and none where the next one is there at once.
-                if problem != told && pause > FIRST_PAUSE {
+                if problem != told && pause > first {
                     tracing::warn!("not registered with the core allocator yet: {problem}");
                     told = problem;
                 }
                 pause = (2 * pause).min(MOST_PAUSE);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_lies_again_and_again_is_asked_less_and_less_often() {
+        let mut backoff = Backoff::default();
+        let mut after = |lied| {
+            backoff.note(lied);
+            backoff.pause()
+        };
+        assert_eq!(after(false), FIRST_PAUSE);
+        assert_eq!([after(true), after(true)], [2 * FIRST_PAUSE, 4 * FIRST_PAUSE]);
+        assert!((0..100).all(|_| after(true) <= MOST_PAUSE));
+        assert_eq!(after(true), MOST_PAUSE);
+        assert_eq!(after(false), FIRST_PAUSE, "a daemon that only ends may be back at once");
     }
 }
