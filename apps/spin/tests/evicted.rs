@@ -214,6 +214,10 @@ fn a_kthread_that_follows_nothing_is_moved_away_and_comes_back() {
     let daemon = Running::start("moved", Duration::from_millis(20));
     let told = Arc::new(Told::default());
     let first = computes(builder(&daemon.path, 0), &told, |told| told.compute_deaf());
+    // As long as no other program needs the core, it keeps it; the allocator says for how long.
+    let status = daemon.status();
+    assert_eq!(status["cores"][0]["state"], "held", "{status}");
+    assert!(status["cores"][0]["for_ns"].as_u64().is_some_and(|ns| ns > 0), "{status}");
     ended(program(builder(&daemon.path, 1), || ()));
     assert_eq!((daemon.count("signals"), daemon.count("moves")), (1, 1));
     // It runs on, elsewhere, and is granted nothing before it has parked.

@@ -69,6 +69,7 @@ impl Daemon {
         let slot = program.slot(kthread.index);
         let state = &mut program.kthreads[kthread.index as usize];
         state.wanted = Place::Core(core);
+        state.granted_ns = now_ns;
         // One that is not there yet can't be bound, and would run anywhere.
         let is_there = state.tid != 0;
         if !is_there || bind(program, kthread.index, &self.cpus, &self.shared).is_err() {

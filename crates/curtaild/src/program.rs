@@ -28,6 +28,8 @@ pub(crate) struct Kthread {
     /// Where it is to be, and where it is.
     pub(crate) wanted: Place,
     pub(crate) bound: Place,
+    /// When it was granted a core last.
+    pub(crate) granted_ns: u64,
 }
 
 /// A kthread says once what its number is; after a fork or so once more.
@@ -81,7 +83,7 @@ impl Program {
 
     pub(crate) fn new_kthreads(count: u32) -> Vec<Kthread> {
         let (wanted, bound) = (Place::Own, Place::Own);
-        let new = Kthread { tid: 0, changes: 0, wanted, bound };
+        let new = Kthread { tid: 0, changes: 0, wanted, bound, granted_ns: 0 };
         vec![new; count as usize]
     }
 

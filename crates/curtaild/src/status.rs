@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 impl Daemon {
     pub(crate) fn status(&self, now_ns: u64) -> String {
-        let cores = (0..).zip(&self.cpus).map(|(core, &cpu)| self.core(CoreId(core), cpu));
+        let cores = (0..).zip(&self.cpus).map(|(core, &cpu)| self.core(CoreId(core), cpu, now_ns));
         let programs = self.programs.iter().map(|program| self.program(program));
         json!({
             "pid": std::process::id(),
@@ -25,18 +25,27 @@ impl Daemon {
         .to_string()
     }
 
-    fn core(&self, core: CoreId, cpu: u32) -> Value {
+    fn core(&self, core: CoreId, cpu: u32, now_ns: u64) -> Value {
+        let program = |kthread: KthreadId| self.programs.iter().find(|it| it.id == kthread.program);
         let name = |kthread: KthreadId| {
-            let program = self.programs.iter().find(|it| it.id == kthread.program);
-            json!({ "program": program.map(|it| &it.name), "kthread": kthread.index })
+            let name = program(kthread).map(|it| &it.name);
+            json!({ "program": name, "kthread": kthread.index })
+        };
+        // How long it has had it.
+        let had_ns = |kthread: KthreadId| {
+            let known = program(kthread)?.kthreads.get(kthread.index as usize)?;
+            Some(now_ns.saturating_sub(known.granted_ns))
         };
         match self.allocator.holding(core) {
             Holding::Free => json!({"cpu": cpu, "state": "free"}),
             Holding::Held(kthread) => {
-                json!({"cpu": cpu, "state": "held", "by": name(kthread)})
+                json!({
+                    "cpu": cpu, "state": "held", "by": name(kthread), "for_ns": had_ns(kthread),
+                })
             }
             Holding::Leaving(kthread, heir) => json!({
-                "cpu": cpu, "state": "leaving", "by": name(kthread), "heir": heir.map(name),
+                "cpu": cpu, "state": "leaving", "by": name(kthread),
+                "for_ns": had_ns(kthread), "heir": heir.map(name),
             }),
         }
     }

@@ -53,6 +53,8 @@ pub struct LiveCore {
     pub program: Option<String>,
     /// The kthread of that program.
     pub kthread: Option<u32>,
+    /// How long it has had the core, in seconds.
+    pub for_s: Option<f64>,
 }
 
 /// A program that the daemon serves.
@@ -107,6 +109,7 @@ struct StatusCore {
     cpu: u32,
     state: String,
     by: Option<StatusKthread>,
+    for_ns: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -182,6 +185,7 @@ impl LiveCores {
             state: core.state,
             kthread: core.by.as_ref().map(|by| by.kthread),
             program: core.by.and_then(|by| by.program),
+            for_s: core.for_ns.map(|ns| ns as f64 / 1e9),
         };
         let counts = status.counts;
         let live = Self {
@@ -238,7 +242,7 @@ impl LiveCores {
         let rows = self.programs.iter().map(|program| program.row(self.recent_s));
         columns(std::iter::once(head.map(str::to_owned).collect()).chain(rows), &mut out);
         out.push('\n');
-        let head = ["core", "state", "program", "kthread"];
+        let head = ["core", "state", "program", "kthread", "for"];
         let rows = self.cores.iter().map(LiveCore::row);
         columns(std::iter::once(head.map(str::to_owned).to_vec()).chain(rows), &mut out);
         out
@@ -295,6 +299,7 @@ impl LiveCore {
             printable(&self.state),
             or_none(self.program.as_deref().map(printable)),
             or_none(self.kthread.map(|kthread| kthread.to_string())),
+            or_none(self.for_s.map(|seconds| duration(seconds * 1e9))),
         ]
     }
 }
@@ -307,7 +312,7 @@ mod tests {
         format!(
             "{{\"pid\": 5, \"up_ns\": {}, \"interval_ns\": 5000, \"idlers\": null, \"cores\": \
              [{{\"cpu\": 3, \"state\": \"held\", \"by\": {{\"program\": \"a\\u001b\", \"kthread\": \
-             1}}}}, {{\"cpu\": 4, \"state\": \"free\"}}], \"programs\": [{{\"name\": \"a\\u001b\", \
+             1}}, \"for_ns\": 3000000000}}, {{\"cpu\": 4, \"state\": \"free\"}}], \"programs\": [{{\"name\": \"a\\u001b\", \
              \"pid\": 7, \"class\": \"latency-critical\", \"grants\": {grants}, \"evictions\": 2, \
              \"port\": {{\"received\": {grants}}}}}], \"counts\": {{\"grants\": {grants}, \
              \"by_eviction\": 2}}}}",
@@ -341,6 +346,7 @@ mod tests {
             "{table}"
         );
         assert!(table.contains("latency-critical") && table.contains("held"), "{table}");
+        assert!(table.contains("3.00 s"), "how long it has been held: {table}");
         assert!(!table.contains('\u{1b}'), "{table}");
         let line = live.line().unwrap();
         assert_eq!(serde_json::from_str::<LiveCores>(&line).unwrap(), live);
