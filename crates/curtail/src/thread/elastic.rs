@@ -23,12 +23,13 @@
 //!
 //! * `member`: a kthread's side; `doorbell`: work from outside; `port`, `gate`: packets that the daemon
 //!   receives for the program, and a kthread's part in that; `link`: a session with a daemon; `watcher`: its end and its return;
-//! * `wish`: what the user asks for; `signal`: the second rung of an eviction.
+//! * `orders`: what batch programs follow; `wish`: what the user asks for; `signal`: the second rung of an eviction.
 
 mod doorbell;
 mod gate;
 mod link;
 mod member;
+mod orders;
 mod port;
 mod signal;
 mod watcher;
@@ -226,6 +227,17 @@ impl Elastic {
         if let Some(cores) = &self.cores {
             // It runs anyway, on fewer cores.
             let _ = sched_setaffinity(tid.and_then(Pid::from_raw), cores);
+        }
+    }
+
+    /// The calling thread runs on these cores, as far as the program may.
+    fn pin_to(&self, cpus: &[usize]) {
+        let Some(cores) = &self.cores else { return };
+        let mut both = CpuSet::new();
+        cpus.iter().filter(|&&cpu| cores.is_set(cpu)).for_each(|&cpu| both.set(cpu));
+        // Elsewhere it would follow no orders, and run all the same.
+        if both.count() > 0 {
+            let _ = sched_setaffinity(None, &both);
         }
     }
 

@@ -183,6 +183,7 @@ impl Seat {
                     member.look(kthread);
                     self.count_idle(clock::now() - now, 0);
                 }
+                member.follow_orders();
                 member.publish_age(now);
                 member.watch_packets(kthread, now);
             }

@@ -1,5 +1,6 @@
 //! A session with a daemon: where its board is, and which slots of it are ours.
 
+use super::orders::{Orders, are_followed};
 use super::port::{Lanes, Port};
 use curtail_shm::session::{Session, SessionError};
 use curtail_shm::{BoardView, Page, Slot};
@@ -15,6 +16,8 @@ pub(in crate::thread) struct Link {
     slots: u32,
     /// Of the port, where there is one.
     pub(super) lanes: Option<Arc<Lanes>>,
+    /// Of batch work that follows them.
+    orders: Option<Orders>,
 }
 
 impl Link {
@@ -39,13 +42,27 @@ impl Link {
         if let Some(pages) = poll_pages.filter(|_| session.is_of_this_user()) {
             session.pass_poll_pages(pages).map_err(told)?;
         }
-        Ok(Self { session, view, first, slots, lanes: lanes.map(Arc::new) })
+        let orders = (is_batch && are_followed()).then(|| Orders::of(&view));
+        Ok(Self { session, view, first, slots, lanes: lanes.map(Arc::new), orders })
     }
 
     /// Whether kthreads are granted cores: those of batch work are not, the kernel has them run on
     /// what is left.
     pub(super) fn grants_cores(&self) -> bool {
         self.slots > 0
+    }
+
+    /// Of batch work: where its kthreads are to run, if they follow the orders for these cores.
+    pub(super) fn batch_cpus(&self) -> Option<Vec<usize>> {
+        self.orders.as_ref().map(|orders| orders.cpus().collect())
+    }
+
+    /// Of batch work: wakes the heir of the core that the caller is on, if it was ordered for one.
+    #[inline]
+    pub(super) fn follow_orders(&self) {
+        if let Some(orders) = &self.orders {
+            orders.follow(&self.view);
+        }
     }
 
     /// A kthread's slot.

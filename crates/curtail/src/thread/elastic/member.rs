@@ -32,6 +32,8 @@ pub(crate) struct Member {
     pub(super) index: u32,
     /// As of `epoch`.
     pub(super) link: RefCell<Option<Arc<Link>>>,
+    /// Where a batch program's kthread looks for orders, as of `epoch`.
+    orders: RefCell<Option<Arc<Link>>>,
     pub(super) epoch: Cell<u32>,
     /// Its word, in the board that `link` keeps, or `UNASKED`.
     word: Cell<*const AtomicU32>,
@@ -67,6 +69,7 @@ impl Member {
             index,
             line,
             link: RefCell::new(None),
+            orders: RefCell::new(None),
             epoch: Cell::new(0),
             word: Cell::new(&raw const UNASKED),
             seen: Cell::new(Word::FIRST),
@@ -128,6 +131,14 @@ impl Member {
         }
     }
 
+    /// Of a batch program: gives the core that the kthread is on to whom it was ordered for.
+    #[inline]
+    pub(in crate::thread) fn follow_orders(&self) {
+        if let Some(link) = &*self.orders.borrow() {
+            link.follow_orders();
+        }
+    }
+
     /// In the child of a fork: the core that it was granted is its parent's.
     pub(in crate::thread) fn run_anywhere(&self) {
         self.elastic.unpin(None);
@@ -154,7 +165,13 @@ impl Member {
     /// There is another daemon, or none.
     fn relink(&self) {
         let epoch = self.elastic.epoch();
-        let link = self.elastic.link().filter(|link| link.grants_cores());
+        let link = self.elastic.link();
+        let orders = link.clone().filter(|link| link.batch_cpus().is_some());
+        if let Some(cpus) = orders.as_ref().and_then(|link| link.batch_cpus()) {
+            self.elastic.pin_to(&cpus);
+        }
+        self.orders.replace(orders);
+        let link = link.filter(|link| link.grants_cores());
         let place = link.as_ref().and_then(|link| link.view.word_address(link.slot(self.index)));
         // Before the board that it points into goes.
         self.word.set(place.unwrap_or(&raw const UNASKED));

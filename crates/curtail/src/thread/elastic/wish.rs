@@ -1,5 +1,6 @@
 //! What the user asks of a core allocator.
 
+use super::orders::are_followed;
 use crate::clock::Clock;
 use crate::thread::{Quanta, RuntimeBuilder};
 use curtail_fiber::safepoint::{Kind, Mode};
@@ -131,7 +132,10 @@ impl Wish {
     pub(super) fn spec(&self, kthreads: usize) -> Spec {
         let kthreads = kthreads as u32;
         Spec {
-            class: if self.batch { Class::Batch { looks: false } } else { Class::LatencyCritical },
+            class: match self.batch {
+                true => Class::Batch { looks: are_followed() },
+                false => Class::LatencyCritical,
+            },
             kthreads,
             guaranteed: self.guaranteed,
             burstable: self.burstable.unwrap_or(kthreads.saturating_sub(self.guaranteed)),
@@ -168,7 +172,9 @@ impl RuntimeBuilder {
 
     /// To the daemon the program is batch work: its kthreads run whenever a core is free, and rank
     /// below all other programs' (`SCHED_IDLE`; the thread that calls [`RuntimeBuilder::run`] stays
-    /// so). They are granted nothing.
+    /// so). They are granted nothing. If the program has safepoints that time themselves, its kthreads
+    /// run on the daemon's cores and hand each over at the next heartbeat after it was ordered for
+    /// another program; otherwise the kernel takes it.
     pub fn batch(mut self) -> Self {
         self.wish.batch = true;
         self

@@ -107,6 +107,7 @@ impl KThread {
     /// Under a core allocator: tells of the queues; true: it has to be looked at what that asks.
     pub(super) fn beat(&self, now: u64) -> bool {
         let Some(member) = &self.member else { return false };
+        member.follow_orders();
         self.take_in();
         member.publish_age(now);
         member.watch_packets(self, now);
