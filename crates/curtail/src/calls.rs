@@ -132,10 +132,7 @@ pub(crate) fn cause() -> Option<Cause> {
         here.take_in();
     }
     match tcb.late() {
-        Some(late) => {
-            here.attend();
-            tcb.cancel.cause().or_else(|| late.cause())
-        }
+        Some(late) => here.cause_of(late),
         // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
         None => unsafe {
             (*ENGINE.get()).attend();

@@ -9,9 +9,14 @@ use curtail::{App, Class, ClassId, Report, Response, Server, WorkerId};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 const BIG: usize = 3 << 20;
 const POLICIES: [&str; 3] = ["tq", "fcfs", "shenango"];
+
+/// Requests for `/until-gone`.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
 
 struct Site;
 
@@ -38,6 +43,13 @@ impl App for Site {
             (_, "/number") => response.write(request.query().unwrap_or("none").as_bytes()),
             (_, "/nothing") => {}
             (_, "/panic") => panic!("as asked"),
+            (_, "/until-gone") => {
+                BEGUN.fetch_add(1, SeqCst);
+                while curtail::check().is_ok() {
+                    std::hint::spin_loop();
+                }
+                response.write(b"no one reads this");
+            }
             (_, "/big") => (0..BIG / 64).for_each(|_| response.write(&[b'x'; 64])),
             _ => {
                 response.write(&http::head(404, "text/plain"));
@@ -125,7 +137,7 @@ fn a_connection_has_one_request_after_another() {
 #[test]
 fn what_is_sent_at_once_is_answered_in_order() {
     for policy in POLICIES {
-        serve(policy, "http://127.0.0.1:0?burst=3", |at| {
+        serve(policy, "http://127.0.0.1:0?burst=3&fin=answer", |at| {
             let mut stream = connect(at);
             let all: String =
                 (0..300).map(|n| format!("GET /number?{n} HTTP/1.1\r\nHost: x\r\n\r\n")).collect();
@@ -216,6 +228,30 @@ fn what_is_no_request_is_told_and_ends_its_connection_alone() {
             write!(good, "GET /number?2 HTTP/1.1\r\n\r\n").unwrap();
             assert_eq!(answer(&mut good).1, b"2", "{policy}");
         });
+    }
+}
+
+/// Its handler has no safepoint and never waits: it hears of that by `check` alone.
+#[test]
+fn a_client_that_closes_before_its_answer_has_gone() {
+    for policy in POLICIES {
+        let report = serve(policy, "http://127.0.0.1:0", |at| {
+            for _ in 0..3 {
+                let before = BEGUN.load(SeqCst);
+                let mut goes = connect(at);
+                write!(goes, "GET /until-gone HTTP/1.1\r\n\r\n").unwrap();
+                let end = Instant::now() + STUCK;
+                while BEGUN.load(SeqCst) == before {
+                    assert!(Instant::now() < end, "{policy}: it never begins");
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                drop(goes);
+            }
+            let mut stays = connect(at);
+            write!(stays, "GET /number?3 HTTP/1.1\r\n\r\n").unwrap();
+            assert_eq!(answer(&mut stays).1, b"3", "{policy}: the worker is free again");
+        });
+        assert_eq!(report.classes[0].completed, 4, "{policy}");
     }
 }
 

@@ -35,7 +35,8 @@ pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};
 pub use local::{Local, LocalClient, NoResponse, Refused, Ticket};
 pub use tcp::{
-    Accepted, Acceptor, InFlight, Listen, Socket, Stream, Streams, Tcp, TcpConfig, Turn, Wire,
+    Accepted, Acceptor, InFlight, Listen, OnFin, Socket, Stream, Streams, Tcp, TcpConfig, Turn,
+    Wire,
 };
 pub use udp::{Udp, UdpConfig};
 pub use url::open;

@@ -1,11 +1,11 @@
 //! What the socket transports share: bound non-blocking sockets and small descriptor helpers.
 
 use crate::error::OpenError;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A bound, non-blocking, close-on-exec socket and the address it has got.
 ///
@@ -57,6 +57,15 @@ pub(crate) fn drain(event: impl AsFd) -> u64 {
         Ok(8) => u64::from_ne_bytes(count),
         _ => 0,
     }
+}
+
+/// Whether a stream's connection has ended. `by_fin`: or the peer's half of it.
+pub(crate) fn has_gone(socket: BorrowedFd<'_>, by_fin: bool) -> bool {
+    let fin = if by_fin { PollFlags::RDHUP } else { PollFlags::empty() };
+    let mut asked = [PollFd::from_borrowed_fd(socket, fin)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let answered = poll(&mut asked, Some(&now)).is_ok_and(|count| count > 0);
+    answered && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | fin)
 }
 
 /// Asks for a receive buffer of `bytes`: above the system's limit where this process may, else as

@@ -15,7 +15,7 @@
 
 use crate::socket::drain;
 use crate::{Completion, Ebb, Intake, Outcome, Peer, Reply, Status, Transport};
-pub use config::{TcpConfig, Wire};
+pub use config::{OnFin, TcpConfig, Wire};
 use connection::{Connection, Next, Table};
 use deadline::Deadlines;
 use outbox::Outboxes;
@@ -59,10 +59,11 @@ const EVENTS: usize = 32;
 
 /// Kernel TCP on one or more addresses.
 ///
-/// A peer's FIN ends its requests, not its answers: the connection is closed when those in progress
-/// have ended and their responses are out. The same goes for a peer that announced too long a frame.
-/// Where it is we who end it, our FIN follows the last response, and the connection lingers for the
-/// peer's ([`TcpConfig::fin_wait`]). A reset ends everything at once.
+/// A peer's FIN ends its requests, not its answers, unless [`TcpConfig::on_fin`] says otherwise:
+/// the connection is closed when those in progress have ended and their responses are out. The same
+/// goes for a peer that announced too long a frame. Where it is we who end it, our FIN follows the
+/// last response, and the connection lingers for the peer's ([`TcpConfig::fin_wait`]). A reset ends
+/// everything at once.
 ///
 /// After [`Transport::close`], nothing is accepted or read any more; frames that were read are still
 /// handed over. `poll` answers `Closed` once every connection is gone: each goes when all its requests
@@ -142,16 +143,17 @@ impl Tcp {
         let parts = connection.parting.is_some();
         // Once both FINs are out, that is a hang-up, too, and there may be more to read before.
         if flags.contains(EventFlags::ERR) || flags.contains(EventFlags::HUP) && !parts {
-            return self.doom(slot, false);
+            return self.hang_up(slot);
         }
+        connection.fin_seen |= flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
         if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP) && !connection.eof
         {
             connection.readable = true;
-            connection.fin_seen |= flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
             if !connection.paused {
                 self.enqueue(slot);
             }
         }
+        self.heed_fin(slot);
         if flags.contains(EventFlags::OUT) {
             self.flush(slot);
         }
@@ -207,6 +209,7 @@ impl Tcp {
                 }
                 Next::Gone => self.doom(slot, false),
             }
+            self.heed_fin(slot);
         }
     }
 

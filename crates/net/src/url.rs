@@ -1,7 +1,7 @@
 //! `udp://IP:PORT?option=value`, `tcp://…`, `unix://…`, `http://…`, and comma-separated lists of them. Cold path.
 
 use crate::error::{OpenError, Reason};
-use crate::{Both, Listen, Tcp, TcpConfig, Transport, Udp, UdpConfig};
+use crate::{Both, Listen, OnFin, Tcp, TcpConfig, Transport, Udp, UdpConfig};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -10,22 +10,25 @@ const HTTP_OUT: usize = 64 << 20;
 
 const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE, requests=N";
 const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections=N, burst=N, \
-     backlog=N, stall=DURATION, idle=DURATION, keepalive=DURATION, finwait=DURATION, linger=DURATION";
+     backlog=N, fin=answer|cancel, stall=DURATION, idle=DURATION, keepalive=DURATION, \
+     finwait=DURATION, linger=DURATION";
 
 /// Opens what a URL names, or one transport for a comma-separated list of URLs.
 ///
 /// * `udp://IP:PORT` with `max` (largest datagram), `rcvbuf` (receive buffer) and `requests` (in progress,
 ///   of all peers): see [`UdpConfig`];
-/// * `tcp://IP:PORT` with `max` (largest frame), `in` and `out` (bytes in progress and unsent that a
-///   connection may have), `memory` (that all may have), `connections`, `burst` (requests of one
-///   connection before another's turn), `backlog`, `stall` (the time to end a begun frame and to
-///   take responses), `idle` (after which a silent connection is closed), `keepalive` (after which a
-///   silent peer is probed), `finwait` (for the peer's FIN after ours) and `linger` (how long closing
-///   may take): see [`TcpConfig`]. `stall`, `idle` and `keepalive` may be `off`.
+/// * `tcp://IP:PORT` with `max` (largest frame), `in` and `out` (bytes in progress and unsent that
+///   a connection may have), `memory` (that all may have), `connections`, `burst` (requests of one
+///   connection before another's turn), `backlog`, `fin` (`answer` or `cancel`: what a peer's FIN
+///   says of its requests in progress, see [`OnFin`]), `stall` (the time to end a begun frame and
+///   to take responses), `idle` (after which a silent connection is closed), `keepalive` (after
+///   which a silent peer is probed), `finwait` (for the peer's FIN after ours) and `linger` (how
+///   long closing may take): see [`TcpConfig`]. `stall`, `idle` and `keepalive` may be `off`.
 ///
 /// * `unix:///FILE`: the same as `tcp`, over a Unix socket;
-/// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of `tcp`;
-///   `max` is of a body, and `out` is 64 MiB by default. They stand in a list with others of HTTP only.
+/// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of
+///   `tcp`; `max` is of a body, and by default `out` is 64 MiB and `fin` is `cancel`. They stand in
+///   a list with others of HTTP only.
 ///
 /// In place of an IP address there may be a name, such as `localhost`: its first IPv4 address, or else
 /// its first, is listened on.
@@ -141,6 +144,7 @@ impl Wanted {
             "burst" => config.burst = size(name, value)?,
             "backlog" => config.backlog = size(name, value)?,
             "in" => config.in_limit = size(name, value)?,
+            "fin" => config.on_fin = on_fin(name, value)?,
             "memory" => config.memory = size(name, value)?,
             "stall" => config.stall = time_or_off(name, value)?,
             "idle" => config.idle = time_or_off(name, value)?,
@@ -190,6 +194,14 @@ fn duration(name: &str, value: &str) -> Result<Duration, Reason> {
         value.strip_suffix('s').and_then(number).map(Duration::from_secs)
     };
     parsed.ok_or_else(|| bad(name, value, "a duration, like 500ms or 30s"))
+}
+
+fn on_fin(name: &str, value: &str) -> Result<OnFin, Reason> {
+    match value {
+        "answer" => Ok(OnFin::Answer),
+        "cancel" => Ok(OnFin::Cancel),
+        _ => Err(bad(name, value, "answer or cancel")),
+    }
 }
 
 /// Digits only: `u64::from_str` would take a sign too.

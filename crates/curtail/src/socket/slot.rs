@@ -179,6 +179,11 @@ impl Slot {
         self.undrainable.store(!drainable, Ordering::Relaxed);
     }
 
+    /// See the field.
+    pub(super) fn is_undrainable(&self) -> bool {
+        self.undrainable.load(Ordering::Relaxed)
+    }
+
     /// Whether a read would find nothing, if the readers have these ticks. Only where events come.
     pub(super) fn is_drained(&self, ticks: u32) -> bool {
         self.drained.load(Ordering::Relaxed) == DRAINED | u64::from(ticks)

@@ -126,6 +126,12 @@ impl Source {
         self.slot.read.signal();
     }
 
+    /// Of a stream over TCP, or of one thread: its peer has ended its half or all of it, as an
+    /// event has said; or has sent urgent data, or nothing was known of it.
+    pub(crate) fn may_have_ended(&self) -> bool {
+        self.slot.is_undrainable()
+    }
+
     /// Whether a read would find nothing, if the readers have these ticks.
     pub(super) fn is_drained(&self, ticks: u32) -> bool {
         self.slot.is_drained(ticks)

@@ -27,7 +27,9 @@ pub(crate) struct Duty {
     pub ended: unsafe fn(*const Late),
     /// Whether it is cancelled, and why. While it is in progress, by its kthread, which may run it.
     pub cause: unsafe fn(*const Late) -> Option<Cause>,
-    /// What becomes of it then.
+    /// Whether who asked has gone: a longer look, on its own stack.
+    pub left: unsafe fn(*const Late) -> bool,
+    /// What becomes of it when it is cancelled.
     pub rule: unsafe fn(*const Late) -> OnCancel,
     /// Whether it may be left where it is, for ever; true: it is counted. On its own stack.
     pub may_abandon: unsafe fn(*const Late) -> bool,
@@ -126,6 +128,12 @@ impl Late {
     pub(crate) fn cause(&self) -> Option<Cause> {
         // SAFETY: as `renew` was promised; its kthread calls.
         unsafe { (self.duty.cause)(self.tcb.late.get()) }
+    }
+
+    /// Whether who asked has gone; it calls.
+    pub(super) fn has_left(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.duty.left)(self.tcb.late.get()) }
     }
 
     pub(super) fn rule(&self) -> OnCancel {

@@ -14,13 +14,30 @@ pub enum Wire {
     Http,
 }
 
+/// What the end of a peer's bytes (its FIN) says of its requests in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFin {
+    /// It has no more to ask, and reads answers still: `printf … | nc` does, and some clients of
+    /// RPC.
+    #[default]
+    Answer,
+    /// It has gone, as a client of HTTP has that closes its connection before the answer has come:
+    /// they are cancelled, and not answered.
+    Cancel,
+}
+
 /// Settings of [`crate::Tcp`].
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
     /// What the bytes are. Default: frames.
     pub wire: Wire,
-    /// Largest request in bytes, header not counted (of HTTP: of its body). A larger one ends its connection. Default
-    /// 1 MiB.
+    /// What a peer's FIN says of its requests in progress. TCP does not tell a peer that has closed
+    /// its socket from one that has ended its sending half, before something is sent to it. (A Unix
+    /// socket does, and a peer that has closed it has gone in any case.) Default:
+    /// [`OnFin::Answer`]; of [`TcpConfig::http`]: [`OnFin::Cancel`].
+    pub on_fin: OnFin,
+    /// Largest request in bytes, header not counted (of HTTP: of its body). A larger one ends its
+    /// connection. Default 1 MiB.
     pub limit: usize,
     /// Bytes of requests that a connection may have in progress (received, and not ended), each
     /// counted as 512 more than it has. While there are more, the connection is not read; a single
@@ -65,6 +82,7 @@ impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             wire: Wire::default(),
+            on_fin: OnFin::default(),
             limit: 1 << 20,
             in_limit: 4 << 20,
             out_limit: 4 << 20,
@@ -85,7 +103,7 @@ impl TcpConfig {
     /// The usual settings, of HTTP.
     #[must_use]
     pub fn http() -> Self {
-        Self { wire: Wire::Http, ..Self::default() }
+        Self { wire: Wire::Http, on_fin: OnFin::Cancel, ..Self::default() }
     }
 
     /// What cuts the bytes of one connection.

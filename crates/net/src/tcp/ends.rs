@@ -3,9 +3,9 @@
 //! What ends goes through `ending`, of which one poll does a bounded part: closing a socket takes the
 //! kernel microseconds, and thousands may be reset at a time.
 
-use super::Tcp;
 use super::connection::{Connection, Next};
 use super::deadline::ALL;
+use super::{OnFin, Tcp};
 use crate::socket::{drain, signal};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -42,6 +42,33 @@ impl Tcp {
             connection.doomed = Some(reset);
             self.enqueue(slot);
         }
+    }
+
+    /// Where a FIN says so, a peer that has sent one and waits for answers has gone.
+    pub(super) fn heed_fin(&mut self, slot: u32) {
+        if self.config.on_fin == OnFin::Answer {
+            return;
+        }
+        let Some(connection) = &self.connections[slot as usize] else { return };
+        if connection.fin_seen
+            && connection.in_flight > 0
+            && connection.doomed.is_none()
+            && self.shared.owes_answer(slot)
+        {
+            self.hang_up(slot);
+        }
+    }
+
+    /// Its peer has gone.
+    pub(super) fn hang_up(&mut self, slot: u32) {
+        let Some(connection) = &self.connections[slot as usize] else { return };
+        if connection.in_flight > 0 {
+            if self.shared.owes_answer(slot) && !self.shared.is_broken(slot) {
+                self.shared.counters.hung_up.fetch_add(1, Relaxed);
+            }
+            self.shared.give_up(slot);
+        }
+        self.doom(slot, false);
     }
 
     /// Where everything is done, goes on towards the end: our FIN, the peer's, the release.

@@ -102,6 +102,8 @@ counters! {
     stalled: "tcp_stalled";
     idle: "tcp_idle";
     no_fin: "tcp_no_fin";
+    // Connections whose peers have gone before their answers came.
+    hung_up: "tcp_hung_up";
     // Connections closed because all together had too much, and this one much of it for long.
     evicted: "tcp_evicted";
     // How often a connection was not read for what it had in progress, or for what all had.

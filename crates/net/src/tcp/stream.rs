@@ -23,6 +23,8 @@ pub struct Stream {
     open: bool,
     /// The peer's FIN has been read.
     eof: bool,
+    /// The peer has gone, as [`Stream::look_for_peer`] has found.
+    left: bool,
     /// It ended for want of memory, its own or that of all.
     paused: bool,
     /// Since when the peer has owed us the rest of a frame.
@@ -103,6 +105,7 @@ impl Stream {
             framer: config.framer(),
             open: true,
             eof: false,
+            left: false,
             paused: false,
             begun: None,
             quiet_looks: 0,
@@ -134,6 +137,16 @@ impl Stream {
         self.live.in_flight.load(Ordering::Acquire)
     }
 
+    /// The socket has announced its peer's end, perhaps: where answers are owed, the kernel is
+    /// asked what it is.
+    pub fn look_for_peer(&mut self) {
+        let asks = !self.left && self.parting.is_none() && self.in_flight() > 0;
+        if asks && self.live.inner.shared.owes_answer(self.live.slot) && self.live.has_hung_up() {
+            self.left = true;
+            self.live.inner.shared.counters.hung_up.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// What is next. The thread has asked before for how often its socket has announced something.
     pub fn turn(&mut self) -> Turn {
         let now = Instant::now();
@@ -157,7 +170,7 @@ impl Stream {
                 Err(_) => return Turn::Over,
             }
         }
-        if shared.is_broken(live.slot) {
+        if self.left || shared.is_broken(live.slot) {
             return Turn::Over;
         }
         if live.evicted.load(Ordering::Relaxed) {

@@ -7,12 +7,11 @@
 //! close the server. They change a counter and then look whether the thread waits for that; the
 //! thread says so and then looks at the counter. A fence on both sides makes one see the other.
 
-use super::TcpConfig;
 use super::outbox::Outboxes;
 use super::stream::Stream;
-use crate::socket::signal;
+use super::{OnFin, TcpConfig};
+use crate::socket::{has_gone, signal};
 use crate::{Peer, Reply};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use std::io;
@@ -108,14 +107,11 @@ impl Live {
         }
     }
 
-    /// Asks the kernel; false where it is released.
+    /// Whether its peer has gone, which the kernel is asked; false where it is released.
     pub(super) fn has_hung_up(&self) -> bool {
+        let by_fin = self.inner.config.on_fin == OnFin::Cancel;
         let socket = lock(&self.socket);
-        let Some(socket) = &*socket else { return false };
-        let mut asked = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::empty())];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let answered = poll(&mut asked, Some(&now)).is_ok_and(|count| count > 0);
-        answered && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        socket.as_ref().is_some_and(|socket| has_gone(socket.as_fd(), by_fin))
     }
 
     pub(super) fn peer(&self) -> Peer {

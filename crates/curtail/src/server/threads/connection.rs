@@ -38,12 +38,14 @@ pub(super) struct Connection {
     stream: Stream,
     source: Arc<Source>,
     transport: u16,
+    /// At these ticks its peer was looked for, and was there.
+    looked: Option<u32>,
 }
 
 impl Connection {
     /// One that was accepted, of that transport.
     pub(super) fn new(stream: Stream, source: Arc<Source>, transport: u16) -> Self {
-        Self { stream, source, transport }
+        Self { stream, source, transport, looked: None }
     }
 
     /// Its thread's life.
@@ -60,6 +62,7 @@ impl Connection {
         loop {
             // Before everything that is looked at: what changes from here on ends the wait.
             let ticks = self.source.ticks(Side::Read);
+            self.look_for_peer(ticks);
             let waits = match self.stream.turn() {
                 Turn::Over => return,
                 Turn::Wait => true,
@@ -77,6 +80,15 @@ impl Connection {
             if waits && self.wait(ticks).is_err() {
                 return;
             }
+        }
+    }
+
+    /// A connection whose requests are in progress may not be read: of one of HTTP, and where there
+    /// is no share for more. So its end is asked for where it was announced.
+    fn look_for_peer(&mut self, ticks: u32) {
+        if self.source.may_have_ended() && self.looked != Some(ticks) && self.stream.is_working() {
+            self.looked = Some(ticks);
+            self.stream.look_for_peer();
         }
     }
 

@@ -199,7 +199,7 @@ impl Turn<'_> {
             transport,
             arrived_tsc,
             deadline_tsc: desk.common.rules.deadline(class, deadline, arrived_tsc),
-            in_flight: None,
+            ..From::none()
         };
         request.body = Body {
             tag: tag(payload.bytes()),

@@ -6,7 +6,7 @@
 use super::accept::Door;
 use super::asked::Asked;
 use super::port;
-use super::request::{Body, Origin, Request};
+use super::request::{Body, Origin, Request, left};
 use super::room::Room;
 use super::tally::Tally;
 use crate::app::ErasedApp;
@@ -83,7 +83,7 @@ thread_local! {
 
 /// What the threads of requests do.
 pub(super) static DUTY: Duty =
-    Duty { run: serve, ended, cause, rule, may_abandon, abandoned, facts };
+    Duty { run: serve, ended, cause, left, rule, may_abandon, abandoned, facts };
 
 impl Post {
     /// The calling kthread's, from now on and until it is dropped.
@@ -349,7 +349,7 @@ unsafe fn abandoned(late: *const Late) {
     let (late, origin, body) = unsafe { (&*late, &mut (*lost).origin, &mut (*lost).body) };
     let mut request = post.take_request();
     let in_flight = origin.in_flight.take();
-    request.origin = Origin { in_flight, ..*origin };
+    request.origin = Origin { in_flight, looked_tsc: Cell::new(0), ..*origin };
     request.body.tag = body.tag;
     request.body.packet = body.packet.take();
     request.body.outcome = Outcome::Abandoned;

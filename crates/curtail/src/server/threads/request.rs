@@ -7,19 +7,21 @@
 //! [`super::post::Common::done`].
 
 use crate::Response;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::context::NEVER;
 use crate::thread::{Duty, Late};
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::{InFlight, Outcome, Peer};
 use curtail_policy::ClassId;
 use curtail_ring::Linked;
 use curtail_shm::PeerWords;
+use std::cell::Cell;
 use std::sync::atomic::AtomicPtr;
 
 /// A larger buffer is not kept when its request has left.
 const KEEP_BYTES: usize = 16 << 10;
 
-/// A request that has waited so long is worth a system call.
+/// A request that has been here for so long is worth a system call, each time.
 const LONG_NS: u64 = 100_000;
 
 /// See the module's head.
@@ -42,6 +44,8 @@ pub(super) struct Origin {
     pub deadline_tsc: u64,
     /// Its connection's account, where a connection's thread has brought it; none: the front has.
     pub in_flight: Option<InFlight>,
+    /// When its peer was last looked for, if it was.
+    pub looked_tsc: Cell<u64>,
 }
 
 /// What its owner of the moment reads and writes.
@@ -73,20 +77,28 @@ pub(super) struct Packet {
 }
 
 impl Origin {
-    const NONE: Self = Self {
-        class: ClassId(0),
-        peer: Peer::None,
-        transport: 0,
-        arrived_tsc: 0,
-        deadline_tsc: NEVER,
-        in_flight: None,
-    };
+    pub(super) fn none() -> Self {
+        Self {
+            class: ClassId(0),
+            peer: Peer::None,
+            transport: 0,
+            arrived_tsc: 0,
+            deadline_tsc: NEVER,
+            in_flight: None,
+            looked_tsc: Cell::new(0),
+        }
+    }
 
-    /// Whether it has been here for long, and its peer has gone meanwhile. (The connection's thread,
-    /// which would have heard of it, may have waited for the same kthread.)
+    /// Whether its peer has gone, where it has been here for long and that was not asked just now.
+    /// (The connection's thread, which would have heard of it, may wait for the same kthread.)
     pub(super) fn has_hung_up(&self, now: u64, clock: Clock) -> bool {
-        let waited = now.saturating_sub(self.arrived_tsc);
-        clock.ns(waited) > LONG_NS && self.in_flight.as_ref().is_some_and(InFlight::has_hung_up)
+        let Some(in_flight) = &self.in_flight else { return false };
+        let since = self.arrived_tsc.max(self.looked_tsc.get());
+        if clock.ns(now.saturating_sub(since)) <= LONG_NS {
+            return false;
+        }
+        self.looked_tsc.set(now);
+        in_flight.has_hung_up()
     }
 }
 
@@ -103,7 +115,7 @@ impl Request {
         Box::new(Self {
             late: Late::new(duty),
             link: AtomicPtr::default(),
-            origin: Origin::NONE,
+            origin: Origin::none(),
             body: Body {
                 tag: 0,
                 payload: Vec::new(),
@@ -156,4 +168,18 @@ impl Request {
         // SAFETY: by contract.
         unsafe { Box::from_raw(request) }
     }
+}
+
+/// Whether a request's peer has gone, which the kernel is asked now and then: while it computes,
+/// its connection's thread may have no turn.
+///
+/// # Safety
+/// `late` is a request's, in progress.
+pub(super) unsafe fn left(late: *const Late) -> bool {
+    // SAFETY: by contract; nothing but the time of the last look changes meanwhile.
+    let origin = unsafe { &(*late.cast::<Request>()).origin };
+    enter_critical();
+    let left = origin.has_hung_up(clock::now(), Clock::get());
+    leave_critical();
+    left
 }

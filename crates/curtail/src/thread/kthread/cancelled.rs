@@ -57,6 +57,18 @@ impl KThread {
         }
     }
 
+    /// Whether the request that calls is cancelled, and why, as far as can be seen.
+    pub(crate) fn cause_of(&self, late: &Late) -> Option<Cause> {
+        self.attend();
+        let tcb = late.tcb();
+        let cause = tcb.cancel.cause().or_else(|| late.cause());
+        if cause.is_none() && late.has_left() {
+            self.cancel(tcb, Cause::Departed, late.rule());
+            return Some(Cause::Departed);
+        }
+        cause
+    }
+
     /// Marks a request of this kthread as cancelled, and ends its wait.
     pub(crate) fn cancel(&self, tcb: &Tcb, cause: Cause, rule: OnCancel) {
         tcb.cancel.set(cause, rule != OnCancel::Finish);

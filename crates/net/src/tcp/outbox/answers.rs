@@ -37,6 +37,18 @@ impl Outboxes {
         let _ = self.send(slot, generation, &answer);
     }
 
+    /// Whether a connection with requests in progress waits for an answer still: of one of HTTP,
+    /// whose end is told later than its answer, that is known.
+    pub(in super::super) fn owes_answer(&self, slot: u32) -> bool {
+        self.wire == Wire::Frames || self.lock(slot).is_some_and(|found| found.asked.is_some())
+    }
+
+    /// Its peer has gone, and it is about to be closed: what has not begun need not any more.
+    pub(in super::super) fn give_up(&self, slot: u32) {
+        let _outbox = self.lock(slot);
+        self.set_living(slot, 0);
+    }
+
     /// What came is no request that is taken. Nothing is in progress.
     pub(in super::super) fn refuse(&self, slot: u32, generation: u32, refusal: Refusal) {
         let (head, body) = (refusal.answer(), Asked::BAD);
