@@ -185,6 +185,37 @@ fn large_bodies_go_both_ways() {
 }
 
 #[test]
+fn bodies_may_come_in_chunks() {
+    for policy in POLICIES {
+        serve(policy, "http://127.0.0.1:0?max=100k", |at| {
+            let mut stream = connect(at);
+            let sent: Vec<u8> = (0..100_000_u32).map(|n| (n / 7) as u8).collect();
+            let head = "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n";
+            for length in [1, 1_000, 100_000] {
+                let sent = &sent[..length * 100_usize.min(100_000 / length)];
+                write!(stream, "{head}\r\n").unwrap();
+                for chunk in sent.chunks(length) {
+                    write!(stream, "{:X};so=what\r\n", chunk.len()).unwrap();
+                    stream.write_all(chunk).unwrap();
+                    write!(stream, "\r\n").unwrap();
+                }
+                // Another request follows at once.
+                write!(stream, "0\r\nTrailer: x\r\n\r\nGET /number?7 HTTP/1.1\r\n\r\n").unwrap();
+                assert!(answer(&mut stream).1 == sent, "{policy}: {length}");
+                assert_eq!(answer(&mut stream).1, b"7", "{policy}: {length}");
+            }
+            write!(stream, "{head}Expect: 100-continue\r\n\r\n").unwrap();
+            assert_eq!(answer(&mut stream).0, "HTTP/1.1 100 Continue\r\n\r\n", "{policy}");
+            write!(stream, "3\r\nabc\r\n0\r\n\r\n").unwrap();
+            let (head, body) = answer(&mut stream);
+            assert_eq!(body, b"abc", "{policy}");
+            let date = head.lines().find_map(|line| line.strip_prefix("Date: ")).unwrap();
+            assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
+        });
+    }
+}
+
+#[test]
 fn what_is_no_request_is_told_and_ends_its_connection_alone() {
     let long = format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "b".repeat(20_000));
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(100));
@@ -195,7 +226,9 @@ fn what_is_no_request_is_told_and_ends_its_connection_alone() {
         ("nonsense\r\n\r\n", 400),
         (two, 400),
         ("POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", 400),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n", 413),
         ("POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n", 413),
         (&long, 431),
         (&many, 431),
@@ -292,6 +325,9 @@ fn curl_speaks_it() {
             let said = curl(&[&format!("{at}/number?8"), &format!("{at}/number?9")]).unwrap();
             assert_eq!(said, "89", "{policy}");
             let said = curl(&["-d", &body, &format!("{at}/echo")]).unwrap();
+            assert!(said == body, "{policy}: {} bytes", said.len());
+            let chunked = ["-H", "Transfer-Encoding: chunked", "-d", &body, &format!("{at}/echo")];
+            let said = curl(&chunked).unwrap();
             assert!(said == body, "{policy}: {} bytes", said.len());
             let status = curl(&["-o", "/dev/null", "-w", "%{http_code}", &format!("{at}/no")]);
             assert_eq!(status.unwrap(), "404", "{policy}");

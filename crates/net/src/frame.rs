@@ -3,10 +3,10 @@
 //!
 //! [`Framer`] is a pure state machine, one per connection, on the dispatcher's thread. A frame that
 //! lies whole in what was just read is lent out where it lies; only the beginning of a frame whose
-//! end has not come is copied and kept. Invariant: memory grows with the bytes that came, never with
-//! the length that a peer announced.
+//! end has not come is copied and kept, and so is a body in chunks, which are joined there.
+//! Invariant: memory grows with the bytes that came, never with the length that a peer announced.
 
-use crate::http::{self, Refusal, Whole};
+use crate::http::{self, Chunks, Refusal, Whole};
 
 /// Bytes of the length in front of each frame.
 pub const HEADER_BYTES: usize = 4;
@@ -37,6 +37,8 @@ struct Http {
     /// So many of its bytes were looked at, and are no whole head.
     seen: usize,
     found: Option<Result<Whole, Refusal>>,
+    /// Its body comes in chunks, not all of which have come.
+    chunks: Option<Chunks>,
     /// [`http::CONTINUE`] was asked for: each request does so once.
     continued: bool,
     /// The last request said that no more come: what does is not looked at.
@@ -44,11 +46,24 @@ struct Http {
 }
 
 impl Http {
-    /// Looks at what is held, as far as that may tell something new.
-    fn look(&mut self, held: &[u8], limit: usize) {
-        if self.found.is_some() || self.ended {
-            return;
+    /// Looks at what is held from `start` on, as far as that may tell something new, and joins
+    /// chunks.
+    fn look(&mut self, held: &mut Vec<u8>, start: usize, limit: usize) {
+        if self.found.is_none() && !self.ended {
+            self.look_at_head(&held[start..], limit);
         }
+        let Some(chunks) = &mut self.chunks else { return };
+        match chunks.join(held, start, limit) {
+            Ok(None) => return,
+            Ok(Some(end)) => {
+                self.found = self.found.map(|found| found.map(|whole| Whole { end, ..whole }));
+            }
+            Err(refusal) => self.found = Some(Err(refusal)),
+        }
+        self.chunks = None;
+    }
+
+    fn look_at_head(&mut self, held: &[u8], limit: usize) {
         // A head ends with a line.
         let new = held.get(self.seen..).unwrap_or_default();
         let tells = new.contains(&b'\n') || held.len() >= http::MOST_HEAD;
@@ -57,6 +72,9 @@ impl Http {
             self.found = http::look(held, limit).transpose();
         }
         self.seen = held.len();
+        if let Some(Ok(Whole { head, end: Whole::OPEN, .. })) = self.found {
+            self.chunks = Some(Chunks::after(head));
+        }
     }
 
     /// The request at the front has been handed over.
@@ -180,7 +198,7 @@ impl Framer {
         }
         self.start = begin + whole.end;
         http.next(whole);
-        http.look(&self.held[self.start..], self.limit);
+        http.look(&mut self.held, self.start, self.limit);
         Ok(Some(&self.held[begin..self.start]))
     }
 
@@ -190,7 +208,7 @@ impl Framer {
             self.compact();
             self.held.extend_from_slice(input);
             if let Some(http) = &mut self.http {
-                http.look(&self.held, self.limit);
+                http.look(&mut self.held, 0, self.limit);
             }
         }
     }

@@ -38,21 +38,62 @@ fn cut(stream: &[u8], pieces: &[(usize, bool)]) -> (Vec<Vec<u8>>, bool) {
     (requests, false)
 }
 
-fn request() -> impl Strategy<Value = Vec<u8>> {
+/// How a body is sent.
+#[derive(Clone, Debug)]
+enum Body {
+    None,
+    Plain(Vec<u8>),
+    /// With what stands behind its chunks' lengths, and trailers.
+    Chunks(Vec<(Vec<u8>, String)>, Vec<String>),
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    let bytes = |range| prop::collection::vec(any::<u8>(), range);
+    let extension = prop_oneof![Just(String::new()), "(;[a-z]{1,5}=[a-z ]{0,9}){1,2}"];
+    let chunks = prop::collection::vec((bytes(1..LIMIT / 8), extension), 0..8);
+    let trailers = prop::collection::vec("[a-z]{1,9}: [ -~]{0,20}", 0..3);
+    prop_oneof![
+        Just(Body::None),
+        bytes(0..LIMIT).prop_map(Body::Plain),
+        (chunks, trailers).prop_map(|(chunks, trailers)| Body::Chunks(chunks, trailers)),
+    ]
+}
+
+/// A request as it is sent, and as it is handed over.
+fn request() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let headers = prop::collection::vec(("[A-Z][a-z-]{0,9}", "[ -~]{0,20}"), 0..5);
-    (headers, prop::option::of(prop::collection::vec(any::<u8>(), 0..LIMIT)), "[a-z/]{0,20}")
-        .prop_map(|(headers, body, path)| {
-            let mut text = format!("PUT /{path} HTTP/1.1\r\n");
-            for (name, value) in headers {
-                // Those that mean something would make it another request.
-                text += &format!("X-{name}: {value}\r\n");
+    (headers, body(), "[a-z/]{0,20}").prop_map(|(headers, body, path)| {
+        let mut head = format!("PUT /{path} HTTP/1.1\r\n");
+        for (name, value) in headers {
+            // Those that mean something would make it another request.
+            head += &format!("X-{name}: {value}\r\n");
+        }
+        let (kind, sent, whole) = match body {
+            Body::None => (String::new(), Vec::new(), Vec::new()),
+            Body::Plain(body) => {
+                (format!("Content-Length: {}\r\n", body.len()), body.clone(), body)
             }
-            if let Some(body) = &body {
-                text += &format!("Content-Length: {}\r\n", body.len());
+            Body::Chunks(chunks, trailers) => {
+                let (sent, whole) = in_chunks(&chunks, &trailers);
+                ("Transfer-Encoding: chunked\r\n".to_owned(), sent, whole)
             }
-            text += "\r\n";
-            [text.into_bytes(), body.unwrap_or_default()].concat()
-        })
+        };
+        let head = format!("{head}{kind}\r\n").into_bytes();
+        ([&head[..], &sent].concat(), [&head[..], &whole].concat())
+    })
+}
+
+fn in_chunks(chunks: &[(Vec<u8>, String)], trailers: &[String]) -> (Vec<u8>, Vec<u8>) {
+    let mut sent = Vec::new();
+    for (bytes, extension) in chunks {
+        sent.extend(format!("{:x}{extension}\r\n", bytes.len()).bytes());
+        sent.extend(bytes);
+        sent.extend(b"\r\n");
+    }
+    sent.extend(b"0\r\n");
+    trailers.iter().for_each(|trailer| sent.extend(format!("{trailer}\r\n").bytes()));
+    sent.extend(b"\r\n");
+    (sent, chunks.iter().flat_map(|(bytes, _)| bytes.clone()).collect())
 }
 
 fn pieces() -> impl Strategy<Value = Vec<(usize, bool)>> {
@@ -65,12 +106,14 @@ proptest! {
         requests in prop::collection::vec(request(), 1..8),
         pieces in pieces(),
     ) {
-        let (found, refused) = cut(&requests.concat(), &pieces);
+        let (sent, whole): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
+        let (found, refused) = cut(&sent.concat(), &pieces);
         prop_assert!(!refused);
-        prop_assert_eq!(&found, &requests);
+        prop_assert_eq!(&found, &whole);
         for request in &found {
             let parsed = http::parse(request).unwrap();
             prop_assert!(request.ends_with(parsed.body));
+            prop_assert_eq!(http::body(request), parsed.body);
             let (method, path) = http::line(request).unwrap();
             prop_assert_eq!((method, path), (parsed.method, parsed.path()));
         }
@@ -83,7 +126,7 @@ proptest! {
         with in any::<u8>(),
         pieces in pieces(),
     ) {
-        let mut stream = requests.concat();
+        let mut stream = requests.into_iter().flat_map(|(sent, _)| sent).collect::<Vec<u8>>();
         let place = at.index(stream.len());
         stream[place] = with;
         let (whole, refused) = cut(&stream, &[(usize::MAX, false)]);

@@ -17,7 +17,7 @@ use super::budget::Budget;
 use super::streams::Socket;
 use super::token::Token;
 use super::unsent::Unsent;
-use crate::http::{self, Asked};
+use crate::http::{self, Asked, Date};
 use crate::{Kept, Peer, Reply, TcpConfig, Wire};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, IoSlice};
@@ -269,7 +269,7 @@ impl Outboxes {
             }
             Wire::Http => {
                 let asked = self.take_asked(slot, generation).ok_or(())?;
-                let (head, body) = http::answer(payload, asked);
+                let (head, body) = http::answer(payload, asked, &Date::now());
                 self.write(slot, generation, head.as_bytes(), body)
             }
         }

@@ -1,7 +1,7 @@
 //! What answers of HTTP take beyond frames: each depends on its request, and there must be one.
 
 use super::Outboxes;
-use crate::http::{self, Asked, Refusal};
+use crate::http::{self, Asked, Date, Refusal};
 use crate::{Outcome, Wire};
 
 impl Outboxes {
@@ -52,7 +52,7 @@ impl Outboxes {
     /// What came is no request that is taken. Nothing is in progress.
     pub(in super::super) fn refuse(&self, slot: u32, generation: u32, refusal: Refusal) {
         let (head, body) = (refusal.answer(), Asked::BAD);
-        let (head, body) = http::answer(&head, body);
+        let (head, body) = http::answer(&head, body, &Date::now());
         let _ = self.write(slot, generation, head.as_bytes(), body);
     }
 
