@@ -3,6 +3,8 @@
 //! The main thread becomes the dispatcher; a second one waits for signals. The first SIGINT or
 //! SIGTERM drains, the second one ends at once.
 
+mod over_http;
+
 use crate::args::{CoresArgs, Json, System, WorkloadArgs};
 use crate::failure::Failure;
 #[cfg(feature = "kv")]
@@ -16,6 +18,7 @@ use curtail_observe::Observable;
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
+use over_http::OverHttp;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spin::Spin;
@@ -28,7 +31,8 @@ pub(crate) struct Serve {
     /// What to serve
     #[arg(long)]
     app: Bundled,
-    /// Where: udp://IP:PORT,tcp://IP:PORT; port 0: the kernel chooses. daemon+udp://IP:PORT: the core
+    /// Where: udp://IP:PORT,tcp://IP:PORT, or http://IP:PORT (bodies of requests and answers are
+    /// what is sent by the others); port 0: the kernel chooses. daemon+udp://IP:PORT: the core
     /// allocator receives the datagrams and sends the answers (with --daemon)
     #[arg(long, value_name = "URLS")]
     listen: String,
@@ -94,7 +98,11 @@ impl Serve {
     }
 
     fn serve(&self, name: &str, app: impl App, spec: &Spec) -> Result<(), Failure> {
-        let builder = self.listening(Server::builder(app))?.observable(name);
+        let builder = match self.is_over_http() {
+            true => Server::builder(OverHttp(app)),
+            false => Server::builder(app),
+        };
+        let builder = self.listening(builder)?.observable(name);
         let builder = self.system.configure(builder, spec, self.system.only_preempt()?);
         let mut builder = self.cores.configure(builder, spec, &self.system)?;
         if let Some(file) = &self.record {
@@ -112,6 +120,11 @@ impl Serve {
         self.summary(&report, start.elapsed().as_secs_f64())
     }
 
+    /// Whether `--listen` names HTTP; then it names nothing else ([`Serve::listening`]).
+    fn is_over_http(&self) -> bool {
+        self.listen.split(',').any(|url| url.trim().starts_with("http"))
+    }
+
     /// With all ways in that `--listen` names.
     fn listening(&self, mut builder: ServerBuilder) -> Result<ServerBuilder, Failure> {
         let is_daemons = |url: &&str| url.starts_with(DAEMONS);
@@ -121,6 +134,11 @@ impl Serve {
             if !more.is_empty() {
                 return Err(Failure::usage(
                     "--listen: the core allocator has one port for a server",
+                ));
+            }
+            if self.is_over_http() {
+                return Err(Failure::usage(
+                    "--listen: the core allocator's port is for datagrams, which HTTP has none of",
                 ));
             }
             builder = self.cores.daemon_port(builder, &url[DAEMONS.len()..])?;

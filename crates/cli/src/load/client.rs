@@ -1,7 +1,7 @@
 //! The client: what is due is sent, what has come is matched with what was sent.
 
 use super::flight::{Flight, Sent};
-use super::socket::{Socket, Url};
+use super::socket::{Came, Socket, Url};
 use super::wire::{Answer, Outcome, Wire};
 use crate::failure::Failure;
 use curtail::clock::{self, Clock};
@@ -154,11 +154,11 @@ impl Client {
         let until = Instant::now() + within;
         let Self { url, sockets, wire, buffer, message, .. } = self;
         let socket = &mut sockets[0];
-        socket.send(message).map_err(|error| Self::failure(url, error))?;
+        socket.send(id, message).map_err(|error| Self::failure(url, error))?;
         loop {
             let mut found = None;
-            let mut take = |bytes: &[u8]| {
-                let answer = wire.answer(bytes).filter(|answer| answer.id == id);
+            let mut take = |came: Came<'_>| {
+                let answer = wire.outcome(came).filter(|answer| answer.id == id);
                 found = found.or(answer);
             };
             socket.receive(buffer, &mut take).map_err(|error| Self::failure(url, error))?;
@@ -273,8 +273,12 @@ impl Drive<'_> {
         let random = self.random ^ (self.random >> 32);
         wire.request((id, next.class, next.service_ns), random, message);
         let sockets_len = sockets.len();
+        // One on which it does not wait for others' answers, if there is one.
+        let mut in_turn = (self.socket..sockets_len).chain(0..self.socket);
+        let free = in_turn.find(|&at| !sockets[at].is_busy());
+        self.socket = free.unwrap_or(self.socket);
         let socket = &mut sockets[self.socket];
-        if !socket.send(message).map_err(|error| Client::failure(url, error))? {
+        if !socket.send(id, message).map_err(|error| Client::failure(url, error))? {
             // Another flow may have room; this one is tried again in its turn.
             self.socket = (self.socket + 1) % sockets_len;
             return Ok(false);
@@ -317,8 +321,8 @@ impl Drive<'_> {
         let Client { url, sockets, wire, buffer, .. } = &mut *self.client;
         let (flight, tally, warm_tsc) = (&mut self.flight, &mut self.tally, self.warm_tsc);
         let mut count = 0;
-        let mut take = |bytes: &[u8]| {
-            let Some(answer) = wire.answer(bytes) else { return };
+        let mut take = |came: Came<'_>| {
+            let Some(answer) = wire.outcome(came) else { return };
             if let Some(sent) = flight.answered(answer.id) {
                 tally.answered(sent, &answer, clock::now(), warm_tsc);
                 count += 1;

@@ -8,6 +8,7 @@
 
 pub(crate) mod client;
 mod flight;
+mod http;
 mod idle;
 pub(crate) mod outcome;
 mod progress;
@@ -31,7 +32,7 @@ use wire::{App, Wire};
 /// `curtail load`.
 #[derive(Args)]
 pub(crate) struct Load {
-    /// The server: udp://HOST:PORT or tcp://HOST:PORT
+    /// The server: udp://HOST:PORT, tcp://HOST:PORT, or http://HOST:PORT/PATH
     #[arg(value_name = "URL", value_parser = Url::parse)]
     url: Url,
     /// What the server runs
@@ -45,7 +46,7 @@ pub(crate) struct Load {
     /// The server's policy, for the result
     #[arg(long, value_name = "NAME", default_value = "unknown")]
     policy: String,
-    /// Flows to the server
+    /// Flows to the server; one over HTTP has one request in progress at a time
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u16).range(1..=1024))]
     connections: u16,

@@ -1,6 +1,7 @@
 //! The client's sockets: non-blocking UDP, or TCP with the transports' framing (a little-endian
-//! `u32` length before each message).
+//! `u32` length before each message) or HTTP/1.1.
 
+use super::http::Http;
 use crate::failure::Failure;
 use curtail_net::{Framer, HEADER_BYTES};
 use rustix::event::{PollFd, PollFlags};
@@ -11,7 +12,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Largest answer.
-const LIMIT: usize = 65_536;
+pub(super) const LIMIT: usize = 65_536;
 /// How long a TCP connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(2);
 
@@ -20,6 +21,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 pub(crate) enum Scheme {
     Udp,
     Tcp,
+    Http,
 }
 
 /// A server's address.
@@ -27,20 +29,44 @@ pub(crate) enum Scheme {
 pub(crate) struct Url {
     pub(crate) scheme: Scheme,
     pub(crate) address: SocketAddr,
+    /// Of HTTP: `/` and what follows.
+    pub(crate) path: String,
+}
+
+/// A message that has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Came<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Of HTTP: which request it answers, and by which status.
+    pub(crate) of: Option<(u64, u16)>,
 }
 
 impl Url {
-    /// Reads `udp://HOST:PORT` or `tcp://HOST:PORT`.
+    /// Reads `udp://HOST:PORT`, `tcp://HOST:PORT` or `http://HOST:PORT/PATH`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (scheme, host) = match text.split_once("://") {
             Some(("udp", host)) => (Scheme::Udp, host),
             Some(("tcp", host)) => (Scheme::Tcp, host),
-            _ => return Err(format!("`{text}` is neither udp://HOST:PORT nor tcp://HOST:PORT")),
+            Some(("http", host)) => (Scheme::Http, host),
+            _ => {
+                return Err(format!(
+                    "`{text}` is none of udp://HOST:PORT, tcp://HOST:PORT, http://HOST:PORT/PATH"
+                ));
+            }
         };
+        let (host, path) = match host.find('/') {
+            Some(at) if scheme == Scheme::Http => host.split_at(at),
+            _ => (host, "/"),
+        };
+        if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!("`{text}`: the path has other than visible ASCII characters"));
+        }
         let mut addresses =
             host.to_socket_addrs().map_err(|error| format!("`{text}` is no address: {error}"))?;
         match addresses.next() {
-            Some(address) if address.port() != 0 => Ok(Self { scheme, address }),
+            Some(address) if address.port() != 0 => {
+                Ok(Self { scheme, address, path: path.to_owned() })
+            }
             Some(_) => Err(format!("`{text}`: no server listens on port 0")),
             None => Err(format!("`{text}`: the host has no address")),
         }
@@ -49,11 +75,12 @@ impl Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.scheme {
-            Scheme::Udp => "udp",
-            Scheme::Tcp => "tcp",
-        };
-        write!(f, "{scheme}://{}", self.address)
+        let Self { address, path, .. } = self;
+        match self.scheme {
+            Scheme::Udp => write!(f, "udp://{address}"),
+            Scheme::Tcp => write!(f, "tcp://{address}"),
+            Scheme::Http => write!(f, "http://{address}{path}"),
+        }
     }
 }
 
@@ -71,7 +98,14 @@ pub(crate) struct Stream {
     out: Vec<u8>,
     /// Of `out`, what the kernel has already.
     written: usize,
-    framer: Framer,
+    wire: Wire,
+}
+
+/// What a connection speaks.
+#[derive(Debug)]
+enum Wire {
+    Frames(Framer),
+    Http(Http),
 }
 
 impl Socket {
@@ -90,18 +124,30 @@ impl Socket {
                 let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
                 Ok(Self::Udp(socket))
             }
-            Scheme::Tcp => {
+            Scheme::Tcp | Scheme::Http => {
                 let stream = TcpStream::connect_timeout(&url.address, CONNECT).map_err(fail)?;
                 stream.set_nodelay(true).map_err(fail)?;
                 stream.set_nonblocking(true).map_err(fail)?;
-                let framer = Framer::new(LIMIT);
-                Ok(Self::Tcp(Box::new(Stream { stream, out: Vec::new(), written: 0, framer })))
+                let wire = match url.scheme {
+                    Scheme::Http => Wire::Http(Http::new(url)),
+                    _ => Wire::Frames(Framer::new(LIMIT)),
+                };
+                Ok(Self::Tcp(Box::new(Stream { stream, out: Vec::new(), written: 0, wire })))
             }
         }
     }
 
-    /// Sends one message. `false`: there is no room for it now, try again later; nothing was sent.
-    pub(crate) fn send(&mut self, message: &[u8]) -> io::Result<bool> {
+    /// Whether a request that is sent here waits for others' answers.
+    pub(crate) fn is_busy(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => matches!(&stream.wire, Wire::Http(http) if http.is_busy()),
+            Self::Udp(_) => false,
+        }
+    }
+
+    /// Sends one message, the request of that id. `false`: there is no room for it now, try again
+    /// later; nothing was sent.
+    pub(crate) fn send(&mut self, id: u64, message: &[u8]) -> io::Result<bool> {
         match self {
             Self::Udp(socket) => loop {
                 match socket.send(message) {
@@ -116,8 +162,14 @@ impl Socket {
                 if stream.is_stuck() {
                     return Ok(false);
                 }
-                stream.out.extend_from_slice(&(message.len() as u32).to_le_bytes());
-                stream.out.extend_from_slice(message);
+                let Stream { out, wire, .. } = &mut **stream;
+                match wire {
+                    Wire::Frames(_) => {
+                        out.extend_from_slice(&(message.len() as u32).to_le_bytes());
+                        out.extend_from_slice(message);
+                    }
+                    Wire::Http(http) => http.ask(id, message, out),
+                }
                 stream.flush()?;
                 Ok(true)
             }
@@ -128,12 +180,12 @@ impl Socket {
     pub(crate) fn receive(
         &mut self,
         buffer: &mut [u8],
-        take: &mut dyn FnMut(&[u8]),
+        take: &mut dyn FnMut(Came<'_>),
     ) -> io::Result<()> {
         match self {
             Self::Udp(socket) => loop {
                 match socket.recv(buffer) {
-                    Ok(length) => take(&buffer[..length]),
+                    Ok(length) => take(Came { bytes: &buffer[..length], of: None }),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
@@ -181,7 +233,7 @@ impl Stream {
         Ok(())
     }
 
-    fn receive(&mut self, buffer: &mut [u8], take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    fn receive(&mut self, buffer: &mut [u8], take: &mut dyn FnMut(Came<'_>)) -> io::Result<()> {
         loop {
             let length = match self.stream.read(buffer) {
                 Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
@@ -191,9 +243,16 @@ impl Stream {
                 Err(error) => return Err(error),
             };
             let mut input = &buffer[..length];
+            let framer = match &mut self.wire {
+                Wire::Http(http) => {
+                    http.take(input, take)?;
+                    continue;
+                }
+                Wire::Frames(framer) => framer,
+            };
             loop {
-                match self.framer.next(&mut input) {
-                    Ok(Some(message)) => take(message),
+                match framer.next(&mut input) {
+                    Ok(Some(bytes)) => take(Came { bytes, of: None }),
                     Ok(None) => break,
                     Err(_) => {
                         let what = format!("an answer of more than {LIMIT} bytes");
@@ -224,7 +283,19 @@ mod tests {
         assert_eq!((url.scheme, url.address.port()), (Scheme::Udp, 4000));
         assert_eq!(url.to_string(), "udp://127.0.0.1:4000");
         assert_eq!(Url::parse("tcp://[::1]:80").unwrap().scheme, Scheme::Tcp);
-        for text in ["", "udp:1", "http://127.0.0.1:1", "udp://127.0.0.1", "udp://127.0.0.1:0"] {
+        let url = Url::parse("http://127.0.0.1:80/a?b").unwrap();
+        assert_eq!((url.scheme, &*url.path), (Scheme::Http, "/a?b"));
+        assert_eq!(url.to_string(), "http://127.0.0.1:80/a?b");
+        assert_eq!(Url::parse("http://127.0.0.1:80").unwrap().path, "/");
+        for text in [
+            "",
+            "udp:1",
+            "https://127.0.0.1:1",
+            "udp://127.0.0.1",
+            "udp://127.0.0.1:0",
+            "udp://127.0.0.1:1/a",
+            "http://127.0.0.1:1/a b",
+        ] {
             assert!(Url::parse(text).unwrap_err().contains(&format!("`{text}`")), "{text}");
         }
     }
@@ -232,10 +303,10 @@ mod tests {
     #[test]
     fn frames_survive_being_cut_anywhere() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = Url { scheme: Scheme::Tcp, address: listener.local_addr().unwrap() };
+        let url = Url::parse(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
         let mut socket = Socket::open(&url).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        assert!(socket.send(b"hello").unwrap());
+        assert!(socket.send(1, b"hello").unwrap());
         let mut sent = [0; 9];
         server.read_exact(&mut sent).unwrap();
         assert_eq!(&sent, b"\x05\0\0\0hello");
@@ -247,7 +318,7 @@ mod tests {
             let mut fds = [socket.poll_fd()];
             let timeout = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
             assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1));
-            socket.receive(&mut buffer, &mut |message| got.push(message.to_vec())).unwrap();
+            socket.receive(&mut buffer, &mut |came| got.push(came.bytes.to_vec())).unwrap();
         }
         assert_eq!(got, [&b"ab"[..], b"", b"c"]);
         drop(server);

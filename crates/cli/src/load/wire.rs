@@ -1,6 +1,7 @@
 //! What the servers speak, as the load generator needs it: requests of a class with an id, and
 //! answers that bring the id back.
 
+use super::socket::Came;
 use clap::ValueEnum;
 use curtail_workload::Class;
 use kv_app::protocol as kv;
@@ -88,8 +89,17 @@ impl Wire {
         }
     }
 
+    /// What came says of a request; `None`: nothing. Over HTTP the status says something too.
+    pub(crate) fn outcome(&self, came: Came<'_>) -> Option<Answer> {
+        let by_status = |(id, status)| {
+            let outcome = if status == 503 { Outcome::Overloaded } else { Outcome::Failed };
+            Answer { id, outcome, service_ns: 0 }
+        };
+        self.answer(came.bytes).or_else(|| came.of.map(by_status))
+    }
+
     /// Reads an answer; `None`: it is none.
-    pub(crate) fn answer(&self, bytes: &[u8]) -> Option<Answer> {
+    fn answer(&self, bytes: &[u8]) -> Option<Answer> {
         match self {
             Self::Spin => {
                 let answer = spin::protocol::Answer::decode(bytes)?;
@@ -149,6 +159,12 @@ mod tests {
         let answer = wire.answer(&overloaded).unwrap();
         assert_eq!((answer.id, answer.outcome), (7, Outcome::Overloaded));
         assert_eq!(wire.answer(b"short"), None);
+        let came = |bytes, status| Came { bytes, of: Some((9, status)) };
+        let outcome = |came| wire.outcome(came).map(|answer| (answer.id, answer.outcome));
+        assert_eq!(outcome(came(&overloaded, 503)), Some((7, Outcome::Overloaded)));
+        assert_eq!(outcome(came(b"", 503)), Some((9, Outcome::Overloaded)));
+        assert_eq!(outcome(came(b"what?", 200)), Some((9, Outcome::Failed)));
+        assert_eq!(outcome(Came { bytes: b"what?", of: None }), None);
     }
 
     #[test]
