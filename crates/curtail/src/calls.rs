@@ -52,21 +52,7 @@ pub(crate) fn hook_safepoints() {
     crate::futex::learn_token();
     Safepoint::this_thread().set_hook(Some(on_safepoint));
     keep_to_one_job_in_children();
-    report_one_panic_at_a_time();
-}
-
-/// Has panics reported one at a time on each thread. A second one within the hook ends the process:
-/// to the standard library it is a panic of the hook. So no other fiber runs meanwhile, and whatever
-/// the hook waits for (standard error, say), it waits for in the kernel.
-fn report_one_panic_at_a_time() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| match KThread::try_here() {
-            Some(here) => here.as_plain_thread(|| hook(info)),
-            None => hook(info),
-        }));
-    });
+    crate::panics::install();
 }
 
 /// Called by a safepoint of this thread when its time is over, on the interrupted stack.

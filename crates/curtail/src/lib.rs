@@ -85,6 +85,7 @@ mod message;
 pub mod net;
 mod once;
 mod own_words;
+mod panics;
 pub mod pool;
 mod preempt;
 mod pthread;
