@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The crates that users build on, as packages: put together, and built from what is in them, beside
-# each other. Nothing is published. package.sh [--list]: says only what would be in them.
+# each other. Nothing is published. --list: says only what would be in them. --quick: does not build
+# them, which takes minutes; CI does that.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 
@@ -13,6 +14,14 @@ done
 if [ "${1:-}" = --list ]; then
   exec cargo package --allow-dirty --list "${packages[@]}"
 fi
-say "packaging ${#packages[@]} crates"
-cargo package --quiet --allow-dirty "${packages[@]}" || die "they can't be packaged"
+build=()
+[ "${1:-}" != --quick ] || build=(--no-verify)
+
+package() {
+  cargo package --quiet --allow-dirty "${build[@]}" "$@" "${packages[@]}"
+}
+
+say "packaging $((${#packages[@]} / 2)) crates"
+# What they need is here if they were built once; then no network is needed.
+package --offline 2>/dev/null || package || die "they can't be packaged"
 rm -rf "$target/package"

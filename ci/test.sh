@@ -38,6 +38,7 @@ step build ci/build.sh
 step lint ci/lint.sh
 # With LevelDB, which the package kv brings in any case.
 step tests cargo test --quiet --no-fail-fast --workspace --features curtail-cli/kv
+step packages ci/package.sh --quick
 step loom ci/loom.sh
 step miri ci/miri.sh
 step pass ci/pass.sh
