@@ -1,13 +1,16 @@
-//! What clients that have hung up cost the others. One worker serves short requests in a closed loop,
-//! first alone, then beside a crowd of long ones whose clients wait, then beside a crowd whose clients
-//! have gone; and at last: how long after the last live request its core is idle.
+//! What clients that have hung up cost the others. One worker serves short requests in a closed
+//! loop, first alone, then beside a crowd of long ones whose clients wait, then beside a crowd
+//! whose clients have gone; and at last: how long after the last live request its core is idle.
+//! Then the same over TCP, with clients that close their connections.
 //!
 //! `cargo run --release -p curtail --example hang_ups [-- CROWD]` (`./x bench hang-ups`). Times are of
 //! this machine as it is; safepoints are by hand, so that no instrumented build is needed.
 
-use curtail::net::{Local, LocalClient, Ticket};
+use curtail::net::{Local, LocalClient, Ticket, open};
 use curtail::{App, Class, ClassId, Handle, OnCancel, Response, Server, Spec, WorkerId};
 use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 const LIVE: usize = 20_000;
@@ -56,12 +59,19 @@ fn work(seed: u64, steps: u64) {
     black_box(x);
 }
 
-/// Median and 99th percentile of a closed loop's times.
-fn live(client: &LocalClient, count: usize) -> (Duration, Duration) {
+/// Median and 99th percentile.
+type Times = (Duration, Duration);
+
+/// Of a closed loop.
+fn live(client: &LocalClient, count: usize) -> Times {
+    closed_loop(count, || drop(client.call(b"short".to_vec()).expect("it is served")))
+}
+
+fn closed_loop(count: usize, mut ask: impl FnMut()) -> Times {
     let mut times: Vec<Duration> = (0..count)
         .map(|_| {
             let asked = Instant::now();
-            client.call(b"short".to_vec()).expect("it is served");
+            ask();
             asked.elapsed()
         })
         .collect();
@@ -133,6 +143,74 @@ fn run(
     Ok(())
 }
 
+/// Requests of a connection of a crowd.
+const EACH: usize = 20;
+
+fn frame(payload: &[u8]) -> Vec<u8> {
+    [&(payload.len() as u32).to_le_bytes()[..], payload].concat()
+}
+
+/// Over TCP: all in the crowd close their connections, as the end of a program does.
+fn over_tcp(policy: &str, count: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let tcp = open("tcp://127.0.0.1:0?fin=cancel")?;
+    let address = tcp.local_addrs()[0];
+    let server = Server::builder(Work)
+        .transport(tcp)
+        .policy(Spec::preset(policy)?)
+        .workers(1)
+        .drain(Duration::from_millis(100))
+        .safepoints_by_hand()
+        .build()?;
+    let handle = server.handle();
+    let server = std::thread::spawn(move || server.run().map(|report| report.classes));
+    let (alone, gone, idle) = hang_up(address, &handle, count)?;
+    handle.shutdown();
+    let classes = server.join().map_err(|_| "the server panicked")??;
+    let us = |time: Duration| time.as_secs_f64() * 1e6;
+    println!(
+        "{policy:<12} {:<24} {:>8.1} {:>8.1} {:>10} {:>8.1} {:>8.1} {:>10.0}   \
+         {} never begun, {} told",
+        "looks, over TCP",
+        us(alone.0),
+        us(alone.1),
+        "",
+        us(gone.0),
+        us(gone.1),
+        us(idle),
+        classes[1].orphaned,
+        classes[1].completed,
+    );
+    Ok(())
+}
+
+/// Short requests alone, and when a crowd has gone; how long it takes until nothing is in the
+/// system.
+fn hang_up(
+    address: SocketAddr,
+    handle: &Handle,
+    count: usize,
+) -> std::io::Result<(Times, Times, Duration)> {
+    let mut live = TcpStream::connect(address)?;
+    live.set_nodelay(true)?;
+    let mut ask = || {
+        live.write_all(&frame(b"short")).expect("it is read");
+        live.read_exact(&mut [0; 8]).expect("it is served");
+    };
+    closed_loop(LIVE / 10, &mut ask);
+    let alone = closed_loop(LIVE, &mut ask);
+    let crowd: Vec<TcpStream> = (0..count.div_ceil(EACH))
+        .map(|_| {
+            let mut one = TcpStream::connect(address)?;
+            one.write_all(&frame(b"looks").repeat(EACH))?;
+            Ok(one)
+        })
+        .collect::<std::io::Result<_>>()?;
+    std::thread::sleep(BEGINNING);
+    drop(crowd);
+    let gone = closed_loop(LIVE, &mut ask);
+    Ok((alone, gone, idle(handle)))
+}
+
 fn name(rule: OnCancel) -> &'static str {
     match rule {
         OnCancel::Abandon { .. } => "Abandon",
@@ -164,6 +242,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ] {
             run(policy, rule, count)?;
         }
+        over_tcp(policy, count)?;
     }
     Ok(())
 }
