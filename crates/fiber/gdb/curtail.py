@@ -47,7 +47,8 @@ def slots():
 
 
 def suspended():
-    """The context and saved stack pointer of each stack that something is suspended on."""
+    """The context and saved stack pointer of each stack that something is suspended on. (The context of
+    what runs has none.)"""
     for low, size in slots():
         for colour in range(COLOURS):
             end = low + size - colour * COLOUR_STEP
@@ -61,26 +62,6 @@ def suspended():
             if shown == context and inside and in_task == 1 and kind in (1, 2):
                 yield context, sp, "request" if kind == 1 else "thread"
                 break
-
-
-def running():
-    """Stack pointers of the kernel's threads: what runs has a stale one saved."""
-    before = gdb.selected_thread()
-    pointers = []
-    for thread in gdb.selected_inferior().threads():
-        thread.switch()
-        pointers.append(int(gdb.newest_frame().read_register("rsp")))
-    before.switch()
-    return pointers
-
-
-def listed():
-    live = running()
-    for context, sp, kind in suspended():
-        low = next(low for low, size in slots() if low <= sp < low + size)
-        size = next(size for start, size in slots() if start == low)
-        if not any(low <= pointer < low + size for pointer in live):
-            yield context, sp, kind
 
 
 def where(sp):
@@ -107,7 +88,7 @@ class Curtail(gdb.Command):
 
     def invoke(self, argument, from_tty):
         asked = argument.split()
-        found = list(listed())
+        found = list(suspended())
         if asked == ["threads"]:
             for number, (context, sp, kind) in enumerate(found):
                 frame = gdb.execute(f"info symbol {words(sp + 64, 1)[0]}", to_string=True)

@@ -6,7 +6,8 @@
 //! critical-section depth, and the words of other libraries ([`crate::words`]).
 //!
 //! **Who touches it.** The kthread on which it runs or will run next. [`current`] is that kthread's
-//! own. A context whose stack runs has stale words; the switch away from it fills them in.
+//! own. A context whose stack runs has no stack pointer (0) and otherwise stale words; the switch
+//! away from it fills them in. Others may read a context's bytes by a system call (`suspended`).
 //!
 //! **The invariant.** `switch(from, to)`: `from` is the context of the calling stack, and `to` is
 //! suspended, by a switch away from it or by [`Context::prepare`].
@@ -16,11 +17,13 @@ use crate::safepoint::Safepoint;
 use crate::sanitize::Seen;
 use crate::words::Words;
 use std::cell::Cell;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr;
 
 /// What the running fiber works for; shown when its stack overflows.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Label {
     /// Request or thread number.
     pub job: u64,
@@ -34,6 +37,7 @@ pub struct Label {
 
 /// Whose stack a context is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Kind {
     /// A kthread's own.
     Kthread,
@@ -68,6 +72,9 @@ impl Default for Context {
         Self::new()
     }
 }
+
+/// Of the top of each stack, where its context's address lies.
+pub(crate) const MARK_BYTES: usize = 16;
 
 thread_local! {
     static CURRENT: Cell<*const Context> = const { Cell::new(ptr::null()) };
@@ -113,9 +120,9 @@ impl Context {
         self.words.clear();
         self.low.set(stack.start);
         self.top.set(stack.end);
-        // For debuggers (`gdb/curtail.py`), which find the stacks by their slabs, and whose each is by
-        // this word.
-        let word: *mut *const Self = ptr::with_exposed_provenance_mut(stack.end - 16);
+        // For debuggers (`gdb/curtail.py`) and for `suspended`, which find the stacks by their
+        // slabs, and whose each is by this word.
+        let word: *mut *const Self = ptr::with_exposed_provenance_mut(stack.end - MARK_BYTES);
         // SAFETY: within the stack, by contract; what is prepared here comes after.
         unsafe { word.write(self) };
         // SAFETY: by contract.
@@ -168,10 +175,10 @@ impl Context {
         self.in_task.set(in_task);
     }
 
-    /// Where it goes on (a stack pointer), while it is suspended.
+    /// Where it goes on (a stack pointer), for a switch to it: it has none while it runs.
     #[inline(always)]
-    pub fn stack_pointer(&self) -> usize {
-        self.sp.get()
+    pub(crate) fn take_stack_pointer(&self) -> usize {
+        self.sp.replace(0)
     }
 
     /// Where a switch leaves the stack pointer.
@@ -214,6 +221,46 @@ impl Context {
         self.depth.set(depth);
     }
 }
+
+/// A context's bytes, as they were read while its kthread may have changed them.
+pub(crate) struct Bytes(pub [u8; Self::COUNT]);
+
+impl Bytes {
+    pub(crate) const COUNT: usize = size_of::<Context>();
+
+    fn take<const N: usize>(&self, at: usize) -> [u8; N] {
+        std::array::from_fn(|index| self.0[at + index])
+    }
+
+    /// If the context, which lies there, is that of a task that is suspended on that stack: where
+    /// it goes on.
+    pub(crate) fn suspended(&self, context: usize, stack: &Range<usize>) -> Option<(usize, Kind)> {
+        let [in_task, kind] =
+            [offset_of!(Context, in_task), offset_of!(Context, kind)].map(|at| self.0[at]);
+        let kind = [Kind::Fiber, Kind::Thread].into_iter().find(|&known| known as u8 == kind)?;
+        let sp = usize::from_ne_bytes(self.take(offset_of!(Context, sp)));
+        let shown = usize::from_ne_bytes(self.take(offset_of!(Context, shown)));
+        let is_one = in_task == 1 && shown == context;
+        (is_one && stack.contains(&sp) && sp.is_multiple_of(8)).then_some((sp, kind))
+    }
+
+    /// What it works for.
+    pub(crate) fn label(&self) -> Label {
+        let at = |field| offset_of!(Context, label) + field;
+        Label {
+            job: u64::from_ne_bytes(self.take(at(offset_of!(Label, job)))),
+            class: u16::from_ne_bytes(self.take(at(offset_of!(Label, class)))),
+            worker: u16::from_ne_bytes(self.take(at(offset_of!(Label, worker)))),
+            stack_bytes: u32::from_ne_bytes(self.take(at(offset_of!(Label, stack_bytes)))),
+        }
+    }
+}
+
+/// Of the words that a suspended stack begins with (`switch`): rbp, and where its caller
+/// goes on; and how many there are.
+pub(crate) const SAVED_BP: usize = 7;
+pub(crate) const SAVED_IP: usize = 8;
+pub(crate) const SAVED: usize = 9;
 
 /// The context of the fiber that runs on this kthread; null: none does.
 #[inline]

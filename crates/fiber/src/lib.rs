@@ -2,8 +2,8 @@
 //!
 //! A [`Fiber`] runs one task after another ([`Fiber::start`]); a task may [`suspend`] from any
 //! depth, also from inside C++ and from a safepoint, and is resumed with [`Fiber::resume`].
-//! Exactly one thread runs a fiber at a time, and everything here but the overflow handler is
-//! called by that thread alone.
+//! Exactly one thread runs a fiber at a time, and everything here but the overflow handler and
+//! looks at what is suspended is called by that thread alone.
 //!
 //! * `stack` — stacks with guards, carved from large mappings, pooled;
 //! * `context` — what is saved of a stack that does not run, C++ exception state included;
@@ -11,6 +11,7 @@
 //! * `fiber` — a fiber that its owner resumes, one task after another;
 //! * [`safepoint`] — this thread's safepoint block (`include/curtail_safepoint.h`);
 //! * [`signal`] — ticks that interrupt a fiber between any two instructions of application code;
+//! * `suspended` — looks from outside at what is suspended, and at its stacks;
 //! * `words` — words of other libraries that follow a fiber, C++ exceptions among them;
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
 
@@ -22,6 +23,7 @@ pub mod safepoint;
 mod sanitize;
 pub mod signal;
 mod stack;
+mod suspended;
 mod switch;
 mod words;
 
@@ -29,6 +31,7 @@ pub use context::{Context, Kind as ContextKind, Label, current, current_label, o
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use overflow::prepare_thread;
 pub use stack::{FiberStack, StackError, StackPool};
+pub use suspended::{StackCopy, Suspended, peek, suspended};
 pub use switch::{switch, switch_away};
 pub use words::{MOST_WORDS, keep_word};
 

@@ -38,12 +38,17 @@ pub(crate) fn register_slab(low: usize, slot: usize, slots: usize) -> Result<(),
     Ok(())
 }
 
+/// All slabs: the low end of each, the bytes of its slots, and how many these are.
+pub(crate) fn slabs() -> impl Iterator<Item = (usize, usize, usize)> {
+    let word = |word: &AtomicUsize| word.load(Ordering::Relaxed);
+    let slabs = &SLABS[..COUNT.load(Ordering::Acquire)];
+    slabs.iter().map(move |slab| (word(&slab.low), word(&slab.slot), word(&slab.slots)))
+}
+
 /// Whether `address` lies in a stack's guard.
 fn in_a_guard(address: usize) -> bool {
-    SLABS[..COUNT.load(Ordering::Acquire)].iter().any(|slab| {
-        let (low, slot) = (slab.low.load(Ordering::Relaxed), slab.slot.load(Ordering::Relaxed));
-        let end = low + slot * slab.slots.load(Ordering::Relaxed);
-        (low..end).contains(&address) && (address - low) % slot < GUARD
+    slabs().any(|(low, slot, slots)| {
+        (low..low + slot * slots).contains(&address) && (address - low) % slot < GUARD
     })
 }
 

@@ -8,6 +8,7 @@
 //! A pool belongs to one thread; a stack that is dropped goes to a reserve that all pools of its
 //! size share, and its memory to the system. Slabs are never unmapped while the process lives.
 
+use crate::context::MARK_BYTES;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -68,7 +69,7 @@ impl FiberStack {
     #[inline]
     #[must_use]
     pub fn top(&self) -> usize {
-        self.top.get() - 16
+        self.top.get() - MARK_BYTES
     }
 }
 
@@ -185,15 +186,20 @@ impl StackPool {
         }
         let low = map_slab(slot, install_guard)?;
         for index in (0..SLAB_SLOTS).rev() {
-            let slot_low = low as usize + index * slot;
-            let colour = (self.made + index) % COLOURS * COLOUR_STEP;
+            let range = range_of(low as usize, slot, index);
             let nonzero = |address| NonZeroUsize::new(address).expect("inside a mapping");
-            let top = nonzero(slot_low + slot - colour);
-            self.free.push(FiberStack { low: nonzero(slot_low), top, slot });
+            let (low, top) = (nonzero(range.start - GUARD), nonzero(range.end));
+            self.free.push(FiberStack { low, top, slot });
         }
         self.made += SLAB_SLOTS;
         Ok(())
     }
+}
+
+/// The stack in a slab's slot, above its guard.
+pub(crate) fn range_of(slab: usize, slot: usize, index: usize) -> Range<usize> {
+    let low = slab + index * slot;
+    low + GUARD..low + slot - index % COLOURS * COLOUR_STEP
 }
 
 /// A slab of stacks with their guards, known to the handler of overflows. Where that fails, nothing

@@ -22,7 +22,7 @@ pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepo
     // SAFETY: `sp` of a suspended context is where the switch, or `prepare`, left it.
     unsafe {
         Seen::leave(from, to, false);
-        curtail_switch(from.stack_pointer_place(), to.stack_pointer());
+        curtail_switch(from.stack_pointer_place(), to.take_stack_pointer());
         Seen::arrive(from);
     }
 }
@@ -41,7 +41,7 @@ pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context, safepoi
     // SAFETY: as in `switch`.
     unsafe {
         Seen::leave(from, to, false);
-        curtail_switch_in(from.stack_pointer_place(), to.stack_pointer());
+        curtail_switch_in(from.stack_pointer_place(), to.take_stack_pointer());
         Seen::arrive(from);
     }
 }
@@ -65,7 +65,7 @@ pub(crate) unsafe fn switch_back(from: *const Context, to: *const Context, safep
             "2:",
             switch = sym curtail_switch,
             in("rdi") from.stack_pointer_place(),
-            in("rsi") to.stack_pointer(),
+            in("rsi") to.take_stack_pointer(),
             clobber_abi("C"),
         );
         Seen::arrive(from);
@@ -89,7 +89,7 @@ pub(crate) unsafe fn switch_back_for_good(
         std::arch::asm!(
             "jmp {away}",
             away = sym curtail_switch_away,
-            in("rdi") (*to).stack_pointer(),
+            in("rdi") (*to).take_stack_pointer(),
             options(noreturn),
         );
     }
@@ -105,7 +105,7 @@ pub unsafe fn switch_away(from: *const Context, to: *const Context, safepoint: S
     unsafe {
         exchange(&*from, &*to, safepoint);
         Seen::leave(&*from, &*to, true);
-        curtail_switch_away((*to).stack_pointer())
+        curtail_switch_away((*to).take_stack_pointer())
     }
 }
 
