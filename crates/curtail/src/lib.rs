@@ -135,8 +135,9 @@ pub use stats::{ClassStats, Cpu, Noise, Report, RequestState, RequestStats, Stat
 pub use terminate::on_terminate;
 pub use thread::{
     Builder, DaemonError, Follow, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder, Scope,
-    ScopedJoinHandle, Stall, StallPlace, Thread, ThreadId, ThreadStack, UthreadKey, current,
-    is_plain_thread, park, park_timeout, run, scope, spawn, stacks, unfollow, yield_now,
+    ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId, ThreadStack,
+    UthreadKey, current, is_plain_thread, park, park_timeout, run, scope, spawn, stacks, suspended,
+    unfollow, yield_now,
 };
 pub use topology::allowed_cores;
 

@@ -144,6 +144,8 @@ auto_traits! {
     curtail::Stall: [Send & Sync];
     curtail::StallPlace: [Send & Sync];
     curtail::ThreadStack: [Send & Sync];
+    curtail::Suspended: [Send & Sync];
+    curtail::SuspendedStack: [Send & Sync];
     curtail::KthreadStats: [Send & Sync];
     curtail::Look: [Send & Sync];
     curtail::RequestStats: [Send & Sync];

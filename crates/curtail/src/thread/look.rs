@@ -84,8 +84,9 @@ pub struct ThreadStack {
     pub frames: Vec<String>,
 }
 
-/// The stacks of all of the kernel's threads of this process but the caller's. Each is interrupted by
-/// a signal for a moment (`SIGRTMIN+5`); system calls that are not restarted may return early.
+/// The stacks of all of the kernel's threads of this process but the caller's. (Threads and
+/// requests that do not run are [`suspended`](crate::suspended).) Each is interrupted by a signal
+/// for a moment (`SIGRTMIN+5`); system calls that are not restarted may return early.
 #[must_use]
 pub fn stacks() -> Vec<ThreadStack> {
     let me = rustix::thread::gettid().as_raw_nonzero().get();

@@ -10,7 +10,8 @@
 //! * `late`: threads that get their stacks when they start: a server's requests;
 //! * `crew`: a runtime's kthreads for a server;
 //! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
-//! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is told of, and counted by place.
+//! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is told of, and counted by place;
+//! * `suspended`: the stacks of what is suspended; `unwind`: from a stack to its functions.
 
 mod bits;
 mod crew;
@@ -31,7 +32,9 @@ mod seat;
 mod spawn;
 mod stack_of;
 mod stalls;
+mod suspended;
 mod tcb;
+mod unwind;
 mod watchdog;
 
 pub(crate) use crew::{Crew, Kept, Lived, Plan};
@@ -51,6 +54,7 @@ pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, spawn};
 pub use stalls::StallPlace;
 pub(crate) use stalls::Stalls;
+pub use suspended::{Suspended, SuspendedStack, suspended};
 pub(crate) use tcb::{NO_LIMIT, Tcb};
 pub use watchdog::Stall;
 pub(crate) use watchdog::{Watch, Watching};

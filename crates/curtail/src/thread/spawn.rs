@@ -225,6 +225,8 @@ fn create(builder: &Builder, layout: Layout, calls: &'static Calls) -> io::Resul
         (&raw mut (*block).packet).write(Cell::new(packet));
         (&raw mut (*block).heap).write(Cell::new(heap));
         (&raw mut (*block).name).write(builder.name.clone());
+        let named = builder.name.as_ref().map(|name| [name.as_ptr().addr(), name.len()]);
+        (&raw mut (*block).named).write(named.unwrap_or_default());
         (&raw mut (*block).progress).write(AtomicU32::new(RUNNING));
         (&raw mut (*block).joiners).write(Queue::new());
         let context = &(*block).tcb.context;

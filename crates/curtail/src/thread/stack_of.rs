@@ -5,18 +5,14 @@
 //! code was interrupted, in the middle of a switch or without unwind tables, the worst is a stack
 //! that ends early.
 
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{Module, ModuleSectionInfo, Unwinder};
+use super::unwind::{Unwinding, names_at};
+use curtail_fiber::StackCopy;
 use libc::{c_int, c_void, iovec, siginfo_t, ucontext_t};
-use object::{Object, ObjectSection};
-use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Frames that are told at most.
-const MOST: usize = 64;
 /// Words of stack that are copied at most.
 const WORDS: usize = 4_096;
 /// How long to wait for the other thread's handler.
@@ -41,12 +37,12 @@ fn signal() -> c_int {
 /// A system call that the thread waits in may be interrupted by this, as by any signal's handler.
 pub(super) fn stack_of(tid: libc::pid_t) -> Vec<String> {
     // Names take long: others may ask meanwhile.
-    let copy = ask(tid);
-    copy.map_or_else(Vec::new, |copy| copy.frames().into_iter().flat_map(names_at).collect())
+    let frames = ask(tid).map(|copy| Unwinding::new().frames(&copy));
+    frames.unwrap_or_default().into_iter().flat_map(names_at).collect()
 }
 
 /// Has the thread make a copy, and takes it; `None`: it did not answer in time.
-fn ask(tid: libc::pid_t) -> Option<Copy> {
+fn ask(tid: libc::pid_t) -> Option<StackCopy> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     install();
@@ -62,150 +58,13 @@ fn ask(tid: libc::pid_t) -> Option<Copy> {
         std::thread::park_timeout(Duration::from_micros(200));
     }
     ASKED.store(0, Ordering::SeqCst);
-    DONE.load(Ordering::Acquire).then(|| Copy {
-        registers: [0, 1, 2].map(|index| REGISTERS[index].load(Ordering::Relaxed)),
-        stack: STACK[..COPIED.load(Ordering::Relaxed) / 8]
-            .iter()
-            .map(|word| word.load(Ordering::Relaxed))
-            .collect(),
-    })
-}
-
-/// What a thread copied: its rip, rsp and rbp, and its stack from rsp on.
-struct Copy {
-    registers: [u64; 3],
-    stack: Vec<u64>,
-}
-
-impl Copy {
-    /// The addresses of its frames.
-    fn frames(&self) -> Vec<u64> {
-        let [ip, sp, bp] = self.registers;
-        let mut read = |address: u64| {
-            let offset = address.checked_sub(sp).filter(|offset| offset % 8 == 0).ok_or(())?;
-            self.stack.get((offset / 8) as usize).copied().ok_or(())
-        };
-        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
-        let unwinder = tables.of(loaded());
-        let mut cache = CacheX86_64::new();
-        let registers = UnwindRegsX86_64::new(ip, sp, bp);
-        let mut walk = unwinder.iter_frames(ip, registers, &mut cache, &mut read);
-        let mut frames = Vec::new();
-        while let Ok(Some(frame)) = walk.next() {
-            frames.push(frame.address_for_lookup());
-            if frames.len() == MOST {
-                break;
-            }
-        }
-        frames
-    }
-}
-
-/// Reading a large program's unwind tables takes far longer than unwinding by them, so they are kept.
-static TABLES: Mutex<Tables> = Mutex::new(Tables(None));
-
-struct Tables(Option<(Vec<Loaded>, UnwinderX86_64<Vec<u8>>)>);
-
-impl Tables {
-    /// The tables of what is loaded.
-    fn of(&mut self, loaded: Vec<Loaded>) -> &UnwinderX86_64<Vec<u8>> {
-        if self.0.as_ref().is_some_and(|(of, _)| *of != loaded) {
-            self.0 = None;
-        }
-        let (_, unwinder) = self.0.get_or_insert_with(|| {
-            let mut unwinder = UnwinderX86_64::new();
-            loaded.iter().filter_map(module).for_each(|module| unwinder.add_module(module));
-            (loaded, unwinder)
-        });
-        unwinder
-    }
-}
-
-/// A loaded file.
-#[derive(PartialEq, Eq)]
-struct Loaded {
-    path: String,
-    bias: u64,
-    code: Range<u64>,
-}
-
-/// What is loaded.
-fn loaded() -> Vec<Loaded> {
-    unsafe extern "C" fn note(
-        info: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        into: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader's description of a module, and our own list.
-        let (info, loaded) = unsafe { (&*info, &mut *into.cast::<Vec<Loaded>>()) };
-        // SAFETY: the description's own names and headers.
-        let (name, headers) = unsafe {
-            (
-                std::ffi::CStr::from_ptr(info.dlpi_name).to_string_lossy().into_owned(),
-                std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)),
-            )
-        };
-        let is_code = |header: &&libc::Elf64_Phdr| {
-            header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
-        };
-        if let Some(code) = headers.iter().find(is_code) {
-            let begin = info.dlpi_addr + code.p_vaddr;
-            let path = if name.is_empty() { "/proc/self/exe".to_owned() } else { name };
-            let code = begin..begin + code.p_memsz;
-            loaded.push(Loaded { path, bias: info.dlpi_addr, code });
-        }
-        0
-    }
-    let mut loaded: Vec<Loaded> = Vec::new();
-    // SAFETY: `note` takes what the loader passes and our list.
-    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut loaded).cast()) };
-    loaded
-}
-
-fn module(loaded: &Loaded) -> Option<Module<Vec<u8>>> {
-    let file = std::fs::read(&loaded.path).ok()?;
-    let file = object::File::parse(&*file).ok()?;
-    let (path, code) = (loaded.path.clone(), loaded.code.clone());
-    Some(Module::new(path, code, loaded.bias, Sections(file)))
-}
-
-struct Sections<'a>(object::File<'a>);
-
-impl Sections<'_> {
-    fn find(&self, name: &[u8]) -> Option<object::Section<'_, '_>> {
-        self.0.section_by_name_bytes(name)
-    }
-}
-
-impl ModuleSectionInfo<Vec<u8>> for Sections<'_> {
-    fn base_svma(&self) -> u64 {
-        0
-    }
-
-    fn section_svma_range(&mut self, name: &[u8]) -> Option<Range<u64>> {
-        self.find(name).map(|section| section.address()..section.address() + section.size())
-    }
-
-    fn section_data(&mut self, name: &[u8]) -> Option<Vec<u8>> {
-        Some(self.find(name)?.uncompressed_data().ok()?.into_owned())
-    }
-}
-
-/// The functions at an address: several where some are inlined.
-fn names_at(address: u64) -> Vec<String> {
-    let mut names = Vec::new();
-    backtrace::resolve(ptr::without_provenance_mut(address as usize), |symbol| {
-        let Some(name) = symbol.name() else { return };
-        let place = match (symbol.filename(), symbol.lineno()) {
-            (Some(file), Some(line)) => format!(" ({}:{line})", file.display()),
-            _ => String::new(),
-        };
-        names.push(format!("{name:#}{place}"));
-    });
-    if names.is_empty() {
-        names.push(format!("{address:#x}"));
-    }
-    names
+    let copied = || {
+        let word = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
+        let [ip, sp, bp] = [0, 1, 2].map(|index| word(&REGISTERS[index]));
+        let words = STACK[..COPIED.load(Ordering::Relaxed) / 8].iter().map(word);
+        StackCopy { ip, sp, bp, words: words.collect() }
+    };
+    DONE.load(Ordering::Acquire).then(copied)
 }
 
 fn install() {

@@ -30,7 +30,7 @@ pub(crate) const NO_LIMIT: u64 = u64::MAX;
 /// See the module's head.
 #[repr(C)]
 pub(crate) struct Tcb {
-    /// A thread's; a request's fiber has its own.
+    /// A thread's; a request's fiber has its own. First, for [`super::suspended`].
     pub(super) context: Context,
     link: AtomicPtr<Tcb>,
     /// Where it has started; null: nowhere yet.
@@ -189,7 +189,11 @@ impl Tcb {
 
     /// A thread's number, for recordings: from its address, so it is used again.
     pub(super) fn number(&self) -> u32 {
-        (ptr::from_ref(self).addr() >> 6) as u32
+        Self::number_at(ptr::from_ref(self).addr())
+    }
+
+    pub(super) fn number_at(address: usize) -> u32 {
+        (address >> 6) as u32
     }
 
     /// The request's number; `None`: it is a thread's.
@@ -346,6 +350,8 @@ pub(super) struct Block {
     /// The packet lies on the heap, by this layout.
     pub heap: Cell<Option<Layout>>,
     pub name: Option<Arc<str>>,
+    /// Where the name's bytes lie, and how many there are, for [`super::suspended`].
+    pub named: [usize; 2],
     /// Changes under the lock of `joiners`; [`DONE`] once the stack is no longer used.
     pub progress: AtomicU32,
     pub joiners: Queue,

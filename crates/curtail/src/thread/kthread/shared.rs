@@ -6,8 +6,10 @@ use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
 use crate::thread::tcb::Tcb;
 use crate::timeline::{self, EventKind};
+use curtail_fiber::peek;
 use curtail_ring::{CachePadded, Inbox, StealRing};
 use curtail_shm::PageLine;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -125,6 +127,12 @@ impl Shared {
     /// The kernel's number of it; `None`: it does not live.
     pub(crate) fn tid(&self) -> Option<libc::pid_t> {
         Some(self.tid.load(Ordering::Acquire)).filter(|&tid| tid != 0)
+    }
+
+    /// Whether that is the address of one that lives, read as bytes: it may be of anything.
+    pub(in crate::thread) fn is_alive_at(address: usize) -> bool {
+        let mut tid = [0; size_of::<AtomicI32>()];
+        peek(address.wrapping_add(offset_of!(Self, tid)), &mut tid) && tid != [0; 4]
     }
 
     /// It gives its core back, or has one again. By the kthread.
