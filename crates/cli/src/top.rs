@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use clap::Args;
 use curtail_observe::{NAME, address, is_trusted};
-use curtail_report::{CoresBefore, Live, LiveCores};
+use curtail_report::{CoresBefore, Live, LiveCores, Stacks};
 use curtail_shm::session::{self, Session};
 use curtail_workload::duration_ns;
 use rustix::net::sockopt::socket_peercred;
@@ -40,7 +40,8 @@ pub(crate) struct Top {
     /// Which of several servers, pools and runtimes of the process
     #[arg(long)]
     name: Option<String>,
-    /// Print the stacks of all of its threads, and end
+    /// Print the stacks of all of its threads, and of the threads and requests of Curtail's that
+    /// are suspended, and end
     #[arg(long, conflicts_with_all = ["once", "metrics"])]
     stacks: bool,
     /// Print its figures as Prometheus reads them, and end
@@ -256,37 +257,6 @@ impl Program {
             }
             _ => Failure::failed(format!("process {}: {error}", self.pid)),
         }
-    }
-}
-
-/// The stacks of a program's threads.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Stacks {
-    #[serde(default)]
-    verb: String,
-    pid: u32,
-    threads: Vec<ThreadStack>,
-}
-
-#[derive(serde::Serialize, serde::Deserialize)]
-struct ThreadStack {
-    tid: u32,
-    name: String,
-    frames: Vec<String>,
-}
-
-impl Stacks {
-    fn text(&self) -> String {
-        // The text is another process's.
-        let printable = |text: &str| text.replace(|c: char| c.is_control(), "\u{fffd}");
-        let mut text = String::new();
-        for thread in &self.threads {
-            text.push_str(&format!("thread {} ({})\n", thread.tid, printable(&thread.name)));
-            for frame in &thread.frames {
-                text.push_str(&format!("    {}\n", printable(frame)));
-            }
-        }
-        text
     }
 }
 

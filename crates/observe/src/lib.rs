@@ -9,9 +9,9 @@
 //!
 //! Then `curtail top` shows it: requests by class with their latencies, those that have been there for
 //! longest with age and state, workers, and where code ran for long without a safepoint, with its
-//! stack. `curtail top --stacks` prints the stacks of all threads, `curtail top --metrics` what
-//! Prometheus reads; [`metrics_at`] serves that over HTTP, and [`stacks_on`] prints stacks when a
-//! signal comes.
+//! stack. `curtail top --stacks` prints the stacks of all threads, and of the threads and requests
+//! that are suspended; `curtail top --metrics` what Prometheus reads. [`metrics_at`] serves that
+//! over HTTP, and [`stacks_on`] prints stacks when a signal comes.
 //!
 //! The program is looked at over a Unix socket in the abstract namespace, which leaves no file; only
 //! the program's own user and root are answered. Nothing here is on a request's way: a look is asked
@@ -24,6 +24,7 @@ mod metrics;
 mod shown;
 mod signal;
 mod socket;
+mod stacks;
 mod trace;
 
 use curtail::{RuntimeBuilder, ServerBuilder, pool};

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-/// Prints the stacks of all threads to standard error whenever `signal` comes (such as
-/// `signal_hook::consts::SIGUSR1`, or 10).
+/// Prints the stacks of all threads, and of the threads and requests of Curtail's that are
+/// suspended, to standard error whenever `signal` comes (such as `signal_hook::consts::SIGUSR1`, or
+/// 10).
 ///
 /// # Errors
 /// The signal can't be caught, or there is no thread.
@@ -12,17 +13,8 @@ pub fn stacks_on(signal: i32) -> io::Result<()> {
     let wait = move || {
         for _ in signals.forever() {
             // Where it can't be written, there is nothing to do about it.
-            let _ = io::stderr().write_all(text(&curtail::stacks()).as_bytes());
+            let _ = io::stderr().write_all(crate::stacks::now().text().as_bytes());
         }
     };
     std::thread::Builder::new().name("stacks".to_owned()).spawn(wait).map(drop)
-}
-
-fn text(stacks: &[curtail::ThreadStack]) -> String {
-    let mut text = String::new();
-    for stack in stacks {
-        text.push_str(&format!("thread {} ({})\n", stack.tid, stack.name));
-        stack.frames.iter().for_each(|frame| text.push_str(&format!("    {frame}\n")));
-    }
-    text
 }

@@ -1,11 +1,12 @@
 //! The socket over which a program is looked at.
 //!
 //! It is a Unix one in the abstract namespace, called after the process: it leaves no file, and is
-//! gone with the process, however that ends. A peer sends lines. An empty one asks for a look at what
-//! was shown first, `look NAME` at what has that name ([`curtail_report::Live`]); `stacks` for the
-//! stacks of all threads; `metrics` for Prometheus's text, as a string. The answer is one line of
-//! JSON. `trace N` records for so many milliseconds; its answer is a line for each event and a last
-//! one, which says how many were lost. Other lines count as empty. Only the program's own user and root are answered.
+//! gone with the process, however that ends. A peer sends lines. An empty one asks for a look at
+//! what was shown first, `look NAME` at what has that name ([`curtail_report::Live`]); `stacks` for
+//! the stacks of all threads and of what is suspended ([`curtail_report::Stacks`]); `metrics` for
+//! Prometheus's text, as a string. The answer is one line of JSON. `trace N` records for so many
+//! milliseconds; its answer is a line for each event and a last one, which says how many were lost.
+//! Other lines count as empty. Only the program's own user and root are answered.
 //!
 //! One thread waits for peers, and each peer has one. They end with the process.
 
@@ -112,7 +113,7 @@ fn tell(mut stream: UnixStream) -> io::Result<()> {
             continue;
         }
         let mut line = match asked.trim() {
-            "stacks" => json(&Stacks::now())?,
+            "stacks" => json(&crate::stacks::now())?,
             "metrics" => json(&shown::metrics())?,
             other => {
                 let name = other.strip_prefix("look ").unwrap_or_default();
@@ -130,31 +131,4 @@ fn tell(mut stream: UnixStream) -> io::Result<()> {
 
 fn json(value: &impl Serialize) -> io::Result<String> {
     serde_json::to_string(value).map_err(io::Error::other)
-}
-
-/// The stacks of all threads.
-#[derive(Serialize)]
-struct Stacks {
-    verb: &'static str,
-    pid: u32,
-    threads: Vec<Thread>,
-}
-
-#[derive(Serialize)]
-struct Thread {
-    tid: u32,
-    name: String,
-    frames: Vec<String>,
-}
-
-impl Stacks {
-    fn now() -> Self {
-        let thread = |stack: curtail::ThreadStack| Thread {
-            tid: stack.tid,
-            name: stack.name,
-            frames: stack.frames,
-        };
-        let threads = curtail::stacks().into_iter().map(thread).collect();
-        Self { verb: "stacks", pid: std::process::id(), threads }
-    }
 }

@@ -123,20 +123,37 @@ fn a_server_shows_its_requests_its_stalls_and_its_stacks() {
     client.join().unwrap();
 }
 
+#[inline(never)]
+fn waits_for_a_permit(permits: &curtail::sync::Semaphore) {
+    let permit = permits.acquire();
+    std::hint::black_box(&permit);
+}
+
 #[test]
-fn a_runtime_of_threads_shows_its_kthreads() {
+fn a_runtime_of_threads_shows_its_kthreads_and_what_is_suspended() {
     let _one = ONE_AT_A_TIME.lock();
     curtail::Runtime::builder().kthreads(2).observable("threads").run(|| {
         let wait = curtail::sync::Arc::new(curtail::sync::Semaphore::new(0));
         let others: Vec<_> = (0..3)
             .map(|_| {
                 let wait = wait.clone();
-                curtail::spawn(move || drop(wait.acquire()))
+                curtail::spawn(move || waits_for_a_permit(&wait))
             })
             .collect();
         let live = curtail::blocking(|| {
             let mut peer = Peer::connect();
-            // The first thread, and three that wait or are about to start.
+            let waiting = |stack: &Value| {
+                stack["frames"].to_string().contains("waits_for_a_permit") && stack["count"] == 3
+            };
+            let stacks = peer.when("stacks", |stacks| {
+                stacks["suspended"].as_array().unwrap().iter().any(waiting)
+            });
+            let all = stacks["suspended"].as_array().unwrap();
+            let waiting = all.iter().find(|stack| waiting(stack)).unwrap();
+            assert_eq!((&waiting["what"], &waiting["class"]), (&"thread".into(), &0.into()));
+            assert_eq!(waiting["numbers"].as_array().unwrap().len(), 3, "{waiting}");
+            assert!(stacks["left_out"].is_number(), "{stacks}");
+            // The first thread, and three that wait.
             peer.when("look threads", |live| live["in_system"] == 4)
         });
         assert_eq!((&live["policy"], &live["app"]), (&"threads".into(), &"threads".into()));

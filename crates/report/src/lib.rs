@@ -19,6 +19,7 @@ mod partial;
 mod pick;
 mod schema;
 mod series;
+mod stacks;
 #[cfg(feature = "pictures")]
 mod svg;
 mod table;
@@ -41,6 +42,7 @@ pub use schema::{
     Class, Cpu, Lateness, Machine, Noise, Quantiles, Refused, Run, SCHEMA, Slowdown, Ticks,
     Undisturbed,
 };
+pub use stacks::{Stacks, SuspendedFrames, ThreadFrames};
 #[cfg(feature = "pictures")]
 pub use svg::{SvgOptions, svg};
 pub use table::{markdown, table};

@@ -291,7 +291,7 @@ fn per_second(events: u64, seconds: f64) -> String {
 }
 
 /// Without what would steer a terminal: the text is another process's.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
