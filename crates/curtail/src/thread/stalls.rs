@@ -19,8 +19,8 @@ const ELSEWHERE: usize = 0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StallPlace {
-    /// The innermost function on the stack that is not the standard library's; `elsewhere` for all
-    /// that were not looked at.
+    /// The innermost function on the stack that is neither the standard library's nor the
+    /// runtime's; `elsewhere` for all that were not looked at.
     pub function: String,
     /// How often.
     pub count: u64,
@@ -117,22 +117,36 @@ impl StallPlace {
     }
 }
 
-/// The innermost function that is neither the standard library's nor C's; of a program without others
-/// the innermost that has a name. Debugging information of lines only names functions without their
-/// modules: then the file tells whose they are.
+/// Of the standard library and of the runtime, whose functions are never the place.
+const LIBRARIES: [&str; 5] = ["core::", "std::", "alloc::", "curtail::", "curtail_"];
+
+/// The innermost function that is neither the standard library's, nor the runtime's, nor C's; of a
+/// program without others the innermost that has a name. Debugging information of lines only names
+/// functions without their modules: then the file tells whose they are.
 pub(super) fn function_of(stack: &[String]) -> Option<&str> {
     let frames = || stack.iter().map(|frame| frame.rsplit_once(" (").unwrap_or((frame, "")));
     let is_own = |&(name, place): &(&str, &str)| {
         let plain = name.trim_start_matches('<');
         let is_rust = plain.contains("::") || place.contains(".rs:");
-        let is_library = ["core::", "std::", "alloc::"].iter().any(|of| plain.starts_with(of))
+        let is_library = LIBRARIES.iter().any(|of| plain.starts_with(of))
             || place.starts_with("/rustc/")
-            || place.contains("/rustlib/src/");
+            || place.contains("/rustlib/src/")
+            || is_of_the_runtime(place);
         is_rust && !is_library
     };
     let has_name = |(name, _): &(&str, &str)| !name.starts_with("__") && !name.starts_with("0x");
     let chosen = frames().find(is_own).or_else(|| frames().find(has_name));
     chosen.or_else(|| frames().next()).map(|(name, _)| name)
+}
+
+/// Whether that file is the runtime's, which lies further out on a stack than the program.
+fn is_of_the_runtime(place: &str) -> bool {
+    let beside = env!("CARGO_MANIFEST_DIR").rsplit_once('/').map_or("", |(beside, _)| beside);
+    let path = place.strip_prefix(beside).and_then(|path| path.strip_prefix('/'));
+    path.and_then(|path| path.split_once('/')).is_some_and(|(package, file)| {
+        let is_ours = package.starts_with("curtail");
+        file.starts_with("src/") && (is_ours || ["capi", "fiber", "net", "ring"].contains(&package))
+    })
 }
 
 #[cfg(test)]
@@ -167,6 +181,24 @@ mod tests {
             ["next<i32>", "next (/rustc/59/library/core/src/a.rs:8)", "parse (src/b.rs:2)"];
         assert_eq!(function_of(&stack(&frames)), Some("parse"));
         assert_eq!(function_of(&stack(&["__memcpy", "sum (sum.c:3)"])), Some("sum"));
+    }
+
+    /// On its stack, the only functions of Rust are the runtime's.
+    #[test]
+    fn in_a_program_of_c_the_place_is_no_function_of_the_runtime() {
+        let beside = env!("CARGO_MANIFEST_DIR").rsplit_once('/').unwrap().0;
+        let frames = [
+            "__memcpy (m.c:3)".to_owned(),
+            "parse (p.c:5)".to_owned(),
+            "handle (p.c:9)".to_owned(),
+            format!("serve ({beside}/capi/src/app.rs:7)"),
+            format!("go_on ({}/src/ask.rs:8)", env!("CARGO_MANIFEST_DIR")),
+            "<curtail::thread::Late>::run".to_owned(),
+        ];
+        assert_eq!(function_of(&frames), Some("parse"));
+        // But a test of the runtime's is no part of it.
+        let test = format!("stalls ({}/tests/a.rs:1)", env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(function_of(&[frames[4].clone(), test]), Some("stalls"));
     }
 
     #[test]
