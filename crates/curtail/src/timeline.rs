@@ -10,7 +10,7 @@
 use crate::clock::{self, Clock};
 use curtail_ring::CachePadded;
 use std::cell::{Cell, OnceCell};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Events in a ring: 3 MiB.
@@ -19,6 +19,8 @@ const EVENTS: usize = 1 << 17;
 const WORDS: usize = 3;
 
 static ON: AtomicBool = AtomicBool::new(false);
+/// The number of the recording that there is, or was.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
 static RINGS: Mutex<Vec<Arc<Ring>>> = Mutex::new(Vec::new());
 
 fn rings() -> MutexGuard<'static, Vec<Arc<Ring>>> {
@@ -43,7 +45,7 @@ pub enum EventKind {
     RanUntilBlocked,
     /// The same, until its kthread went on to something else: which of these, is not known.
     Ran,
-    /// A request that had waited for something is ready again.
+    /// A request or thread that had waited for something is ready again.
     Woken,
     /// Code ran for so long without a safepoint, or blocked in the kernel. On the watchdog's thread;
     /// `job` is the number of the kthread.
@@ -108,8 +110,24 @@ impl Drop for Own {
 
 thread_local! {
     static RING: OnceCell<Own> = const { OnceCell::new() };
-    /// What runs on this kthread: since when (0: nothing), its number and class.
-    static RUNS: Cell<(u64, u32, u16)> = const { Cell::new((0, 0, 0)) };
+    static RUNS: Cell<Runs> = const { Cell::new(Runs::NOTHING) };
+    /// Why that leaves, where that is known.
+    static WHY: Cell<EventKind> = const { Cell::new(EventKind::Ran) };
+}
+
+/// What runs on this kthread.
+#[derive(Clone, Copy)]
+struct Runs {
+    /// Of which recording this is.
+    recording: u32,
+    /// 0: nothing runs.
+    since: u64,
+    job: u32,
+    class: u16,
+}
+
+impl Runs {
+    const NOTHING: Self = Self { recording: 0, since: 0, job: 0, class: 0 };
 }
 
 impl Ring {
@@ -183,15 +201,25 @@ fn write(kind: EventKind, (start, cycles): (u64, u64), job: u32, class: u16) {
     let _ = RING.try_with(push);
 }
 
+/// What runs on this kthread is about to leave its core, for that reason.
+#[cold]
+#[inline(never)]
+pub(crate) fn leaves(why: EventKind) {
+    WHY.set(why);
+}
+
 /// This kthread goes on with another thread, or, where `next` is none, with none.
 #[cold]
 #[inline(never)]
 pub(crate) fn switch_to(next: Option<(u32, u16)>) {
-    let now = clock::now();
+    let (now, recording) = (clock::now(), NUMBER.load(Ordering::Relaxed));
+    let since = if next.is_some() { now } else { 0 };
     let (job, class) = next.unwrap_or_default();
-    let (since, before, of) = RUNS.replace((if next.is_some() { now } else { 0 }, job, class));
-    if since != 0 {
-        write(EventKind::Ran, (since, now.saturating_sub(since)), before, of);
+    let (why, ran) =
+        (WHY.replace(EventKind::Ran), RUNS.replace(Runs { recording, since, job, class }));
+    // An earlier recording may have ended in between.
+    if ran.since != 0 && ran.recording == recording {
+        write(why, (ran.since, now.saturating_sub(ran.since)), ran.job, ran.class);
     }
 }
 
@@ -226,6 +254,7 @@ impl Timeline {
         let seen = rings.iter().map(|ring| (ring.clone(), ring.dropped.load(Ordering::Relaxed)));
         let seen = seen.collect();
         let start = clock::now();
+        NUMBER.fetch_add(1, Ordering::Relaxed);
         ON.store(true, Ordering::Relaxed);
         Some(Self { start, seen })
     }

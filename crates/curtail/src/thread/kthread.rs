@@ -28,6 +28,7 @@ use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Node, Wheel, Who};
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
+use crate::timeline::{self, EventKind};
 use batch::Batch;
 use curtail_fiber::safepoint::Safepoint;
 use curtail_fiber::{Context, StackError, StackPool};
@@ -220,7 +221,13 @@ impl KThread {
             self.wheel.cancel(unsafe { &*timer });
         }
         match tcb.request() {
-            None => self.push_started(tcb),
+            None => {
+                if timeline::is_on() {
+                    let (job, class) = (tcb.number(), tcb.class.get());
+                    timeline::note(EventKind::Woken, (clock::now(), 0), job, class);
+                }
+                self.push_started(tcb);
+            }
             Some(Tcb::NOTICE) => self.note_notice(),
             Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
             Some(_) => self.woken.push(tcb),

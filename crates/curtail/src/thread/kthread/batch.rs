@@ -20,11 +20,13 @@
 //! kthread that has a thread to spare takes the bit out and sets `called`. As for those that sleep,
 //! it looks at all queues once more after it has set the bit.
 
+use super::switch::{note_coming, note_leaving, note_none};
 use super::{KThread, Shared};
 use crate::clock::{self, Clock};
 use crate::thread::overflow::Overflow;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Fifo, Tcb};
+use crate::timeline::EventKind;
 use curtail_fiber::safepoint::{Kind, Mode, Watch, kind};
 use curtail_fiber::switch;
 use curtail_policy::{BatchLook, BatchTurn};
@@ -238,6 +240,7 @@ impl KThread {
         self.watch(now);
         self.arm_batch(now);
         self.clock_in(tcb);
+        note_coming(tcb);
         // SAFETY: this is the base; what was picked is suspended, or was prepared, and is ours.
         unsafe { switch(&raw const self.base, &raw const tcb.context, self.safepoint) };
         self.safepoint.disarm();
@@ -249,6 +252,7 @@ impl KThread {
         if !ended.is_null() {
             crate::thread::spawn::publish_end(ended);
         }
+        note_none();
         self.nothing_runs();
     }
 
@@ -309,6 +313,7 @@ impl KThread {
         }
         self.shared.count_cut();
         self.clock_out(me);
+        note_leaving(EventKind::RanUntilPreempted);
         self.leave(me, &raw const self.base);
     }
 }

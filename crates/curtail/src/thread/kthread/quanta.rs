@@ -5,9 +5,11 @@
 //! whole one when it is over, so it has between one quantum and two.
 
 use super::KThread;
+use super::switch::note_leaving;
 use crate::clock;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::Tcb;
+use crate::timeline::EventKind;
 use curtail_fiber::safepoint::Mode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -80,6 +82,7 @@ impl KThread {
         if leaves && !std::thread::panicking() {
             self.clock_out(me);
             self.push_started(me);
+            note_leaving(EventKind::RanUntilPreempted);
             return self.leave(me, &raw const self.base);
         }
         self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
@@ -97,6 +100,7 @@ impl KThread {
                 late.note_cut(now);
             }
             self.push_started(me);
+            note_leaving(EventKind::RanUntilPreempted);
             let next = self.next();
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.ticks.set(0);

@@ -1,10 +1,10 @@
 //! Ready threads: which is next, and which others may take.
 
+use super::switch::note_coming;
 use super::{KThread, Shared};
 use crate::thread::late::Late;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Tcb};
-use crate::timeline;
 use curtail_fiber::{FiberStack, StackError, StackPool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -68,9 +68,7 @@ impl KThread {
         self.clock_in(tcb);
         self.count_pick();
         self.current.set(tcb);
-        if timeline::is_on() {
-            timeline::switch_to(Some((tcb.number(), tcb.class.get())));
-        }
+        note_coming(tcb);
         Some(tcb)
     }
 

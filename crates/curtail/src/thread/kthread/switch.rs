@@ -8,7 +8,7 @@ use super::{DIRECT, KThread};
 use crate::block::{Deadline, Node, Timer, Who};
 use crate::clock;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
-use crate::timeline;
+use crate::timeline::{self, EventKind};
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -42,9 +42,7 @@ impl KThread {
         self.current.set(ptr::null());
         self.disarm();
         self.nothing_runs();
-        if timeline::is_on() {
-            timeline::switch_to(None);
-        }
+        note_none();
         self.fit_round(clock::now() - begun);
         true
     }
@@ -114,6 +112,7 @@ impl KThread {
         match me.request() {
             None => {
                 self.clock_out(me);
+                note_leaving(EventKind::RanUntilBlocked);
                 let next = self.next();
                 self.leave(me, next);
             }
@@ -156,6 +155,7 @@ impl KThread {
         }
         self.clock_out(me);
         self.push_started(me);
+        note_leaving(EventKind::RanUntilYield);
         let next = self.next();
         self.leave(me, next);
     }
@@ -188,18 +188,22 @@ impl KThread {
         self.adopt(&child.tcb);
         self.count_pick();
         self.current.set(&child.tcb);
+        note_leaving(EventKind::RanUntilBlocked);
+        note_coming(&child.tcb);
         self.leave(me, &raw const child.tcb.context);
     }
 
     /// The calling thread has ended.
     pub(in crate::thread) fn end(&self, block: &Block) -> ! {
         self.shared.count_alive(-1);
+        note_leaving(EventKind::RanToEnd);
         let joiner = block.tcb.joiner.get();
         // SAFETY: a joiner waits for this, and for nothing else, so it is alive and suspended.
         let next = match unsafe { joiner.as_ref() } {
             Some(joiner) => {
                 self.clock_in(joiner);
                 self.current.set(joiner);
+                note_coming(joiner);
                 &raw const joiner.context
             }
             None => {
@@ -214,6 +218,7 @@ impl KThread {
     /// The calling thread, which was given its stack when it started, has ended.
     pub(in crate::thread) fn end_late(&self, me: &Tcb) -> ! {
         self.shared.count_alive(-1);
+        note_leaving(EventKind::RanToEnd);
         self.ended.set(me);
         // SAFETY: this stack's context, never resumed again; the base is suspended.
         unsafe { switch_away(&raw const me.context, &raw const self.base, self.safepoint) }
@@ -233,5 +238,29 @@ impl KThread {
         if let Some(late) = tcb.late() {
             late.clock_out(clock::now());
         }
+    }
+}
+
+/// The running thread is about to leave its core, for that reason: for recordings.
+#[inline]
+pub(super) fn note_leaving(why: EventKind) {
+    if timeline::is_on() {
+        timeline::leaves(why);
+    }
+}
+
+/// A thread is about to run: for recordings.
+#[inline]
+pub(super) fn note_coming(next: &Tcb) {
+    if timeline::is_on() {
+        timeline::switch_to(Some((next.number(), next.class.get())));
+    }
+}
+
+/// No thread runs any more: for recordings.
+#[inline]
+pub(super) fn note_none() {
+    if timeline::is_on() {
+        timeline::switch_to(None);
     }
 }
