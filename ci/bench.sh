@@ -8,7 +8,8 @@
 # (bench/colocate/README.md), or
 # bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
-# bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py).
+# bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py), or
+# bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 if [ "${1:-}" = safepoint ]; then
@@ -90,6 +91,19 @@ if [ "${1:-}" = web ]; then
     program=$release/web
   fi
   exec python3 bench/web/measure.py --program "$program" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = trace ]; then
+  shift
+  need_rust
+  need python3=python3 || die "python3 runs the programs in turns"
+  cargo build --quiet --release -p curtail-observe --example recording
+  # In a directory of its own: all that depends on the runtime is built anew.
+  without=$target/without-recorder
+  RUSTFLAGS="${RUSTFLAGS:-} --cfg curtail_no_recorder" \
+    cargo build --quiet --release -p curtail-observe --example recording --target-dir "$without"
+  exec python3 bench/trace/measure.py --program "$release/examples/recording" \
+    --without "$without/release/examples/recording" --out "$target/bench" "$@"
 fi
 
 # The simulator serves no requests: nothing need be instrumented for `sim` alone.
