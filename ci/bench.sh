@@ -9,7 +9,8 @@
 # bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
 # bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py), or
-# bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py).
+# bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py), or
+# bench.sh quota [OPTIONS], a server in control groups with a CPU quota (bench/quota/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 if [ "${1:-}" = safepoint ]; then
@@ -104,6 +105,14 @@ if [ "${1:-}" = trace ]; then
     cargo build --quiet --release -p curtail-observe --example recording --target-dir "$without"
   exec python3 bench/trace/measure.py --program "$release/examples/recording" \
     --without "$without/release/examples/recording" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = quota ]; then
+  shift
+  need_rust
+  need python3=python3 || die "python3 makes the groups and runs the programs"
+  ci/build.sh --command
+  exec python3 bench/quota/measure.py --curtail "$release/curtail" --out "$target/bench" "$@"
 fi
 
 # The simulator serves no requests: nothing need be instrumented for `sim` alone.
