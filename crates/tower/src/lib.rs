@@ -48,7 +48,7 @@
 //! | panicked | 500 |
 //!
 //! A client that hangs up gives its job up, as does a `timeout` layer outside of this one: what
-//! waits is not run; what is in progress goes on to its end.
+//! waits is not run; what is in progress is cancelled, and goes on when nothing else is ready.
 #![forbid(unsafe_code)]
 
 mod body;
