@@ -10,7 +10,7 @@ moment. Those that run now are on the kernel's threads: `thread apply all bt`.
 
 Needs the program's symbols, and no debugging information. The layouts are those of `SLABS`
 (crates/fiber/src/overflow.rs), of the beginning of `Context`, and of what `curtail_switch` saves
-(crates/fiber/src/context.rs).
+(crates/fiber/src/switch.rs).
 """
 
 import re
@@ -87,7 +87,15 @@ class Curtail(gdb.Command):
         super().__init__("curtail", gdb.COMMAND_STACK)
 
     def invoke(self, argument, from_tty):
-        asked = argument.split()
+        language = gdb.parameter("language")
+        # Expressions here are C's, also where the program stands in a function of Rust.
+        gdb.execute("set language c")
+        try:
+            self.answer(argument.split())
+        finally:
+            gdb.execute(f"set language {language}")
+
+    def answer(self, asked):
         found = list(suspended())
         if asked == ["threads"]:
             for number, (context, sp, kind) in enumerate(found):
