@@ -87,24 +87,24 @@ impl Policy for AnyPolicy {
     }
 
     #[inline]
-    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        to_policy!(self, policy => policy.completed(now, on, job, attained));
+    fn completed(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        to_policy!(self, policy => policy.completed(now, on, id, attained));
     }
 
-    fn dropped(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        to_policy!(self, policy => policy.dropped(now, on, job, attained));
+    fn dropped(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        to_policy!(self, policy => policy.dropped(now, on, id, attained));
     }
 
-    fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId) {
-        to_policy!(self, policy => policy.blocked(now, on, job));
+    fn blocked(&mut self, now: Nanos, on: WorkerId, id: JobId) {
+        to_policy!(self, policy => policy.blocked(now, on, id));
     }
 
     fn woken(&mut self, now: Nanos, on: WorkerId, job: Job) {
         to_policy!(self, policy => policy.woken(now, on, job));
     }
 
-    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
-        to_policy!(self, policy => policy.resumed(now, on, job));
+    fn resumed(&mut self, now: Nanos, on: WorkerId, id: JobId) {
+        to_policy!(self, policy => policy.resumed(now, on, id));
     }
 
     fn serviced(&mut self, on: WorkerId, quanta: u64) {

@@ -6,12 +6,13 @@
 //! anywhere to the shortest inbox. Under processor sharing a pre-empted job comes back to the tail.
 //!
 //! A job that has started may be pinned to its worker. Such jobs wait in a list for each worker,
-//! so that no decision searches: two tournaments over the workers know the shortest inbox and the
-//! oldest pinned job whose worker has a free place.
+//! so that no decision searches: tournaments over the workers know the shortest inbox ([`Places`]) and
+//! the oldest pinned job whose worker has a free place.
 //!
 //! A work-conserving dispatcher (Concord §3.3) runs jobs itself when every inbox is full.
 
-use crate::table::{List, Place, Table};
+use crate::places::Places;
+use crate::table::{List, Table, Where};
 use crate::tournament::Tournament;
 use crate::{Decision, Job, JobId, Nanos, Policy, Refused, WorkerId, dispatcher_slice};
 
@@ -19,7 +20,7 @@ use crate::{Decision, Job, JobId, Nanos, Policy, Refused, WorkerId, dispatcher_s
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     /// k of JBSQ(k).
-    pub(crate) bound: u16,
+    pub(crate) k: u16,
     /// Processor sharing: jobs run for a quantum. Otherwise they run to completion.
     pub(crate) shares: bool,
     /// The length of quanta; of no effect unless `shares`.
@@ -40,14 +41,7 @@ pub struct Central {
     parked: List,
     /// Started on that worker, and goes on nowhere else.
     pinned: Vec<List>,
-    /// How many jobs each worker has, blocked ones not counted.
-    held: Vec<u32>,
-    /// Which workers take jobs.
-    up: Vec<bool>,
-    /// Twice `held`, plus one where pinned jobs wait: of equally short inboxes, a job that may run
-    /// anywhere leaves alone the one that others have no alternative to. A worker that is down has the
-    /// longest.
-    shortest: Tournament<u32>,
+    places: Places,
     /// When the oldest pinned job of each worker with a free place was queued.
     oldest_pinned: Tournament<u64>,
 }
@@ -61,19 +55,13 @@ impl Central {
             migratable: List::EMPTY,
             parked: List::EMPTY,
             pinned: vec![List::EMPTY; workers],
-            held: vec![0; workers],
-            up: vec![true; workers],
-            shortest: Tournament::new(workers, 0, u32::MAX),
+            places: Places::new(workers, options.k),
             oldest_pinned: Tournament::new(workers, Table::NEVER, Table::NEVER),
         }
     }
 
-    fn bound(&self) -> u32 {
-        u32::from(self.options.bound)
-    }
-
     /// Queues a started job at the tail.
-    fn requeue(&mut self, job: Job, from: Place) {
+    fn requeue(&mut self, job: Job, from: Where) {
         let list = match job.pinned {
             None => &mut self.migratable,
             Some(WorkerId::DISPATCHER) => &mut self.parked,
@@ -89,30 +77,21 @@ impl Central {
             return;
         }
         let worker = worker.index();
-        let (held, pinned) = (self.held[worker], &self.pinned[worker]);
-        let length = 2 * held + u32::from(!pinned.is_empty());
-        self.shortest.set(worker, if self.up[worker] { length } else { u32::MAX });
-        let has_place = self.up[worker] && held < self.bound();
+        let pinned = &self.pinned[worker];
+        self.places.set_wanted(worker, !pinned.is_empty());
+        let has_place = self.places.has_place(worker);
         let oldest = if has_place { self.table.head_seq(pinned) } else { Table::NEVER };
         self.oldest_pinned.set(worker, oldest);
     }
 
     fn occupy(&mut self, on: WorkerId) {
-        if on != WorkerId::DISPATCHER {
-            self.held[on.index()] += 1;
-            self.refresh(on);
-        }
+        self.places.occupy(on);
+        self.refresh(on);
     }
 
     fn vacate(&mut self, on: WorkerId) {
-        if on != WorkerId::DISPATCHER {
-            self.held[on.index()] -= 1;
-            self.refresh(on);
-        }
-    }
-
-    fn has_free_place(&self) -> bool {
-        self.shortest.best().1 / 2 < self.bound()
+        self.places.vacate(on);
+        self.refresh(on);
     }
 
     /// Takes out the oldest job that a worker with a free place may run.
@@ -120,19 +99,13 @@ impl Central {
         let fresh = self.table.head_seq(&self.fresh);
         let migratable = self.table.head_seq(&self.migratable);
         let (owner, pinned) = self.oldest_pinned.best();
-        let anywhere = if self.has_free_place() { fresh.min(migratable) } else { Table::NEVER };
-        if anywhere == Table::NEVER && pinned == Table::NEVER {
-            return None;
-        }
-        let (worker, list) = if pinned < anywhere {
-            (owner, &mut self.pinned[owner])
-        } else if fresh < migratable {
-            (self.shortest.best().0, &mut self.fresh)
-        } else {
-            (self.shortest.best().0, &mut self.migratable)
+        let (on, list) = match self.places.shortest(0) {
+            Some(on) if fresh < migratable.min(pinned) => (on, &mut self.fresh),
+            Some(on) if migratable < pinned => (on, &mut self.migratable),
+            _ if pinned == Table::NEVER => return None,
+            _ => (WorkerId(owner as u16), &mut self.pinned[owner]),
         };
-        let on = WorkerId(worker as u16);
-        let job = self.table.pop(list, Place::On(on))?;
+        let job = self.table.pop(list, Where::On(on))?;
         self.occupy(on);
         Some((job, on))
     }
@@ -140,7 +113,7 @@ impl Central {
     /// Takes out the job that the dispatcher itself may run, now that there is nothing to push. What
     /// is parked here depends on the dispatcher alone and so runs whether inboxes are full or not.
     fn take_for_dispatcher(&mut self) -> Option<Job> {
-        let here = Place::On(WorkerId::DISPATCHER);
+        let here = Where::On(WorkerId::DISPATCHER);
         if let Some(job) = self.table.pop(&mut self.parked, here) {
             return Some(job);
         }
@@ -154,38 +127,38 @@ impl Policy for Central {
         if !self.table.has_room_for(job.id) {
             return Err(Refused(job));
         }
-        if job.pinned.is_none() && job.attained == Nanos::ZERO {
-            self.table.push(&mut self.fresh, job, Place::Out);
+        if job.is_fresh() {
+            self.table.push(&mut self.fresh, job, Where::Out);
         } else {
-            self.requeue(job, Place::Out);
+            self.requeue(job, Where::Out);
             job.pinned.into_iter().for_each(|worker| self.refresh(worker));
         }
         Ok(())
     }
 
     fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.requeue(job, Place::On(on));
+        self.requeue(job, Where::On(on));
         self.vacate(on);
         job.pinned.into_iter().for_each(|worker| self.refresh(worker));
     }
 
-    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
-        self.table.step(job, Place::On(on), Place::Out);
+    fn completed(&mut self, _now: Nanos, on: WorkerId, id: JobId, _attained: Nanos) {
+        self.table.step(id, Where::On(on), Where::Out);
         self.vacate(on);
     }
 
-    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::On(on), Place::Blocked(on));
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::On(on), Where::Blocked(on));
         self.vacate(on);
     }
 
     fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.requeue(job, Place::Blocked(on));
+        self.requeue(job, Where::Blocked(on));
         job.pinned.into_iter().for_each(|worker| self.refresh(worker));
     }
 
-    fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::Blocked(on), Place::On(on));
+    fn resumed(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::Blocked(on), Where::On(on));
         self.occupy(on);
     }
 
@@ -206,17 +179,17 @@ impl Policy for Central {
 
     fn wants_place(&self, _now: Nanos, on: WorkerId) -> bool {
         let anywhere = !self.fresh.is_empty() || !self.migratable.is_empty();
-        let here = !self.pinned[on.index()].is_empty() || self.held[on.index()] > 1;
+        let here = !self.pinned[on.index()].is_empty() || self.places.held(on.index()) > 1;
         self.options.shares && (anywhere || here)
     }
 
     fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
-        self.up[on.index()] = true;
+        self.places.set_up(on.index(), true);
         self.refresh(on);
     }
 
     fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
-        self.up[on.index()] = false;
+        self.places.set_up(on.index(), false);
         self.refresh(on);
     }
 
@@ -238,7 +211,7 @@ impl Policy for Central {
             2 => &mut self.parked,
             pinned => &mut self.pinned[pinned - 3],
         };
-        let job = self.table.pop(list, Place::Out)?;
+        let job = self.table.pop(list, Where::Out)?;
         if oldest >= 3 {
             self.refresh(WorkerId((oldest - 3) as u16));
         }
@@ -246,7 +219,7 @@ impl Policy for Central {
     }
 
     fn adopt(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.table.step(job.id, Place::Out, Place::On(on));
+        self.table.step(job.id, Where::Out, Where::On(on));
         self.occupy(on);
     }
 }

@@ -39,11 +39,6 @@ struct Class {
 /// All classes; see the module's head.
 pub(crate) struct Classes(Vec<Class>);
 
-/// Whether a job has not run yet.
-pub(crate) fn is_fresh(job: &Job) -> bool {
-    job.pinned.is_none() && job.attained == Nanos::ZERO
-}
-
 impl Classes {
     pub(crate) fn new(spec: &Spec) -> Self {
         let plans = (0..spec.class_count()).map(|class| spec.plan(class));
@@ -76,19 +71,19 @@ impl Classes {
     /// Whether another job of the class that arrives now is one too many.
     pub(crate) fn is_full(&self, job: &Job) -> bool {
         let class = &self.0[self.index(job.class)];
-        is_fresh(job) && class.plan.bound.is_some_and(|bound| class.fresh >= bound)
+        job.is_fresh() && class.plan.bound.is_some_and(|bound| class.fresh >= bound)
     }
 
     /// The job waits from now on.
     pub(crate) fn queued(&mut self, job: &Job) {
         let class = self.index(job.class);
-        self.0[class].fresh += u32::from(is_fresh(job));
+        self.0[class].fresh += u32::from(job.is_fresh());
     }
 
     /// The job, as it was queued, does not wait any more.
     pub(crate) fn unqueued(&mut self, job: &Job) {
         let class = self.index(job.class);
-        self.0[class].fresh -= u32::from(is_fresh(job));
+        self.0[class].fresh -= u32::from(job.is_fresh());
     }
 
     /// A job of the class has left after so much service.

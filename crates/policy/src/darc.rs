@@ -25,8 +25,8 @@
 //! that may run there.
 //!
 //! A decision costs O(classes that wait + log workers). A plan costs O(workers × classes), and no
-//! allocation. The dispatcher owns it; the invariant is that of [`Table`], and that `workers[w]`
-//! counts the jobs that are `On` *w*.
+//! allocation. The dispatcher owns it; the invariant is that of [`Table`], and that the places of
+//! worker *w* are taken by the jobs that are `On` *w*.
 
 mod explain;
 mod plan;
@@ -38,8 +38,9 @@ use plan::{Order, Plan};
 use profile::Profile;
 use queues::{Key, NOBODY, Next};
 
+use crate::places::Places;
 use crate::set::Set;
-use crate::table::{List, Place, Table};
+use crate::table::{List, Table, Where};
 use crate::tournament::Tournament;
 use crate::{
     ClassId, Decision, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice,
@@ -56,14 +57,10 @@ struct Queue {
     started: List,
 }
 
-/// The dispatcher's books of a worker.
+/// The dispatcher's books of a worker, beside [`Places`].
 #[derive(Clone, Copy)]
 struct Books {
-    /// It takes jobs.
-    up: bool,
-    /// How many jobs it has, blocked ones not counted.
-    held: u32,
-    /// Their ids, exclusive-or-ed: its job's, where it has one.
+    /// The ids of its jobs, blocked ones not counted, exclusive-or-ed: its job's, where it has one.
     ids: u32,
     /// When the latest of them was sent.
     sent: Nanos,
@@ -77,8 +74,6 @@ pub struct Darc {
     preempts: bool,
     /// The length of quanta; of no effect unless it pre-empts.
     quantum: Option<Nanos>,
-    /// k of JBSQ(k).
-    bound: u32,
     table: Table,
     /// By class, the unknown one last.
     queues: Vec<Queue>,
@@ -89,9 +84,7 @@ pub struct Darc {
     workers: Vec<Books>,
     /// By worker, then as `queues`.
     pinned: Vec<List>,
-    /// Twice the jobs a worker holds, plus one where pinned jobs wait: of free workers, a job that
-    /// may run anywhere leaves alone those that others have no alternative to.
-    places: Tournament<u32>,
+    places: Places,
     /// The best pinned job of each worker with a free place.
     best_pinned: Tournament<Key>,
     profile: Profile,
@@ -109,18 +102,17 @@ impl Darc {
             bound: spec.plan(class).bound.unwrap_or(u32::MAX),
             started: List::EMPTY,
         };
-        let idle = Books { up: true, held: 0, ids: 0, sent: Nanos::ZERO, pinned: Set::EMPTY };
+        let idle = Books { ids: 0, sent: Nanos::ZERO, pinned: Set::EMPTY };
         let mut darc = Self {
             preempts: spec.shares(),
             quantum: spec.quantum,
-            bound: u32::from(spec.jbsq),
             table: Table::new(jobs),
             queues: (0..classes).map(queue).collect(),
             waiting: Set::EMPTY,
             parked: List::EMPTY,
             workers: vec![idle; workers],
             pinned: vec![List::EMPTY; workers * classes],
-            places: Tournament::new(workers, 0, u32::MAX),
+            places: Places::new(workers, spec.jbsq),
             best_pinned: Tournament::new(workers, NOBODY, NOBODY),
             profile: Profile::new(spec),
             plan: Plan::new(spec, workers),
@@ -138,28 +130,27 @@ impl Darc {
 
     /// After a change of what a worker holds, of what waits for it alone, or of the plan.
     fn refresh(&mut self, worker: usize) {
-        // Not copied as a whole: what was just written is read again, field by field.
-        let books = &self.workers[worker];
-        let (up, held, wanted) = (books.up, books.held, !books.pinned.is_empty());
-        let length = 2 * held + u32::from(wanted);
-        self.places.set(worker, if up { length } else { u32::MAX });
-        let has_place = up && held < self.bound;
-        let best = if wanted && has_place { self.pinned_key(worker) } else { NOBODY };
+        let wanted = !self.workers[worker].pinned.is_empty();
+        self.places.set_wanted(worker, wanted);
+        let has_place = wanted && self.places.has_place(worker);
+        let best = if has_place { self.pinned_key(worker) } else { NOBODY };
         self.best_pinned.set(worker, best);
     }
 
-    fn occupy(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+    fn occupy(&mut self, now: Nanos, on: WorkerId, id: JobId) {
         if on != WorkerId::DISPATCHER {
             let books = &mut self.workers[on.index()];
-            (books.held, books.ids, books.sent) = (books.held + 1, books.ids ^ job.0, now);
+            (books.ids, books.sent) = (books.ids ^ id.0, now);
+            self.places.occupy(on);
             self.refresh(on.index());
         }
     }
 
-    fn vacate(&mut self, on: WorkerId, job: JobId) {
+    fn vacate(&mut self, on: WorkerId, id: JobId) {
         if on != WorkerId::DISPATCHER {
             let books = &mut self.workers[on.index()];
-            (books.held, books.ids) = (books.held - 1, books.ids ^ job.0);
+            books.ids ^= id.0;
+            self.places.vacate(on);
             self.refresh(on.index());
         }
     }
@@ -167,21 +158,14 @@ impl Darc {
     /// A worker that a job of that level may go to now.
     fn place_for(&self, level: u16) -> Option<usize> {
         let reach = self.plan.reach(level);
-        let (worker, key) = self.places.best_in(reach.clone());
-        if key < 2 {
-            return Some(worker);
-        }
         let own = reach.start..usize::from(self.plan.level(level).to);
-        let own = if self.preempts || own.is_empty() { reach } else { own };
-        let (worker, key) = self.places.best_in(own);
-        (key / 2 < self.bound).then_some(worker)
+        let own = if self.preempts || own.is_empty() { reach.clone() } else { own };
+        self.places.shortest_in(reach, 1).or_else(|| self.places.shortest_in(own, u32::MAX))
     }
 
     /// The unpinned job that goes next, and where to.
     fn find(&self) -> Option<(Next, usize)> {
-        if self.bound == 1 && self.places.best().1 >= 2 {
-            return None;
-        }
+        self.places.shortest(0)?;
         let first = self.next_of(&self.waiting)?;
         if let Some(worker) = self.place_for(first.key.0) {
             return Some((first, worker));
@@ -198,7 +182,7 @@ impl Darc {
     }
 
     fn send(&mut self, now: Nanos, next: &Next, worker: usize) -> Job {
-        let to = Place::On(WorkerId(worker as u16));
+        let to = Where::On(WorkerId(worker as u16));
         let job = self.pop_unpinned(next.queue, next.started, to);
         if !next.started {
             self.profile.waited(next.queue, now.since(job.arrived));
@@ -208,7 +192,7 @@ impl Darc {
 
     fn send_pinned(&mut self, worker: usize) -> Job {
         let (_, queue) = self.pinned_queue(worker).expect("the worker has pinned jobs");
-        self.pop_pinned(worker, queue, Place::On(WorkerId(worker as u16)))
+        self.pop_pinned(worker, queue, Where::On(WorkerId(worker as u16)))
     }
 
     /// A look at the window: whether the queues of now violate the objective, and what follows.
@@ -254,7 +238,7 @@ impl Policy for Darc {
             return Err(Refused(job));
         }
         let queue = &self.queues[self.class_index(job.class)];
-        if queue.count >= queue.bound && is_fresh(&job) {
+        if queue.count >= queue.bound && job.is_fresh() {
             self.profile.refused();
             return Err(Refused(job));
         }
@@ -263,48 +247,48 @@ impl Policy for Darc {
     }
 
     fn inherit(&mut self, _now: Nanos, job: Job) {
-        if is_fresh(&job) {
+        if job.is_fresh() {
             let class = self.class_index(job.class);
             let queue = &mut self.queues[class];
-            self.table.push(&mut queue.fresh, job, Place::Out);
+            self.table.push(&mut queue.fresh, job, Where::Out);
             queue.count += 1;
             self.waiting.insert(class);
         } else {
-            self.requeue(job, Place::Out);
+            self.requeue(job, Where::Out);
         }
     }
 
     fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.requeue(job, Place::On(on));
+        self.requeue(job, Where::On(on));
         self.vacate(on, job.id);
     }
 
-    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        self.table.step(job, Place::On(on), Place::Out);
-        self.vacate(on, job);
-        let class = self.class_index(self.table.job(job).class);
+    fn completed(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        self.table.step(id, Where::On(on), Where::Out);
+        self.vacate(on, id);
+        let class = self.class_index(self.table.job(id).class);
         if self.profile.completed(class, attained) {
             self.review(now);
         }
     }
 
-    fn dropped(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
-        self.table.step(job, Place::On(on), Place::Out);
-        self.vacate(on, job);
+    fn dropped(&mut self, _now: Nanos, on: WorkerId, id: JobId, _attained: Nanos) {
+        self.table.step(id, Where::On(on), Where::Out);
+        self.vacate(on, id);
     }
 
-    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::On(on), Place::Blocked(on));
-        self.vacate(on, job);
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::On(on), Where::Blocked(on));
+        self.vacate(on, id);
     }
 
     fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.requeue(job, Place::Blocked(on));
+        self.requeue(job, Where::Blocked(on));
     }
 
-    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::Blocked(on), Place::On(on));
-        self.occupy(now, on, job);
+    fn resumed(&mut self, now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::Blocked(on), Where::On(on));
+        self.occupy(now, on, id);
     }
 
     fn decide(&mut self, now: Nanos) -> Decision {
@@ -317,7 +301,7 @@ impl Policy for Darc {
             Some((next, worker)) if next.key < pinned => (self.send(now, &next, worker), worker),
             _ if pinned != NOBODY => (self.send_pinned(owner), owner),
             _ => {
-                let here = Place::On(WorkerId::DISPATCHER);
+                let here = Where::On(WorkerId::DISPATCHER);
                 return match self.table.pop(&mut self.parked, here) {
                     Some(job) => dispatcher_slice(job, self.quantum),
                     None => Decision::Idle,
@@ -330,7 +314,7 @@ impl Policy for Darc {
     }
 
     fn wants_place(&self, now: Nanos, on: WorkerId) -> bool {
-        let wanted = match self.workers[on.index()].held {
+        let wanted = match self.places.held(on.index()) {
             0 => false,
             1 => self.is_wanted(now, on.index()),
             _ => true,
@@ -339,12 +323,12 @@ impl Policy for Darc {
     }
 
     fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
-        self.workers[on.index()].up = true;
+        self.places.set_up(on.index(), true);
         self.refresh(on.index());
     }
 
     fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
-        self.workers[on.index()].up = false;
+        self.places.set_up(on.index(), false);
         self.refresh(on.index());
     }
 
@@ -368,8 +352,4 @@ impl Policy for Darc {
         self.table.adopt(job, on);
         self.occupy(now, on, job.id);
     }
-}
-
-fn is_fresh(job: &Job) -> bool {
-    job.pinned.is_none() && job.attained == Nanos::ZERO
 }

@@ -105,6 +105,13 @@ impl Job {
     pub const fn new(id: JobId, class: ClassId, arrived: Nanos) -> Self {
         Self { id, class, arrived, attained: Nanos::ZERO, pinned: None, hint: None }
     }
+
+    /// It has not run yet.
+    #[inline]
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.pinned.is_none() && self.attained == Nanos::ZERO
+    }
 }
 
 /// What the dispatcher is to do next.
@@ -170,17 +177,17 @@ pub trait Policy {
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job);
 
     /// The job has left for good, after `attained` of service in all.
-    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos);
+    fn completed(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos);
 
     /// The job has left, or is the policy's affair no more, after `attained` of service, otherwise than
     /// by its own end: so that says nothing of how long such jobs take. By default as
     /// [`Policy::completed`].
-    fn dropped(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        self.completed(now, on, job, attained);
+    fn dropped(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        self.completed(now, on, id, attained);
     }
 
     /// The job waits for something on `on` and does not occupy a place there any more.
-    fn blocked(&mut self, now: Nanos, on: WorkerId, job: JobId);
+    fn blocked(&mut self, now: Nanos, on: WorkerId, id: JobId);
 
     /// What the job waited for has come. A central policy queues it, and a later decision gives it
     /// a place. Under a two-level policy its worker has it already, so that this is the same as
@@ -191,7 +198,7 @@ pub trait Policy {
     /// worked by a two-level policy then, made it ready by itself (only around a live switch does
     /// a central policy hear of this). How much service it had before it blocked is not told: by a
     /// policy that orders running jobs by that, it is taken to be what it was when it was placed.
-    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId);
+    fn resumed(&mut self, now: Nanos, on: WorkerId, id: JobId);
 
     /// `on` has finished `quanta` whole quanta for jobs it still holds, in all its unfinished jobs
     /// together (Tiny Quanta §3.2, MSQ). Absolute, not a difference.

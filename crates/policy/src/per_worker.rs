@@ -9,8 +9,9 @@
 //! better of two; for the shortest queue O(log workers), as does whatever makes a queue longer or
 //! shorter (a [`Tournament`]).
 
+use crate::places::Inboxes;
 use crate::rng::Rng;
-use crate::table::{List, Place, Table};
+use crate::table::{List, Table, Where};
 use crate::tournament::Tournament;
 use crate::{Decision, Job, JobId, Nanos, Policy, Refused, Ties, WorkerId, dispatcher_slice};
 
@@ -36,16 +37,13 @@ pub struct PerWorker {
     new: List,
     /// Started on the dispatcher, and goes on nowhere else.
     parked: List,
-    /// Each worker's unfinished jobs.
-    unfinished: Vec<u32>,
+    /// Each worker's unfinished jobs, and which workers take new ones.
+    inboxes: Inboxes,
     /// Where the choice needs it: each worker's key is its unfinished jobs, then (MSQ only) the
     /// complement of the quanta that they have had, so that the most serviced comes first.
     shortest: Option<Tournament<(u32, u64)>>,
     /// How many of each worker's jobs are blocked.
     blocked: Vec<u32>,
-    /// Which workers take new jobs, and how many do not.
-    up: Vec<bool>,
-    down: usize,
     /// The complement of the quanta that jobs have had on each worker that is down.
     serviced: Vec<u64>,
     rng: Rng,
@@ -67,12 +65,10 @@ impl PerWorker {
             table: Table::new(jobs),
             new: List::EMPTY,
             parked: List::EMPTY,
-            unfinished: vec![0; workers],
+            inboxes: Inboxes::new(workers),
             shortest: matches!(choice, Choice::Shortest(Ties::Msq | Ties::Random))
                 .then(|| Tournament::new(workers, (0, u64::MAX), Self::DOWN)),
             blocked: vec![0; workers],
-            up: vec![true; workers],
-            down: 0,
             serviced: vec![u64::MAX; workers],
             rng: Rng::new(seed),
             turn: 0,
@@ -83,35 +79,33 @@ impl PerWorker {
     const DOWN: (u32, u64) = (u32::MAX, u64::MAX);
 
     fn workers(&self) -> usize {
-        self.unfinished.len()
+        self.inboxes.workers()
     }
 
-    fn queue(&mut self, job: Job, from: Place) {
+    fn queue(&mut self, job: Job, from: Where) {
         let here = job.pinned == Some(WorkerId::DISPATCHER);
         let list = if here { &mut self.parked } else { &mut self.new };
         self.table.push(list, job, from);
     }
 
     fn joins(&mut self, on: WorkerId) {
-        if on != WorkerId::DISPATCHER {
-            self.unfinished[on.index()] += 1;
-            self.rank(on.index(), None);
+        if let Some(worker) = self.inboxes.occupy(on) {
+            self.rank(worker, None);
         }
     }
 
     fn leaves(&mut self, on: WorkerId) {
-        if on != WorkerId::DISPATCHER {
-            self.unfinished[on.index()] -= 1;
-            self.rank(on.index(), None);
+        if let Some(worker) = self.inboxes.vacate(on) {
+            self.rank(worker, None);
         }
     }
 
     /// After a change of a worker's unfinished jobs, or of the quanta that they have had.
     fn rank(&mut self, worker: usize, quanta: Option<u64>) {
         let Some(shortest) = &mut self.shortest else { return };
-        if self.up[worker] {
+        if self.inboxes.is_up(worker) {
             let serviced = quanta.map_or_else(|| shortest.key(worker).1, |quanta| !quanta);
-            shortest.set(worker, (self.unfinished[worker], serviced));
+            shortest.set(worker, (self.inboxes.held(worker), serviced));
         } else if let Some(quanta) = quanta {
             self.serviced[worker] = !quanta;
         }
@@ -133,7 +127,7 @@ impl PerWorker {
                 None => self.shorter_of_two(),
             },
         };
-        if self.down > 0 && !self.up[worker] {
+        if !self.inboxes.is_up(worker) {
             worker = self.another();
         }
         WorkerId(worker as u16)
@@ -142,9 +136,9 @@ impl PerWorker {
     /// Any worker that is up, all equally likely; in place of one that is not.
     #[cold]
     fn another(&mut self) -> usize {
-        let nth = self.rng.below(self.workers() - self.down);
-        let up = self.up.iter().enumerate().filter(|(_, up)| **up);
-        up.map(|(worker, _)| worker).nth(nth).expect("so many are up")
+        let nth = self.rng.below(self.workers() - self.inboxes.down());
+        let mut up = (0..self.workers()).filter(|&worker| self.inboxes.is_up(worker));
+        up.nth(nth).expect("so many are up")
     }
 
     /// Of two distinct workers drawn at random the one with fewer unfinished jobs, else the one
@@ -156,8 +150,11 @@ impl PerWorker {
         }
         let other = self.rng.below(self.workers() - 1);
         let second = other + usize::from(other >= first);
-        let length =
-            |worker: usize| if self.up[worker] { self.unfinished[worker] } else { u32::MAX };
+        let inboxes = &self.inboxes;
+        let length = |worker: usize| match inboxes.is_up(worker) {
+            true => inboxes.held(worker),
+            false => u32::MAX,
+        };
         if length(second) < length(first) { second } else { first }
     }
 }
@@ -167,22 +164,22 @@ impl Policy for PerWorker {
         if !self.table.has_room_for(job.id) {
             return Err(Refused(job));
         }
-        self.queue(job, Place::Out);
+        self.queue(job, Where::Out);
         Ok(())
     }
 
     fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.queue(job, Place::On(on));
+        self.queue(job, Where::On(on));
         self.leaves(on);
     }
 
-    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
-        self.table.step(job, Place::On(on), Place::Out);
+    fn completed(&mut self, _now: Nanos, on: WorkerId, id: JobId, _attained: Nanos) {
+        self.table.step(id, Where::On(on), Where::Out);
         self.leaves(on);
     }
 
-    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::On(on), Place::Blocked(on));
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::On(on), Where::Blocked(on));
         if on != WorkerId::DISPATCHER {
             self.blocked[on.index()] += 1;
         }
@@ -191,14 +188,14 @@ impl Policy for PerWorker {
     fn woken(&mut self, now: Nanos, on: WorkerId, job: Job) {
         if on == WorkerId::DISPATCHER {
             // No core policy will look after it there.
-            self.queue(job, Place::Blocked(on));
+            self.queue(job, Where::Blocked(on));
         } else {
             self.resumed(now, on, job.id);
         }
     }
 
-    fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::Blocked(on), Place::On(on));
+    fn resumed(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::Blocked(on), Where::On(on));
         if on != WorkerId::DISPATCHER {
             self.blocked[on.index()] -= 1;
         }
@@ -215,42 +212,40 @@ impl Policy for PerWorker {
         if self.table.waiting() == 0 {
             return Decision::Idle;
         }
-        let placed = |job: &Job| job.pinned.is_some() || self.down < self.workers();
+        let placed = |job: &Job| job.pinned.is_some() || self.inboxes.down() < self.workers();
         if let Some(next) = self.table.head(&self.new).filter(placed) {
             let on = next.pinned.unwrap_or_else(|| self.choose());
             self.joins(on);
-            let job = self.table.pop(&mut self.new, Place::On(on)).unwrap_or(next);
+            let job = self.table.pop(&mut self.new, Where::On(on)).unwrap_or(next);
             return Decision::Run { job, on, quantum: self.quantum.filter(|_| self.shares) };
         }
-        match self.table.pop(&mut self.parked, Place::On(WorkerId::DISPATCHER)) {
+        match self.table.pop(&mut self.parked, Where::On(WorkerId::DISPATCHER)) {
             Some(job) => dispatcher_slice(job, self.quantum),
             None => Decision::Idle,
         }
     }
 
     fn wants_place(&self, _now: Nanos, on: WorkerId) -> bool {
-        let ready = self.unfinished[on.index()] - self.blocked[on.index()];
+        let ready = self.inboxes.held(on.index()) - self.blocked[on.index()];
         self.shares && ready > 1
     }
 
     fn worker_up(&mut self, _now: Nanos, on: WorkerId) {
         let worker = on.index();
-        if !std::mem::replace(&mut self.up[worker], true) {
-            self.down -= 1;
-            if let Some(shortest) = &mut self.shortest {
-                shortest.set(worker, (self.unfinished[worker], self.serviced[worker]));
-            }
+        if self.inboxes.set_up(worker, true)
+            && let Some(shortest) = &mut self.shortest
+        {
+            shortest.set(worker, (self.inboxes.held(worker), self.serviced[worker]));
         }
     }
 
     fn worker_down(&mut self, _now: Nanos, on: WorkerId) {
         let worker = on.index();
-        if std::mem::replace(&mut self.up[worker], false) {
-            self.down += 1;
-            if let Some(shortest) = &mut self.shortest {
-                self.serviced[worker] = shortest.key(worker).1;
-                shortest.set(worker, Self::DOWN);
-            }
+        if self.inboxes.set_up(worker, false)
+            && let Some(shortest) = &mut self.shortest
+        {
+            self.serviced[worker] = shortest.key(worker).1;
+            shortest.set(worker, Self::DOWN);
         }
     }
 
@@ -265,11 +260,11 @@ impl Policy for PerWorker {
     fn evict(&mut self) -> Option<Job> {
         let new_first = self.table.head_seq(&self.new) < self.table.head_seq(&self.parked);
         let list = if new_first { &mut self.new } else { &mut self.parked };
-        self.table.pop(list, Place::Out)
+        self.table.pop(list, Where::Out)
     }
 
     fn adopt(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.table.step(job.id, Place::Out, Place::On(on));
+        self.table.step(job.id, Where::Out, Where::On(on));
         self.joins(on);
     }
 }

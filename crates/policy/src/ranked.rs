@@ -25,7 +25,7 @@ pub(crate) mod srpt;
 
 use crate::classes::Classes;
 use crate::places::Places;
-use crate::table::{Place, Table};
+use crate::table::{Table, Where};
 use crate::tournament::Tournament;
 use crate::{Decision, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice};
 use chain::Chain;
@@ -103,8 +103,8 @@ impl<R: Rank> Ranked<R> {
         }
     }
 
-    fn ticket(&mut self, job: JobId) {
-        self.tickets[job.0 as usize] = self.next_ticket;
+    fn ticket(&mut self, id: JobId) {
+        self.tickets[id.0 as usize] = self.next_ticket;
         self.next_ticket += 1;
     }
 
@@ -117,7 +117,7 @@ impl<R: Rank> Ranked<R> {
     }
 
     /// The job, which was in `from`, waits from now on.
-    fn queue(&mut self, job: Job, from: Place) {
+    fn queue(&mut self, job: Job, from: Where) {
         self.table.enter(job, from);
         self.classes.queued(&job);
         let key = (self.order.rank(&self.classes, &job), self.tickets[job.id.0 as usize]);
@@ -133,7 +133,7 @@ impl<R: Rank> Ranked<R> {
     }
 
     /// A waiting job, which is in `to` from now on.
-    fn unqueue(&mut self, id: u32, to: Place) -> Job {
+    fn unqueue(&mut self, id: u32, to: Where) -> Job {
         let job = self.table.leave(JobId(id), to);
         self.classes.unqueued(&job);
         if self.stale == Some(id) {
@@ -163,22 +163,22 @@ impl<R: Rank> Ranked<R> {
         self.first_pinned.set(worker, first);
     }
 
-    fn occupy(&mut self, on: WorkerId, job: JobId) {
-        self.held_modest += self.counts(on, job);
+    fn occupy(&mut self, on: WorkerId, id: JobId) {
+        self.held_modest += self.counts(on, id);
         self.places.occupy(on);
         self.refresh(on);
     }
 
     /// The job's place on `on` is free.
-    fn vacate(&mut self, on: WorkerId, job: JobId) {
-        self.held_modest -= self.counts(on, job);
+    fn vacate(&mut self, on: WorkerId, id: JobId) {
+        self.held_modest -= self.counts(on, id);
         self.places.vacate(on);
         self.refresh(on);
         self.running.stopped(on);
     }
 
-    fn counts(&self, on: WorkerId, job: JobId) -> usize {
-        usize::from(on != WorkerId::DISPATCHER && self.modest[job.0 as usize])
+    fn counts(&self, on: WorkerId, id: JobId) -> usize {
+        usize::from(on != WorkerId::DISPATCHER && self.modest[id.0 as usize])
     }
 
     /// The job stops running on `on`.
@@ -267,7 +267,7 @@ impl<R: Rank> Ranked<R> {
     fn arrives(&mut self, now: Nanos, job: Job) {
         self.ticket(job.id);
         self.rerank(now);
-        self.queue(job, Place::Out);
+        self.queue(job, Where::Out);
         self.ask(now, &job);
     }
 }
@@ -289,13 +289,13 @@ impl<R: Rank> Policy for Ranked<R> {
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
         self.leave(now, on, &job, true);
         self.vacate(on, job.id);
-        self.queue(job, Place::On(on));
+        self.queue(job, Where::On(on));
         self.ask(now, &job);
     }
 
-    fn completed(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        self.table.step(job, Place::On(on), Place::Out);
-        let job = Job { attained, ..*self.table.job(job) };
+    fn completed(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        self.table.step(id, Where::On(on), Where::Out);
+        let job = Job { attained, ..*self.table.job(id) };
         self.leave(now, on, &job, false);
         self.classes.completed(self.classes.index(job.class), attained);
         self.order.completed(now, &job, attained);
@@ -303,27 +303,27 @@ impl<R: Rank> Policy for Ranked<R> {
         self.rerank(now);
     }
 
-    fn dropped(&mut self, now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        self.table.step(job, Place::On(on), Place::Out);
-        let job = Job { attained, ..*self.table.job(job) };
+    fn dropped(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        self.table.step(id, Where::On(on), Where::Out);
+        let job = Job { attained, ..*self.table.job(id) };
         self.leave(now, on, &job, false);
         self.vacate(on, job.id);
         self.rerank(now);
     }
 
-    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::On(on), Place::Blocked(on));
-        self.vacate(on, job);
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::On(on), Where::Blocked(on));
+        self.vacate(on, id);
     }
 
     fn woken(&mut self, now: Nanos, on: WorkerId, job: Job) {
-        self.queue(job, Place::Blocked(on));
+        self.queue(job, Where::Blocked(on));
         self.ask(now, &job);
     }
 
-    fn resumed(&mut self, now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::Blocked(on), Place::On(on));
-        let job = *self.table.job(job);
+    fn resumed(&mut self, now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::Blocked(on), Where::On(on));
+        let job = *self.table.job(id);
         self.place(now, on, &job);
     }
 
@@ -333,7 +333,7 @@ impl<R: Rank> Policy for Ranked<R> {
             return Decision::Idle;
         }
         if let Some((node, on)) = self.first() {
-            let job = self.unqueue(node, Place::On(on));
+            let job = self.unqueue(node, Where::On(on));
             self.place(now, on, &job);
             let quantum = self.order.quantum(&job, self.quantum).filter(|_| self.shares);
             return Decision::Run { job, on, quantum };
@@ -343,7 +343,7 @@ impl<R: Rank> Policy for Ranked<R> {
         }
         match self.parked.least() {
             Some(node) => {
-                let job = self.unqueue(node, Place::On(WorkerId::DISPATCHER));
+                let job = self.unqueue(node, Where::On(WorkerId::DISPATCHER));
                 dispatcher_slice(job, self.quantum)
             }
             None => Decision::Idle,
@@ -388,7 +388,7 @@ impl<R: Rank> Policy for Ranked<R> {
 
     fn evict(&mut self) -> Option<Job> {
         let node = self.chain.head()?;
-        Some(self.unqueue(node, Place::Out))
+        Some(self.unqueue(node, Where::Out))
     }
 
     fn adopt(&mut self, now: Nanos, on: WorkerId, job: Job) {

@@ -13,7 +13,7 @@
 
 use crate::places::Places;
 use crate::rng::Rng;
-use crate::table::{List, Place, Table};
+use crate::table::{List, Table, Where};
 use crate::tournament::Tournament;
 use crate::{
     Decision, Job, JobId, Nanos, Policy, Refused, Spec, Victim, WorkerId, dispatcher_slice,
@@ -23,25 +23,25 @@ use crate::{
 struct Stocked {
     members: Vec<u32>,
     /// Where each worker is among them; `u32::MAX`: not.
-    place: Vec<u32>,
+    index: Vec<u32>,
 }
 
 impl Stocked {
     const OUT: u32 = u32::MAX;
 
     fn set(&mut self, worker: usize, stocked: bool) {
-        let place = self.place[worker];
-        if stocked == (place != Self::OUT) {
+        let index = self.index[worker];
+        if stocked == (index != Self::OUT) {
             return;
         }
         if stocked {
-            self.place[worker] = self.members.len() as u32;
+            self.index[worker] = self.members.len() as u32;
             self.members.push(worker as u32);
         } else {
-            self.members.swap_remove(place as usize);
-            self.place[worker] = Self::OUT;
-            if let Some(&moved) = self.members.get(place as usize) {
-                self.place[moved as usize] = place;
+            self.members.swap_remove(index as usize);
+            self.index[worker] = Self::OUT;
+            if let Some(&moved) = self.members.get(index as usize) {
+                self.index[moved as usize] = index;
             }
         }
     }
@@ -84,7 +84,7 @@ impl Steal {
             ripe: Tournament::new(workers, Table::NEVER, Table::NEVER),
             stocked: Stocked {
                 members: Vec::with_capacity(workers),
-                place: vec![Stocked::OUT; workers],
+                index: vec![Stocked::OUT; workers],
             },
             victims: (spec.victim != Victim::Random)
                 .then(|| Tournament::new(workers, u64::MAX, u64::MAX)),
@@ -100,7 +100,7 @@ impl Steal {
 
     /// The job, which was in `from`, waits from now on; `home`: in whose queue, if it may run
     /// anywhere.
-    fn queue(&mut self, job: Job, from: Place, home: usize) {
+    fn queue(&mut self, job: Job, from: Where, home: usize) {
         let (list, worker) = match job.pinned {
             Some(WorkerId::DISPATCHER) => return self.table.push(&mut self.parked, job, from),
             Some(worker) => (&mut self.pinned[worker.index()], worker.index()),
@@ -112,7 +112,7 @@ impl Steal {
     }
 
     /// Takes the oldest job out of `from`'s queue, or of those that are pinned there.
-    fn take(&mut self, from: usize, pinned: bool, to: Place) -> Option<Job> {
+    fn take(&mut self, from: usize, pinned: bool, to: Where) -> Option<Job> {
         let list = if pinned { &mut self.pinned[from] } else { &mut self.own[from] };
         let job = self.table.pop(list, to)?;
         self.lengths[from] -= u32::from(!pinned);
@@ -158,7 +158,7 @@ impl Steal {
         let pinned = self.table.head_seq(&self.pinned[worker]) == seq;
         // First the place, then the job: the worker's next job is none of this decision's.
         self.occupy(on);
-        Some((self.take(worker, pinned, Place::On(on))?, on))
+        Some((self.take(worker, pinned, Where::On(on))?, on))
     }
 
     /// The oldest job of another's queue, for a worker that has nothing at all; it has a place there.
@@ -171,7 +171,7 @@ impl Steal {
             Some(victims) => victims.best().0,
         };
         self.occupy(idle);
-        Some((self.take(victim, false, Place::On(idle))?, idle))
+        Some((self.take(victim, false, Where::On(idle))?, idle))
     }
 }
 
@@ -181,33 +181,33 @@ impl Policy for Steal {
             return Err(Refused(job));
         }
         let home = self.rng.below(self.places.workers());
-        self.queue(job, Place::Out, home);
+        self.queue(job, Where::Out, home);
         Ok(())
     }
 
     fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
         let home = self.home(on);
-        self.queue(job, Place::On(on), home);
+        self.queue(job, Where::On(on), home);
         self.vacate(on);
     }
 
-    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, _attained: Nanos) {
-        self.table.step(job, Place::On(on), Place::Out);
+    fn completed(&mut self, _now: Nanos, on: WorkerId, id: JobId, _attained: Nanos) {
+        self.table.step(id, Where::On(on), Where::Out);
         self.vacate(on);
     }
 
-    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::On(on), Place::Blocked(on));
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::On(on), Where::Blocked(on));
         self.vacate(on);
     }
 
     fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
         let home = self.home(on);
-        self.queue(job, Place::Blocked(on), home);
+        self.queue(job, Where::Blocked(on), home);
     }
 
-    fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.table.step(job, Place::Blocked(on), Place::On(on));
+    fn resumed(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.table.step(id, Where::Blocked(on), Where::On(on));
         self.occupy(on);
     }
 
@@ -219,7 +219,7 @@ impl Policy for Steal {
         if let Some((job, on)) = found {
             return Decision::Run { job, on, quantum: None };
         }
-        match self.table.pop(&mut self.parked, Place::On(WorkerId::DISPATCHER)) {
+        match self.table.pop(&mut self.parked, Where::On(WorkerId::DISPATCHER)) {
             Some(job) => dispatcher_slice(job, self.quantum),
             None => Decision::Idle,
         }
@@ -255,14 +255,14 @@ impl Policy for Steal {
         };
         let (own, pinned) = (heads(&self.own), heads(&self.pinned));
         if self.table.head_seq(&self.parked) < own.1.min(pinned.1) {
-            return self.table.pop(&mut self.parked, Place::Out);
+            return self.table.pop(&mut self.parked, Where::Out);
         }
         let oldest = if own.1 < pinned.1 { own } else { pinned };
-        self.take(oldest.0, pinned.1 < own.1, Place::Out)
+        self.take(oldest.0, pinned.1 < own.1, Where::Out)
     }
 
     fn adopt(&mut self, _now: Nanos, on: WorkerId, job: Job) {
-        self.table.step(job.id, Place::Out, Place::On(on));
+        self.table.step(job.id, Where::Out, Where::On(on));
         self.occupy(on);
     }
 }

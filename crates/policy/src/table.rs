@@ -1,7 +1,7 @@
 //! The jobs a policy knows, one slot for each [`JobId`], and FIFO lists threaded through the slots.
 //!
-//! Owned by one policy, so one thread touches it. The invariant: a job is in exactly one [`Place`],
-//! and it is linked into exactly one [`List`] if and only if that place is [`Place::Waiting`].
+//! Owned by one policy, so one thread touches it. The invariant: a job is in exactly one [`Where`],
+//! and it is linked into exactly one [`List`] if and only if that is [`Where::Waiting`].
 //! Every step checks where the job comes from, in every build: an event that does not fit is a bug
 //! of the caller and would lose or duplicate a job.
 
@@ -12,7 +12,7 @@ const NIL: u32 = u32::MAX;
 
 /// Where a job is, as far as its policy knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Where {
     /// Not in the policy.
     Out,
     /// In one of the policy's lists.
@@ -23,7 +23,7 @@ pub(crate) enum Place {
     Blocked(WorkerId),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Where {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Out => f.write_str("not in the policy"),
@@ -40,7 +40,7 @@ struct Slot {
     /// When it was queued, as a number: lists of one table merge in this order.
     seq: u64,
     next: u32,
-    place: Place,
+    at: Where,
 }
 
 /// A FIFO list through a [`Table`]'s slots.
@@ -78,7 +78,7 @@ impl Table {
     pub(crate) fn new(jobs: usize) -> Self {
         assert!(jobs < NIL as usize, "job ids are 32 bits wide");
         let job = Job::new(JobId(0), crate::ClassId(0), crate::Nanos::ZERO);
-        let empty = Slot { job, seq: 0, next: NIL, place: Place::Out };
+        let empty = Slot { job, seq: 0, next: NIL, at: Where::Out };
         let (next_seq, front_seq) = (Self::FIRST_SEQ, Self::FIRST_SEQ);
         Self { slots: vec![empty; jobs], next_seq, front_seq, waiting: 0 }
     }
@@ -93,33 +93,33 @@ impl Table {
         self.waiting
     }
 
-    /// Moves a job between places, neither of them [`Place::Waiting`].
-    pub(crate) fn step(&mut self, id: JobId, from: Place, to: Place) {
+    /// Moves a job; neither is [`Where::Waiting`].
+    pub(crate) fn step(&mut self, id: JobId, from: Where, to: Where) {
         let slot = &mut self.slots[id.0 as usize];
-        if slot.place != from {
-            out_of_step(id, slot.place, from);
+        if slot.at != from {
+            out_of_step(id, slot.at, from);
         }
-        slot.place = to;
+        slot.at = to;
     }
 
     /// A job that is in `from` waits in a structure other than a [`List`]; its record replaces the
     /// slot's.
-    pub(crate) fn enter(&mut self, job: Job, from: Place) {
-        self.step(job.id, from, Place::Waiting);
+    pub(crate) fn enter(&mut self, job: Job, from: Where) {
+        self.step(job.id, from, Where::Waiting);
         self.slots[job.id.0 as usize].job = job;
         self.waiting += 1;
     }
 
     /// A job that waited in another structure is in `to` from now on.
-    pub(crate) fn leave(&mut self, id: JobId, to: Place) -> Job {
-        self.step(id, Place::Waiting, to);
+    pub(crate) fn leave(&mut self, id: JobId, to: Where) -> Job {
+        self.step(id, Where::Waiting, to);
         self.waiting -= 1;
         self.slots[id.0 as usize].job
     }
 
     /// Puts a job that is in `from` before all others of the list, and counts it as older than any
     /// that waits; its record replaces the slot's.
-    pub(crate) fn push_front(&mut self, list: &mut List, job: Job, from: Place) {
+    pub(crate) fn push_front(&mut self, list: &mut List, job: Job, from: Where) {
         self.enter(job, from);
         self.front_seq -= 1;
         let index = job.id.0;
@@ -132,8 +132,8 @@ impl Table {
     }
 
     /// Appends a job that is in `from`; its record replaces the slot's.
-    pub(crate) fn push(&mut self, list: &mut List, job: Job, from: Place) {
-        self.step(job.id, from, Place::Waiting);
+    pub(crate) fn push(&mut self, list: &mut List, job: Job, from: Where) {
+        self.step(job.id, from, Where::Waiting);
         let index = job.id.0;
         let slot = &mut self.slots[index as usize];
         (slot.job, slot.seq, slot.next) = (job, self.next_seq, NIL);
@@ -148,12 +148,12 @@ impl Table {
     }
 
     /// Takes the head off, which is in `to` from now on.
-    pub(crate) fn pop(&mut self, list: &mut List, to: Place) -> Option<Job> {
+    pub(crate) fn pop(&mut self, list: &mut List, to: Where) -> Option<Job> {
         if list.head == NIL {
             return None;
         }
         let slot = &mut self.slots[list.head as usize];
-        slot.place = to;
+        slot.at = to;
         list.head = slot.next;
         self.waiting -= 1;
         Some(slot.job)
@@ -184,7 +184,7 @@ impl Table {
 
     /// A job that was not queued here is on `on`: its record is what the slot has.
     pub(crate) fn adopt(&mut self, job: Job, on: WorkerId) {
-        self.step(job.id, Place::Out, Place::On(on));
+        self.step(job.id, Where::Out, Where::On(on));
         self.slots[job.id.0 as usize].job = job;
     }
 
@@ -196,6 +196,6 @@ impl Table {
 
 #[cold]
 #[inline(never)]
-fn out_of_step(id: JobId, is: Place, expected: Place) -> ! {
+fn out_of_step(id: JobId, is: Where, expected: Where) -> ! {
     panic!("job {} is {is}; the event reported is for one that is {expected}", id.0)
 }

@@ -19,7 +19,7 @@ mod share;
 pub(crate) mod wrr;
 
 use crate::classes::Classes;
-use crate::table::Place;
+use crate::table::Where;
 use crate::{Decision, Job, JobId, Nanos, Policy, Refused, Spec, WorkerId, dispatcher_slice};
 use queues::Queues;
 use share::Shares;
@@ -111,46 +111,46 @@ impl<O: Order> Policy for Typed<O> {
     }
 
     fn inherit(&mut self, _now: Nanos, job: Job) {
-        self.queues.push(job, Place::Out, false);
+        self.queues.push(job, Where::Out, false);
     }
 
     fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
         let class = self.queues.classes.index(job.class);
         self.served(job.id, class, job.attained);
-        self.queues.push(job, Place::On(on), O::YIELDED_FIRST);
+        self.queues.push(job, Where::On(on), O::YIELDED_FIRST);
         self.vacate(on, class);
     }
 
-    fn completed(&mut self, _now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        self.queues.table.step(job, Place::On(on), Place::Out);
-        let class = self.queues.class_of(job);
-        self.served(job, class, attained);
+    fn completed(&mut self, _now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        self.queues.table.step(id, Where::On(on), Where::Out);
+        let class = self.queues.class_of(id);
+        self.served(id, class, attained);
         self.queues.classes.completed(class, attained);
         self.order.learnt(class, &self.queues.classes);
         self.vacate(on, class);
     }
 
-    fn dropped(&mut self, _now: Nanos, on: WorkerId, job: JobId, attained: Nanos) {
-        self.queues.table.step(job, Place::On(on), Place::Out);
-        let class = self.queues.class_of(job);
-        self.served(job, class, attained);
+    fn dropped(&mut self, _now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
+        self.queues.table.step(id, Where::On(on), Where::Out);
+        let class = self.queues.class_of(id);
+        self.served(id, class, attained);
         self.vacate(on, class);
     }
 
-    fn blocked(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.queues.table.step(job, Place::On(on), Place::Blocked(on));
-        self.vacate(on, self.queues.class_of(job));
+    fn blocked(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.queues.table.step(id, Where::On(on), Where::Blocked(on));
+        self.vacate(on, self.queues.class_of(id));
     }
 
     fn woken(&mut self, _now: Nanos, on: WorkerId, job: Job) {
         let class = self.queues.classes.index(job.class);
         self.served(job.id, class, job.attained);
-        self.queues.push(job, Place::Blocked(on), false);
+        self.queues.push(job, Where::Blocked(on), false);
     }
 
-    fn resumed(&mut self, _now: Nanos, on: WorkerId, job: JobId) {
-        self.queues.table.step(job, Place::Blocked(on), Place::On(on));
-        self.occupy(on, self.queues.class_of(job));
+    fn resumed(&mut self, _now: Nanos, on: WorkerId, id: JobId) {
+        self.queues.table.step(id, Where::Blocked(on), Where::On(on));
+        self.occupy(on, self.queues.class_of(id));
     }
 
     fn decide(&mut self, now: Nanos) -> Decision {

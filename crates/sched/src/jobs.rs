@@ -2,7 +2,7 @@
 //!
 //! Slots are used again last in, first out, so that few of them stay warm, and made when they are
 //! needed first: a table with room for many jobs costs what it was used for. The invariant: a slot
-//! is free, or its job is in exactly one [`Place`]. Every step checks where the job comes from, in
+//! is free, or its job is in exactly one [`Where`]. Every step checks where the job comes from, in
 //! every build: an event that does not fit would lose or double a job.
 
 use crate::{Arrival, What};
@@ -11,7 +11,7 @@ use std::fmt;
 
 /// Where a job is, as far as its scheduler knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Where {
     /// With the policy.
     Waiting,
     /// On that worker, or on its way there or back.
@@ -20,7 +20,7 @@ pub enum Place {
     Blocked(WorkerId),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Where {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting => f.write_str("waiting"),
@@ -30,7 +30,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The kinds of [`Place`], and none; and those of cancelled jobs.
+/// The kinds of [`Where`], and none; and those of cancelled jobs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
@@ -46,19 +46,19 @@ enum State {
     LastBlocked,
 }
 
-/// A [`Place`], or none: the worker is the one where the job is, or was last.
+/// A [`Where`], or none: the worker is the one where the job is, or was last.
 type At = (State, WorkerId);
 
 const WAITS: At = (State::Waiting, WorkerId::DISPATCHER);
 
-fn place((state, on): At) -> Option<Place> {
+fn whereabouts((state, on): At) -> Option<Where> {
     match state {
         State::Free => None,
         State::Waiting | State::Doomed | State::DoomedBegun | State::LastWaiting => {
-            Some(Place::Waiting)
+            Some(Where::Waiting)
         }
-        State::On | State::LastOn => Some(Place::On(on)),
-        State::Blocked | State::LastBlocked => Some(Place::Blocked(on)),
+        State::On | State::LastOn => Some(Where::On(on)),
+        State::Blocked | State::LastBlocked => Some(Where::Blocked(on)),
     }
 }
 
@@ -281,8 +281,8 @@ impl<T> Jobs<T> {
         (slot.job(id), &slot.data)
     }
 
-    pub(crate) fn place(&self, id: JobId) -> Option<Place> {
-        place(self.slots.get(id.0 as usize)?.at())
+    pub(crate) fn whereabouts(&self, id: JobId) -> Option<Where> {
+        whereabouts(self.slots.get(id.0 as usize)?.at())
     }
 
     #[inline]
@@ -296,9 +296,9 @@ impl<T> Jobs<T> {
     }
 
     /// Those in the system, by their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Job, Place)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Job, Where)> {
         let in_system = |(index, slot): (usize, &Slot<T>)| {
-            Some((slot.job(JobId(index as u32)), place(slot.at())?))
+            Some((slot.job(JobId(index as u32)), whereabouts(slot.at())?))
         };
         self.slots.iter().enumerate().filter_map(in_system)
     }
@@ -316,6 +316,6 @@ impl<T> Jobs<T> {
 #[cold]
 #[inline(never)]
 fn out_of_step(id: JobId, is: At, expected: At) -> ! {
-    let word = |at| place(at).map_or("not in the system".to_owned(), |place| place.to_string());
+    let word = |at| whereabouts(at).map_or("not in the system".to_owned(), |at| at.to_string());
     panic!("job {} is {}; what was told is about one that is {}", id.0, word(is), word(expected))
 }

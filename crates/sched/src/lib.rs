@@ -21,7 +21,7 @@ mod rules;
 mod scheduler;
 mod watch;
 
-pub use jobs::Place;
+pub use jobs::Where;
 pub use look::{PATIENCE, PAUSE};
 pub use rules::Setup;
 pub use scheduler::Scheduler;

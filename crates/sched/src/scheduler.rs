@@ -3,7 +3,7 @@
 mod cancel;
 mod view;
 
-use crate::jobs::{Jobs, Place, Placed};
+use crate::jobs::{Jobs, Placed, Where};
 use crate::last::Lasts;
 use crate::look::Lookout;
 use crate::record::{Call, Tap};
@@ -211,14 +211,14 @@ impl<T> Scheduler<T> {
         for (worker, _) in self.up.iter().enumerate().filter(|(_, up)| !**up) {
             policy.worker_down(now, WorkerId(worker as u16));
         }
-        for (job, place) in self.jobs.iter() {
+        for (job, at) in self.jobs.iter() {
             if self.jobs.is_last(job.id) {
                 continue;
             }
-            match place {
-                Place::Waiting => {}
-                Place::On(on) => policy.adopt(now, on, job),
-                Place::Blocked(on) => {
+            match at {
+                Where::Waiting => {}
+                Where::On(on) => policy.adopt(now, on, job),
+                Where::Blocked(on) => {
                     policy.adopt(now, on, job);
                     policy.blocked(now, on, job.id);
                 }

@@ -105,7 +105,7 @@ fn what_has_begun_runs_when_nothing_else_does() {
             }
         }
         assert_eq!(sent, [last], "{name}");
-        assert!(others.iter().all(|&job| sched.place(job).is_none()), "{name}");
+        assert!(others.iter().all(|&job| sched.whereabouts(job).is_none()), "{name}");
         tell(&mut sched, us(41), last, What::Ended);
         assert!(sched.is_empty(), "{name}");
     });

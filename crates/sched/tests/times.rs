@@ -41,7 +41,7 @@ fn who_gave_way_looks_again_after_a_pause_when_nobody_waits() {
         tell(&mut sched, us(2), job, What::GaveWay);
         assert_eq!(sched.poll_timeout(), Some(us(2) + PAUSE), "{policy}");
         assert_eq!(sent(&mut sched, us(6)), None);
-        assert_eq!(sched.place(job), Some(Place::Blocked(W0)));
+        assert_eq!(sched.whereabouts(job), Some(Where::Blocked(W0)));
         assert_eq!(sent(&mut sched, us(7)), Some(job), "{policy}");
         assert_eq!(sched.poll_timeout(), None);
         tell(&mut sched, us(8), job, What::Ended);
@@ -77,7 +77,7 @@ fn patience_ends() {
     let end = sched.poll_timeout().unwrap();
     assert_eq!(end, us(1) + PATIENCE);
     assert_eq!(sent(&mut sched, end), None, "the inbox is full");
-    assert_eq!(sched.place(jobs[0]), Some(Place::Waiting));
+    assert_eq!(sched.whereabouts(jobs[0]), Some(Where::Waiting));
 }
 
 #[test]

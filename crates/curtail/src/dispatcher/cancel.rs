@@ -13,7 +13,7 @@ use crate::message::{Event, Message, What};
 use crate::stats::row;
 use curtail_net::Outcome;
 use curtail_policy::{JobId, WorkerId};
-use curtail_sched::{Place, Scheduler};
+use curtail_sched::{Scheduler, Where};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Deadlines {
 
 /// Whether that is the request which arrived then.
 fn is_here(sched: &Scheduler<Held>, job: JobId, arrived_tsc: u64) -> bool {
-    sched.place(job).is_some() && sched.data(job).message.arrived_tsc == arrived_tsc
+    sched.whereabouts(job).is_some() && sched.data(job).message.arrived_tsc == arrived_tsc
 }
 
 impl Dispatcher {
@@ -84,7 +84,7 @@ impl Dispatcher {
         for _ in 0..looks {
             self.looks_at = (self.looks_at + 1) % self.set.around.jobs;
             let job = JobId(self.looks_at as u32);
-            if self.sched.place(job).is_none() {
+            if self.sched.whereabouts(job).is_none() {
                 continue;
             }
             let Held { peer, transport, message, .. } = self.sched.data(job);
@@ -114,18 +114,18 @@ impl Dispatcher {
         held.message.cancel(cause);
         let arrived_tsc = held.message.arrived_tsc;
         let (class, started) = (held.message.class, !held.message.resume.is_null());
-        let Some(place) = self.sched.place(job) else { return };
-        let begun = started || place != Place::Waiting;
+        let Some(at) = self.sched.whereabouts(job) else { return };
+        let begun = started || at != Where::Waiting;
         // A worker cannot be asked whether it has begun what was sent there; what has not is not run.
         if !(begun && self.set.around.rules.on_cancel(class) == OnCancel::Finish) {
             self.sched.handle_cancel(self.nanos(now), job, begun);
         }
         // Under a two-level policy another one may run there.
-        let runs = matches!(place, Place::On(_)) && !self.sched.is_two_level();
-        match place {
+        let runs = matches!(at, Where::On(_)) && !self.sched.is_two_level();
+        match at {
             // What it has of the mark goes with its message.
-            Place::Waiting => {}
-            Place::On(on) | Place::Blocked(on) => {
+            Where::Waiting => {}
+            Where::On(on) | Where::Blocked(on) => {
                 let remote = match on {
                     WorkerId::DISPATCHER => &self.set.own_remote,
                     on => &self.set.workers[on.index()].remote,

@@ -11,7 +11,7 @@ use crate::stats::{RequestState, RequestStats, Stats, WorkerStats, add_counts, s
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
 use curtail_policy::{ClassId, Nanos, Spec, WorkerId};
-use curtail_sched::Place;
+use curtail_sched::Where;
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
@@ -117,14 +117,14 @@ impl Dispatcher {
         }
         jobs.sort_unstable_by_key(|(job, _)| job.arrived);
         let in_server = |worker| self.set.around.in_server(worker);
-        let look = |(job, place): (curtail_policy::Job, Place)| RequestStats {
+        let look = |(job, at): (curtail_policy::Job, Where)| RequestStats {
             class: job.class,
             age: now.since(job.arrived),
             attained: job.attained,
-            state: match place {
-                Place::Waiting => RequestState::Waiting,
-                Place::On(worker) => RequestState::On(in_server(worker)),
-                Place::Blocked(worker) => RequestState::Blocked(in_server(worker)),
+            state: match at {
+                Where::Waiting => RequestState::Waiting,
+                Where::On(worker) => RequestState::On(in_server(worker)),
+                Where::Blocked(worker) => RequestState::Blocked(in_server(worker)),
             },
         };
         jobs.into_iter().map(look).collect()
@@ -140,8 +140,8 @@ impl Dispatcher {
         };
         let mut workers: Vec<WorkerStats> = self.set.workers.iter().enumerate().map(look).collect();
         // The first slots are used most, so all are found long before the table's end.
-        for (_, place) in self.sched.jobs().take(self.sched.len()) {
-            if let Place::On(on) | Place::Blocked(on) = place
+        for (_, at) in self.sched.jobs().take(self.sched.len()) {
+            if let Where::On(on) | Where::Blocked(on) = at
                 && let Some(worker) = workers.get_mut(usize::from(on.0))
             {
                 worker.holds += 1;

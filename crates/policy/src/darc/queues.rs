@@ -7,7 +7,7 @@
 use super::plan::Order;
 use super::{Books, Darc, Queue};
 use crate::set::Set;
-use crate::table::{List, Place, Table};
+use crate::table::{List, Table, Where};
 use crate::{Job, WorkerId};
 
 /// A priority: the level, then the order in which jobs of one level go.
@@ -31,7 +31,7 @@ impl Darc {
     }
 
     /// Queues a job that has started.
-    pub(super) fn requeue(&mut self, job: Job, from: Place) {
+    pub(super) fn requeue(&mut self, job: Job, from: Where) {
         let queue = self.queue_of(&job);
         match job.pinned {
             None => {
@@ -87,7 +87,7 @@ impl Darc {
         candidates.min_by_key(|next| next.key)
     }
 
-    pub(super) fn pop_unpinned(&mut self, index: usize, started: bool, to: Place) -> Job {
+    pub(super) fn pop_unpinned(&mut self, index: usize, started: bool, to: Where) -> Job {
         let queue = &mut self.queues[index];
         let list = if started { &mut queue.started } else { &mut queue.fresh };
         let job = self.table.pop(list, to).expect("the list was looked at");
@@ -98,7 +98,7 @@ impl Darc {
         job
     }
 
-    pub(super) fn pop_pinned(&mut self, worker: usize, queue: usize, to: Place) -> Job {
+    pub(super) fn pop_pinned(&mut self, worker: usize, queue: usize, to: Where) -> Job {
         let list = &mut self.pinned[worker * self.queues.len() + queue];
         let job = self.table.pop(list, to).expect("the worker's mask says that there is one");
         if list.is_empty() {
@@ -150,14 +150,14 @@ impl Darc {
         }
         match (pinned, unpinned.0) {
             (Some((seq, worker, queue)), other) if seq < other.min(parked_seq) => {
-                let job = self.pop_pinned(worker, queue, Place::Out);
+                let job = self.pop_pinned(worker, queue, Where::Out);
                 self.refresh(worker);
                 Some(job)
             }
             (_, other) if other < pinned_seq.min(parked_seq) => {
-                Some(self.pop_unpinned(unpinned.1, unpinned.2, Place::Out))
+                Some(self.pop_unpinned(unpinned.1, unpinned.2, Where::Out))
             }
-            _ => self.table.pop(&mut self.parked, Place::Out),
+            _ => self.table.pop(&mut self.parked, Where::Out),
         }
     }
 }

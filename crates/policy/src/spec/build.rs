@@ -106,7 +106,7 @@ impl Spec {
 
     fn central(&self) -> Options {
         Options {
-            bound: self.jbsq,
+            k: self.jbsq,
             shares: self.shares(),
             quantum: self.quantum,
             work_conserving: self.work_conserving,

@@ -103,9 +103,9 @@ impl Order for DeficitRoundRobin {
         }
     }
 
-    fn served(&mut self, class: usize, classes: &Classes, job: JobId, service: Nanos) {
+    fn served(&mut self, class: usize, classes: &Classes, id: JobId, service: Nanos) {
         if classes.is_known(class) {
-            let charged = std::mem::take(&mut self.charged[job.0 as usize]);
+            let charged = std::mem::take(&mut self.charged[id.0 as usize]);
             self.balance[class] += charged - service.0 as i64;
             self.at_rest = false;
         }

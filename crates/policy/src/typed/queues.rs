@@ -3,7 +3,7 @@
 use super::share::Shares;
 use crate::classes::Classes;
 use crate::places::Places;
-use crate::table::{List, Place, Table};
+use crate::table::{List, Table, Where};
 use crate::tournament::Tournament;
 use crate::{Job, JobId, WorkerId};
 
@@ -32,7 +32,7 @@ pub(crate) struct Queues {
     /// How many jobs wait that may run anywhere in each group.
     loose: Vec<usize>,
     /// How many wait for that worker alone.
-    bound: Vec<u32>,
+    pinned: Vec<u32>,
 }
 
 impl Queues {
@@ -55,13 +55,13 @@ impl Queues {
             parked: List::EMPTY,
             places,
             loose: vec![0; groups],
-            bound: vec![0; workers],
+            pinned: vec![0; workers],
         }
     }
 
     /// The class of a job that is not waiting.
-    pub(crate) fn class_of(&self, job: JobId) -> usize {
-        self.classes.index(self.table.job(job).class)
+    pub(crate) fn class_of(&self, id: JobId) -> usize {
+        self.classes.index(self.table.job(id).class)
     }
 
     /// When the oldest job of the class that can be placed now was queued, as a number;
@@ -98,7 +98,7 @@ impl Queues {
     }
 
     /// The job, which was in `from`, waits from now on.
-    pub(crate) fn push(&mut self, job: Job, from: Place, first: bool) {
+    pub(crate) fn push(&mut self, job: Job, from: Where, first: bool) {
         self.classes.queued(&job);
         let class = self.classes.index(job.class);
         let queue = &mut self.queues[class];
@@ -115,7 +115,7 @@ impl Queues {
         match job.pinned {
             Some(WorkerId::DISPATCHER) => return,
             None => self.loose[queue.group] += 1,
-            Some(worker) => self.bound[worker.index()] += 1,
+            Some(worker) => self.pinned[worker.index()] += 1,
         }
         queue.waiting += 1;
         job.pinned.into_iter().for_each(|worker| self.refresh(worker));
@@ -128,7 +128,7 @@ impl Queues {
         match job.pinned {
             Some(WorkerId::DISPATCHER) => return,
             None => self.loose[queue.group] -= 1,
-            Some(worker) => self.bound[worker.index()] -= 1,
+            Some(worker) => self.pinned[worker.index()] -= 1,
         }
         queue.waiting -= 1;
         job.pinned.into_iter().for_each(|worker| self.refresh(worker));
@@ -144,23 +144,23 @@ impl Queues {
             _ if ripe == Table::NEVER => return None,
             _ => (&mut queue.pinned[worker], WorkerId(worker as u16)),
         };
-        let job = self.table.pop(list, Place::On(on))?;
+        let job = self.table.pop(list, Where::On(on))?;
         self.popped(&job);
         Some((job, on))
     }
 
     /// Takes out the oldest job that only the dispatcher may go on with.
     pub(crate) fn take_parked(&mut self) -> Option<Job> {
-        let job = self.table.pop(&mut self.parked, Place::On(WorkerId::DISPATCHER))?;
+        let job = self.table.pop(&mut self.parked, Where::On(WorkerId::DISPATCHER))?;
         self.popped(&job);
         Some(job)
     }
 
     /// Takes out the oldest of all that wait.
     pub(crate) fn take_oldest(&mut self) -> Option<Job> {
-        let Self { queues, table, parked, bound, .. } = self;
+        let Self { queues, table, parked, pinned, .. } = self;
         let pinned = |queue: &Queue| {
-            let waiting = bound.iter().enumerate().filter(|(_, jobs)| **jobs > 0);
+            let waiting = pinned.iter().enumerate().filter(|(_, jobs)| **jobs > 0);
             waiting.map(|(worker, _)| table.head_seq(&queue.pinned[worker])).min()
         };
         let oldest = |queue: &Queue| {
@@ -175,7 +175,7 @@ impl Queues {
         } else {
             queues[class].pinned.iter_mut().find(|list| table.head_seq(list) == seq)?
         };
-        let job = table.pop(list, Place::Out)?;
+        let job = table.pop(list, Where::Out)?;
         self.popped(&job);
         Some(job)
     }
@@ -199,7 +199,7 @@ impl Queues {
     /// Whether another job could use the place of what runs on that worker.
     pub(crate) fn is_wanted(&self, worker: usize) -> bool {
         let loose = self.loose[self.places.group_of(worker)];
-        loose > 0 || self.bound[worker] > 0 || self.places.held(worker) > 1
+        loose > 0 || self.pinned[worker] > 0 || self.places.held(worker) > 1
     }
 
     /// After a change of what `worker` holds or what waits for it alone.
@@ -208,7 +208,7 @@ impl Queues {
             return;
         }
         let worker = worker.index();
-        let wanted = self.bound[worker] > 0;
+        let wanted = self.pinned[worker] > 0;
         if !wanted && !self.places.is_wanted(worker) {
             return;
         }

@@ -3,7 +3,7 @@
 
 use super::Scheduler;
 use crate::record::Call;
-use crate::{Action, Event, Place, What};
+use crate::{Action, Event, What, Where};
 use curtail_policy::{JobId, Nanos, Policy, WorkerId};
 
 /// For so long such a job runs, where the policy has no quantum.
@@ -15,22 +15,22 @@ impl<T> Scheduler<T> {
     /// that was cancelled before.
     pub fn handle_cancel(&mut self, now: Nanos, job: JobId, begun: bool) {
         self.note(|| Call::Cancel { now, job, begun });
-        let Some(place) = self.jobs.place(job) else { return };
+        let Some(at) = self.jobs.whereabouts(job) else { return };
         let attained = self.jobs.get(job).0.attained;
         if !self.jobs.cancel(job, begun) {
             return;
         }
-        match place {
+        match at {
             // The policy has it; it leaves when that finds a place for it.
-            Place::Waiting => {}
-            Place::On(on) => {
+            Where::Waiting => {}
+            Where::On(on) => {
                 self.policy.dropped(now, on, job, attained);
                 self.lasts.begin(on, true);
                 if !self.rules.two_level && self.lasts.others_on(on) {
                     self.lasts.urge(on);
                 }
             }
-            Place::Blocked(on) => {
+            Where::Blocked(on) => {
                 self.policy.resumed(now, on, job);
                 self.policy.dropped(now, on, job, attained);
                 self.lasts.begin(on, false);

@@ -1,7 +1,7 @@
 //! What its driver may look at, and keep, in a scheduler.
 
 use super::Scheduler;
-use crate::{Place, Setup};
+use crate::{Setup, Where};
 use curtail_policy::{AnyPolicy, Job, JobId, Policy};
 
 impl<T> Scheduler<T> {
@@ -67,8 +67,8 @@ impl<T> Scheduler<T> {
 
     /// Where a job is; `None`: it is not in the system.
     #[must_use]
-    pub fn place(&self, id: JobId) -> Option<Place> {
-        self.jobs.place(id)
+    pub fn whereabouts(&self, id: JobId) -> Option<Where> {
+        self.jobs.whereabouts(id)
     }
 
     /// What its driver keeps of a job.
@@ -85,7 +85,7 @@ impl<T> Scheduler<T> {
     }
 
     /// All jobs in the system and where they are, by their numbers.
-    pub fn jobs(&self) -> impl Iterator<Item = (Job, Place)> {
+    pub fn jobs(&self) -> impl Iterator<Item = (Job, Where)> {
         self.jobs.iter()
     }
 

@@ -238,7 +238,7 @@ impl Model {
 
     fn run(&mut self, job: JobId, on: WorkerId, quantum: Option<Nanos>) {
         let known = self.known[&job];
-        assert_eq!(self.sched.place(job), Some(Place::On(on)));
+        assert_eq!(self.sched.whereabouts(job), Some(Where::On(on)));
         assert!(self.running.iter().flatten().all(|it| *it != job) && self.here != Some(job));
         assert!(self.blocked.iter().all(|(it, _)| *it != job));
         self.looking.retain(|it| *it != job);
@@ -270,7 +270,7 @@ impl Model {
         for (job, place) in self.sched.jobs() {
             in_system += 1;
             assert!(self.known.contains_key(&job.id));
-            if place == Place::Waiting {
+            if place == Where::Waiting {
                 waiting += 1;
                 let may = |on: &WorkerId| job.pinned.is_none_or(|pinned| pinned == *on);
                 // A dispatcher that runs a job decides when that has stopped.
