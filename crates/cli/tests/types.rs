@@ -120,6 +120,20 @@ fn the_runtime_follows_too_and_counts_by_what_requests_are() {
     }
 }
 
+/// Requests of `long` fill their queue, and no others are refused for that.
+#[test]
+fn queue_bounds_hold_under_every_policy() {
+    for policy in ["fcfs", "ps", "tq", "steal", "darc", "darc-ps", "auto", "shenango"] {
+        let line = "sim --classes short:1us:50,long:100us:50 --workers 2 --rate 100k --jobs 4000 \
+                    --queue-bounds 1000,4 --policy";
+        let line: Vec<&str> = line.split_whitespace().chain([policy]).collect();
+        let run = &runs(&line)[0];
+        let dropped = |class: usize| run["classes"][class]["dropped"].as_u64().unwrap();
+        assert!(dropped(1) > 500, "{policy}: {run}");
+        assert_eq!(dropped(0), 0, "{policy}: {run}");
+    }
+}
+
 #[test]
 fn bad_options_are_one_line() {
     for (line, says) in [

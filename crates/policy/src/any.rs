@@ -77,6 +77,10 @@ impl Policy for AnyPolicy {
         to_policy!(self, policy => policy.arrive(now, job))
     }
 
+    fn refused(&mut self, now: Nanos, class: ClassId) {
+        to_policy!(self, policy => policy.refused(now, class));
+    }
+
     fn inherit(&mut self, now: Nanos, job: Job) {
         to_policy!(self, policy => policy.inherit(now, job));
     }

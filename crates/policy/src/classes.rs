@@ -1,11 +1,10 @@
-//! What a type-aware policy knows of each class: its plan, how many of its jobs wait that have not
-//! started, and its mean service time as measured.
+//! What a type-aware policy knows of each class: its plan, and its mean service time as measured.
 //!
 //! A class beyond the plans is unknown. All unknown classes together are one more class, the last
 //! one here, that has the default plan and that every policy serves after the others (Perséphone
 //! §4.2).
 
-use crate::{ClassId, ClassPlan, Job, Nanos, Spec};
+use crate::{ClassId, ClassPlan, Nanos, Spec};
 
 /// A mean that follows changes: the plain one of the first samples, then a moving average in which
 /// each new one counts for 1/64 (a profile that is updated with each completion, Perséphone §4.3.3).
@@ -32,8 +31,6 @@ impl Mean {
 struct Class {
     plan: ClassPlan,
     mean: Mean,
-    /// Waiting, and not started.
-    fresh: u32,
 }
 
 /// All classes; see the module's head.
@@ -42,7 +39,7 @@ pub(crate) struct Classes(Vec<Class>);
 impl Classes {
     pub(crate) fn new(spec: &Spec) -> Self {
         let plans = (0..spec.class_count()).map(|class| spec.plan(class));
-        let class = |plan| Class { plan, mean: Mean::default(), fresh: 0 };
+        let class = |plan| Class { plan, mean: Mean::default() };
         Self(plans.chain([ClassPlan::default()]).map(class).collect())
     }
 
@@ -66,24 +63,6 @@ impl Classes {
 
     pub(crate) fn plan(&self, class: usize) -> &ClassPlan {
         &self.0[class].plan
-    }
-
-    /// Whether another job of the class that arrives now is one too many.
-    pub(crate) fn is_full(&self, job: &Job) -> bool {
-        let class = &self.0[self.index(job.class)];
-        job.is_fresh() && class.plan.bound.is_some_and(|bound| class.fresh >= bound)
-    }
-
-    /// The job waits from now on.
-    pub(crate) fn queued(&mut self, job: &Job) {
-        let class = self.index(job.class);
-        self.0[class].fresh += u32::from(job.is_fresh());
-    }
-
-    /// The job, as it was queued, does not wait any more.
-    pub(crate) fn unqueued(&mut self, job: &Job) {
-        let class = self.index(job.class);
-        self.0[class].fresh -= u32::from(job.is_fresh());
     }
 
     /// A job of the class has left after so much service.

@@ -50,9 +50,6 @@ use crate::{
 #[derive(Clone, Copy)]
 struct Queue {
     fresh: List,
-    /// How many in `fresh`, and how many there may be.
-    count: u32,
-    bound: u32,
     /// Has run, may go on anywhere.
     started: List,
 }
@@ -96,18 +93,13 @@ impl Darc {
     /// For the classes that `spec` knows, `workers` workers and job ids below `jobs`.
     pub(crate) fn new(spec: &Spec, workers: usize, jobs: usize) -> Self {
         let classes = spec.class_count() + 1;
-        let queue = |class| Queue {
-            fresh: List::EMPTY,
-            count: 0,
-            bound: spec.plan(class).bound.unwrap_or(u32::MAX),
-            started: List::EMPTY,
-        };
+        let queue = Queue { fresh: List::EMPTY, started: List::EMPTY };
         let idle = Books { ids: 0, sent: Nanos::ZERO, pinned: Set::EMPTY };
         let mut darc = Self {
             preempts: spec.shares(),
             quantum: spec.quantum,
             table: Table::new(jobs),
-            queues: (0..classes).map(queue).collect(),
+            queues: vec![queue; classes],
             waiting: Set::EMPTY,
             parked: List::EMPTY,
             workers: vec![idle; workers],
@@ -237,21 +229,18 @@ impl Policy for Darc {
         if !self.table.has_room_for(job.id) {
             return Err(Refused(job));
         }
-        let queue = &self.queues[self.class_index(job.class)];
-        if queue.count >= queue.bound && job.is_fresh() {
-            self.profile.refused();
-            return Err(Refused(job));
-        }
         self.inherit(now, job);
         Ok(())
+    }
+
+    fn refused(&mut self, _now: Nanos, _class: ClassId) {
+        self.profile.refused();
     }
 
     fn inherit(&mut self, _now: Nanos, job: Job) {
         if job.is_fresh() {
             let class = self.class_index(job.class);
-            let queue = &mut self.queues[class];
-            self.table.push(&mut queue.fresh, job, Where::Out);
-            queue.count += 1;
+            self.table.push(&mut self.queues[class].fresh, job, Where::Out);
             self.waiting.insert(class);
         } else {
             self.requeue(job, Where::Out);

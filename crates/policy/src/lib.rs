@@ -147,20 +147,27 @@ fn dispatcher_slice(job: Job, quantum: Option<Nanos>) -> Decision {
     Decision::Run { job, on: WorkerId::DISPATCHER, quantum }
 }
 
-/// The job that a bounded queue had no room for, given back.
+/// The job that the policy has no slot for, given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub Job);
 
 /// A policy at the dispatcher.
 pub trait Policy {
-    /// A job has arrived.
+    /// A job has arrived. How many of its class may wait is not the policy's to count: its driver
+    /// does that, for every policy alike.
     ///
     /// # Errors
-    /// [`Refused`] where the policy's bound is reached; the job is not in the policy then.
+    /// [`Refused`] where there is no slot for it; the job is not in the policy then.
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused>;
 
+    /// A job of that class has arrived and was not let in, as there is no room for it: so that a policy
+    /// that measures how much comes knows of it.
+    fn refused(&mut self, now: Nanos, class: ClassId) {
+        let _ = (now, class);
+    }
+
     /// A job that waited under the policy before, around a live switch: as [`Policy::arrive`], except
-    /// that the bounds of classes do not apply. It was let in already.
+    /// that it has not just arrived.
     ///
     /// # Panics
     /// Where there is no slot for it.

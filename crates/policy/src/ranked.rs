@@ -119,7 +119,6 @@ impl<R: Rank> Ranked<R> {
     /// The job, which was in `from`, waits from now on.
     fn queue(&mut self, job: Job, from: Where) {
         self.table.enter(job, from);
-        self.classes.queued(&job);
         let key = (self.order.rank(&self.classes, &job), self.tickets[job.id.0 as usize]);
         self.chain.push(job.id.0);
         self.modest[job.id.0 as usize] = self.order.is_modest(&job);
@@ -135,7 +134,6 @@ impl<R: Rank> Ranked<R> {
     /// A waiting job, which is in `to` from now on.
     fn unqueue(&mut self, id: u32, to: Where) -> Job {
         let job = self.table.leave(JobId(id), to);
-        self.classes.unqueued(&job);
         if self.stale == Some(id) {
             self.stale = self.chain.after(id);
         }
@@ -274,7 +272,7 @@ impl<R: Rank> Ranked<R> {
 
 impl<R: Rank> Policy for Ranked<R> {
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
-        if !self.table.has_room_for(job.id) || self.classes.is_full(&job) {
+        if !self.table.has_room_for(job.id) {
             return Err(Refused(job));
         }
         self.order.arrived(&job);

@@ -103,7 +103,7 @@ impl<O: Order> Typed<O> {
 
 impl<O: Order> Policy for Typed<O> {
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
-        if !self.queues.table.has_room_for(job.id) || self.queues.classes.is_full(&job) {
+        if !self.queues.table.has_room_for(job.id) {
             return Err(Refused(job));
         }
         self.inherit(now, job);

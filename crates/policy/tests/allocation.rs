@@ -85,7 +85,7 @@ fn none_after_building() {
     let presets = dispatched().map(|entry| Spec::preset(entry.name).expect("it exists"));
     let planned = dispatched().map(|entry| {
         let mut spec = Spec::preset(entry.name).expect("it exists");
-        (spec.plan_mut(2).weight, spec.plan_mut(1).bound) = (2, Some(5));
+        spec.plan_mut(2).weight = 2;
         spec.clone().with_preemptive(true).unwrap_or(spec)
     });
     for spec in presets.chain(variants).chain(planned) {

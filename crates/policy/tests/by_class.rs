@@ -141,24 +141,6 @@ fn cscq_learns_who_is_short() {
     assert_eq!(all(&mut policy, NOW), [(2, 1)]);
 }
 
-#[test]
-fn a_full_class_is_refused_alone() {
-    for entry in dispatched() {
-        let mut spec = preset(entry.name);
-        (spec.plan_mut(0).bound, spec.plan_mut(1).bound) = (Some(2), None);
-        let mut policy = spec.build(1, 16, 0);
-        let wants: Vec<bool> = (0..6).map(|id| policy.arrive(NOW, job(id, 0)).is_ok()).collect();
-        let looks = !wants[2];
-        assert_eq!(wants, [true, true, !looks, !looks, !looks, !looks], "{}", entry.name);
-        assert!(policy.arrive(NOW, job(6, 1)).is_ok());
-        policy.inherit(NOW, job(7, 0));
-        let placed = all(&mut policy, NOW);
-        assert!(!placed.is_empty());
-        let by_class = ["fp", "sjf", "srpt", "edf", "wrr", "drr", "shinjuku-mq"];
-        assert!(looks || !by_class.contains(&entry.name), "{} has no bounds", entry.name);
-    }
-}
-
 /// Queues the job at that worker, where it blocked and woke up; any may go on with it.
 fn queue_at(policy: &mut AnyPolicy, on: WorkerId, id: u32) {
     policy.adopt(NOW, on, job(id, 0));

@@ -266,24 +266,6 @@ fn a_workload_that_swaps_gets_new_reservations() {
 }
 
 #[test]
-fn queues_are_bounded_by_class() {
-    let mut spec = knowing("darc", HIGH_BIMODAL);
-    spec.plan_mut(1).bound = Some(2);
-    let mut policy = spec.build(2, 16, 0);
-    arrive(&mut policy, &[(0, 1), (1, 1)]);
-    assert_eq!(policy.arrive(NOW, job(2, 1)), Err(Refused(job(2, 1))));
-    (3..8).for_each(|id| arrive(&mut policy, &[(id, 0)]));
-    assert_eq!(all(&mut policy), [(3, 0), (4, 1)]);
-    policy.completed(NOW, WorkerId(1), JobId(4), Nanos(1_000));
-    policy.completed(NOW, WorkerId(0), JobId(3), Nanos(1_000));
-    assert_eq!(all(&mut policy), [(5, 0), (6, 1)]);
-    // A job that has been let in already is not refused.
-    policy.inherit(NOW, job(2, 1));
-    assert_eq!(policy.waiting(), 4);
-    assert_eq!(policy.arrive(NOW, job(8, 1)), Err(Refused(job(8, 1))));
-}
-
-#[test]
 fn an_inbox_behind_another_job_is_for_the_group_itself() {
     let mut policy = knowing("darc", HIGH_BIMODAL).with_jbsq(2).unwrap().build(3, 16, 0);
     (0..8).for_each(|id| arrive(&mut policy, &[(id, 1)]));

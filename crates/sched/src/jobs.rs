@@ -173,6 +173,12 @@ impl<T> Jobs<T> {
         self.free.push(id.0);
     }
 
+    /// Of a job in the system, or one that has left last from its slot.
+    #[inline]
+    pub(crate) fn class(&self, id: JobId) -> ClassId {
+        self.slots[id.0 as usize].class
+    }
+
     /// A job is cancelled that waits, or is on a worker, or blocked; false: it is cancelled already.
     pub(crate) fn cancel(&mut self, id: JobId, begun: bool) -> bool {
         let slot = &mut self.slots[id.0 as usize];

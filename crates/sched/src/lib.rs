@@ -17,12 +17,14 @@ mod jobs;
 mod last;
 mod look;
 pub mod record;
+mod room;
 mod rules;
 mod scheduler;
 mod watch;
 
 pub use jobs::Where;
 pub use look::{PATIENCE, PAUSE};
+pub use room::{Room, Shares};
 pub use rules::Setup;
 pub use scheduler::Scheduler;
 pub use watch::Watch;
@@ -40,7 +42,7 @@ pub struct Arrival {
     pub hint: Option<Nanos>,
 }
 
-/// There is no room for a job: no slot is free, or the policy's bound for its class is reached.
+/// There is no room for a job: no slot is free for its class, or as many of that wait as may.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;

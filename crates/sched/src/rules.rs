@@ -15,6 +15,9 @@ pub struct Setup {
     pub seed: u64,
     /// A job that has started stays on its worker. (One that started on the dispatcher always does.)
     pub pins: bool,
+    /// Each class has slots for itself, see [`Shares`](crate::Shares). Otherwise the class
+    /// that comes first may have them all.
+    pub keeps_room: bool,
 }
 
 /// What the scheduler must know of its policy.

@@ -7,6 +7,7 @@ use crate::jobs::{Jobs, Placed, Where};
 use crate::last::Lasts;
 use crate::look::Lookout;
 use crate::record::{Call, Tap};
+use crate::room::Room;
 use crate::rules::{Rules, Setup};
 use crate::{Action, Arrival, Command, Event, Expiry, Full, What};
 use curtail_policy::{AnyPolicy, Decision, Job, JobId, Nanos, Policy, WorkerId};
@@ -22,6 +23,7 @@ pub struct Scheduler<T> {
     rules: Rules,
     policy: AnyPolicy,
     jobs: Jobs<T>,
+    room: Room,
     looks: Lookout,
     /// Woken, and sent to their workers without the policy's having a say.
     resent: VecDeque<(JobId, WorkerId)>,
@@ -56,6 +58,7 @@ impl<T> Scheduler<T> {
             rules: Rules::of(&setup),
             policy: setup.spec.build(setup.workers, setup.jobs, setup.seed),
             jobs: Jobs::new(setup.jobs),
+            room: Room::new(&setup.spec, setup.jobs, setup.keeps_room),
             looks: Lookout::new(setup.jobs),
             resent: VecDeque::with_capacity(setup.jobs),
             aside: false,
@@ -96,9 +99,13 @@ impl<T> Scheduler<T> {
 
     #[inline]
     fn admit(&mut self, now: Nanos, arrival: &Arrival) -> Option<JobId> {
-        let id = self.jobs.vacant()?;
         let Arrival { class, at, hint } = *arrival;
+        let Some(id) = self.jobs.vacant().filter(|_| self.room.admits(class)) else {
+            self.policy.refused(now, class);
+            return None;
+        };
         self.policy.arrive(now, Job { hint, ..Job::new(id, class, at) }).ok()?;
+        self.room.comes(class);
         Some(id)
     }
 
@@ -115,6 +122,7 @@ impl<T> Scheduler<T> {
             What::Ended => {
                 self.left(on, true);
                 self.jobs.remove(job, on);
+                self.room.leaves(self.jobs.class(job));
                 self.lasts.leaves(on);
                 self.policy.completed(now, on, job, attained);
             }
@@ -122,6 +130,7 @@ impl<T> Scheduler<T> {
                 self.left(on, true);
                 let stays = self.rules.pins || on == WorkerId::DISPATCHER;
                 let job = self.jobs.yielded(job, on, attained, stays.then_some(on));
+                self.room.waits(job.class);
                 self.lasts.leaves(on);
                 self.policy.yielded(now, on, job);
             }
@@ -148,6 +157,7 @@ impl<T> Scheduler<T> {
             What::Returned => {
                 self.left(on, false);
                 let job = self.jobs.yielded(job, on, attained, None);
+                self.room.waits(job.class);
                 self.lasts.leaves(on);
                 self.policy.yielded(now, on, job);
             }
@@ -173,6 +183,7 @@ impl<T> Scheduler<T> {
             self.aside = true;
         } else {
             let job = self.jobs.woken(job, on, attained);
+            self.room.waits(job.class);
             self.policy.woken(now, on, job);
         }
     }
@@ -228,6 +239,9 @@ impl<T> Scheduler<T> {
             policy.inherit(now, job);
         }
         self.rules = Rules::of(&setup);
+        let jobs = self.jobs.iter();
+        let jobs = jobs.map(|(job, at)| (job, at, !self.jobs.is_last(job.id)));
+        self.room = Room::of(&setup, jobs);
         (self.policy, self.setup) = (policy, setup);
     }
 
@@ -278,17 +292,11 @@ impl<T> Scheduler<T> {
                     self.asked = 0;
                     return self.run_last();
                 }
-                Decision::Run { job, on, quantum } => match self.jobs.placed(job.id, on) {
-                    Placed::Sent => return Some(self.run(job.id, on, quantum)),
-                    Placed::Dropped => {
-                        self.policy.dropped(now, on, job.id, job.attained);
-                        return Some(Action::Drop { job: job.id });
+                Decision::Run { job, on, quantum } => {
+                    if let Some(action) = self.placed(now, &job, on, quantum) {
+                        return Some(action);
                     }
-                    Placed::Last => {
-                        self.policy.dropped(now, on, job.id, job.attained);
-                        self.lasts.wait(job.id, on);
-                    }
-                },
+                }
                 Decision::Preempt { on } => {
                     self.asked += 1;
                     assert!(
@@ -299,6 +307,32 @@ impl<T> Scheduler<T> {
                 }
             }
         }
+    }
+
+    /// The policy has found a place for a job; `None`: for one that was cancelled.
+    #[inline]
+    fn placed(
+        &mut self,
+        now: Nanos,
+        job: &Job,
+        on: WorkerId,
+        quantum: Option<Nanos>,
+    ) -> Option<Action> {
+        let class = self.jobs.class(job.id);
+        self.room.placed(class);
+        match self.jobs.placed(job.id, on) {
+            Placed::Sent => return Some(self.run(job.id, on, quantum)),
+            Placed::Dropped => {
+                self.room.leaves(class);
+                self.policy.dropped(now, on, job.id, job.attained);
+                return Some(Action::Drop { job: job.id });
+            }
+            Placed::Last => {
+                self.policy.dropped(now, on, job.id, job.attained);
+                self.lasts.wait(job.id, on);
+            }
+        }
+        None
     }
 
     /// Jobs that gave way, and look again by now; a job that goes to its worker at once.

@@ -66,7 +66,8 @@ impl Driver {
 fn none_after_making() {
     for entry in dispatched() {
         let spec = Spec::preset(entry.name).unwrap();
-        let setup = Setup { spec, workers: WORKERS, jobs: JOBS, seed: 1, pins: true };
+        let setup =
+            Setup { spec, workers: WORKERS, jobs: JOBS, seed: 1, pins: true, keeps_room: false };
         if setup.spec.validate(WORKERS).is_err() {
             continue;
         }

@@ -13,7 +13,7 @@ fn us(us: u64) -> Nanos {
 }
 
 fn setup(spec: Spec) -> Setup {
-    Setup { spec, workers: 1, jobs: 64, seed: 1, pins: true }
+    Setup { spec, workers: 1, jobs: 64, seed: 1, pins: true, keeps_room: false }
 }
 
 fn each(f: impl Fn(Scheduler<()>, &str)) {

@@ -34,7 +34,14 @@ fn specs() -> Vec<Spec> {
 }
 
 fn setup(policy: &str, workers: usize, jobs: usize) -> Setup {
-    Setup { spec: Spec::preset(policy).unwrap(), workers, jobs, seed: 1, pins: true }
+    Setup {
+        spec: Spec::preset(policy).unwrap(),
+        workers,
+        jobs,
+        seed: 1,
+        pins: true,
+        keeps_room: false,
+    }
 }
 
 fn arrival(class: u16, at: u64) -> Arrival {
@@ -52,7 +59,14 @@ fn a_setup_is_written_and_read_whole() {
         spec.plan_mut(0).deadline = Some(Nanos(10));
         spec.quantum = spec.quantum.map(|_| Nanos(777));
         for pins in [false, true] {
-            let setup = Setup { spec: spec.clone(), workers: 3, jobs: 64, seed: 9, pins };
+            let setup = Setup {
+                spec: spec.clone(),
+                workers: 3,
+                jobs: 64,
+                seed: 9,
+                pins,
+                keeps_room: !pins,
+            };
             assert_eq!(setup.to_string().parse(), Ok(setup));
         }
     }

@@ -8,7 +8,7 @@ const W0: WorkerId = WorkerId(0);
 
 fn scheduler(policy: &str, workers: usize) -> Scheduler<()> {
     let spec = Spec::preset(policy).unwrap();
-    Scheduler::new(Setup { spec, workers, jobs: 16, seed: 1, pins: true }, None)
+    Scheduler::new(Setup { spec, workers, jobs: 16, seed: 1, pins: true, keeps_room: false }, None)
 }
 
 fn us(us: u64) -> Nanos {
@@ -140,7 +140,7 @@ fn a_place_is_contended_where_somebody_waits_who_wants_it() {
 #[test]
 fn the_dispatcher_runs_one_job_at_a_time_and_keeps_it() {
     let spec = Spec::preset("concord").unwrap();
-    let setup = Setup { spec, workers: 1, jobs: 16, seed: 1, pins: false };
+    let setup = Setup { spec, workers: 1, jobs: 16, seed: 1, pins: false, keeps_room: false };
     let mut sched = Scheduler::new(setup, None);
     let jobs: Vec<JobId> = (0..5).map(|_| arrive(&mut sched, us(0))).collect();
     let on = WorkerId::DISPATCHER;

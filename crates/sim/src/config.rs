@@ -66,6 +66,8 @@ pub struct Config {
     pub costs: Costs,
     /// How many jobs each dispatcher's part of the system holds at most; others are dropped.
     pub capacity: usize,
+    /// Half of these places are kept for the classes, each as much as another, as in servers.
+    pub keeps_room: bool,
     /// A job that has started stays on its worker.
     pub pinned: bool,
     /// What policies know in advance.
@@ -136,6 +138,7 @@ impl Config {
             flows: 1_024,
             costs: Costs::IDEAL,
             capacity: Self::DEFAULT_CAPACITY,
+            keeps_room: false,
             pinned: false,
             hints: Hints::default(),
             class_means_ns: Vec::new(),

@@ -80,8 +80,14 @@ impl Domain {
         let costs = config.costs;
         let seed = config.seed.wrapping_add(index as u64);
         let overshoots = costs.overshoot != Service::Constant(0);
-        let setup =
-            Setup { spec: spec.clone(), workers, jobs: config.capacity, seed, pins: config.pinned };
+        let setup = Setup {
+            spec: spec.clone(),
+            workers,
+            jobs: config.capacity,
+            seed,
+            pins: config.pinned,
+            keeps_room: config.keeps_room,
+        };
         let room = (config.capacity / workers).clamp(64, 4_096);
         let mut thief = config.outages.map(|outages| Thief::new(&outages, seed));
         let desk = Desk::new(thief.as_mut().map(|thief| (workers, thief)));
@@ -153,7 +159,8 @@ impl Domain {
     #[inline]
     pub(crate) fn arrive(&mut self, newcomer: Newcomer, sink: &mut impl Sink) {
         self.counts.events += 1;
-        if self.len() < self.capacity {
+        // Where there is no slot the scheduler says so, as in the runtime, if it is free to.
+        if self.len() < self.capacity || self.instant && self.desk.newcomers == 0 {
             self.receive(newcomer.request.at_ns, newcomer, sink);
         } else {
             sink.dropped(ClassId(newcomer.request.class), newcomer.counted);

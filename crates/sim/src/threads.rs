@@ -27,6 +27,7 @@ use crate::domain::{Counts, Sink};
 use curtail_policy::{
     Balance, Balancer, ClassId, Job, JobId, Load, Nanos, PreemptKind, Share, Thief, WorkerId,
 };
+use curtail_sched::Room;
 use curtail_workload::{Distribution, Request, Service, ServiceSampler, numbers};
 use jobs::{Jobs, Slot};
 use kthread::{Kthread, Next};
@@ -105,7 +106,7 @@ impl Threads {
             quantum: quantum.map_or(0, |quantum| quantum.0),
             overshoot: overshoots.then(|| costs.overshoot.sampler(seed)),
             parks,
-            jobs: Jobs::new(config.capacity),
+            jobs: Jobs::new(config.capacity, Room::new(spec, config.capacity, config.keeps_room)),
             kthreads: (0..workers).map(|_| Kthread::new(kthreads.spin_ns)).collect(),
             thieves: (0..workers).map(thief).collect(),
             loads: vec![Load::default(); workers],

@@ -20,7 +20,14 @@ fn record(first: &str, second: &str) -> Vec<u8> {
         Some(Vec::new())
     };
     let spec = |name| Spec::preset(name).unwrap();
-    let setup = Setup { spec: spec(first), workers: WORKERS, jobs: JOBS, seed: 7, pins: false };
+    let setup = Setup {
+        spec: spec(first),
+        workers: WORKERS,
+        jobs: JOBS,
+        seed: 7,
+        pins: false,
+        keeps_room: false,
+    };
     let mut sched = Scheduler::new(setup, Some(Tap::new(Box::new(drain))));
     let mut held: VecDeque<(JobId, WorkerId)> = VecDeque::new();
     for step in 0..4_000_u64 {

@@ -55,7 +55,7 @@ pub(crate) struct Policies {
     /// Each class's deadline (edf, shinjuku-mq); by default ten mean service times, as measured
     #[arg(long, value_name = "DURATIONS", value_parser = durations)]
     deadlines: Option<List<u64>>,
-    /// How many requests of each class may wait (policies that look at classes); more are refused
+    /// How many requests of each class may wait (under two-level policies: be there); more are refused
     #[arg(long, value_name = "LIST", value_parser = by_class::<u32>)]
     queue_bounds: Option<List<u32>>,
 }

@@ -130,6 +130,7 @@ impl Domain {
             jobs: *capacity,
             seed: common.seed.wrapping_add(self.index as u64),
             pins: !common.migratable,
+            keeps_room: false,
         };
         let parts = Parts {
             around,

@@ -91,7 +91,6 @@ impl Darc {
         let queue = &mut self.queues[index];
         let list = if started { &mut queue.started } else { &mut queue.fresh };
         let job = self.table.pop(list, to).expect("the list was looked at");
-        queue.count -= u32::from(!started);
         if queue.fresh.is_empty() && queue.started.is_empty() {
             self.waiting.remove(index);
         }

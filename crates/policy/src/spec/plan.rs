@@ -23,9 +23,10 @@ pub struct ClassPlan {
     /// How often it comes, relative to the other classes that say so. Where `service` is known too,
     /// DARC has its first reservations from the start; what it measures corrects both.
     pub occurrence: Option<u32>,
-    /// How many of its jobs may wait that have not started; another one is
-    /// [`Refused`](crate::Refused) (flow control for each type, Perséphone §4.3.3). `None`: as many
-    /// as there are slots.
+    /// How many of its jobs may wait, whether they have started or not; another one is not let in (flow
+    /// control for each type, Perséphone §4.3.3). Under a two-level policy, whose jobs wait on workers:
+    /// how many there may be in all. The driver of the policy sees to it. `None`: as many as there
+    /// is room for.
     pub bound: Option<u32>,
 }
 

@@ -99,7 +99,6 @@ impl Queues {
 
     /// The job, which was in `from`, waits from now on.
     pub(crate) fn push(&mut self, job: Job, from: Where, first: bool) {
-        self.classes.queued(&job);
         let class = self.classes.index(job.class);
         let queue = &mut self.queues[class];
         let list = match job.pinned {
@@ -123,7 +122,6 @@ impl Queues {
 
     /// After a job was taken out of its list.
     fn popped(&mut self, job: &Job) {
-        self.classes.unqueued(job);
         let queue = &mut self.queues[self.classes.index(job.class)];
         match job.pinned {
             Some(WorkerId::DISPATCHER) => return,

@@ -53,20 +53,6 @@ pub(crate) fn is_typed(spec: &Spec) -> bool {
     matches!(spec.dispatch, Wrr | Drr | MultiQueue | StaticPartition | Cscq)
 }
 
-/// Whether a job that arrives now in that class is one too many.
-pub(crate) fn is_full(machine: &Machine, job: &Job) -> bool {
-    let index = |job: &Job| usize::from(job.class.0).min(machine.spec.class_count());
-    let fresh = |record: &&Record| {
-        record.at == At::Waiting && record.job.pinned.is_none() && record.job.attained == Nanos(0)
-    };
-    let same = |record: &&Record| index(&record.job) == index(job);
-    let bound = machine.spec.plan(index(job)).bound;
-    let spec = &machine.spec;
-    let looks = is_ranked(spec) || is_typed(spec) || is_darc(spec) || is_auto(spec);
-    let waiting = machine.jobs.iter().filter(fresh).filter(same).count();
-    looks && bound.is_some_and(|bound| waiting >= bound as usize)
-}
-
 fn service(machine: &Machine, class: usize) -> Option<Nanos> {
     let mean = machine.means[class];
     let measured = (mean.1 > 0.0).then_some(Nanos(mean.0 as u64));

@@ -105,11 +105,10 @@ impl Machine {
         let class = [0, 1, 2, 0, 1, 2, 17, ClassId::UNKNOWN.0][draw as usize % 8];
         let hint = (draw / 8).is_multiple_of(3).then_some(Nanos(draw / 24 % 4 * 700));
         let job = Job { hint, ..Job::new(id, ClassId(class), self.now) };
-        if slot.is_none() || classes::is_full(self, &job) {
+        let Some(slot) = slot else {
             assert_eq!(self.policy.arrive(self.now, job), Err(Refused(job)));
             return;
-        }
-        let slot = slot.unwrap();
+        };
         let fresh = Record { at: At::Waiting, started: false, quanta: 0, job, ..self.jobs[slot] };
         self.jobs[slot] = fresh;
         self.ticket(slot);

@@ -56,7 +56,8 @@ fn ns(nanos: Option<Nanos>) -> Maybe<u64> {
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Spec { name, dispatch, core, ties, victim, preempt, jbsq, .. } = &self.spec;
-        writeln!(f, "size {} {} {} {}", self.workers, self.jobs, self.seed, self.pins)?;
+        let Self { workers, jobs, seed, pins, keeps_room, .. } = self;
+        writeln!(f, "size {workers} {jobs} {seed} {pins} {keeps_room}")?;
         // Its code is in no record.
         let key = if self.spec.own.is_some() { "own" } else { "policy" };
         writeln!(f, "{key} {name}")?;
@@ -123,13 +124,16 @@ impl FromStr for Setup {
             let words = &mut words;
             match (key, &mut header) {
                 ("size", _) => {
-                    size = Some((words.next()?, words.next()?, words.next()?, words.next()?));
+                    let (workers, jobs) = (words.next()?, words.next()?);
+                    let (seed, pins) = (words.next()?, words.next()?);
+                    // Records of earlier versions end here.
+                    size = Some((workers, jobs, seed, pins, words.next().unwrap_or(false)));
                 }
                 ("policy", _) => {
-                    let (workers, jobs, seed, pins) =
+                    let (workers, jobs, seed, pins, keeps_room) =
                         size.ok_or("there is no size before the policy")?;
                     let spec = Spec::preset(rest).map_err(|error| error.to_string())?;
-                    header = Some(Self { spec, workers, jobs, seed, pins });
+                    header = Some(Self { spec, workers, jobs, seed, pins, keeps_room });
                 }
                 ("own", _) => {
                     return Err(format!(

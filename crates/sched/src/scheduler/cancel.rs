@@ -47,6 +47,7 @@ impl<T> Scheduler<T> {
                 self.left(on, true);
                 self.lasts.stops(on);
                 self.lasts.end();
+                self.room.leaves(self.jobs.class(job));
             }
             What::Yielded | What::GaveWay | What::Returned => {
                 self.left(on, what == What::Yielded);

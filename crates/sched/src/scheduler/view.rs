@@ -44,6 +44,13 @@ impl<T> Scheduler<T> {
         self.jobs.vacant().is_none()
     }
 
+    /// Some class has no room left, or will have none soon.
+    #[inline]
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.is_full() || self.room.is_short()
+    }
+
     /// How many jobs wait for a place.
     #[inline]
     #[must_use]

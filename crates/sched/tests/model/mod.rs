@@ -54,7 +54,7 @@ pub(crate) struct Model {
 }
 
 pub(crate) fn setup(spec: &Spec, workers: usize, jobs: usize, pins: bool) -> Setup {
-    Setup { spec: spec.clone(), workers, jobs, seed: 5, pins }
+    Setup { spec: spec.clone(), workers, jobs, seed: 5, pins, keeps_room: pins }
 }
 
 impl Model {
@@ -301,6 +301,7 @@ impl Model {
             }
         }
         assert!(self.sched.is_empty(), "{} are left", self.sched.len());
+        assert!(!self.sched.is_short(), "all room is back");
         assert!(self.ended.iter().all(|times| *times == 1), "{:?}", self.ended);
     }
 }
@@ -322,5 +323,10 @@ pub(crate) fn specs() -> Vec<Spec> {
     specs.push(preset("steal").with_victim(Victim::Longest).unwrap());
     specs.push(preset("ps").with_jbsq(3).unwrap());
     specs.push(preset("jbsq").with_work_conserving(true).unwrap());
+    for policy in ["darc-ps", "tq"] {
+        let mut bounded = preset(policy);
+        bounded.plan_mut(1).bound = Some(2);
+        specs.push(bounded);
+    }
     specs
 }

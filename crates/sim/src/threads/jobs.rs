@@ -2,6 +2,7 @@
 //! out, so that few of them stay warm.
 
 use curtail_policy::{Job, JobId};
+use curtail_sched::Room;
 
 /// A job in the system.
 #[derive(Clone, Copy)]
@@ -24,11 +25,12 @@ pub(super) struct Jobs {
     slots: Vec<Slot>,
     free: Vec<u32>,
     capacity: usize,
+    room: Room,
 }
 
 impl Jobs {
-    pub(super) fn new(capacity: usize) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), capacity }
+    pub(super) fn new(capacity: usize, room: Room) -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), capacity, room }
     }
 
     /// How many are in the system.
@@ -36,9 +38,13 @@ impl Jobs {
         self.slots.len() - self.free.len()
     }
 
-    /// Puts a job into a free slot, of which it gets its id; `None`: there is none.
+    /// Puts a job into a free slot, of which it gets its id; `None`: there is none for its class.
     #[inline]
     pub(super) fn insert(&mut self, mut slot: Slot) -> Option<JobId> {
+        let class = slot.job.class;
+        if !self.room.admits(class) {
+            return None;
+        }
         let index = match self.free.pop() {
             Some(index) => index,
             None if self.slots.len() < self.capacity => {
@@ -47,6 +53,7 @@ impl Jobs {
             }
             None => return None,
         };
+        self.room.comes(class);
         slot.job.id = JobId(index);
         self.slots[index as usize] = slot;
         Some(JobId(index))
@@ -60,6 +67,9 @@ impl Jobs {
     /// The job has left.
     #[inline]
     pub(super) fn remove(&mut self, id: JobId) {
+        let class = self.get(id).job.class;
+        self.room.placed(class);
+        self.room.leaves(class);
         self.free.push(id.0);
     }
 }
