@@ -63,7 +63,6 @@ pub(crate) struct Dispatcher {
     pub set: Parts,
     pub sched: Scheduler<Held>,
     pub tally: Tally,
-    account: Account,
     watch: Watch,
     events: Vec<Event>,
     /// Of this turn: jobs that wait again, which are told of after the arrivals.
@@ -104,8 +103,8 @@ pub(crate) struct Parts {
     /// The dispatcher's own engine, for as long as it runs.
     pub own: *mut Engine,
     pub own_remote: Arc<Remote>,
-    /// Bytes that the requests in the system may have.
-    pub memory: usize,
+    /// The bytes of the requests in the system.
+    pub account: Account,
 }
 
 impl Dispatcher {
@@ -118,7 +117,6 @@ impl Dispatcher {
             watch: Watch::new(setup.workers, setup.spec.quantum),
             sched: Scheduler::new(setup, tap),
             tally: Tally::default(),
-            account: Account::new(set.memory),
             events: Vec::with_capacity(EVENTS),
             returns: Vec::with_capacity(EVENTS),
             asker,
@@ -316,7 +314,7 @@ impl Dispatcher {
             now: self.set.around.clock.nanos(now),
             now_tsc: now,
             sched: &mut self.sched,
-            account: &mut self.account,
+            account: &mut self.set.account,
             envelopes: &self.set.around.envelopes,
             classes: &mut self.set.classes,
             malformed: &mut self.tally.malformed,

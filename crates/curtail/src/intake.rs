@@ -17,12 +17,12 @@ use std::sync::Arc;
 /// How many requests are taken from a transport at a time: enough to amortise a look, few enough
 /// that workers' news and quanta are never late for it.
 pub(crate) const BATCH: usize = 64;
-/// As many when there is no room for any: refusing costs time that what is in the system needs.
+/// As many when some have no room: refusing costs time that what is in the system needs.
 pub(crate) const BATCH_TO_REFUSE: usize = 8;
 
 /// How many requests to take from a transport in one turn.
 pub(crate) fn batch(sched: &Scheduler<Held>) -> usize {
-    if sched.is_full() { BATCH_TO_REFUSE } else { BATCH }
+    if sched.is_short() { BATCH_TO_REFUSE } else { BATCH }
 }
 
 /// The dispatcher's parts that an arrival touches.
@@ -88,7 +88,8 @@ impl Entry for Desk<'_> {
         let inquiry = asker.get(id);
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);
-        if sched.is_full() || rules.refuses(class) || !account.has_room_for(payload.len()) {
+        // Where there is no slot the scheduler says so: its policy may count those that came.
+        if rules.refuses(class) || !account.has_room_for(class, payload.len()) {
             return false;
         }
         let at = self.clock.nanos(arrived_tsc);
@@ -107,7 +108,7 @@ impl Entry for Desk<'_> {
                     account.fill(&mut envelope.payload, payload.large());
                 }
             }
-            account.came(bytes);
+            account.came(class, bytes);
             if deadline_tsc != NEVER {
                 deadlines.add(id, arrived_tsc, deadline_tsc);
             }

@@ -1,13 +1,13 @@
 //! What the dispatcher keeps of each job, in its slot of the scheduler's table, and the account of
 //! the bytes that requests have.
 //!
-//! The dispatcher's alone. The invariants: `bytes` is the sum over the jobs in the system; `kept` is
-//! the capacity of all buffers in `spare`, and no other buffer is kept that holds no request.
+//! The dispatcher's alone. The invariants: `shares` and `bytes` are sums over the jobs in the system;
+//! `kept` is the capacity of all buffers in `spare`, and no other buffer is kept that holds no request.
 
 use crate::message::Message;
 use curtail_net::{Ebb, Peer};
-use curtail_policy::JobId;
-use curtail_sched::Scheduler;
+use curtail_policy::{ClassId, JobId};
+use curtail_sched::{Scheduler, Shares};
 
 /// What the dispatcher keeps of a job.
 pub(crate) struct Held {
@@ -40,9 +40,9 @@ pub(crate) const KEEP_IN_ALL: usize = 512 << 10;
 
 /// The account of requests' bytes.
 pub(crate) struct Account {
-    /// Of the requests in the system, and the most that may be.
+    /// Of the requests in the system, by class, and the most that may be.
+    shares: Shares,
     bytes: usize,
-    memory: usize,
     /// Buffers for the next requests, the one that was used last at the end.
     spare: Vec<Vec<u8>>,
     kept: usize,
@@ -50,24 +50,30 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// For requests of `memory` bytes in all.
-    pub(crate) fn new(memory: usize) -> Self {
-        Self { bytes: 0, memory, spare: Vec::new(), kept: 0, ebb: Ebb::default() }
+    /// For requests of `memory` bytes in all, and so many known classes. `keeps`: each has part of
+    /// them for itself.
+    pub(crate) fn new(memory: usize, classes: usize, keeps: bool) -> Self {
+        let shares = if keeps { Shares::new } else { Shares::in_common };
+        let shares = shares((memory as u64).min(1 << 62), classes);
+        Self { shares, bytes: 0, spare: Vec::new(), kept: 0, ebb: Ebb::default() }
     }
 
-    /// Whether those in the system and one of so many bytes have no more than they may.
-    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
-        bytes <= self.memory.saturating_sub(self.bytes)
+    /// Whether those in the system and one of that class with so many bytes have no more than they
+    /// may.
+    pub(crate) fn has_room_for(&self, class: ClassId, bytes: usize) -> bool {
+        self.shares.fits(class, bytes as u64)
     }
 
-    /// A request of so many bytes came into the system.
-    pub(crate) fn came(&mut self, bytes: u32) {
+    /// A request of that class, with so many bytes, came into the system.
+    pub(crate) fn came(&mut self, class: ClassId, bytes: u32) {
+        self.shares.take(class, u64::from(bytes));
         self.bytes += bytes as usize;
         self.ebb.note(self.bytes);
     }
 
-    /// One of so many has left.
-    pub(crate) fn left(&mut self, bytes: u32) {
+    /// One with so many has left.
+    pub(crate) fn left(&mut self, class: ClassId, bytes: u32) {
+        self.shares.give(class, u64::from(bytes));
         self.bytes -= bytes as usize;
         self.ebb.note(self.bytes);
     }
@@ -97,16 +103,17 @@ mod tests {
 
     #[test]
     fn after_a_peak_little_is_kept_and_used_again() {
-        let mut account = Account::new(usize::MAX);
+        let class = ClassId(0);
+        let mut account = Account::new(usize::MAX, 1, true);
         let mut slots = vec![Vec::new(); 16_384];
         for slot in &mut slots {
             account.fill(slot, &mut vec![7; 2_000]);
-            account.came(2_000);
+            account.came(class, 2_000);
         }
         assert_eq!(account.kept, 0);
         for slot in &mut slots {
             account.put_away(slot);
-            account.left(2_000);
+            account.left(class, 2_000);
         }
         assert!(slots.iter().all(|slot| slot.capacity() == 0), "a vacant slot has none");
         let spare = account.spare.iter().map(Vec::capacity).sum::<usize>();

@@ -198,6 +198,7 @@ impl Server {
             wished: self.settings.preempt,
             capacity: self.settings.capacity,
             memory: self.settings.memory,
+            keeps_room: self.settings.keeps_room,
             stack_size: self.settings.stack_size,
             migratable: self.settings.migratable,
             drain: self.settings.drain,

@@ -2,68 +2,20 @@
 
 mod common;
 
-use common::{STUCK, Verbs, look, preset, serve, spin, when};
+use common::{Long, Verbs, look, preset, serve, when};
 use curtail::net::{LocalClient, NoResponse};
-use curtail::{App, ChangeError, Class, ClassId, ClassifyFn, Handle, Response, WorkerId};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// [`Verbs`], and long requests that go on for as long as the test wants, however busy the machine:
-/// `take` so many nanoseconds at least, or `hold` until the gate opens.
-#[derive(Clone, Default)]
-struct Long {
-    gate: Arc<AtomicBool>,
-}
-
-impl Long {
-    fn open(&self) {
-        self.gate.store(true, Ordering::Release);
-    }
-}
-
-impl App for Long {
-    type Worker = WorkerId;
-
-    fn classes(&self) -> Vec<Class> {
-        Verbs.classes()
-    }
-
-    fn setup_worker(&self, worker: WorkerId) -> WorkerId {
-        Verbs.setup_worker(worker)
-    }
-
-    fn classify(&self, request: &[u8]) -> ClassId {
-        ClassId(u16::from(!request.starts_with(b"echo")))
-    }
-
-    fn handle(&self, worker: &WorkerId, request: &[u8], response: &mut Response) {
-        let begun = Instant::now();
-        let text = std::str::from_utf8(request).unwrap();
-        let least = match text.split_once(' ') {
-            Some(("take", ns)) => Duration::from_nanos(ns.parse().unwrap()),
-            None if text == "hold" => STUCK,
-            _ => return Verbs.handle(worker, request, response),
-        };
-        while begun.elapsed() < least && !self.gate.load(Ordering::Acquire) {
-            spin(100);
-        }
-        response.write(b"done");
-    }
-
-    fn overloaded(&self, request: &[u8], response: &mut Response) {
-        Verbs.overloaded(request, response);
-    }
-}
+use curtail::{ChangeError, ClassId, ClassifyFn, Handle};
+use std::time::Instant;
 
 /// Fills a window of 40 with as many calls of each class, one at a time: the long ones take eight
-/// times as long as the server found the short ones to take, whatever held those up.
+/// times as long as the short ones took to be answered, which is longer than they took their workers.
 fn teach(client: &LocalClient, handle: &Handle) {
     let call = |request: &str| drop(client.call(request.as_bytes().to_vec()).unwrap());
+    let begun = Instant::now();
     (0..20).for_each(|_| call("echo x"));
+    let long = format!("take {}", 8 * begun.elapsed().as_nanos() / 20);
     // Requests are counted a little after they are answered.
-    let short_ns = when(handle, |it| it.classes[0].completed == 20).classes[0].service_ns.mean();
-    let long = format!("take {}", (8.0 * short_ns.max(1_000.0)) as u64);
+    when(handle, |it| it.classes[0].completed == 20);
     (0..20).for_each(|_| call(&long));
     when(handle, |it| it.classes[1].completed == 20);
 }

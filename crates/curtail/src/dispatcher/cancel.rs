@@ -190,9 +190,9 @@ impl Dispatcher {
         if held.message.inline == Message::IN_ENVELOPE {
             // SAFETY: with its last event the job came back to us.
             let envelope = unsafe { self.set.around.envelopes.get(job) };
-            self.account.put_away(&mut envelope.payload);
+            self.set.account.put_away(&mut envelope.payload);
         }
-        self.account.left(held.bytes);
+        self.set.account.left(held.message.class, held.bytes);
         if held.deadline_tsc != NEVER {
             self.deadlines.end(job);
         }

@@ -330,6 +330,8 @@ impl Builder {
             .policy(spec)
             .dispatcher(DispatcherMode::Blocking)
             .capacity(places)
+            // Each class has a limit of its own.
+            .keep_room(false)
             .stack_size(1 << 20)
             .drain(DRAIN)
             .transport(Box::new(line));

@@ -46,6 +46,7 @@ pub struct ServerBuilder {
     pub(super) stack_size: usize,
     pub(super) capacity: usize,
     pub(super) memory: usize,
+    pub(super) keeps_room: bool,
     pub(super) dispatcher: DispatcherMode,
     pub(super) migratable: bool,
     pub(super) by_hand: bool,
@@ -76,6 +77,7 @@ impl ServerBuilder {
             stack_size: 64 * 1024,
             capacity: 16 * 1024,
             memory: 256 << 20,
+            keeps_room: true,
             dispatcher: DispatcherMode::Auto,
             migratable: false,
             by_hand: false,
@@ -184,6 +186,16 @@ impl ServerBuilder {
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
+        self
+    }
+
+    /// Whether half of [`ServerBuilder::capacity`] and of [`ServerBuilder::memory`] is kept for the
+    /// application's classes, each as much as another: then a flood of one class refuses that class
+    /// alone. Otherwise the class that comes first may have all of it. Default: yes. Of a single class there
+    /// may be as many as fit in any case.
+    #[must_use]
+    pub fn keep_room(mut self, yes: bool) -> Self {
+        self.keeps_room = yes;
         self
     }
 

@@ -13,6 +13,7 @@ use crate::context::NEVER;
 use crate::control::{Control, Obeyed};
 use crate::dispatcher::{Dispatcher, Line, Parts, WorkerLink, own_config};
 use crate::engine::{Engine, Surroundings};
+use crate::jobs::Account;
 use crate::message::Envelopes;
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
@@ -42,6 +43,8 @@ pub(super) struct Common<'a> {
     pub capacity: usize,
     /// Bytes of requests in the system of each dispatcher.
     pub memory: usize,
+    /// Each class has room for itself.
+    pub keeps_room: bool,
     pub stack_size: usize,
     pub migratable: bool,
     pub drain: Duration,
@@ -124,13 +127,15 @@ impl Domain {
         let classes = around.app.classes();
         let asker = asker(common, classes.len())?;
         let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
+        let names: Vec<String> = names.collect();
+        let account = Account::new(common.memory, names.len() - 1, common.keeps_room);
         let setup = Setup {
             spec: common.spec.clone(),
             workers: links.len(),
             jobs: *capacity,
             seed: common.seed.wrapping_add(self.index as u64),
             pins: !common.migratable,
-            keeps_room: false,
+            keeps_room: common.keeps_room,
         };
         let parts = Parts {
             around,
@@ -141,12 +146,12 @@ impl Domain {
             shares_core: !layout.dedicated,
             workers: links,
             lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
-            classes: names.map(ClassStats::new).collect(),
+            classes: names.into_iter().map(ClassStats::new).collect(),
             control: self.control.0.clone(),
             waiter: self.waiter,
             own: &raw mut *own,
             own_remote: self.remote,
-            memory: common.memory,
+            account,
         };
         let mut dispatcher = Dispatcher::new(parts, asker, setup, tap);
         let begun = clock::now();

@@ -9,6 +9,8 @@ use curtail::policy::Spec;
 use curtail::{
     App, Class, ClassId, Handle, Report, Response, Server, ServerBuilder, Stats, WorkerId,
 };
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,6 +57,53 @@ impl App for Verbs {
 
     fn overloaded(&self, _: &[u8], response: &mut Response) {
         response.write(b"overloaded");
+    }
+}
+
+/// [`Verbs`], and long requests that go on for as long as the test wants, however busy the machine:
+/// `take` so many nanoseconds at least, or `hold` until the gate opens.
+#[derive(Clone, Default)]
+pub struct Long {
+    gate: Arc<AtomicBool>,
+}
+
+impl Long {
+    pub fn open(&self) {
+        self.gate.store(true, Ordering::Release);
+    }
+}
+
+impl App for Long {
+    type Worker = WorkerId;
+
+    fn classes(&self) -> Vec<Class> {
+        Verbs.classes()
+    }
+
+    fn setup_worker(&self, worker: WorkerId) -> WorkerId {
+        Verbs.setup_worker(worker)
+    }
+
+    fn classify(&self, request: &[u8]) -> ClassId {
+        ClassId(u16::from(!request.starts_with(b"echo")))
+    }
+
+    fn handle(&self, worker: &WorkerId, request: &[u8], response: &mut Response) {
+        let begun = Instant::now();
+        let text = std::str::from_utf8(request).unwrap();
+        let least = match text.split_once(' ') {
+            Some(("take", ns)) => Duration::from_nanos(ns.parse().unwrap()),
+            None if text == "hold" => STUCK,
+            _ => return Verbs.handle(worker, request, response),
+        };
+        while begun.elapsed() < least && !self.gate.load(Ordering::Acquire) {
+            spin(100);
+        }
+        response.write(b"done");
+    }
+
+    fn overloaded(&self, request: &[u8], response: &mut Response) {
+        Verbs.overloaded(request, response);
     }
 }
 

@@ -194,7 +194,7 @@ impl Connection {
             };
             origin.class = class;
             let refuses = common.rules.refuses(class);
-            if refuses || !common.room.take(body.payload.len()) {
+            if refuses || !common.room.take(class, body.payload.len()) {
                 self.refuse(&request);
                 Post::here().put_away(request);
                 continue;

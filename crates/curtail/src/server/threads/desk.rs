@@ -91,7 +91,7 @@ impl Desk {
 
     /// Ready for a poll of that transport.
     pub(super) fn at(&mut self, transport: usize, now_tsc: u64) -> Turn<'_> {
-        let room = if self.common.room.is_full() { BATCH_TO_REFUSE } else { BATCH };
+        let room = if self.common.room.is_short() { BATCH_TO_REFUSE } else { BATCH };
         Turn { desk: self, transport: transport as u16, now_tsc, room, taken: 0 }
     }
 
@@ -147,7 +147,7 @@ impl Desk {
     }
 
     fn put_away(&mut self, mut request: Box<Request>) {
-        self.common.room.give(request.body.payload.len());
+        self.common.room.give(request.origin.class, request.body.payload.len());
         request.renew();
         let bytes = self.kept + request.body.payload.capacity();
         if self.spare.len() < KEEP_REQUESTS && bytes <= KEEP_IN_ALL {
@@ -263,7 +263,7 @@ impl Entry for Turn<'_> {
     fn admit(&mut self, id: Id, class: ClassId) -> bool {
         let bytes = self.desk.asker.get(id).payload.len();
         let common = &self.desk.common;
-        let fits = !common.rules.refuses(class) && common.room.take(bytes);
+        let fits = !common.rules.refuses(class) && common.room.take(class, bytes);
         if fits {
             self.hand_in(id, class);
         }

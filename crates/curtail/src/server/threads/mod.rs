@@ -102,7 +102,12 @@ pub(super) fn run(
         clock,
         front: (!busy).then(|| domain.remote.clone()),
         classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
-        room: Room::new(settings.capacity, settings.memory),
+        room: Room::new(
+            (settings.capacity, settings.memory),
+            names.len() - 1,
+            settings.spec,
+            settings.keeps_room,
+        ),
         malformed: AtomicU64::new(0),
         port: elastic.as_ref().and_then(|elastic| elastic.port().cloned()),
         rules: settings.rules.clone(),

@@ -127,7 +127,7 @@ impl Porter {
             return post.put_away(request);
         };
         origin.class = class;
-        if common.rules.refuses(class) || !common.room.take(body.payload.len()) {
+        if common.rules.refuses(class) || !common.room.take(class, body.payload.len()) {
             post.count_refused(class);
             let Body { payload, response, .. } = body;
             if contain(|| common.app.overloaded(payload, response)).is_none() {

@@ -165,7 +165,7 @@ impl Post {
     /// A request that came by the core allocator's port has ended, or found no stack.
     fn end_of_port(&self, mut request: Box<Request>) {
         let Request { origin, body, .. } = &mut *request;
-        self.common.room.give(body.payload.len());
+        self.common.room.give(origin.class, body.payload.len());
         if body.started_tsc == 0 {
             self.tally().start();
             self.tally().end_unserved(origin.class);
@@ -280,7 +280,7 @@ unsafe fn ended(late: *const Late) {
     {
         // SAFETY: its thread has ended.
         let request = unsafe { Request::back(request) };
-        post.common.room.give(request.body.payload.len());
+        post.common.room.give(request.origin.class, request.body.payload.len());
         in_flight.ended(request.body.outcome);
         if request.body.outcome == Outcome::Orphaned {
             in_flight.orphaned();
@@ -360,11 +360,11 @@ unsafe fn abandoned(late: *const Late) {
         port::answer_at_once(port, &request.origin, &request.body);
     }
     if request.body.packet.is_some() | request.origin.in_flight.take().is_some() {
-        post.common.room.give(body.payload.len());
+        post.common.room.give(origin.class, body.payload.len());
         return post.put_away(request);
     }
     // The front gives its place back.
-    post.common.room.give_bytes(body.payload.len());
+    post.common.room.give_bytes(origin.class, body.payload.len());
     // SAFETY: alive; from here on it is the front's.
     unsafe { post.common.done.push(Box::into_raw(request)) };
     if let Some(front) = &post.common.front {
