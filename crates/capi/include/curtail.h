@@ -118,7 +118,7 @@ typedef struct curtail_app {
   /* The handler failed: what to answer. Default: nothing. */
   void (*failed)(void *context, const uint8_t *request, size_t length, curtail_response *response);
   /* There is no room for this request: what to answer, on the dispatcher; or no memory for a stack to
-     serve it on: then on a worker. Default: nothing. */
+     serve it on: then on a worker. Default: an empty frame or datagram. */
   void (*overloaded)(void *context, const uint8_t *request, size_t length,
                      curtail_response *response);
 } curtail_app;

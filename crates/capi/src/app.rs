@@ -206,7 +206,10 @@ impl App for Application {
     }
 
     fn overloaded(&self, request: &[u8], response: &mut Response) {
-        self.answer(self.functions.overloaded, request, response);
+        match self.functions.overloaded {
+            None => response.refuse(),
+            answer => self.answer(answer, request, response),
+        }
     }
 }
 

@@ -90,9 +90,11 @@ pub trait App: Send + Sync + 'static {
     }
 
     /// There is no room for this request: what to answer, on the dispatcher; or no memory for a stack
-    /// to serve it on: then on a worker, on a stack kept for that. Default: nothing.
+    /// to serve it on: then on a worker, on a stack kept for that. Default: [`Response::refuse`], the
+    /// transport's own way to say so.
     fn overloaded(&self, request: &[u8], response: &mut Response) {
-        let _ = (request, response);
+        let _ = request;
+        response.refuse();
     }
 
     /// The request was cancelled before it began, or its handler ended by [`Cancelled`]: what to

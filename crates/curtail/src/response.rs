@@ -1,5 +1,6 @@
 //! What a handler answers.
 
+use curtail_net::{Peer, Reply};
 use std::io;
 
 /// A larger buffer is not kept for the next response.
@@ -9,6 +10,7 @@ const KEEP_BYTES: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub struct Response {
     bytes: Vec<u8>,
+    refuses: bool,
 }
 
 impl Response {
@@ -24,6 +26,29 @@ impl Response {
         &mut self.bytes
     }
 
+    /// Where it stays empty, the client is told that the request was not served, in the words of the
+    /// transport: an empty frame or datagram, which no other answer is, or a status of HTTP.
+    #[inline]
+    pub fn refuse(&mut self) {
+        self.refuses = true;
+    }
+
+    /// Whether there is something to send.
+    #[inline]
+    pub(crate) fn is_answer(&self) -> bool {
+        self.refuses || !self.bytes.is_empty()
+    }
+
+    /// Sends it, if there is something to send.
+    #[inline]
+    pub(crate) fn send(&self, by: &dyn Reply, to: Peer) {
+        if !self.bytes.is_empty() {
+            by.reply(to, &self.bytes);
+        } else if self.refuses {
+            by.refuse(to);
+        }
+    }
+
     /// What is in it.
     #[inline]
     #[must_use]
@@ -36,6 +61,7 @@ impl Response {
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.refuses = false;
         if self.bytes.capacity() > KEEP_BYTES {
             self.bytes = Vec::new();
         }

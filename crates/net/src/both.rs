@@ -93,6 +93,13 @@ impl Reply for BothReply {
         }
     }
 
+    fn refuse(&self, to: Peer) {
+        match to {
+            Peer::Tcp { .. } => self.streams.refuse(to),
+            _ => self.datagrams.refuse(to),
+        }
+    }
+
     fn dropped(&self) -> u64 {
         self.datagrams.dropped() + self.streams.dropped()
     }

@@ -252,6 +252,13 @@ pub trait Reply: Send + Sync {
     /// must not be pre-empted inside.
     fn reply(&self, to: Peer, payload: &[u8]);
 
+    /// Says that a request of that peer's is not served, where the application has no words for it:
+    /// by default an empty response, which handlers never send. A transport that answers every
+    /// request by its outcome does that in [`Transport::completed`], and nothing here.
+    fn refuse(&self, to: Peer) {
+        self.reply(to, &[]);
+    }
+
     /// How many responses were dropped so far.
     fn dropped(&self) -> u64;
 

@@ -382,6 +382,9 @@ impl Reply for Shared {
         }
     }
 
+    /// The ticket says why there is no response.
+    fn refuse(&self, _: Peer) {}
+
     fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

@@ -110,9 +110,9 @@ pub(crate) trait Entry {
     fn refused(&mut self, id: Id, class: ClassId, outcome: Outcome) {
         let parts = self.parts();
         let inquiry = parts.asker.get(id);
-        let (origin, answer) = (inquiry.origin, inquiry.refusal.as_bytes());
-        if origin.peer != Peer::None && !answer.is_empty() {
-            parts.replies[usize::from(origin.transport)].reply(origin.peer, answer);
+        let origin = inquiry.origin;
+        if origin.peer != Peer::None {
+            inquiry.refusal.send(&*parts.replies[usize::from(origin.transport)], origin.peer);
         }
         parts.turn_away(id, class, outcome);
     }

@@ -354,6 +354,13 @@ impl Reply for Outboxes {
         }
     }
 
+    fn refuse(&self, to: Peer) {
+        // One of HTTP gets its answer when it has ended, by its outcome.
+        if self.wire == Wire::Frames {
+            self.reply(to, &[]);
+        }
+    }
+
     fn dropped(&self) -> u64 {
         self.counters.dropped.load(Relaxed)
     }

@@ -218,9 +218,9 @@ impl Connection {
         Post::here().count_refused(origin.class);
         let mut refusal = Response::default();
         let written = contain(|| common.app.overloaded(&body.payload, &mut refusal));
-        if written.is_some() && !refusal.as_bytes().is_empty() {
-            common.replies[usize::from(self.transport)]
-                .reply(self.stream.peer(), refusal.as_bytes());
+        if written.is_some() {
+            let reply = &common.replies[usize::from(self.transport)];
+            refusal.send(&**reply, self.stream.peer());
         }
     }
 }

@@ -248,9 +248,9 @@ unsafe fn serve(late: *const Late) {
     body.ran_cycles = late.ran(body.finished_tsc);
     body.preemptions = late.cuts();
     body.gap_tsc = KThread::here().last_gap();
-    if answers && !body.response.as_bytes().is_empty() {
+    if answers && body.response.is_answer() {
         enter_critical();
-        reply.reply(origin.peer, body.response.as_bytes());
+        body.response.send(&**reply, origin.peer);
         leave_critical();
     }
     if let Some(port) = &post.common.port {
