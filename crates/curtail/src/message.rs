@@ -110,8 +110,10 @@ pub(crate) struct Event {
     pub began: bool,
     pub started_tsc: u64,
     pub at_tsc: u64,
-    /// Cycles on a core so far.
+    /// Cycles in which it had a core so far.
     pub ran_cycles: u64,
+    /// The same with what else it took of its worker's time: sending the answer.
+    pub busy_cycles: u64,
     /// End of the last gap that the worker saw (TSC); 0: none yet.
     pub gap_tsc: u64,
     /// `Yielded`, `Woken`, `GaveWay`: where it goes on.
@@ -126,7 +128,7 @@ unsafe impl Send for Event {}
 impl Event {
     /// As the scheduler is told of it.
     pub(crate) fn told(&self, clock: Clock) -> curtail_sched::Event {
-        let attained = clock.nanos(self.ran_cycles);
+        let attained = clock.nanos(self.busy_cycles);
         curtail_sched::Event { job: self.job, attained, what: self.what.told() }
     }
 }

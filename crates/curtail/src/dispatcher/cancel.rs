@@ -177,6 +177,7 @@ impl Dispatcher {
             started_tsc: now,
             at_tsc: now,
             ran_cycles: 0,
+            busy_cycles: 0,
             gap_tsc: 0,
             resume: std::ptr::null_mut(),
         };

@@ -76,9 +76,8 @@ impl Engine {
             if (*this).looks_soon(end) {
                 (*this).expect_mail();
             }
-            (*this).conclude(activation, why, now, end);
+            Some((*this).conclude(activation, why, now, end))
         }
-        Some(end)
     }
 
     /// Every so often, measures what lies between two stretches of handlers' code: a clock reading
@@ -189,8 +188,9 @@ impl Engine {
         }
     }
 
-    /// After the switch back.
-    fn conclude(&mut self, pointer: *mut Activation, why: Suspend, start: u64, end: u64) {
+    /// After the switch back, at `end`. When the worker is free again (TSC), after it has sent the
+    /// answer, if there is one.
+    fn conclude(&mut self, pointer: *mut Activation, why: Suspend, start: u64, end: u64) -> u64 {
         if self.armed() && !matches!(why, Suspend::Preempted) {
             self.note_late(self.late(end), end);
         }
@@ -206,6 +206,7 @@ impl Engine {
             timeline::note(kind_of(&why), (start, ran), id.0, class.0);
         }
         activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
+        let mut free = end;
         match why {
             Suspend::Done => {
                 let outcome = match activation.task {
@@ -214,7 +215,7 @@ impl Engine {
                     Serving::Refusal => Outcome::Dropped,
                     Serving::Cancellation { .. } => Outcome::Cancelled,
                 };
-                self.end(pointer, outcome, end);
+                free = self.end(pointer, outcome, end);
             }
             // While it answered for a failure: no answer.
             Suspend::Panicked(payload) => {
@@ -224,7 +225,7 @@ impl Engine {
                     Serving::Cancellation { .. } => Outcome::Cancelled,
                     _ => Outcome::Failed,
                 };
-                self.end(pointer, outcome, end);
+                free = self.end(pointer, outcome, end);
             }
             Suspend::Preempted => {
                 activation.preemptions += 1;
@@ -254,6 +255,7 @@ impl Engine {
         if self.config.report_serviced {
             self.remote.progress.serviced.store(self.quanta, Ordering::Relaxed);
         }
+        free
     }
 
     /// A job that gave up the thread is ready again, after those that came while it ran.
@@ -262,20 +264,17 @@ impl Engine {
         self.core.ready(self.around.clock.nanos(now), job);
     }
 
-    /// The job has left: answers, tells, and keeps what can be used again.
-    fn end(&mut self, pointer: *mut Activation, outcome: Outcome, end: u64) {
+    /// The job has left: answers, tells, and keeps what can be used again. When it has answered (TSC).
+    fn end(&mut self, pointer: *mut Activation, outcome: Outcome, end: u64) -> u64 {
+        let answered = self.answer(pointer, end);
         self.tell(pointer, What::Ended(outcome), end);
+        if let Some(event) = self.outbox.back_mut() {
+            event.busy_cycles += answered - end;
+        }
         // SAFETY: ours, made by `Box::into_raw` in `activate`, and taken out of `here` right below;
         // the pointer in the event of an ended job is null.
         let mut activation = unsafe { Box::from_raw(pointer) };
         self.leave(activation.job.id);
-        let message = &activation.message;
-        if message.answers() && !activation.response.as_bytes().is_empty() {
-            // SAFETY: the job is still ours: its event is not sent yet.
-            let envelope = unsafe { self.around.envelopes.get(message.job) };
-            self.around.replies[usize::from(envelope.transport)]
-                .reply(envelope.peer, activation.response.as_bytes());
-        }
         if activation.task == Serving::Refusal && activation.fiber.is_some() {
             self.reserve = activation.fiber.take();
         }
@@ -283,6 +282,21 @@ impl Engine {
         activation.response.clear();
         self.quanta -= u64::from(activation.preemptions);
         self.put_away(activation);
+        answered
+    }
+
+    /// Sends the answer of a job that has ended at `end`, if it has one. When that is done (TSC): it
+    /// is the worker's time, too, and of short requests most of it.
+    fn answer(&self, pointer: *const Activation, end: u64) -> u64 {
+        // SAFETY: ours, and its fiber does not run.
+        let Activation { message, response, .. } = unsafe { &*pointer };
+        if !message.answers() || !response.is_answer() {
+            return end;
+        }
+        // SAFETY: the job is still ours: its event is not sent yet.
+        let (peer, transport) = unsafe { self.around.envelopes.origin(message.job) };
+        response.send(&*self.around.replies[usize::from(transport)], peer);
+        clock::now().max(end)
     }
 
     /// The job goes back to the dispatcher, with its activation.
@@ -309,6 +323,7 @@ impl Engine {
             started_tsc: activation.started_tsc,
             at_tsc,
             ran_cycles: activation.ran_cycles,
+            busy_cycles: activation.ran_cycles,
             gap_tsc: self.counts.last_gap_tsc,
             resume: match what {
                 What::Yielded | What::Woken | What::GaveWay => pointer,

@@ -136,8 +136,12 @@ impl Domain {
 
     #[inline]
     fn hear(&mut self, News { on, job, what }: News, now: u64) {
-        let attained = Nanos(self.sched.data(job).attained);
-        self.sched.handle_event(Nanos(now), on, Event { job, attained, what });
+        let mut attained = self.sched.data(job).attained;
+        if what == What::Ended {
+            // What else its worker did for it counts as service, as in the runtime.
+            attained += self.costs.start + self.costs.finish;
+        }
+        self.sched.handle_event(Nanos(now), on, Event { job, attained: Nanos(attained), what });
     }
 
     /// What the scheduler says is to be done, until that is nothing (true) or the dispatcher is busy.
