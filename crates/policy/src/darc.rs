@@ -229,12 +229,13 @@ impl Policy for Darc {
         if !self.table.has_room_for(job.id) {
             return Err(Refused(job));
         }
+        self.profile.arrived(self.class_index(job.class));
         self.inherit(now, job);
         Ok(())
     }
 
-    fn refused(&mut self, _now: Nanos, _class: ClassId) {
-        self.profile.refused();
+    fn refused(&mut self, _now: Nanos, class: ClassId) {
+        self.profile.refused(self.class_index(class));
     }
 
     fn inherit(&mut self, _now: Nanos, job: Job) {

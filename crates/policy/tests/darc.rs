@@ -259,9 +259,9 @@ fn a_workload_that_swaps_gets_new_reservations() {
         (darc(&policy).updates(), order)
     };
     assert_eq!(serve(1_000, 0, [100_000, 1_000]), (0, vec![0, 1]), "no request waits");
-    // The window is a mixture when the first request waits, but it deviates.
+    // A window begins when the first request waits, and deviates.
     let (updates, order) = serve(300, 11_000, [100_000, 1_000]);
-    assert_eq!((updates >= 1, order), (true, vec![1, 0]));
+    assert_eq!((updates, order), (1, vec![1, 0]));
     assert_eq!(serve(1_000, 11_000, [100_000, 1_000]).0, updates, "what fits stays");
 }
 

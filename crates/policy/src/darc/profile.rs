@@ -1,18 +1,38 @@
-//! What DARC knows of the classes: the profiling window that fills with completions, the profile
-//! in force, and when the one replaces the other (Perséphone §3 and §4.3.3).
+//! What DARC knows of the classes: the profiling window that fills with arrivals and completions, the
+//! profile in force, and when the one replaces the other (Perséphone §3 and §4.3.3).
 //!
 //! Owned by one [`Darc`](super::Darc). A class's CPU demand is its mean service time times its
-//! share of the requests, over the sum of all classes' (equation 1); over one window that is the
-//! time it was served over the time that all were, so that sums of nanoseconds say everything.
+//! share of the requests, over the sum of all classes' (equation 1). Service times are known of what
+//! completed, shares of what came: a class that is starved, or refused, completes less than it
+//! needs, and must not lose its workers for that. Where more completed than came, as from a queue
+//! that shrinks, what completed counts.
+//!
+//! The first time that a request waits for too long, the window is emptied: what is in it by then may
+//! be of another workload than what made that request wait.
 
 use crate::{Dispatch, Nanos, Spec};
 
 /// One class in the window that is being filled.
 #[derive(Clone, Copy, Default)]
 struct Seen {
+    /// How many came, refused ones included.
+    arrived: u64,
+    /// How many completed, and after how much service in all.
     count: u64,
     total_ns: u64,
     squares: f64,
+}
+
+impl Seen {
+    /// What its requests of this window need in all, where nothing else is known of it than this.
+    fn demand_ns(&self, known: &Known) -> f64 {
+        let total_ns = self.total_ns as f64;
+        match (self.arrived, self.count) {
+            (arrived, 0) => arrived as f64 * known.mean_ns,
+            (arrived, count) if arrived <= count => total_ns,
+            (arrived, count) => total_ns * (arrived as f64 / count as f64),
+        }
+    }
 }
 
 /// One class in the profile in force.
@@ -53,7 +73,7 @@ pub(crate) struct Profile {
     /// Completions in this window.
     count: u64,
     /// Looked at again when there are so many.
-    next_check: u64,
+    next_look: u64,
     /// A request has waited for too long in this window.
     violated: bool,
     /// There is a profile.
@@ -78,7 +98,7 @@ impl Profile {
             seen: vec![Seen::default(); classes],
             known: vec![nothing; classes],
             count: 0,
-            next_check: samples,
+            next_look: 0,
             violated: false,
             in_force: false,
         };
@@ -87,8 +107,9 @@ impl Profile {
             let count = u64::from(plan.occurrence.unwrap_or(u32::from(orders)));
             seen.count = count;
             seen.total_ns = count.saturating_mul(service);
-            seen.squares = count as f64 * (service as f64).powi(2);
+            seen.squares = count as f64 * (service as f64 * service as f64);
         }
+        profile.look_later();
         if profile.says_something() {
             profile.adopt_window();
         }
@@ -115,37 +136,72 @@ impl Profile {
         self.count
     }
 
-    /// A request of that class was dispatched after `delay` in its queue, or still waits after it.
-    pub(crate) fn waited(&mut self, class: usize, delay: Nanos) {
-        if let Some(known) = self.known.get(class) {
-            self.violated |= delay > known.patience;
+    /// A request of that class has come.
+    #[inline]
+    pub(crate) fn arrived(&mut self, class: usize) {
+        if let Some(seen) = self.seen.get_mut(class) {
+            seen.arrived += 1;
         }
     }
 
-    /// A request of that class was turned away because its queue is full.
-    pub(crate) fn refused(&mut self) {
+    /// A request of that class was dispatched after `delay` in its queue, or still waits after it.
+    #[inline]
+    pub(crate) fn waited(&mut self, class: usize, delay: Nanos) {
+        if self.known.get(class).is_some_and(|known| delay > known.patience) {
+            self.violate();
+        }
+    }
+
+    /// A request of that class has come and was turned away, as there was no room.
+    pub(crate) fn refused(&mut self, class: usize) {
+        self.violate();
+        self.arrived(class);
+    }
+
+    /// The objective is violated. The first time a window begins that has nothing of before; not
+    /// where each window is put into force.
+    fn violate(&mut self) {
+        if !self.violated && self.in_force && !self.always {
+            self.clear();
+        }
         self.violated = true;
     }
 
-    /// A request of that class has completed. True: it is time for [`Profile::update`].
+    /// A request of that class has completed after so much of a worker's time. True: it is time for
+    /// [`Profile::update`].
     pub(crate) fn completed(&mut self, class: usize, service: Nanos) -> bool {
         let Some(seen) = self.seen.get_mut(class) else { return false };
         seen.count += 1;
         seen.total_ns = seen.total_ns.saturating_add(service.0);
         seen.squares += service.0 as f64 * service.0 as f64;
         self.count += 1;
-        self.count >= self.next_check || self.orders && !self.in_force && self.shows_order()
+        self.count >= self.next_look || self.orders && !self.in_force && self.shows_order()
+    }
+
+    /// Looks at the window again after a sixteenth of it, and when it is full.
+    fn look_later(&mut self) {
+        let next = self.count + (self.samples / 16).max(1);
+        self.next_look = if self.count < self.samples { next.min(self.samples) } else { next };
+    }
+
+    /// It has as many completions as it needs.
+    fn is_full(&self) -> bool {
+        self.count >= self.samples || self.orders && !self.in_force && self.shows_order()
     }
 
     fn shows_order(&self) -> bool {
         self.seen.iter().all(|seen| seen.count >= TO_ORDER)
     }
 
-    /// Puts the window into force if it is the first, or if the objective was violated while it
-    /// was filled and some class's demand is another one by now, or always where reservations are
-    /// not all that depends on it; true: it did. A window that has
-    /// become too old to say anything of the present gives way to an empty one.
+    /// Puts a full window into force if it is the first, or if the objective was violated and some
+    /// class's demand is another one by now, or always where reservations are not all that depends on
+    /// it; true: it did. A window that has become too old to say anything of the present gives way to
+    /// an empty one.
     pub(crate) fn update(&mut self) -> bool {
+        self.look_later();
+        if !self.is_full() {
+            return false;
+        }
         let due = !self.in_force || self.always || self.violated && self.deviates();
         if due && self.says_something() {
             self.adopt_window();
@@ -153,8 +209,6 @@ impl Profile {
         }
         if self.count >= WINDOW_AGE * self.samples {
             self.clear();
-        } else {
-            self.next_check = self.count + (self.samples / 16).max(1);
         }
         false
     }
@@ -164,15 +218,16 @@ impl Profile {
         self.seen.iter().any(|seen| seen.total_ns > 0)
     }
 
-    fn total_ns(&self) -> u64 {
-        self.seen.iter().fold(0, |total, seen| total.saturating_add(seen.total_ns))
+    /// What all classes need together.
+    fn total_ns(&self) -> f64 {
+        self.seen.iter().zip(&self.known).map(|(seen, known)| seen.demand_ns(known)).sum()
     }
 
     /// The demand of some class differs from the one in force by the given part of it.
     fn deviates(&self) -> bool {
         let total = self.total_ns();
         self.seen.iter().zip(&self.known).any(|(seen, known)| {
-            let share = seen.total_ns as f64 / (total as f64).max(1.0);
+            let share = seen.demand_ns(known) / total.max(1.0);
             let change = (share - known.share).abs();
             change > 0.0 && change >= self.deviation * known.share
         })
@@ -181,7 +236,7 @@ impl Profile {
     fn adopt_window(&mut self) {
         let total = self.total_ns();
         for (seen, known) in self.seen.iter().zip(&mut self.known) {
-            known.share = seen.total_ns as f64 / total as f64;
+            known.share = seen.demand_ns(known) / total;
             if seen.total_ns > 0 {
                 let mean = seen.total_ns as f64 / seen.count as f64;
                 let variance = seen.squares / seen.count as f64 - mean * mean;
@@ -197,7 +252,8 @@ impl Profile {
 
     fn clear(&mut self) {
         self.seen.fill(Seen::default());
-        (self.count, self.next_check, self.violated) = (0, self.samples, false);
+        (self.count, self.violated) = (0, false);
+        self.look_later();
     }
 }
 
@@ -219,7 +275,11 @@ mod tests {
     /// `n` completions of each `(class, nanoseconds)` in turn; how often the profile changed.
     fn feed(profile: &mut Profile, n: usize, of: &[(usize, u64)]) -> usize {
         let all = of.iter().cycle().take(n * of.len());
-        all.filter(|&&(class, ns)| profile.completed(class, Nanos(ns)) && profile.update()).count()
+        all.filter(|&&(class, ns)| {
+            profile.arrived(class);
+            profile.completed(class, Nanos(ns)) && profile.update()
+        })
+        .count()
     }
 
     fn shares(profile: &Profile) -> Vec<u64> {
@@ -263,6 +323,41 @@ mod tests {
         assert_eq!(feed(&mut profile, 49, &SWAPPED), 0, "too few samples");
         assert_eq!(feed(&mut profile, 1, &SWAPPED), 1);
         assert_eq!(profile.known()[0].mean_ns, 9_000.0);
+    }
+
+    #[test]
+    fn the_first_violation_begins_a_window_of_its_own() {
+        let mut profile = profiled();
+        feed(&mut profile, 40, &MIX);
+        // What was seen of the old mix is not in the window that decides.
+        profile.waited(0, Nanos(10_001));
+        assert_eq!(profile.count(), 0);
+        feed(&mut profile, 25, &SWAPPED);
+        profile.waited(0, Nanos(10_001));
+        assert_eq!(profile.count(), 50, "a later one changes nothing");
+        assert_eq!(feed(&mut profile, 25, &SWAPPED), 1);
+        assert_eq!(shares(&profile), [900, 100]);
+        let mut first = self::profile(100, 2);
+        feed(&mut first, 20, &MIX);
+        first.refused(0);
+        assert_eq!(first.count(), 40, "until there is a profile there is no objective");
+    }
+
+    #[test]
+    fn who_is_starved_keeps_its_demand() {
+        let mut profile = profiled();
+        profile.waited(1, Nanos::MAX);
+        // As many come as before, and of one class none completes.
+        (0..100).for_each(|_| profile.arrived(1));
+        assert_eq!(feed(&mut profile, 100, &[(0, 1_000)]), 0, "that is no deviation");
+        assert_eq!(shares(&profile), [100, 900]);
+        // Some complete, in less time, and as many are refused.
+        let mut profile = profiled();
+        profile.waited(1, Nanos::MAX);
+        (0..25).for_each(|_| profile.refused(1));
+        assert_eq!(feed(&mut profile, 25, &[(0, 1_000), (0, 1_000), (0, 1_000), (1, 1_000)]), 1);
+        assert_eq!(shares(&profile), [600, 400]);
+        assert_eq!(profile.known()[1].mean_ns, 1_000.0);
     }
 
     #[test]
