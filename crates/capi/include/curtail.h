@@ -138,7 +138,8 @@ void curtail_settings_free(curtail_settings *settings);
  *   the policy    policy NAME (default tq; `curtail policies` has them all), quantum 2us, jbsq K,
  *                 ties msq|random|power-of-two, core fcfs|ps|las, victim random|longest,
  *                 work-conserving true|false, preemptive true|false, reserved N, weights 3,1,
- *                 priorities 1,0, deadlines 10us,1ms, queue-bounds 100,10, delta 2, profile-window N
+ *                 priorities 1,0, deadlines 10us,1ms, queue-bounds 100,10, delta 2, profile-window N,
+ *                 profile-slowdown 10, profile-deviation 10 (per cent), spillway N
  *   the server    listen udp://IP:PORT,tcp://IP:PORT (must be set; port 0: the kernel chooses),
  *                 workers N, cores 0,2-5, dispatchers N, balance jsq|power-of-two|random|rss,
  *                 preempt auto|never|flag|clock|signal, dispatcher auto|busy|blocking, capacity N,

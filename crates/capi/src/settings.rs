@@ -58,6 +58,9 @@ const OF_POLICY: &[&str] = &[
     "queue-bounds",
     "delta",
     "profile-window",
+    "profile-slowdown",
+    "profile-deviation",
+    "spillway",
 ];
 const OF_SERVER: &[&str] = &[
     "listen",
@@ -138,6 +141,9 @@ impl Settings {
             "queue-bounds" => shape.queue_bounds = list(value, plain)?,
             "delta" => shape.delta_percent = Some(factor_percent(value)?),
             "profile-window" => shape.profile_window = Some(within(value, 1..=u32::MAX)?),
+            "profile-slowdown" => shape.profile_slowdown = Some(within(value, 1..=u32::MAX)?),
+            "profile-deviation" => shape.profile_deviation_percent = Some(plain(value)?),
+            "spillway" => shape.spillway = Some(within(value, 1..=u16::MAX)?),
             other => unreachable!("{other} is in OF_POLICY"),
         }
         Ok(())

@@ -17,6 +17,7 @@ use curtail_net::OpenError;
 use curtail_observe::Observable;
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Run;
+use curtail_workload::Mix;
 use curtail_workload::spin::Calibration;
 use over_http::OverHttp;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -38,7 +39,7 @@ pub(crate) struct Serve {
     listen: String,
     #[command(flatten)]
     system: System,
-    /// The classes' names (spin)
+    /// The classes' names, and with --profile known their shares (spin)
     #[command(flatten)]
     workload: WorkloadArgs,
     #[cfg(feature = "kv")]
@@ -72,19 +73,25 @@ impl Serve {
             return Err(Failure::usage("a server has one policy and one quantum at a time"));
         };
         match self.app {
-            Bundled::Spin => self.serve("spin", self.spin()?, spec),
+            Bundled::Spin => {
+                let (_, mix) = self.workload.mix()?;
+                let spec = self.system.darc.inform(spec.clone(), &mix);
+                self.serve("spin", Self::spin(&mix), &spec)
+            }
+            Bundled::Kv if self.system.darc.knows() => Err(Failure::usage(
+                "--profile known: what is sent to kv is not known beforehand; it is measured",
+            )),
             Bundled::Kv => self.serve_kv(spec),
         }
     }
 
-    fn spin(&self) -> Result<Spin, Failure> {
-        let (_, mix) = self.workload.mix()?;
+    fn spin(mix: &Mix) -> Spin {
         let class = |class: &curtail_workload::Class| Class {
             name: class.name.clone(),
             hint: Some(Nanos(class.service.mean_ns().round() as u64)),
         };
         let classes = mix.classes().iter().map(class).collect();
-        Ok(Spin::new(classes, Calibration::measure().iterations_per_us()))
+        Spin::new(classes, Calibration::measure().iterations_per_us())
     }
 
     #[cfg(feature = "kv")]

@@ -2,7 +2,7 @@
 //! (Perséphone §5.5), classifiers that are wrong (§5.6).
 
 use clap::{Args, ValueEnum};
-use curtail_policy::Spec;
+use curtail_policy::{DarcOptions, Spec};
 use curtail_report::Run;
 use curtail_study::informed;
 pub(crate) use curtail_study::{Classifier, any_class, phases as phases_of, reclassified};
@@ -25,6 +25,19 @@ pub(crate) struct DarcArgs {
     #[arg(long, value_name = "N", help_heading = "DARC",
           value_parser = clap::value_parser!(u32).range(1..))]
     profile_window: Option<u32>,
+    /// For how many of its mean service times a class may queue before reservations are reconsidered
+    /// [default: 10]
+    #[arg(long, value_name = "N", help_heading = "DARC",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    profile_slowdown: Option<u32>,
+    /// By how much of it a class's demand must have changed for new reservations, in per cent
+    /// [default: 10]
+    #[arg(long, value_name = "PERCENT", help_heading = "DARC")]
+    profile_deviation: Option<u32>,
+    /// Workers that serve what has none of its own, and unknown requests [default: 1]
+    #[arg(long, value_name = "N", help_heading = "DARC",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    spillway: Option<u16>,
     /// Where the first profile comes from
     #[arg(long, value_name = "HOW", default_value = "measured", help_heading = "DARC")]
     profile: Profile,
@@ -41,8 +54,15 @@ enum Profile {
 impl DarcArgs {
     /// The policy with these options.
     pub(crate) fn apply(&self, mut spec: Spec) -> Spec {
-        spec.darc.delta_percent = self.delta.unwrap_or(spec.darc.delta_percent);
-        spec.darc.window = self.profile_window.unwrap_or(spec.darc.window);
+        let DarcOptions { delta_percent, window, slowdown, deviation_percent, spillway } =
+            spec.darc;
+        spec.darc = DarcOptions {
+            delta_percent: self.delta.unwrap_or(delta_percent),
+            window: self.profile_window.unwrap_or(window),
+            slowdown: self.profile_slowdown.unwrap_or(slowdown),
+            deviation_percent: self.profile_deviation.unwrap_or(deviation_percent),
+            spillway: self.spillway.unwrap_or(spillway),
+        };
         spec
     }
 

@@ -148,6 +148,13 @@ fn bad_options_are_one_line() {
         (vec!["sim", "--policy", "fcfs", "--reserved", "1"], "reserved"),
         (vec!["sim", "--policy", "darc", "--delta", "0.5"], "`0.5`"),
         (vec!["sim", "--policy", "darc", "--profile-window", "0"], "0"),
+        (vec!["sim", "--policy", "darc", "--profile-slowdown", "0"], "0"),
+        (vec!["sim", "--policy", "darc", "--spillway", "0"], "0"),
+        (vec!["sim", "--policy", "tq", "--queue-bounds", "0"], "serves none"),
+        (
+            "serve --app kv --listen udp://127.0.0.1:0 --profile known".split(' ').collect(),
+            "--profile known",
+        ),
     ] {
         let (success, _, stderr) = run(&line);
         assert!(!success, "{line:?}");

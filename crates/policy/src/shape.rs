@@ -1,6 +1,6 @@
 //! Options that change a policy from what its name says.
 
-use crate::{CoreKind, Nanos, Spec, SpecError, Ties, UnknownPolicy, Victim};
+use crate::{CoreKind, DarcOptions, Nanos, Spec, SpecError, Ties, UnknownPolicy, Victim};
 use std::fmt;
 
 /// What is said about a policy beside its name; what is left out is as the policy has it.
@@ -26,6 +26,13 @@ pub struct Shape {
     pub delta_percent: Option<u32>,
     /// Completions that a profile is made from at least (DARC).
     pub profile_window: Option<u32>,
+    /// For how many of its mean service times a class may queue before reservations are reconsidered
+    /// (DARC).
+    pub profile_slowdown: Option<u32>,
+    /// By how much of it a class's demand must have changed for new reservations (DARC), in per cent.
+    pub profile_deviation_percent: Option<u32>,
+    /// Workers that serve what has none of its own (DARC).
+    pub spillway: Option<u16>,
     /// Each class's share.
     pub weights: Vec<u32>,
     /// Each class's priority, the lowest number first.
@@ -77,10 +84,19 @@ impl Shape {
         if let Some(ns) = self.quantum_ns {
             spec = spec.with_quantum(Nanos(ns))?;
         }
-        spec.darc.delta_percent = self.delta_percent.unwrap_or(spec.darc.delta_percent);
-        spec.darc.window = self.profile_window.unwrap_or(spec.darc.window);
+        self.profile(&mut spec.darc);
         self.plan(&mut spec);
         Ok(spec)
+    }
+
+    /// What is said about DARC.
+    fn profile(&self, darc: &mut DarcOptions) {
+        let Self { delta_percent, profile_window, spillway, .. } = self;
+        darc.delta_percent = delta_percent.unwrap_or(darc.delta_percent);
+        darc.window = profile_window.unwrap_or(darc.window);
+        darc.slowdown = self.profile_slowdown.unwrap_or(darc.slowdown);
+        darc.deviation_percent = self.profile_deviation_percent.unwrap_or(darc.deviation_percent);
+        darc.spillway = spillway.unwrap_or(darc.spillway);
     }
 
     /// What is said about single classes.

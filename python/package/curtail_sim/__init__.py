@@ -88,6 +88,9 @@ def simulate(
     queue_bounds: Union[None, str, Sequence[int]] = None,
     delta: Optional[float] = None,
     profile_window: Optional[int] = None,
+    profile_slowdown: Optional[int] = None,
+    profile_deviation: Optional[int] = None,
+    spillway: Optional[int] = None,
     profile: Optional[str] = None,
 ) -> Run:
     """Simulates one run, and gives its result, equal to what ``curtail sim --json`` writes.
@@ -140,6 +143,9 @@ def simulate(
         delta, profile_window, profile: DARC's: classes whose mean service times are within this
             factor share workers; completions that a profile is made from; ``"known"``: from the
             start.
+        profile_slowdown, profile_deviation, spillway: DARC's: for how many of its mean service times
+            a class may queue, and by how many per cent its demand must have changed, for new
+            reservations; workers for what has none of its own.
 
     Raises:
         ValueError: Something does not make sense; the message says what.

@@ -50,6 +50,9 @@ class Options(TypedDict, total=False):
     queue_bounds: Union[None, str, Sequence[int]]
     delta: Optional[float]
     profile_window: Optional[int]
+    profile_slowdown: Optional[int]
+    profile_deviation: Optional[int]
+    spillway: Optional[int]
     profile: Optional[str]
 
 
