@@ -74,6 +74,10 @@ typedef struct curtail_class {
 /* From classify: the request is of none of the classes. */
 #define CURTAIL_UNKNOWN UINT16_MAX
 
+/* The class of the request that the caller works for, as classify said: cheap enough for every request.
+   CURTAIL_UNKNOWN where it is of none, or the caller works for none. */
+uint16_t curtail_request_class(void);
+
 /* The class of a request, by its number. */
 typedef uint16_t (*curtail_classify_fn)(void *context, const uint8_t *request, size_t length);
 

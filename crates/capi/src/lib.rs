@@ -32,6 +32,12 @@ pub use stats::{CClassStats, CStats, CTimes, curtail_stats_free};
 
 /// See the header.
 #[unsafe(no_mangle)]
+pub extern "C" fn curtail_request_class() -> u16 {
+    curtail::class().unwrap_or(curtail::ClassId::UNKNOWN).0
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
 pub extern "C" fn curtail_safepoint_here() {
     curtail::safepoint();
 }

@@ -20,6 +20,7 @@ static void release(void *context) {
 static int handle(void *context, void *state, const uint8_t *request, size_t length,
                   curtail_response *response) {
   CHECK(context == &error && state == &set_up && request != NULL);
+  CHECK(curtail_request_class() == (length == 3 && memcmp(request, "two", 3) == 0));
   CHECK(curtail_response_write(NULL, "a", 1) == CURTAIL_MISUSE);
   CHECK(curtail_response_write(response, NULL, 1) == CURTAIL_MISUSE);
   CHECK(curtail_response_write(response, NULL, 0) == CURTAIL_OK);
@@ -209,6 +210,7 @@ static void a_life(void) {
   curtail_server *server;
   set_up = torn_down = 0;
   pthread_t thread = start(&app, with(NULL, NULL), &server);
+  CHECK(curtail_request_class() == CURTAIL_UNKNOWN);
   int line = connect_to(server);
   ask(line, "one", "<one>");
   changes(server);

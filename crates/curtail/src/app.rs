@@ -81,7 +81,7 @@ pub trait App: Send + Sync + 'static {
     }
 
     /// Serves one request. What is in `response` when it returns goes back; nothing in it: no
-    /// answer. A panic fails this request alone.
+    /// answer. A panic fails this request alone. Of which class it is, [`class`](crate::class) says.
     fn handle(&self, worker: &Self::Worker, request: &[u8], response: &mut Response);
 
     /// The handler panicked: what to answer; on the fiber on which the handler ran. Default: nothing.

@@ -9,7 +9,7 @@ use crate::calls;
 use crate::cancel::{Cancelled, Cause};
 use crate::clock::{self, Clock};
 use crate::control::{Command, Control};
-use crate::thread::{KThread, Shared};
+use crate::thread::{KThread, Shared, Tcb};
 use curtail_net::{Kept, Peer, Reply};
 use curtail_policy::ClassId;
 use std::cell::Cell;
@@ -159,6 +159,19 @@ pub fn context() -> Option<Context> {
     });
     tcb.case.set(case.clone());
     Some(Context { case })
+}
+
+/// The class of the request that the caller works for, as its classifier said: cheap enough for every
+/// request, so that a handler need not look for it again (Perséphone §4.3.4). `None`: the caller works
+/// for none. [`context`] knows more.
+#[must_use]
+pub fn class() -> Option<ClassId> {
+    let tcb = KThread::current_tcb()?;
+    let is_request = tcb.request().is_some_and(|job| !Tcb::is_aside(job));
+    if is_request || tcb.late().is_some() {
+        return Some(ClassId(tcb.class.get()));
+    }
+    tcb.case.get().map(|case| case.facts.class)
 }
 
 /// The case that a thread gets which the caller spawns.

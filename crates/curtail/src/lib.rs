@@ -116,7 +116,7 @@ pub use app::{App, Class, ClassifyFn};
 pub use blocking::blocking;
 pub use calls::served_cycles;
 pub use cancel::{Cancelled, Cause, OnCancel, check, shield};
-pub use context::{Context, RequestId, context};
+pub use context::{Context, RequestId, class, context};
 pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,

@@ -1,8 +1,8 @@
-//! What DARC knows of the time that the requests of a class take.
+//! What is known of a request's class: by its handler, and by DARC of the time that it takes.
 
 mod common;
 
-use common::{in_kernel, look, preset, serve, when};
+use common::{Verbs, in_kernel, look, preset, serve, when};
 use curtail::net::{
     Completion, Intake, Local, LocalClient, NoResponse, Peer, Reply, Status, Transport,
 };
@@ -10,6 +10,52 @@ use curtail::{App, Class, ClassId, Response, Server, WorkerId};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Answers with its class, and with that of a thread that it spawns.
+struct Tells;
+
+impl App for Tells {
+    type Worker = ();
+
+    fn classes(&self) -> Vec<Class> {
+        Verbs.classes()
+    }
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn classify(&self, request: &[u8]) -> ClassId {
+        assert_eq!(curtail::class(), None, "it is asked before there is one");
+        match request {
+            b"short" => ClassId(0),
+            b"long" => ClassId(1),
+            _ => ClassId::UNKNOWN,
+        }
+    }
+
+    fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
+        let own = curtail::class().unwrap();
+        assert_eq!(curtail::context().unwrap().class(), own);
+        assert_eq!(curtail::spawn(curtail::class).join().unwrap(), Some(own));
+        response.write(&own.0.to_le_bytes());
+    }
+}
+
+#[test]
+fn a_handler_knows_its_class() {
+    assert_eq!(curtail::class(), None, "no request here");
+    for policy in ["fcfs", "tq", "concord", "shenango"] {
+        serve(
+            Tells,
+            |server| server.policy(preset(policy)).workers(1),
+            |client, _| {
+                for (request, class) in [("short", 0), ("long", 1), ("other", u16::MAX)] {
+                    let answer = client.call(request.as_bytes().to_vec()).unwrap();
+                    assert_eq!(answer, class.to_le_bytes(), "{request}");
+                }
+            },
+        );
+    }
+}
 
 /// Handlers that take no time to speak of: `loud` has an answer, `quiet` has none.
 struct Loud;
