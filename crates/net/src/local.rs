@@ -382,7 +382,6 @@ impl Reply for Shared {
         }
     }
 
-    /// The ticket says why there is no response.
     fn refuse(&self, _: Peer) {}
 
     fn dropped(&self) -> u64 {

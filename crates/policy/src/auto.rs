@@ -36,6 +36,7 @@ mod aims;
 mod explain;
 mod mind;
 mod reserve;
+mod root;
 
 use crate::classes::Classes;
 use crate::ranked::{Rank, Visit};

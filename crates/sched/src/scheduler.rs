@@ -1,9 +1,10 @@
 //! See the crate's head.
 
 mod cancel;
+mod switch;
 mod view;
 
-use crate::jobs::{Jobs, Placed, Where};
+use crate::jobs::{Jobs, Placed};
 use crate::last::Lasts;
 use crate::look::Lookout;
 use crate::record::{Call, Tap};
@@ -213,36 +214,6 @@ impl<T> Scheduler<T> {
                 self.switch(now, Setup { spec: *spec, pins, ..self.setup })
             }
         }
-    }
-
-    /// Another policy from now on. What waits moves over in order; what the workers hold is told to it.
-    fn switch(&mut self, now: Nanos, setup: Setup) {
-        self.note(|| Call::Switch { now, setup: setup.clone() });
-        let mut policy = setup.spec.build(setup.workers, setup.jobs, setup.seed);
-        for (worker, _) in self.up.iter().enumerate().filter(|(_, up)| !**up) {
-            policy.worker_down(now, WorkerId(worker as u16));
-        }
-        for (job, at) in self.jobs.iter() {
-            if self.jobs.is_last(job.id) {
-                continue;
-            }
-            match at {
-                Where::Waiting => {}
-                Where::On(on) => policy.adopt(now, on, job),
-                Where::Blocked(on) => {
-                    policy.adopt(now, on, job);
-                    policy.blocked(now, on, job.id);
-                }
-            }
-        }
-        while let Some(job) = self.policy.evict() {
-            policy.inherit(now, job);
-        }
-        self.rules = Rules::of(&setup);
-        let jobs = self.jobs.iter();
-        let jobs = jobs.map(|(job, at)| (job, at, !self.jobs.is_last(job.id)));
-        self.room = Room::of(&setup, jobs);
-        (self.policy, self.setup) = (policy, setup);
     }
 
     /// `on` takes jobs again.

@@ -189,16 +189,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Whether half of [`ServerBuilder::capacity`] and of [`ServerBuilder::memory`] is kept for the
-    /// application's classes, each as much as another: then a flood of one class refuses that class
-    /// alone. Otherwise the class that comes first may have all of it. Default: yes. Of a single class there
-    /// may be as many as fit in any case.
-    #[must_use]
-    pub fn keep_room(mut self, yes: bool) -> Self {
-        self.keeps_room = yes;
-        self
-    }
-
     /// How the dispatcher waits. Default: as fits the machine.
     #[must_use]
     pub fn dispatcher(mut self, mode: DispatcherMode) -> Self {

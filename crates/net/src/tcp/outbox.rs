@@ -355,10 +355,7 @@ impl Reply for Outboxes {
     }
 
     fn refuse(&self, to: Peer) {
-        // One of HTTP gets its answer when it has ended, by its outcome.
-        if self.wire == Wire::Frames {
-            self.reply(to, &[]);
-        }
+        let _http_does_by_the_outcome = (self.wire == Wire::Frames).then(|| self.reply(to, &[]));
     }
 
     fn dropped(&self) -> u64 {

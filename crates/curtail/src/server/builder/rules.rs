@@ -7,6 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl ServerBuilder {
+    /// Whether half of [`ServerBuilder::capacity`] and of [`ServerBuilder::memory`] is kept for the
+    /// application's classes, each as much as another: then a flood of one class refuses that class
+    /// alone. Otherwise the class that comes first may have all of it. Default: yes. Of a single class there
+    /// may be as many as fit in any case.
+    #[must_use]
+    pub fn keep_room(mut self, yes: bool) -> Self {
+        self.keeps_room = yes;
+        self
+    }
+
     /// Within which time from their arrival the requests of a class are wanted: then they are
     /// cancelled, those that wait and those that run. [`App::deadline`](crate::App::deadline) may say
     /// less for a request. Default: without a limit.

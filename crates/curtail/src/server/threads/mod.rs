@@ -78,6 +78,11 @@ pub(super) fn check(
     Ok(())
 }
 
+fn room(settings: &Settings<'_>, classes: usize) -> Room {
+    let size = (settings.capacity, settings.memory);
+    Room::new(size, classes, settings.spec, settings.keeps_room)
+}
+
 /// Runs such a server, the front on the calling thread, until all is done.
 pub(super) fn run(
     domain: Domain,
@@ -102,12 +107,7 @@ pub(super) fn run(
         clock,
         front: (!busy).then(|| domain.remote.clone()),
         classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
-        room: Room::new(
-            (settings.capacity, settings.memory),
-            names.len() - 1,
-            settings.spec,
-            settings.keeps_room,
-        ),
+        room: room(settings, names.len() - 1),
         malformed: AtomicU64::new(0),
         port: elastic.as_ref().and_then(|elastic| elastic.port().cloned()),
         rules: settings.rules.clone(),
