@@ -39,6 +39,7 @@ mod bind;
 mod budget;
 mod config;
 mod connection;
+mod counters;
 mod deadline;
 mod ends;
 mod outbox;

@@ -4,7 +4,8 @@
 //! discarded, until the peer's FIN or a bound.
 
 use super::budget::Budget;
-use super::outbox::{Counters, Outboxes};
+use super::counters::Counters;
+use super::outbox::Outboxes;
 use crate::frame::Framer;
 use crate::{Intake, Peer};
 use rustix::io::Errno;
