@@ -51,8 +51,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     for request in ["a", "b", "a long one"] {
         client.call(request.as_bytes().to_vec())?;
     }
-    // In a service: what `GET /metrics` answers.
-    let stats = handle.stats().ok_or("the server has ended")?;
+    // In a service: what `GET /metrics` answers. A client has its answer before that is counted.
+    let stats = loop {
+        let stats = handle.stats().ok_or("the server has ended")?;
+        if stats.classes.iter().map(|class| class.completed).sum::<u64>() == 3 {
+            break stats;
+        }
+        std::thread::yield_now();
+    };
     print!("{}", metrics(&stats));
 
     handle.shutdown();

@@ -7,7 +7,7 @@ use common::{End, STUCK, in_time, preset};
 use curtail::net::open;
 use curtail::{App, Response, Server, WorkerId};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -110,10 +110,11 @@ fn an_empty_datagram_refuses() {
 fn http_refuses_by_its_status_once() {
     for policy in POLICIES {
         with_room_for_one("http://127.0.0.1:0", policy, move |address, gate| {
-            let get = |path: &str| format!("GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n");
-            // All that comes until the server closes, too.
+            let get = |path: &str| {
+                format!("GET /{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            };
+            // All that comes until the server closes.
             let rest = |mut stream: TcpStream| {
-                stream.shutdown(Shutdown::Write).unwrap();
                 let mut text = String::new();
                 stream.read_to_string(&mut text).unwrap();
                 text
