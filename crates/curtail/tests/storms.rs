@@ -134,7 +134,10 @@ fn connections_come_and_go_a_hundred_times() {
             }
         }
         let grown = memory().saturating_sub(memory_before);
-        assert!(grown < 8 << 20, "{grown} bytes more");
+        // Each of four kthreads keeps up to 64 blocks of ended threads warm, of whose stacks a debug build
+        // has touched up to 36 KiB: 9 MiB, which fill up in the course of the storms. A page that each of
+        // the 2,800 threads since then left behind would be 11 MiB more.
+        assert!(grown < 16 << 20, "{grown} bytes more");
         assert_eq!(echo.stop(), connected.load(Ordering::Relaxed));
     });
 }
