@@ -16,14 +16,32 @@ use crate::sanitize::Seen;
 /// here; both outlive their stacks' use. `safepoint` is this kthread's.
 #[inline(always)]
 pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepoint) {
-    // SAFETY: by contract; nothing else touches a context's cells.
-    let (from, to) = unsafe { (&*from, &*to) };
-    exchange(from, to, safepoint);
-    // SAFETY: `sp` of a suspended context is where the switch, or `prepare`, left it.
+    // SAFETY: by contract.
     unsafe {
-        Seen::leave(from, to, false);
-        curtail_switch(from.stack_pointer_place(), to.take_stack_pointer());
-        Seen::arrive(from);
+        let (place, sp) = leave(from, to, safepoint, false);
+        curtail_switch(place, sp);
+        Seen::arrive(&*from);
+    }
+}
+
+/// What of a switch is not on the stacks. Where the stack pointer is to be left, and the other stack's:
+/// where the switch away from it, or `prepare`, left it.
+///
+/// # Safety
+/// As for [`switch`], or for [`switch_away`] if it is for good.
+#[inline(always)]
+unsafe fn leave(
+    from: *const Context,
+    to: *const Context,
+    safepoint: Safepoint,
+    for_good: bool,
+) -> (*mut usize, usize) {
+    // SAFETY: by contract; nothing else touches a context's cells.
+    unsafe {
+        let (from, to) = (&*from, &*to);
+        exchange(from, to, safepoint);
+        Seen::leave(from, to, for_good);
+        (from.stack_pointer_place(), to.take_stack_pointer())
     }
 }
 
@@ -35,14 +53,11 @@ pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepo
 /// As for [`switch`].
 #[inline(always)]
 pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context, safepoint: Safepoint) {
-    // SAFETY: by contract; nothing else touches a context's cells.
-    let (from, to) = unsafe { (&*from, &*to) };
-    exchange(from, to, safepoint);
-    // SAFETY: as in `switch`.
+    // SAFETY: by contract.
     unsafe {
-        Seen::leave(from, to, false);
-        curtail_switch_in(from.stack_pointer_place(), to.take_stack_pointer());
-        Seen::arrive(from);
+        let (place, sp) = leave(from, to, safepoint, false);
+        curtail_switch_in(place, sp);
+        Seen::arrive(&*from);
     }
 }
 
@@ -52,23 +67,20 @@ pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context, safepoi
 /// As for [`switch`]; `to` waits in [`switch_in`].
 #[inline(always)]
 pub(crate) unsafe fn switch_back(from: *const Context, to: *const Context, safepoint: Safepoint) {
-    // SAFETY: by contract; nothing else touches a context's cells.
-    let (from, to) = unsafe { (&*from, &*to) };
-    exchange(from, to, safepoint);
-    // SAFETY: as in `switch`: a call of `curtail_switch`, with its return address pushed by hand.
+    // SAFETY: by contract. A call of `curtail_switch`, with its return address pushed by hand.
     unsafe {
-        Seen::leave(from, to, false);
+        let (place, sp) = leave(from, to, safepoint, false);
         std::arch::asm!(
             "lea rax, [rip + 2f]",
             "push rax",
             "jmp {switch}",
             "2:",
             switch = sym curtail_switch,
-            in("rdi") from.stack_pointer_place(),
-            in("rsi") to.take_stack_pointer(),
+            in("rdi") place,
+            in("rsi") sp,
             clobber_abi("C"),
         );
-        Seen::arrive(from);
+        Seen::arrive(&*from);
     }
 }
 
@@ -84,12 +96,11 @@ pub(crate) unsafe fn switch_back_for_good(
 ) -> ! {
     // SAFETY: by contract.
     unsafe {
-        exchange(&*from, &*to, safepoint);
-        Seen::leave(&*from, &*to, true);
+        let (_, sp) = leave(from, to, safepoint, true);
         std::arch::asm!(
             "jmp {away}",
             away = sym curtail_switch_away,
-            in("rdi") (*to).take_stack_pointer(),
+            in("rdi") sp,
             options(noreturn),
         );
     }
@@ -102,11 +113,7 @@ pub(crate) unsafe fn switch_back_for_good(
 #[inline(always)]
 pub unsafe fn switch_away(from: *const Context, to: *const Context, safepoint: Safepoint) -> ! {
     // SAFETY: by contract.
-    unsafe {
-        exchange(&*from, &*to, safepoint);
-        Seen::leave(&*from, &*to, true);
-        curtail_switch_away((*to).take_stack_pointer())
-    }
+    unsafe { curtail_switch_away(leave(from, to, safepoint, true).1) }
 }
 
 /// Saves what the ABI has a callee preserve, and goes on with the other stack where it left off. Its last
