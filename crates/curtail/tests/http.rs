@@ -9,14 +9,14 @@ use curtail::{App, Class, ClassId, Report, Response, Server, WorkerId};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::sync::{Condvar, Mutex};
 
 const BIG: usize = 3 << 20;
 const POLICIES: [&str; 3] = ["tq", "fcfs", "shenango"];
 
 /// Requests for `/until-gone`.
-static BEGUN: AtomicUsize = AtomicUsize::new(0);
+static BEGUN: Mutex<usize> = Mutex::new(0);
+static BEGINS: Condvar = Condvar::new();
 
 struct Site;
 
@@ -44,7 +44,8 @@ impl App for Site {
             (_, "/nothing") => {}
             (_, "/panic") => panic!("as asked"),
             (_, "/until-gone") => {
-                BEGUN.fetch_add(1, SeqCst);
+                *BEGUN.lock().unwrap() += 1;
+                BEGINS.notify_all();
                 while curtail::check().is_ok() {
                     std::hint::spin_loop();
                 }
@@ -270,14 +271,14 @@ fn a_client_that_closes_before_its_answer_has_gone() {
     for policy in POLICIES {
         let report = serve(policy, "http://127.0.0.1:0", |at| {
             for _ in 0..3 {
-                let before = BEGUN.load(SeqCst);
+                let before = *BEGUN.lock().unwrap();
                 let mut goes = connect(at);
                 write!(goes, "GET /until-gone HTTP/1.1\r\n\r\n").unwrap();
-                let end = Instant::now() + STUCK;
-                while BEGUN.load(SeqCst) == before {
-                    assert!(Instant::now() < end, "{policy}: it never begins");
-                    std::thread::sleep(Duration::from_micros(200));
-                }
+                let waits = |begun: &mut usize| *begun == before;
+                let begun = BEGUN.lock().unwrap();
+                let (begun, _) = BEGINS.wait_timeout_while(begun, STUCK, waits).unwrap();
+                assert_ne!(*begun, before, "{policy}: it never begins");
+                drop(begun);
                 drop(goes);
             }
             let mut stays = connect(at);
