@@ -9,6 +9,20 @@ say "format"
 cargo fmt --all --check
 # Workspaces of their own, which are not built here.
 rustfmt --check --edition 2024 bench/threads/*.rs bench/echo/*.rs bench/wakeups/*.rs
+if need_llvm && need "clang-format-$llvm=clang-format-$llvm"; then
+  git ls-files -z '*.c' '*.cc' '*.cpp' '*.h' | xargs -0 "clang-format-$llvm" --dry-run --Werror
+else
+  say "C and C++ not looked at: no clang-format of rustc's major"
+fi
+if have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; then
+  ruff=$tools/ruff-0.17.6
+  [ -x "$ruff/bin/ruff" ] || { python3 -m venv "$ruff" && "$ruff/bin/pip" -q install ruff==0.17.6; } ||
+    die "ruff could not be installed: is the package index within reach?"
+  "$ruff/bin/ruff" format --quiet --check
+  "$ruff/bin/ruff" check --quiet
+else
+  say "Python not looked at: no python3 with venv"
+fi
 for script in x .ci/run ci/*.sh; do
   bash -n "$script"
 done

@@ -20,12 +20,16 @@ static void fail(const char *what) {
 
 static int bound(int type) {
   int fd = socket(AF_INET, type | SOCK_NONBLOCK, 0);
-  if (fd < 0) fail("socket");
+  if (fd < 0)
+    fail("socket");
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;
-  if (bind(fd, (struct sockaddr *)&at, size) < 0) fail("bind");
-  if (getsockname(fd, (struct sockaddr *)&at, &size) < 0) fail("getsockname");
-  if (type == SOCK_STREAM && listen(fd, 1024) < 0) fail("listen");
+  if (bind(fd, (struct sockaddr *)&at, size) < 0)
+    fail("bind");
+  if (getsockname(fd, (struct sockaddr *)&at, &size) < 0)
+    fail("getsockname");
+  if (type == SOCK_STREAM && listen(fd, 1024) < 0)
+    fail("listen");
   printf("%d\n", ntohs(at.sin_port));
   fflush(stdout);
   return fd;
@@ -33,14 +37,16 @@ static int bound(int type) {
 
 static void watch(int epoll, int fd) {
   struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0) fail("epoll_ctl");
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+    fail("epoll_ctl");
 }
 
 static void accept_all(int epoll, int listener) {
   int fd;
   while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0) {
     int on = 1;
-    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0) fail("TCP_NODELAY");
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
+      fail("TCP_NODELAY");
     watch(epoll, fd);
   }
 }
@@ -50,16 +56,20 @@ static void accept_all(int epoll, int listener) {
 static int send_all(int fd, ssize_t length) {
   for (ssize_t sent = 0; sent < length;) {
     ssize_t part = send(fd, buffer + sent, (size_t)(length - sent), MSG_NOSIGNAL);
-    if (part < 0 && errno != EAGAIN && errno != EINTR) return -1;
-    if (part > 0) sent += part;
+    if (part < 0 && errno != EAGAIN && errno != EINTR)
+      return -1;
+    if (part > 0)
+      sent += part;
   }
   return 0;
 }
 
 static void answer(int fd) {
   ssize_t length = recv(fd, buffer, sizeof buffer, 0);
-  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (length <= 0 || send_all(fd, length) < 0) close(fd);
+  if (length < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (length <= 0 || send_all(fd, length) < 0)
+    close(fd);
 }
 
 static void answer_datagrams(int fd) {
@@ -67,7 +77,8 @@ static void answer_datagrams(int fd) {
   for (;;) {
     socklen_t size = sizeof from;
     ssize_t length = recvfrom(fd, buffer, sizeof buffer, 0, (struct sockaddr *)&from, &size);
-    if (length < 0) return;
+    if (length < 0)
+      return;
     sendto(fd, buffer, (size_t)length, 0, (struct sockaddr *)&from, size);
   }
 }
@@ -80,16 +91,20 @@ int main(int argc, char **argv) {
   }
   int server = bound(udp ? SOCK_DGRAM : SOCK_STREAM);
   int epoll = epoll_create1(0);
-  if (epoll < 0) fail("epoll_create1");
+  if (epoll < 0)
+    fail("epoll_create1");
   watch(epoll, server);
   for (;;) {
     struct epoll_event events[64];
     int ready = epoll_wait(epoll, events, 64, -1);
     for (int i = 0; i < ready; i++) {
       int fd = events[i].data.fd;
-      if (fd != server) answer(fd);
-      else if (udp) answer_datagrams(fd);
-      else accept_all(epoll, fd);
+      if (fd != server)
+        answer(fd);
+      else if (udp)
+        answer_datagrams(fd);
+      else
+        accept_all(epoll, fd);
     }
   }
 }

@@ -21,8 +21,17 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 KINDS = ("none", "clock")
 WORK = {"scan": ("2000", "0"), "get": ("0", "2000000")}
-DEFINES = "LEVELDB_PLATFORM_POSIX=1 LEVELDB_HAS_PORT_CONFIG_H=0 HAVE_FDATASYNC=1 HAVE_FULLFSYNC=0 \
-HAVE_O_CLOEXEC=1 HAVE_CRC32C=0 HAVE_SNAPPY=0 LEVELDB_IS_BIG_ENDIAN=0 NDEBUG".split()
+DEFINES = [
+    "HAVE_CRC32C=0",
+    "HAVE_FDATASYNC=1",
+    "HAVE_FULLFSYNC=0",
+    "HAVE_O_CLOEXEC=1",
+    "HAVE_SNAPPY=0",
+    "LEVELDB_HAS_PORT_CONFIG_H=0",
+    "LEVELDB_IS_BIG_ENDIAN=0",
+    "LEVELDB_PLATFORM_POSIX=1",
+    "NDEBUG",
+]
 
 
 def cpu_seconds(command, **options):
@@ -60,7 +69,10 @@ def run(program, arguments, quantum, record):
     if quantum:
         environment |= {"CURTAIL_TIMING": quantum, "CURTAIL_TIMING_OUT": str(record)}
     core = max(os.sched_getaffinity(0))
-    pin = lambda: os.sched_setaffinity(0, {core})
+
+    def pin():
+        os.sched_setaffinity(0, {core})
+
     return cpu_seconds([str(program), *arguments], env=environment, preexec_fn=pin)
 
 
@@ -85,8 +97,10 @@ def main():
             compiles[kind].append(compile_all(options.tools, options.source, kind, work / kind))
     least = {kind: min(times) for kind, times in compiles.items()}
     ratio = least["clock"] / least["none"]
-    print(f"compile and link, CPU time: {least['none']:.1f} s without safepoints, "
-          f"{least['clock']:.1f} s with: {ratio:.2f} times (quickest of 3)\n")
+    print(
+        f"compile and link, CPU time: {least['none']:.1f} s without safepoints, "
+        f"{least['clock']:.1f} s with: {ratio:.2f} times (quickest of 3)\n"
+    )
 
     variants = {"none": ("none", None), "idle": ("clock", None), "armed": ("clock", options.quantum)}
     result = {"compile_s": least, "rounds": options.rounds, "quantum": options.quantum}
@@ -103,10 +117,12 @@ def main():
             sys.exit(f"{name}: builds print different things: {printed}")
         intervals = json.loads(record.read_text())
         figures = {v: overhead(times, v) for v in ("idle", "armed")}
-        print(f"{name:5} idle {figures['idle'][0]:5.1f} | {figures['idle'][1]:5.1f}"
-              f"   armed {figures['armed'][0]:5.1f} | {figures['armed'][1]:5.1f}"
-              f"   intervals, of {intervals['quantum_cycles']} cycles: MAE {intervals['interval_mae']:.0f},"
-              f" p50 {intervals['interval_p50']}, p99 {intervals['interval_p99']}")
+        print(
+            f"{name:5} idle {figures['idle'][0]:5.1f} | {figures['idle'][1]:5.1f}"
+            f"   armed {figures['armed'][0]:5.1f} | {figures['armed'][1]:5.1f}"
+            f"   intervals, of {intervals['quantum_cycles']} cycles: MAE {intervals['interval_mae']:.0f},"
+            f" p50 {intervals['interval_p50']}, p99 {intervals['interval_p99']}"
+        )
         result[name] = {"cpu_s": times, "overhead_percent": figures, "intervals": intervals}
     (options.out / "leveldb.json").write_text(json.dumps(result, indent=1) + "\n")
 

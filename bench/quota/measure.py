@@ -142,10 +142,17 @@ def measure(curtail, policy, cpus, seconds):
         found = json.loads(done.stdout)
         throttled = within.throttled() - throttled
     short = found["classes"][0]["sojourn_ns"]
-    return {"idle_cpus": idle, "threads": threads, "throttled_periods": throttled,
-            "completed": found["completed"], "offered": found["offered"], "valid": found["valid"],
-            "short_p50_us": short["p50"] / 1e3, "short_p99_us": short["p99"] / 1e3,
-            "short_p99_9_us": short["p99_9"] / 1e3}
+    return {
+        "idle_cpus": idle,
+        "threads": threads,
+        "throttled_periods": throttled,
+        "completed": found["completed"],
+        "offered": found["offered"],
+        "valid": found["valid"],
+        "short_p50_us": short["p50"] / 1e3,
+        "short_p99_us": short["p99"] / 1e3,
+        "short_p99_9_us": short["p99_9"] / 1e3,
+    }
 
 
 def quotas(text):
@@ -171,20 +178,27 @@ def main():
     for _ in range(asked.rounds):
         for cpus, policy in settings:
             found[cpus, policy].append(measure(asked.curtail, policy, cpus, asked.seconds))
-    print("| quota | policy | threads | CPUs used idle | short p50 | short p99 | short p99.9 | "
-          "periods stopped in | answered |")
+    print(
+        "| quota | policy | threads | CPUs used idle | short p50 | short p99 | short p99.9 | "
+        "periods stopped in | answered |"
+    )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for (cpus, policy), rounds in found.items():
-        median = lambda key: statistics.median(one[key] for one in rounds)
+        keys = rounds[0].keys() - {"completed", "offered"}
+        median = {key: statistics.median(one[key] for one in rounds) for key in keys}
         answered = sum(one["completed"] for one in rounds) / sum(one["offered"] for one in rounds)
-        print(f"| {cpus or 'none'} | `{policy}` | {median('threads'):.0f} | "
-              f"{median('idle_cpus'):.3f} | {median('short_p50_us'):,.0f} µs | "
-              f"{median('short_p99_us'):,.0f} µs | {median('short_p99_9_us'):,.0f} µs | "
-              f"{median('throttled_periods'):.0f} of {asked.seconds * 10} | {answered:.2%} |")
-    rows = [{"quota": cpus, "policy": policy, "rounds": rounds}
-            for (cpus, policy), rounds in found.items()]
-    machine = {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
-               "load_average": os.getloadavg()[0]}
+        print(
+            f"| {cpus or 'none'} | `{policy}` | {median['threads']:.0f} | "
+            f"{median['idle_cpus']:.3f} | {median['short_p50_us']:,.0f} µs | "
+            f"{median['short_p99_us']:,.0f} µs | {median['short_p99_9_us']:,.0f} µs | "
+            f"{median['throttled_periods']:.0f} of {asked.seconds * 10} | {answered:.2%} |"
+        )
+    rows = [{"quota": cpus, "policy": policy, "rounds": rounds} for (cpus, policy), rounds in found.items()]
+    machine = {
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "load_average": os.getloadavg()[0],
+    }
     result = {"rate": RATE, "classes": CLASSES, "quotas": rows, "machine": machine}
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / "quota.json").write_text(json.dumps(result, indent=1) + "\n")

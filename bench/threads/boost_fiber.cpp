@@ -40,12 +40,14 @@ static void lock_and_unlock(long count) {
     counter++;
     mutex.unlock();
   }
-  if (counter != count) fail("the counter is wrong");
+  if (counter != count)
+    fail("the counter is wrong");
 }
 
 static void yield_in_turns(long count) {
   both([count](int) {
-    for (long i = 0; i < count / 2; i++) boost::this_fiber::yield();
+    for (long i = 0; i < count / 2; i++)
+      boost::this_fiber::yield();
   });
 }
 
@@ -60,7 +62,8 @@ static void check_turns(long count) {
       boost::this_fiber::yield();
     }
   });
-  if (switches < count * 9 / 10) fail("yields do not switch");
+  if (switches < count * 9 / 10)
+    fail("yields do not switch");
 }
 
 static void hand_over(long count) {
@@ -70,7 +73,8 @@ static void hand_over(long count) {
   both([&](int me) {
     std::unique_lock<fibers::mutex> lock(mutex);
     for (long i = 0; i < count / 2; i++) {
-      while (turn != me) cond.wait(lock);
+      while (turn != me)
+        cond.wait(lock);
       turn = 1 - turn;
       cond.notify_one();
     }
@@ -81,20 +85,28 @@ static void spawn_and_join(long count) {
   for (long i = 0; i < count; i++) {
     long result = -1;
     spawn([&result, i] { result = i; }).join();
-    if (result != i) fail("the result is wrong");
+    if (result != i)
+      fail("the result is wrong");
   }
 }
 
 int main(int argc, char **argv) {
   long count = argc == 3 ? std::atol(argv[2]) : 0;
-  if (count < 20) fail("usage: boost_fiber mutex|yield|condvar|spawn_join COUNT (20 or more)");
+  if (count < 20)
+    fail("usage: boost_fiber mutex|yield|condvar|spawn_join COUNT (20 or more)");
   void (*run)(long) = nullptr;
-  if (!std::strcmp(argv[1], "mutex")) run = lock_and_unlock;
-  if (!std::strcmp(argv[1], "yield")) run = yield_in_turns;
-  if (!std::strcmp(argv[1], "condvar")) run = hand_over;
-  if (!std::strcmp(argv[1], "spawn_join")) run = spawn_and_join;
-  if (run == nullptr) fail("there is no such operation");
-  if (run == yield_in_turns) check_turns(2000);
+  if (!std::strcmp(argv[1], "mutex"))
+    run = lock_and_unlock;
+  if (!std::strcmp(argv[1], "yield"))
+    run = yield_in_turns;
+  if (!std::strcmp(argv[1], "condvar"))
+    run = hand_over;
+  if (!std::strcmp(argv[1], "spawn_join"))
+    run = spawn_and_join;
+  if (run == nullptr)
+    fail("there is no such operation");
+  if (run == yield_in_turns)
+    check_turns(2000);
   run(count / 10);
   auto start = std::chrono::steady_clock::now();
   run(count);

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <time.h>
 
-#define CHECK(call)                                              \
-  do {                                                           \
-    int error = (call);                                          \
-    if (error != 0) {                                            \
-      fprintf(stderr, "%s: %s\n", #call, strerror(error));       \
-      exit(1);                                                   \
-    }                                                            \
+#define CHECK(call)                                                                                \
+  do {                                                                                             \
+    int error = (call);                                                                            \
+    if (error != 0) {                                                                              \
+      fprintf(stderr, "%s: %s\n", #call, strerror(error));                                         \
+      exit(1);                                                                                     \
+    }                                                                                              \
   } while (0)
 
 static double now(void) {
@@ -45,18 +45,21 @@ static void lock_and_unlock(long count) {
     counter++;
     CHECK(pthread_mutex_unlock(&mutex));
   }
-  if (counter != count) exit(1);
+  if (counter != count)
+    exit(1);
 }
 
 static void *yielding(void *unused) {
-  for (long i = 0; i < each; i++) sched_yield();
+  for (long i = 0; i < each; i++)
+    sched_yield();
   return unused;
 }
 
 // As `yielding`, and counts how often the other one ran in between.
 static void *watching(void *me) {
   for (long i = 0; i < each; i++) {
-    if (last != *(int *)me) switches++;
+    if (last != *(int *)me)
+      switches++;
     last = *(int *)me;
     sched_yield();
   }
@@ -82,7 +85,8 @@ static void check_turns(long count) {
 static void *player(void *me) {
   CHECK(pthread_mutex_lock(&mutex));
   for (long i = 0; i < each; i++) {
-    while (turn != *(int *)me) CHECK(pthread_cond_wait(&cond, &mutex));
+    while (turn != *(int *)me)
+      CHECK(pthread_cond_wait(&cond, &mutex));
     turn = !turn;
     CHECK(pthread_cond_signal(&cond));
   }
@@ -104,7 +108,8 @@ static void spawn_and_join(long count) {
     void *result;
     CHECK(pthread_create(&thread, NULL, child, (void *)i));
     CHECK(pthread_join(thread, &result));
-    if (result != (void *)i) exit(1);
+    if (result != (void *)i)
+      exit(1);
   }
 }
 
@@ -114,15 +119,20 @@ static long count;
 // On a thread that was created: glibc's locks are cheaper in a process that has only one.
 static void *measure(void *unused) {
   void (*run)(long) = NULL;
-  if (!strcmp(op, "mutex")) run = lock_and_unlock;
-  if (!strcmp(op, "yield")) run = yield_in_turns;
-  if (!strcmp(op, "condvar")) run = hand_over;
-  if (!strcmp(op, "spawn_join")) run = spawn_and_join;
+  if (!strcmp(op, "mutex"))
+    run = lock_and_unlock;
+  if (!strcmp(op, "yield"))
+    run = yield_in_turns;
+  if (!strcmp(op, "condvar"))
+    run = hand_over;
+  if (!strcmp(op, "spawn_join"))
+    run = spawn_and_join;
   if (run == NULL) {
     fprintf(stderr, "there is no operation %s\n", op);
     exit(2);
   }
-  if (run == yield_in_turns) check_turns(2000);
+  if (run == yield_in_turns)
+    check_turns(2000);
   run(count / 10);
   double start = now();
   run(count);

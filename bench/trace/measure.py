@@ -64,8 +64,12 @@ def summary(rounds):
             "events_per_unit": last["events"] / last["units"],
             "dropped": sum(one[way]["dropped"] for one in rounds),
         }
-    return {"ways": ways, "on_beside_off": cost(rounds, "on", "off"),
-            "on_beside_off_middle_half": spread(rounds, "on", "off"), "rounds": rounds}
+    return {
+        "ways": ways,
+        "on_beside_off": cost(rounds, "on", "off"),
+        "on_beside_off_middle_half": spread(rounds, "on", "off"),
+        "rounds": rounds,
+    }
 
 
 def table(load, found):
@@ -73,8 +77,10 @@ def table(load, found):
     print("|---|---:|---:|---:|---:|---:|")
     for way, one in found["ways"].items():
         low, high = one["cost_middle_half"]
-        print(f"| {WAYS[way][2]} | {one['ns']:,.0f} | {one['cost']:+.1%} | {low:+.1%} to {high:+.1%} | "
-              f"{one['events_per_unit']:.2f} | {one['dropped']} |")
+        print(
+            f"| {WAYS[way][2]} | {one['ns']:,.0f} | {one['cost']:+.1%} | {low:+.1%} to {high:+.1%} | "
+            f"{one['events_per_unit']:.2f} | {one['dropped']} |"
+        )
 
 
 def main():
@@ -104,11 +110,16 @@ def main():
     server = loads["server"]["on_beside_off"]
     low, high = loads["server"]["on_beside_off_middle_half"]
     verdict = "within" if high <= AIM else "beyond" if low > AIM else "too noisy to tell from"
-    print(f"\nrecording costs a server {server:+.1%} beside a recorder that is off "
-          f"(middle half {low:+.1%} to {high:+.1%}): {verdict} the aim of {AIM:.0%}, "
-          f"{asked.rounds} rounds")
-    machine = {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
-               "load_average": os.getloadavg()[0]}
+    print(
+        f"\nrecording costs a server {server:+.1%} beside a recorder that is off "
+        f"(middle half {low:+.1%} to {high:+.1%}): {verdict} the aim of {AIM:.0%}, "
+        f"{asked.rounds} rounds"
+    )
+    machine = {
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "load_average": os.getloadavg()[0],
+    }
     result = {"aim": AIM, "server_cost": server, "loads": loads, "machine": machine}
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / "trace.json").write_text(json.dumps(result, indent=1) + "\n")

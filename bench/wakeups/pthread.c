@@ -30,7 +30,8 @@ static int64_t now(void) {
 // The chain that every contestant computes; no step can begin before the one ahead has ended.
 static __attribute__((noinline)) uint64_t spin(uint64_t count) {
   uint64_t x = 0x9e3779b97f4a7c15;
-  for (uint64_t i = 0; i < count; i++) x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9;
+  for (uint64_t i = 0; i < count; i++)
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9;
   return x;
 }
 
@@ -41,7 +42,8 @@ static uint64_t steps_per_ms(void) {
     int64_t start = now();
     sink = spin(1000000);
     int64_t took = now() - start;
-    if (took < best) best = took;
+    if (took < best)
+      best = took;
   }
   return (uint64_t)(INT64_C(1000000) * 1000000 / best);
 }
@@ -57,14 +59,17 @@ static void *compute(void *unused) {
 
 static void *echo(void *argument) {
   int fd = (int)(intptr_t)argument, on = 1;
-  if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0) fail("TCP_NODELAY");
+  if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
+    fail("TCP_NODELAY");
   char buffer[65536];
   for (;;) {
     ssize_t length = recv(fd, buffer, sizeof buffer, 0);
-    if (length <= 0) break;
+    if (length <= 0)
+      break;
     for (ssize_t sent = 0, part; sent < length; sent += part) {
       part = send(fd, buffer + sent, (size_t)(length - sent), MSG_NOSIGNAL);
-      if (part < 0) goto end;
+      if (part < 0)
+        goto end;
     }
   }
 end:
@@ -74,14 +79,16 @@ end:
 
 static void start(void *(*run)(void *), void *argument) {
   pthread_t thread;
-  if (pthread_create(&thread, NULL, run, argument) != 0) fail("pthread_create");
+  if (pthread_create(&thread, NULL, run, argument) != 0)
+    fail("pthread_create");
   pthread_detach(thread);
 }
 
 static void *accepting(void *argument) {
   for (;;) {
     int fd = accept((int)(intptr_t)argument, NULL, NULL);
-    if (fd < 0) fail("accept");
+    if (fd < 0)
+      fail("accept");
     start(echo, (void *)(intptr_t)fd);
   }
   return NULL;
@@ -91,8 +98,10 @@ static int listening(void) {
   int fd = socket(AF_INET, SOCK_STREAM, 0);
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;
-  if (fd < 0 || bind(fd, (struct sockaddr *)&at, size) < 0) fail("bind");
-  if (listen(fd, 64) < 0 || getsockname(fd, (struct sockaddr *)&at, &size) < 0) fail("listen");
+  if (fd < 0 || bind(fd, (struct sockaddr *)&at, size) < 0)
+    fail("bind");
+  if (listen(fd, 64) < 0 || getsockname(fd, (struct sockaddr *)&at, &size) < 0)
+    fail("listen");
   printf("%d\n", ntohs(at.sin_port));
   fflush(stdout);
   return fd;
@@ -106,9 +115,11 @@ int main(int argc, char **argv) {
   }
   steps = steps_per_ms();
   start(accepting, (void *)(intptr_t)listening());
-  for (long i = 0; i < computing; i++) start(compute, NULL);
+  for (long i = 0; i < computing; i++)
+    start(compute, NULL);
   int64_t *late = malloc((size_t)sleeps * sizeof *late);
-  if (late == NULL) fail("malloc");
+  if (late == NULL)
+    fail("malloc");
   int64_t begin = now();
   for (long i = 0; i < sleeps; i++) {
     struct timespec ms = {.tv_nsec = 1000000};
@@ -117,9 +128,11 @@ int main(int argc, char **argv) {
     late[i] = now() - due;
   }
   double computed = (double)rounds / ((double)(now() - begin) / 1e9);
-  for (long i = 0; i < sleeps; i++) printf("%lld ", (long long)(late[i] > 0 ? late[i] : 0));
+  for (long i = 0; i < sleeps; i++)
+    printf("%lld ", (long long)(late[i] > 0 ? late[i] : 0));
   printf("\n%.3f\n", computed);
   fflush(stdout);
   // The client may still ask; the benchmark ends this program.
-  for (;;) pause();
+  for (;;)
+    pause();
 }

@@ -105,12 +105,16 @@ def main():
     print("| `--pool` | short p50 | short p99 | short/s | long p99 | long/s | failed |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for way, rounds in found.items():
-        times = [median(rounds, kind, key) / 1e3 for kind, key in
-                 (("short", "p50_us"), ("short", "p99_us"), ("long", "p99_us"))]
+        times = [
+            median(rounds, kind, key) / 1e3
+            for kind, key in (("short", "p50_us"), ("short", "p99_us"), ("long", "p99_us"))
+        ]
         failed = sum(one[kind]["failed"] for one in rounds for kind in one)
-        print(f"| `{way}` | {times[0]:.2f} ms | **{times[1]:.2f} ms** | "
-              f"{median(rounds, 'short', 'rps'):,.0f} | {times[2]:.1f} ms | "
-              f"{median(rounds, 'long', 'rps'):,.0f} | {failed} |")
+        print(
+            f"| `{way}` | {times[0]:.2f} ms | **{times[1]:.2f} ms** | "
+            f"{median(rounds, 'short', 'rps'):,.0f} | {times[2]:.1f} ms | "
+            f"{median(rounds, 'long', 'rps'):,.0f} | {failed} |"
+        )
     asked.out.mkdir(parents=True, exist_ok=True)
     result = {"seconds": asked.seconds, "rounds": found}
     (asked.out / "web.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -24,9 +24,11 @@ namespace {
 std::string count(const std::string &text) {
   std::map<std::string, int> words;
   std::istringstream in(text);
-  for (std::string word; in >> word;) words[word]++;
+  for (std::string word; in >> word;)
+    words[word]++;
   std::ostringstream out;
-  for (const auto &[word, times] : words) out << word << ' ' << times << '\n';
+  for (const auto &[word, times] : words)
+    out << word << ' ' << times << '\n';
   return out.str();
 }
 
@@ -54,7 +56,7 @@ std::string ask(const curtail_server *server, const std::string &text) {
 using Settings = std::unique_ptr<curtail_settings, decltype(&curtail_settings_free)>;
 using Server = std::unique_ptr<curtail_server, decltype(&curtail_server_free)>;
 
-}  // namespace
+} // namespace
 
 int main() {
   curtail_error error{};
@@ -76,6 +78,7 @@ int main() {
   // The calling thread becomes the dispatcher.
   curtail_status status = curtail_server_run(server.get(), &error);
   client.join();
-  if (status != CURTAIL_OK) std::cerr << error.message << '\n';
+  if (status != CURTAIL_OK)
+    std::cerr << error.message << '\n';
   return status;
 }

@@ -19,8 +19,7 @@ static Instruction *placeBehindTests(const Facts &F, const Loops &L, const Loop 
       First = BB;
   if (!First)
     return nullptr;
-  for (BasicBlock *BB = Of.getLoopLatch(); BB && BB != Of.getHeader();
-       BB = F.A.DT.getNode(BB)->getIDom()->getBlock()) {
+  for (BasicBlock *BB = Of.getLoopLatch(); BB && BB != Of.getHeader(); BB = F.A.DT.getNode(BB)->getIDom()->getBlock()) {
     if (At(BB) > At(First) || F.A.LI.getLoopFor(BB) != &Of)
       continue;
     Instruction *Place = BB == First ? &*find_if(*BB, Calls) : F.endOf(*BB);
@@ -53,8 +52,8 @@ void preferBehindTests(const Facts &F, const Loops &L, Choice &C, Walked &W) {
     Other.Open.insert(Of->getHeader());
     Walked Then = walk(F, L, Other);
     if (Then.Points.size() > W.Points.size() || Then.Longest > std::max(W.Longest, F.Bound) ||
-        Then.frequency(F) >= W.frequency(F) ||
-        uncoveredCalls(F, Other).size() > uncoveredCalls(F, C).size() || !openCovered(F, L, Other))
+        Then.frequency(F) >= W.frequency(F) || uncoveredCalls(F, Other).size() > uncoveredCalls(F, C).size() ||
+        !openCovered(F, L, Other))
       continue;
     C = std::move(Other);
     W = std::move(Then);

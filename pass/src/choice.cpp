@@ -13,8 +13,7 @@ namespace curtail {
 // Whether a block has a safepoint of the choice, or a call that always looks, or never comes back.
 static bool looks(const Facts &F, const Choice &C, const BasicBlock &BB) {
   return F.Cold.contains(&BB) || any_of(BB, [&](const Instruction &I) {
-           return C.Forced.contains(const_cast<Instruction *>(&I)) ||
-                  (!isa<InvokeInst>(I) && F.alwaysLooks(I));
+           return C.Forced.contains(const_cast<Instruction *>(&I)) || (!isa<InvokeInst>(I) && F.alwaysLooks(I));
          });
 }
 
@@ -52,9 +51,8 @@ SmallVector<CallBase *, 4> uncoveredCalls(const Facts &F, const Choice &C) {
   for (Instruction &I : instructions(F.F)) {
     auto *Call = dyn_cast<CallBase>(&I);
     if (Call && F.Cycle.continues(Call->getCalledFunction()) && F.Index.count(I.getParent()) &&
-        !Dead.contains(I.getParent()) && none_of(C.Forced, [&](Instruction *Point) {
-          return Point == Call || F.A.DT.dominates(Point, Call);
-        }))
+        !Dead.contains(I.getParent()) &&
+        none_of(C.Forced, [&](Instruction *Point) { return Point == Call || F.A.DT.dominates(Point, Call); }))
       Uncovered.push_back(Call);
   }
   return Uncovered;
@@ -143,8 +141,8 @@ bool Chooser::forceLatch(const Loop &Around, BasicBlock &Latch) {
 // those that never go back, which are many: loops that try again, or go on with the next of one.
 bool Chooser::forceWayBack(const Loop &Around) {
   BasicBlock *Latch = Around.getLoopLatch();
-  return Latch && Latch->getSingleSuccessor() && A.LI.getLoopFor(Latch) == &Around &&
-         !F.Cold.contains(Latch) && F.callsOut(Around) && forceLatch(Around, *Latch);
+  return Latch && Latch->getSingleSuccessor() && A.LI.getLoopFor(Latch) == &Around && !F.Cold.contains(Latch) &&
+         F.callsOut(Around) && forceLatch(Around, *Latch);
 }
 
 void Chooser::forceLoops() {

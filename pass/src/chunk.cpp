@@ -36,8 +36,7 @@ static const unsigned ExpansionBudget = 6;
 // A step of fewer iterations saves nothing over a safepoint in each.
 static const unsigned LeastStride = 4;
 
-Loops::Loops(const Facts &F)
-    : F(F), A(F.A), Opts(F.Opts), Bound(F.Bound), Quarter(F.Quarter) {
+Loops::Loops(const Facts &F) : F(F), A(F.A), Opts(F.Opts), Bound(F.Bound), Quarter(F.Quarter) {
   findShort();
   findChunks();
 }
@@ -78,8 +77,7 @@ void Loops::chooseCounter(Loop &L, const Value *Test, Chunk &C) const {
       return;
     // 64 bits do not come round again.
     if (Own || Uses <= Best || !R || R->getLoop() != &L || !R->isAffine() ||
-        !isa<SCEVConstant>(R->getStepRecurrence(A.SE)) ||
-        A.SE.getTypeSizeInBits(R->getType()) != 64)
+        !isa<SCEVConstant>(R->getStepRecurrence(A.SE)) || A.SE.getTypeSizeInBits(R->getType()) != 64)
       continue;
     Best = Uses;
     C.Counter = Next;
@@ -130,15 +128,14 @@ bool Loops::describe(Loop &L, Chunk &C) const {
     return false;
   // The common case costs nothing: the loop ends where its counter reaches a value.
   bool ExitOnTrue = !L.contains(Branch->getSuccessor(0));
-  bool UntilEqual =
-      Test->getPredicate() == (ExitOnTrue ? CmpInst::ICMP_EQ : CmpInst::ICMP_NE);
+  bool UntilEqual = Test->getPredicate() == (ExitOnTrue ? CmpInst::ICMP_EQ : CmpInst::ICMP_NE);
   C.Last = UntilEqual ? End : Recurrence->evaluateAtIteration(C.Taken, A.SE);
   chooseCounter(L, Test, C);
   SCEVExpander Expander(A.SE, "curtail", false);
   const Instruction *At = C.Preheader->getTerminator();
-  return all_of(ArrayRef({C.Start, C.Last, C.Taken}), [&](const SCEV *S) {
-           return Expander.isSafeToExpandAt(S, At);
-         }) && !Expander.isHighCostExpansion({C.Taken}, &L, ExpansionBudget, &A.TTI, At);
+  return all_of(ArrayRef({C.Start, C.Last, C.Taken}),
+                [&](const SCEV *S) { return Expander.isSafeToExpandAt(S, At); }) &&
+         !Expander.isHighCostExpansion({C.Taken}, &L, ExpansionBudget, &A.TTI, At);
 }
 
 // A phi that moves with the counter tells at the header what that will be at the latch.

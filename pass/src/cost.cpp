@@ -62,10 +62,8 @@ static unsigned costOfIntrinsic(const IntrinsicInst &I, const TargetTransformInf
   case Intrinsic::invariant_end:
   case Intrinsic::annotation:
   case Intrinsic::ptr_annotation:
-  case Intrinsic::var_annotation:
-    return 0;
-  case Intrinsic::sqrt:
-    return FloatDivision * registersOf(I, TTI);
+  case Intrinsic::var_annotation: return 0;
+  case Intrinsic::sqrt: return FloatDivision * registersOf(I, TTI);
   case Intrinsic::sin:
   case Intrinsic::cos:
   case Intrinsic::sincos:
@@ -76,14 +74,11 @@ static unsigned costOfIntrinsic(const IntrinsicInst &I, const TargetTransformInf
   case Intrinsic::log:
   case Intrinsic::log2:
   case Intrinsic::log10:
-  case Intrinsic::pow:
-    return Mathematics * lanesOf(I);
+  case Intrinsic::pow: return Mathematics * lanesOf(I);
   case Intrinsic::x86_sse2_pause:
   case Intrinsic::x86_rdtsc:
-  case Intrinsic::x86_rdtscp:
-    return Wait;
-  default:
-    return I.isAssumeLikeIntrinsic() ? 0 : registersOf(I, TTI);
+  case Intrinsic::x86_rdtscp: return Wait;
+  default: return I.isAssumeLikeIntrinsic() ? 0 : registersOf(I, TTI);
   }
 }
 
@@ -97,16 +92,13 @@ static unsigned costOfLibraryCall(LibFunc Function) {
   case LibFunc_Znam:
   case LibFunc_ZdlPv:
   case LibFunc_ZdlPvm:
-  case LibFunc_ZdaPv:
-    return Allocation;
+  case LibFunc_ZdaPv: return Allocation;
   case LibFunc_sin:
   case LibFunc_cos:
   case LibFunc_exp:
   case LibFunc_log:
-  case LibFunc_pow:
-    return Mathematics;
-  default:
-    return LibraryCall;
+  case LibFunc_pow: return Mathematics;
+  default: return LibraryCall;
   }
 }
 
@@ -120,25 +112,18 @@ static unsigned latencyOf(const Instruction &I) {
   case Instruction::Trunc:
   case Instruction::GetElementPtr: // mostly part of the access
     return 0;
-  case Instruction::Load:
-    return 4;
+  case Instruction::Load: return 4;
   case Instruction::FAdd:
   case Instruction::FSub:
-  case Instruction::FMul:
-    return 4;
-  case Instruction::FDiv:
-    return 13;
-  case Instruction::Mul:
-    return 3;
+  case Instruction::FMul: return 4;
+  case Instruction::FDiv: return 13;
+  case Instruction::Mul: return 3;
   case Instruction::UDiv:
   case Instruction::SDiv:
   case Instruction::URem:
-  case Instruction::SRem:
-    return isa<Constant>(I.getOperand(1)) ? 5 : 14;
-  case Instruction::Call:
-    return I.getType()->isFPOrFPVectorTy() ? 4 : 1;
-  default:
-    return 1;
+  case Instruction::SRem: return isa<Constant>(I.getOperand(1)) ? 5 : 14;
+  case Instruction::Call: return I.getType()->isFPOrFPVectorTy() ? 4 : 1;
+  default: return 1;
   }
 }
 
@@ -178,8 +163,8 @@ bool isRealCall(const Instruction &I) {
 bool isPlainLibraryCall(const CallBase &Call, const TargetLibraryInfo &TLI) {
   LibFunc Function;
   const llvm::Function *Callee = Call.getCalledFunction();
-  return Callee && Callee->isDeclaration() && TLI.getLibFunc(*Callee, Function) &&
-         TLI.has(Function) && Function != LibFunc_qsort;
+  return Callee && Callee->isDeclaration() && TLI.getLibFunc(*Callee, Function) && TLI.has(Function) &&
+         Function != LibFunc_qsort;
 }
 
 unsigned costOf(const Instruction &I, const TargetLibraryInfo &TLI, const TargetTransformInfo &TTI) {
@@ -202,27 +187,21 @@ unsigned costOf(const Instruction &I, const TargetLibraryInfo &TLI, const Target
   case Instruction::ExtractValue:
   case Instruction::InsertValue:
   case Instruction::Unreachable:
-  case Instruction::LandingPad:
-    return 0;
-  case Instruction::Alloca:
-    return cast<AllocaInst>(I).isStaticAlloca() ? 0 : 5;
-  case Instruction::GetElementPtr:
-    return cast<GetElementPtrInst>(I).hasAllConstantIndices() ? 0 : 1;
+  case Instruction::LandingPad: return 0;
+  case Instruction::Alloca: return cast<AllocaInst>(I).isStaticAlloca() ? 0 : 5;
+  case Instruction::GetElementPtr: return cast<GetElementPtrInst>(I).hasAllConstantIndices() ? 0 : 1;
   case Instruction::UDiv:
   case Instruction::SDiv:
   case Instruction::URem:
   case Instruction::SRem:
     return isa<Constant>(I.getOperand(1)) ? 4 * registersOf(I, TTI) : IntegerDivision * lanesOf(I);
-  case Instruction::FDiv:
-    return FloatDivision * registersOf(I, TTI);
+  case Instruction::FDiv: return FloatDivision * registersOf(I, TTI);
   case Instruction::FRem: // a call of fmod
     return Mathematics * lanesOf(I);
   case Instruction::AtomicRMW:
   case Instruction::AtomicCmpXchg:
-  case Instruction::Fence:
-    return Atomic;
-  default:
-    return registersOf(I, TTI);
+  case Instruction::Fence: return Atomic;
+  default: return registersOf(I, TTI);
   }
 }
 

@@ -9,8 +9,7 @@
 namespace curtail {
 
 // Calls are charged their own overhead only; what the callee does is the summary's business.
-unsigned costOf(const llvm::Instruction &I, const llvm::TargetLibraryInfo &TLI,
-                const llvm::TargetTransformInfo &TTI);
+unsigned costOf(const llvm::Instruction &I, const llvm::TargetLibraryInfo &TLI, const llvm::TargetTransformInfo &TTI);
 
 // The cycles that one iteration of an innermost loop takes at least, because each needs the result of
 // the one before it: sums of floating-point numbers, lists.

@@ -29,8 +29,7 @@ void changeDepth(IRBuilder<> &B, GlobalVariable &Block, Value *By) {
   store(B, B.CreateAdd(load(B, Depth), By), Depth);
 }
 
-void changeDepthBefore(Instruction *Where, GlobalVariable &Block, int By,
-                       const DebugLoc &Location) {
+void changeDepthBefore(Instruction *Where, GlobalVariable &Block, int By, const DebugLoc &Location) {
   IRBuilder<> B(Where);
   B.SetCurrentDebugLocation(Location);
   changeDepth(B, Block, B.getInt32(By));
@@ -63,8 +62,7 @@ SlowPath slowPathFrom(const Function &F, const TargetTransformInfo &TTI) {
 
 const char Clobbers[] = "~{memory},~{dirflag},~{fpsr},~{flags}";
 
-CallInst *assembly(IRBuilder<> &B, Type *Result, StringRef Code, const Twine &Constraints,
-                   ArrayRef<Value *> Operands) {
+CallInst *assembly(IRBuilder<> &B, Type *Result, StringRef Code, const Twine &Constraints, ArrayRef<Value *> Operands) {
   SmallVector<Type *, 1> Types;
   for (Value *V : Operands)
     Types.push_back(V->getType());
@@ -88,18 +86,15 @@ void callSlow(IRBuilder<> &B, GlobalVariable &Block, SlowPath How) {
   B.GetInsertBlock()->getParent()->addFnAttr(Attribute::NoRedZone);
 }
 
-void yieldIfPending(Instruction *Where, GlobalVariable &Block, SlowPath How,
-                    const DebugLoc &Location) {
+void yieldIfPending(Instruction *Where, GlobalVariable &Block, SlowPath How, const DebugLoc &Location) {
   IRBuilder<> B(Where);
   B.SetCurrentDebugLocation(Location);
   // `pending` is 0 or 1: it is above the depth only if it is set and the depth is zero.
-  Value *Due = B.CreateICmpUGT(load(B, field(B, Block, PendingOffset)),
-                               load(B, field(B, Block, DepthOffset)));
+  Value *Due = B.CreateICmpUGT(load(B, field(B, Block, PendingOffset)), load(B, field(B, Block, DepthOffset)));
   MDNode *Rare = MDBuilder(Where->getContext()).createBranchWeights(1, 1 << 20);
   Instruction *End = SplitBlockAndInsertIfThen(Due, Where->getIterator(), false, Rare);
   End->setDebugLoc(Location);
-  cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())
-      ->setDebugLoc(Location);
+  cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())->setDebugLoc(Location);
   IRBuilder<> Slow(End);
   Slow.SetCurrentDebugLocation(Location);
   callSlow(Slow, Block, How);

@@ -17,8 +17,8 @@ SlowPath slowPathFrom(const llvm::Function &F, const llvm::TargetTransformInfo &
 
 // Inline assembly that has effects and does not unwind. `Clobbers`: what is lost where it computes or calls.
 extern const char Clobbers[];
-llvm::CallInst *assembly(llvm::IRBuilder<> &B, llvm::Type *Result, llvm::StringRef Code,
-                         const llvm::Twine &Constraints, llvm::ArrayRef<llvm::Value *> Operands = {});
+llvm::CallInst *assembly(llvm::IRBuilder<> &B, llvm::Type *Result, llvm::StringRef Code, const llvm::Twine &Constraints,
+                         llvm::ArrayRef<llvm::Value *> Operands = {});
 
 // An inline call: to the compiler it clobbers nothing (the stub saves all), so that the code around
 // it keeps its registers, and a leaf function stays one.
@@ -26,8 +26,7 @@ void callSlow(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, SlowPath How);
 
 // depth += By (i32).
 void changeDepth(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, llvm::Value *By);
-void changeDepthBefore(llvm::Instruction *Where, llvm::GlobalVariable &Block, int By,
-                       const llvm::DebugLoc &Location);
+void changeDepthBefore(llvm::Instruction *Where, llvm::GlobalVariable &Block, int By, const llvm::DebugLoc &Location);
 
 // depth -= By (i32), but never below zero: a lock may be given back here that was taken where
 // nothing was raised for it.

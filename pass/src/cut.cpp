@@ -91,9 +91,8 @@ Instruction *Emitter::outermost(ArrayRef<const SCEV *> Values, const Loop *L) {
 // A value that another loop has left behind: that one may have a copy by the time it is used.
 Value *Emitter::keptFor(Value *V, Instruction *Here) const {
   auto *I = dyn_cast<Instruction>(V);
-  bool Left = I && any_of(P.Chunks, [&](const Chunk &C) {
-    return C.Copied && C.L->contains(I) && !C.L->contains(Here);
-  });
+  bool Left =
+      I && any_of(P.Chunks, [&](const Chunk &C) { return C.Copied && C.L->contains(I) && !C.L->contains(Here); });
   return Left ? IRBuilder<>(Here).CreateFreeze(V) : V;
 }
 
@@ -141,22 +140,18 @@ void Emitter::prepare(unsigned At) {
   R.Total = totalOf(B, C, R);
   // No program means so many iterations. Their work may not be a number of 64 bits; it fits into no budget.
   if (isa<Constant>(R.Taken) && SE.getUnsignedRangeMax(C.Taken).ugt(MostTaken))
-    R.Total = B.CreateSelect(B.CreateICmpUGT(R.Taken, B.getInt64(MostTaken)),
-                             B.getInt64(uint64_t(1) << 62), R.Total);
+    R.Total = B.CreateSelect(B.CreateICmpUGT(R.Taken, B.getInt64(MostTaken)), B.getInt64(uint64_t(1) << 62), R.Total);
   if (C.Parent >= 0 || C.Unchecked)
     R.Long = B.CreateICmpUGT(R.Total, B.getInt64(absorbed(Opts)));
 }
 
 static Value *plus(IRBuilder<> &B, Value *Counter, const APInt &Distance) {
   Value *By = B.getInt(Distance);
-  return Counter->getType()->isPointerTy() ? B.CreateGEP(B.getInt8Ty(), Counter, By)
-                                           : B.CreateAdd(Counter, By);
+  return Counter->getType()->isPointerTy() ? B.CreateGEP(B.getInt8Ty(), Counter, By) : B.CreateAdd(Counter, By);
 }
 
 // A value that code generation takes for any: it computes nothing from it in advance.
-static Value *opaque(IRBuilder<> &B, Value *V) {
-  return assembly(B, V->getType(), "", "=r,0", {V});
-}
+static Value *opaque(IRBuilder<> &B, Value *V) { return assembly(B, V->getType(), "", "=r,0", {V}); }
 
 // The counter after so many steps.
 Value *Emitter::advance(IRBuilder<> &B, Value *Counter, Value *Times, const Chunk &C) {
@@ -164,8 +159,7 @@ Value *Emitter::advance(IRBuilder<> &B, Value *Counter, Value *Times, const Chun
   Type *T = Counter->getType();
   Type *Offset = T->isPointerTy() ? B.getIntNTy(Step.getBitWidth()) : T;
   Value *Distance = B.CreateMul(B.CreateZExtOrTrunc(Times, Offset), ConstantInt::get(Offset, Step));
-  return T->isPointerTy() ? B.CreateGEP(B.getInt8Ty(), Counter, Distance)
-                          : B.CreateAdd(Counter, Distance);
+  return T->isPointerTy() ? B.CreateGEP(B.getInt8Ty(), Counter, Distance) : B.CreateAdd(Counter, Distance);
 }
 
 // The preheader: whole loops are charged, stepped ones get their first step.
@@ -234,8 +228,7 @@ void Emitter::nextChunk(Cut &X) {
   else if (X.C.Whole)
     Due = B.CreateICmpSLT(loadBudget(B, X.C.Nest), X.R.Work); // not even one iteration
   else
-    Due = B.CreateICmpSLT(charge(B, B.getInt64(inUnits(X.C.Stride * X.C.Mean)), X.C.Nest),
-                          B.getInt64(0));
+    Due = B.CreateICmpSLT(charge(B, B.getInt64(inUnits(X.C.Stride * X.C.Mean)), X.C.Nest), B.getInt64(0));
   slowIf(Due, End, X.C.Nest);
   B.SetInsertPoint(End);
   Value *Most = B.getInt64(X.C.Stride - 1);

@@ -17,8 +17,7 @@ bool mayBranch(llvm::ArrayRef<llvm::Function *> Order, const Functions &Members,
 // Plans a function, or the members of a cycle of calls, and makes their summaries known. Once more where ways
 // through members are longer than was assumed. `Of` is valid for as long as the functions do not change.
 llvm::SmallVector<Planned, 1> planTogether(llvm::ArrayRef<llvm::Function *> Order, CallCycle Cycle,
-                                           const Functions &Far,
-                                           llvm::function_ref<Analyses(llvm::Function &)> Of,
+                                           const Functions &Far, llvm::function_ref<Analyses(llvm::Function &)> Of,
                                            Summaries &Known);
 
 } // namespace curtail

@@ -28,14 +28,12 @@ GlobalVariable &declareBlock(Module &M, const Options &O) {
     Block->setAlignment(Align(64));
   }
   bool Initial = initialExec(M, O);
-  Block->setThreadLocalMode(Initial ? GlobalValue::InitialExecTLSModel
-                                    : GlobalValue::LocalExecTLSModel);
+  Block->setThreadLocalMode(Initial ? GlobalValue::InitialExecTLSModel : GlobalValue::LocalExecTLSModel);
   Block->setDSOLocal(!Initial);
   return *Block;
 }
 
-Emitter::Emitter(Function &F, const Plan &P, GlobalVariable &Block, const Options &O,
-                 const Analyses &A)
+Emitter::Emitter(Function &F, const Plan &P, GlobalVariable &Block, const Options &O, const Analyses &A)
     : F(F), P(P), Block(Block), Opts(O), SE(A.SE), Slow(slowPathFrom(F, A.TTI)) {}
 
 static DebugLoc locationNear(const Instruction *I) {
@@ -65,8 +63,7 @@ Instruction *Emitter::coldBranch(Value *Due, Instruction *Before) {
   MDNode *Rare = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 20);
   Instruction *End = SplitBlockAndInsertIfThen(Due, Before->getIterator(), false, Rare);
   End->setDebugLoc(locationNear(Before));
-  cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())
-      ->setDebugLoc(locationNear(Before));
+  cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())->setDebugLoc(locationNear(Before));
   return End;
 }
 
@@ -122,9 +119,7 @@ Value *Emitter::clockDue(IRBuilder<> &B) {
   return B.CreateICmpUGE(Now, End);
 }
 
-uint64_t Emitter::inUnits(double Work) {
-  return uint64_t(std::clamp(Work + 0.5, 1.0, 1e9));
-}
+uint64_t Emitter::inUnits(double Work) { return uint64_t(std::clamp(Work + 0.5, 1.0, 1e9)); }
 
 // Whether what follows is an indirect jump, or a block that only joins the ways to one.
 static bool leadsToDispatch(const BasicBlock &BB) {

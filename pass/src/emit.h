@@ -18,7 +18,6 @@ enum : uint64_t {
 llvm::GlobalVariable &declareBlock(llvm::Module &M, const Options &O);
 
 // Puts the planned safepoints into `F`. Invalidates every analysis of it.
-void emit(llvm::Function &F, const Plan &P, llvm::GlobalVariable &Block, const Options &O,
-          const Analyses &A);
+void emit(llvm::Function &F, const Plan &P, llvm::GlobalVariable &Block, const Options &O, const Analyses &A);
 
 } // namespace curtail

@@ -13,8 +13,7 @@ bool leadsNowhere(const llvm::BasicBlock *BB);
 
 class Emitter {
 public:
-  Emitter(llvm::Function &F, const Plan &P, llvm::GlobalVariable &Block, const Options &O,
-          const Analyses &A);
+  Emitter(llvm::Function &F, const Plan &P, llvm::GlobalVariable &Block, const Options &O, const Analyses &A);
   void run();
 
 private:
@@ -59,8 +58,7 @@ private:
   void nextChunk(Cut &X);
   llvm::Value *keptFor(llvm::Value *V, llvm::Instruction *Here) const;
   llvm::Instruction *outermost(llvm::ArrayRef<const llvm::SCEV *> Values, const llvm::Loop *L);
-  llvm::Value *advance(llvm::IRBuilder<> &B, llvm::Value *Counter, llvm::Value *Times,
-                       const Chunk &C);
+  llvm::Value *advance(llvm::IRBuilder<> &B, llvm::Value *Counter, llvm::Value *Times, const Chunk &C);
 
   llvm::Function &F;
   const Plan &P;

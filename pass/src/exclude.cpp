@@ -22,14 +22,12 @@ static const char ShieldMark[] = "curtail_no_preempt";
 static bool isAllocatorMethod(StringRef Mangled) {
   const std::string Readable = readableName(Mangled);
   StringRef Name = Readable;
-  return Name.contains(" as core::alloc::global::GlobalAlloc>::") ||
-         Name.contains("::operator new") || Name.contains("::operator delete");
+  return Name.contains(" as core::alloc::global::GlobalAlloc>::") || Name.contains("::operator new") ||
+         Name.contains("::operator delete");
 }
 
 // Where the runtime calls closures of the user's: they are inlined there (crates/curtail/src/user.rs).
-static bool callsTheUser(StringRef Name) {
-  return StringRef(readableName(Name)).starts_with("curtail::user::");
-}
+static bool callsTheUser(StringRef Name) { return StringRef(readableName(Name)).starts_with("curtail::user::"); }
 
 static StringRef nameReason(StringRef Name) {
   if (Name.starts_with("curtail_safepoint"))
@@ -100,8 +98,7 @@ Exclusions::Exclusions(const Module &M, const Options &O) : Opts(O) {
       for (const Use &Entry : Entries->operands()) {
         auto *Fields = dyn_cast<ConstantStruct>(Entry);
         auto *F = Fields ? dyn_cast<Function>(Fields->getOperand(0)->stripPointerCasts()) : nullptr;
-        auto *Text =
-            Fields ? dyn_cast<GlobalVariable>(Fields->getOperand(1)->stripPointerCasts()) : nullptr;
+        auto *Text = Fields ? dyn_cast<GlobalVariable>(Fields->getOperand(1)->stripPointerCasts()) : nullptr;
         if (!F || !Text || !Text->hasInitializer())
           continue;
         auto *Data = dyn_cast<ConstantDataSequential>(Text->getInitializer());
@@ -110,13 +107,12 @@ Exclusions::Exclusions(const Module &M, const Options &O) : Opts(O) {
         if (Data && Data->isCString() && Data->getAsCString() == ShieldAnnotation)
           Marked[F] = "marked against pre-emption";
       }
-  for (auto [List, Why] : {std::pair("llvm.global_ctors", "static initialiser"),
-                           std::pair("llvm.global_dtors", "destructor at exit")})
+  for (auto [List, Why] :
+       {std::pair("llvm.global_ctors", "static initialiser"), std::pair("llvm.global_dtors", "destructor at exit")})
     if (auto *Table = M.getGlobalVariable(List))
       if (auto *Entries = dyn_cast_or_null<ConstantArray>(Table->getInitializer()))
         for (const Use &Entry : Entries->operands())
-          if (auto *F = dyn_cast<Function>(
-                  cast<ConstantStruct>(Entry)->getOperand(1)->stripPointerCasts()))
+          if (auto *F = dyn_cast<Function>(cast<ConstantStruct>(Entry)->getOperand(1)->stripPointerCasts()))
             Marked.try_emplace(F, Why);
   // The first reason counts: a mark in the source says more about a handler than its installation.
   for (const Function *F : findSignalHandlers(M))

@@ -20,11 +20,11 @@ static const unsigned UnseenCharge = 10;
 // activations call more than once, it is as deep as a tree, and returns may take longer.
 static const unsigned Tolerance = 16, TreeTolerance = 48;
 
-Facts::Facts(Function &F, const Analyses &A, const Summaries &Known, const CallCycle &Cycle,
-             const Functions &Far, const Options &O)
+Facts::Facts(Function &F, const Analyses &A, const Summaries &Known, const CallCycle &Cycle, const Functions &Far,
+             const Options &O)
     : F(F), A(A), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
-      Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || Cycle.continues(&F)),
-      Far(Visible || Far.contains(&F)), Locals(F), Cold(coldBlocks(F)), Known(Known) {
+      Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || Cycle.continues(&F)), Far(Visible || Far.contains(&F)),
+      Locals(F), Cold(coldBlocks(F)), Known(Known) {
   ReversePostOrderTraversal<Function *> Traversal(&F);
   for (BasicBlock *BB : Traversal) {
     Index[BB] = Order.size();
@@ -59,9 +59,7 @@ Effect Facts::effectOf(const CallBase &Call) const {
   return {Quarter, true, Through, true, After, double(UnseenCharge)};
 }
 
-bool Facts::mayYieldAt(const Instruction &I) const {
-  return isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield;
-}
+bool Facts::mayYieldAt(const Instruction &I) const { return isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield; }
 
 // From an exception it may come back before a safepoint, and so it may where something that it calls jumps back
 // into this function.
@@ -83,9 +81,8 @@ unsigned Facts::sizeOf(const Loop &L) const {
 }
 
 bool Facts::callsOut(const Loop &L) const {
-  return any_of(L.blocks(), [&](const BasicBlock *BB) {
-    return any_of(*BB, [&](const Instruction &I) { return mayYieldAt(I); });
-  });
+  return any_of(L.blocks(),
+                [&](const BasicBlock *BB) { return any_of(*BB, [&](const Instruction &I) { return mayYieldAt(I); }); });
 }
 
 double Facts::frequencyOf(const BasicBlock &BB) const {

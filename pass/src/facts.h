@@ -72,8 +72,8 @@ struct Effect {
 class Facts {
 public:
   // `Far`: see returningFar.
-  Facts(llvm::Function &F, const Analyses &A, const Summaries &Known, const CallCycle &Cycle,
-        const Functions &Far, const Options &O);
+  Facts(llvm::Function &F, const Analyses &A, const Summaries &Known, const CallCycle &Cycle, const Functions &Far,
+        const Options &O);
 
   Effect effectOf(const llvm::CallBase &Call) const;
   // Whether an instruction is a call that may yield.

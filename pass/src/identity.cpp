@@ -38,8 +38,8 @@ static bool showDestroyed(GlobalVariable &Entry) {
   uint64_t Size = M.getDataLayout().getTypeAllocSize(Entry.getValueType());
   SmallVector<uint8_t, 64> Bytes(Size, 2);
   Constant *Value = ConstantDataArray::get(M.getContext(), Bytes);
-  auto *Destroyed = new GlobalVariable(M, Value->getType(), /*isConstant=*/true,
-                                       GlobalValue::PrivateLinkage, Value, "curtail.destroyed");
+  auto *Destroyed = new GlobalVariable(M, Value->getType(), /*isConstant=*/true, GlobalValue::PrivateLinkage, Value,
+                                       "curtail.destroyed");
   Destroyed->setAlignment(Entry.getAlign());
   for (IntrinsicInst *I : Addresses) {
     I->replaceAllUsesWith(Destroyed);

@@ -10,9 +10,7 @@ using namespace llvm;
 
 namespace curtail {
 
-static Error wrong(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
+static Error wrong(const Twine &Message) { return createStringError(inconvertibleErrorCode(), Message); }
 
 Error KeepOutList::read(StringRef File) {
   auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
@@ -26,8 +24,8 @@ Error KeepOutList::read(StringRef File) {
       continue;
     Expected<GlobPattern> Glob = GlobPattern::create(Line);
     if (!Glob)
-      return wrong("keep-out=" + File + ": line " + Twine(Number + 1) + ": " +
-                   toString(Glob.takeError()) + ": " + Line);
+      return wrong("keep-out=" + File + ": line " + Twine(Number + 1) + ": " + toString(Glob.takeError()) + ": " +
+                   Line);
     Globs.push_back({Line, std::move(*Glob)});
   }
   Files.push_back(std::move(*Buffer));
@@ -40,9 +38,8 @@ bool KeepOutList::contains(StringRef Mangled) const {
   // Rust's demanglers differ in what they leave of legacy names.
   const std::string Readable = readableName(Mangled), Demangled = demangle(Mangled);
   return any_of(Globs, [&](const Entry &E) {
-    return any_of(ArrayRef<StringRef>{Mangled, Readable, Demangled}, [&](StringRef Name) {
-      return Name == E.Text || E.Glob.match(Name);
-    });
+    return any_of(ArrayRef<StringRef>{Mangled, Readable, Demangled},
+                  [&](StringRef Name) { return Name == E.Text || E.Glob.match(Name); });
   });
 }
 

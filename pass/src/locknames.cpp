@@ -39,8 +39,7 @@ static std::string pathOf(StringRef Mangled) {
 LockRole lockRole(StringRef Mangled) {
   // Few names are worth demangling.
   bool ParkingLot = Mangled.contains("parking_lot");
-  if (!ParkingLot && !Mangled.contains("futex") && !Mangled.contains("reentrant_lock") &&
-      !Mangled.contains("stdio"))
+  if (!ParkingLot && !Mangled.contains("futex") && !Mangled.contains("reentrant_lock") && !Mangled.contains("stdio"))
     return LockRole::None;
   LockRole Role = table().lookup(pathOf(Mangled));
   if (Role != LockRole::None || !ParkingLot)

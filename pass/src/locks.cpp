@@ -34,8 +34,7 @@ struct Site {
 
 class Locks {
 public:
-  Locks(Function &F, bool MayYield, const TargetTransformInfo &TTI, GlobalVariable &Block,
-        Roles &Known, Report &R)
+  Locks(Function &F, bool MayYield, const TargetTransformInfo &TTI, GlobalVariable &Block, Roles &Known, Report &R)
       : F(F), MayYield(MayYield), TTI(TTI), Block(Block), Known(Known), R(R) {}
   bool run();
 
@@ -94,15 +93,13 @@ bool Locks::leadsTo(const BasicBlock &BB, LockRole Role, const Value *Lock, unsi
   for (const Instruction &I : BB)
     if (calledRole(I) == Role && mayBeSame(lockOf(I), Lock))
       return true;
-  return Steps > 0 && any_of(successors(&BB), [&](const BasicBlock *Next) {
-           return leadsTo(*Next, Role, Lock, Steps - 1);
-         });
+  return Steps > 0 &&
+         any_of(successors(&BB), [&](const BasicBlock *Next) { return leadsTo(*Next, Role, Lock, Steps - 1); });
 }
 
 bool Locks::followedBy(const Instruction &I, LockRole Role) const {
-  return any_of(successors(I.getParent()), [&](const BasicBlock *Next) {
-    return leadsTo(*Next, Role, lockOf(I), Reach - 1);
-  });
+  return any_of(successors(I.getParent()),
+                [&](const BasicBlock *Next) { return leadsTo(*Next, Role, lockOf(I), Reach - 1); });
 }
 
 LockRole Locks::roleByPlace(const Instruction &I) {
@@ -121,9 +118,7 @@ LockRole Locks::roleByPlace(const Instruction &I) {
 }
 
 // Without line tables, or where equal operations were merged into one.
-static bool isNowhere(const Instruction &I) {
-  return !I.getDebugLoc() || I.getDebugLoc().getLine() == 0;
-}
+static bool isNowhere(const Instruction &I) { return !I.getDebugLoc() || I.getDebugLoc().getLine() == 0; }
 
 // By the slow path that follows. (A try has none.)
 LockRole Locks::roleByShape(const Instruction &I) const {
@@ -180,8 +175,8 @@ void Locks::findMerged() {
   }
   for (Instruction &I : instructions(F)) {
     auto *X = dyn_cast<AtomicCmpXchgInst>(&I);
-    if (!X || Found.contains(X) || X->getSuccessOrdering() != AtomicOrdering::Acquire ||
-        !isNowhere(I) || !Given.contains(lockOf(I)))
+    if (!X || Found.contains(X) || X->getSuccessOrdering() != AtomicOrdering::Acquire || !isNowhere(I) ||
+        !Given.contains(lockOf(I)))
       continue;
     Sites.push_back({X, LockRole::Take});
     R.lockWarning(F, &I, "taken to be a try_lock, by what follows");
@@ -272,8 +267,8 @@ static Instruction *success(Instruction &I) {
 // Where a compare-and-exchange that fails goes on, if it branches on that at once.
 static Instruction *failure(Instruction *Success) {
   auto *Branch = dyn_cast<BranchInst>(Success->getParent()->getTerminator());
-  if (!Branch || !Branch->isConditional() || Branch->getCondition() != Success ||
-      !Success->hasOneUse() || Branch->getSuccessor(0) == Branch->getSuccessor(1))
+  if (!Branch || !Branch->isConditional() || Branch->getCondition() != Success || !Success->hasOneUse() ||
+      Branch->getSuccessor(0) == Branch->getSuccessor(1))
     return nullptr;
   BasicBlock *Failed = Branch->getSuccessor(1);
   if (!Failed->getSinglePredecessor())
@@ -329,8 +324,7 @@ bool Locks::run() {
       findYields(*S.I);
   YieldBehind.remove_if([&](Instruction *I) {
     auto *Invoke = dyn_cast<InvokeInst>(I);
-    return Locals->liveBefore(Invoke ? *Invoke->getNormalDest()->getFirstNonPHIIt()
-                                    : *I->getNextNode());
+    return Locals->liveBefore(Invoke ? *Invoke->getNormalDest()->getFirstNonPHIIt() : *I->getNextNode());
   });
   // Yields first: what is inserted later, right behind an operation, comes before them.
   emitYields();
@@ -348,8 +342,8 @@ bool Locks::run() {
   return true;
 }
 
-void instrumentLocks(Module &M, const Exclusions &Excluded, GlobalVariable &Block,
-                     FunctionAnalysisManager &FAM, Report &R) {
+void instrumentLocks(Module &M, const Exclusions &Excluded, GlobalVariable &Block, FunctionAnalysisManager &FAM,
+                     Report &R) {
   Roles Known;
   const Function *Used = nullptr;
   for (const Function &F : M)

@@ -43,10 +43,8 @@ static Shape shapeOfIntrinsic(const IntrinsicInst &I) {
     if (cast<MemTransferInst>(I).getSourceAddressSpace() != 0)
       return {};
     return {I.getIntrinsicID() == Intrinsic::memcpy ? "curtail_memcpy" : "curtail_memmove", 2, 2};
-  case Intrinsic::memset:
-    return {"curtail_memset", 2, 1};
-  default:
-    return {};
+  case Intrinsic::memset: return {"curtail_memset", 2, 1};
+  default: return {};
   }
 }
 
@@ -58,33 +56,24 @@ static Shape shapeOf(const CallInst &Call, const TargetLibraryInfo &TLI) {
   if (!Callee || !Callee->isDeclaration() || !TLI.getLibFunc(Call, Function) || !TLI.has(Function))
     return {};
   switch (Function) {
-  case LibFunc_memcpy:
-    return {"curtail_memcpy", 2, 2};
-  case LibFunc_memmove:
-    return {"curtail_memmove", 2, 2};
-  case LibFunc_memset:
-    return {"curtail_memset", 2, 1};
+  case LibFunc_memcpy: return {"curtail_memcpy", 2, 2};
+  case LibFunc_memmove: return {"curtail_memmove", 2, 2};
+  case LibFunc_memset: return {"curtail_memset", 2, 1};
   case LibFunc_memcmp:
     // Which of two is less, the first bytes mostly say; and sorting asks often.
     if (!isOnlyUsedInZeroEqualityComparison(&Call))
       return {};
     [[fallthrough]];
-  case LibFunc_bcmp:
-    return {"curtail_memcmp", 2, 2};
-  case LibFunc_memchr:
-    return {"curtail_memchr", 2, 1};
-  case LibFunc_strlen:
-    return {"curtail_strlen"};
-  case LibFunc_strchr:
-    return {"curtail_strchr"};
-  default:
-    return {};
+  case LibFunc_bcmp: return {"curtail_memcmp", 2, 2};
+  case LibFunc_memchr: return {"curtail_memchr", 2, 1};
+  case LibFunc_strlen: return {"curtail_strlen"};
+  case LibFunc_strchr: return {"curtail_strchr"};
+  default: return {};
   }
 }
 
 // The most bytes that an access may touch, or the largest number.
-static uint64_t mostBytes(const CallInst &Call, const Shape &S, ScalarEvolution &SE,
-                          const TargetLibraryInfo &TLI) {
+static uint64_t mostBytes(const CallInst &Call, const Shape &S, ScalarEvolution &SE, const TargetLibraryInfo &TLI) {
   uint64_t Most = UINT64_MAX;
   if (S.Length >= 0)
     Most = SE.getUnsignedRangeMax(SE.getSCEV(Call.getArgOperand(S.Length))).getLimitedValue();
@@ -99,20 +88,18 @@ static uint64_t mostBytes(const CallInst &Call, const Shape &S, ScalarEvolution 
 }
 
 // Fills in all but the nest. False: it is no such call, or provably short.
-static bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLibraryInfo &TLI,
-                             LongCall &Into) {
+static bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLibraryInfo &TLI, LongCall &Into) {
   if (Call.isMustTailCall() || Call.hasOperandBundles() || Call.getCallingConv() != CallingConv::C)
     return false;
   Shape S = shapeOf(Call, TLI);
   if (!S.Callee)
     return false;
   auto *Constant = S.Length < 0 ? nullptr : dyn_cast<ConstantInt>(Call.getArgOperand(S.Length));
-  if (Constant ? Constant->getValue().ule(LongestInline)
-               : mostBytes(Call, S, SE, TLI) <= ShortEnough)
+  if (Constant ? Constant->getValue().ule(LongestInline) : mostBytes(Call, S, SE, TLI) <= ShortEnough)
     return false;
   // A search ends where it finds something: its length says too little to leave the way for it.
-  bool Search = S.Length < 0 || StringRef(S.Callee) == "curtail_memchr" ||
-                (Constant && StringRef(S.Callee) == "curtail_memcmp");
+  bool Search =
+      S.Length < 0 || StringRef(S.Callee) == "curtail_memchr" || (Constant && StringRef(S.Callee) == "curtail_memcmp");
   auto When = Search ? LongCall::WhileArmed : Constant ? LongCall::Always : LongCall::ByLength;
   Into = {&Call, S.Callee, When, S.Length, -1};
   return true;
@@ -127,8 +114,8 @@ SmallVector<LongCall, 4> findLongCalls(const Facts &F, const Loops &L) {
       for (Instruction &I : *BB) {
         auto *Call = dyn_cast<CallInst>(&I);
         LongCall Long;
-        if (!Call || F.Opts.KeepOut.containsPlace(I) ||
-            !describeLongCall(*Call, F.A.SE, F.A.TLI, Long) || F.Locals.heldDuring(*Call))
+        if (!Call || F.Opts.KeepOut.containsPlace(I) || !describeLongCall(*Call, F.A.SE, F.A.TLI, Long) ||
+            F.Locals.heldDuring(*Call))
           continue;
         Long.Nest = L.nestOf(BB);
         Found.push_back(Long);
@@ -151,8 +138,7 @@ Value *Emitter::callRuntime(IRBuilder<> &B, const LongCall &Long) {
     Types.push_back(V->getType());
   }
   Type *Returned = Call.getType()->isVoidTy() ? B.getPtrTy() : Call.getType();
-  FunctionCallee Callee = F.getParent()->getOrInsertFunction(
-      Long.Callee, FunctionType::get(Returned, Types, false));
+  FunctionCallee Callee = F.getParent()->getOrInsertFunction(Long.Callee, FunctionType::get(Returned, Types, false));
   if (auto *Declared = dyn_cast<Function>(Callee.getCallee()))
     Declared->setDSOLocal(Block.isDSOLocal());
   // The runtime charges the budget in memory.
@@ -186,8 +172,7 @@ void Emitter::emitLongCall(const LongCall &Long) {
   MDNode *Rare = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 20);
   Instruction *Apart, *Plain;
   SplitBlockAndInsertIfThenElse(Takes, Call->getIterator(), &Apart, &Plain, Rare);
-  cast<Instruction>(Apart->getParent()->getSinglePredecessor()->getTerminator())
-      ->setDebugLoc(Call->getDebugLoc());
+  cast<Instruction>(Apart->getParent()->getSinglePredecessor()->getTerminator())->setDebugLoc(Call->getDebugLoc());
   BasicBlock *Behind = Call->getParent();
   Call->moveBefore(Plain->getIterator());
   for (Instruction *End : {Apart, Plain})

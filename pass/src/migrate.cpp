@@ -49,8 +49,7 @@ private:
 
 } // namespace
 
-Checker::Checker(Function &F, const Plan &P, const Summaries &Known, const TargetLibraryInfo &TLI,
-                 Report &R)
+Checker::Checker(Function &F, const Plan &P, const Summaries &Known, const TargetLibraryInfo &TLI, Report &R)
     : F(F), P(P), Known(Known), TLI(TLI), R(R) {
   for (const Point &Safepoint : P.Points)
     Before.insert(Safepoint.Before);
@@ -128,8 +127,7 @@ void Checker::pass(const Instruction &I, State &S) {
       Use &U = S[Of];
       if (U.Crossed && Told.insert(Of).second) {
         std::string Place = placeOf(*U.Crossed);
-        R.threadLocal(F, I, *Of,
-                      "used before and after a safepoint" + (Place.empty() ? "" : " at " + Place));
+        R.threadLocal(F, I, *Of, "used before and after a safepoint" + (Place.empty() ? "" : " at " + Place));
       }
       U = {&I, nullptr};
     }
@@ -168,8 +166,7 @@ void Checker::run() {
   }
 }
 
-void reportThreadLocals(Function &F, const Plan &P, const Summaries &Known,
-                        const TargetLibraryInfo &TLI, Report &R) {
+void reportThreadLocals(Function &F, const Plan &P, const Summaries &Known, const TargetLibraryInfo &TLI, Report &R) {
   Checker(F, P, Known, TLI, R).run();
 }
 

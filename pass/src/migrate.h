@@ -10,7 +10,7 @@
 namespace curtail {
 
 // Before the plan is carried out.
-void reportThreadLocals(llvm::Function &F, const Plan &P, const Summaries &Known,
-                        const llvm::TargetLibraryInfo &TLI, Report &R);
+void reportThreadLocals(llvm::Function &F, const Plan &P, const Summaries &Known, const llvm::TargetLibraryInfo &TLI,
+                        Report &R);
 
 } // namespace curtail

@@ -40,8 +40,7 @@ bool isListed(StringRef Kind, StringRef Name) {
 }
 
 static void replaceAll(std::string &Text, StringRef From, StringRef To) {
-  for (size_t At = 0; (At = Text.find(From.data(), At, From.size())) != std::string::npos;
-       At += To.size())
+  for (size_t At = 0; (At = Text.find(From.data(), At, From.size())) != std::string::npos; At += To.size())
     Text.replace(At, From.size(), To.data(), To.size());
 }
 
@@ -56,9 +55,16 @@ std::string readableName(StringRef Mangled) {
     return Text;
   Text = Path.str();
   replaceAll(Text, "_$LT$", "<");
-  for (auto [From, To] : {std::pair<StringRef, StringRef>("$LT$", "<"), {"$GT$", ">"},
-                          {"$RF$", "&"}, {"$LP$", "("}, {"$RP$", ")"}, {"$C$", ","},
-                          {"$u20$", " "}, {"$u7b$", "{"}, {"$u7d$", "}"}, {"..", "::"}})
+  for (auto [From, To] : {std::pair<StringRef, StringRef>("$LT$", "<"),
+                          {"$GT$", ">"},
+                          {"$RF$", "&"},
+                          {"$LP$", "("},
+                          {"$RP$", ")"},
+                          {"$C$", ","},
+                          {"$u20$", " "},
+                          {"$u7b$", "{"},
+                          {"$u7d$", "}"},
+                          {"..", "::"}})
     replaceAll(Text, From, To);
   return Text;
 }

@@ -28,9 +28,7 @@ int Loops::nestOf(const BasicBlock *BB) const {
 // a place on the edges in and out. Of a computed goto there is none, but where all ways to its target
 // come from the loop, the target is one.
 bool Loops::nestPossible(const Loop &L) const {
-  auto Fixed = [](const BasicBlock *BB) {
-    return isa<IndirectBrInst, CallBrInst, InvokeInst>(BB->getTerminator());
-  };
+  auto Fixed = [](const BasicBlock *BB) { return isa<IndirectBrInst, CallBrInst, InvokeInst>(BB->getTerminator()); };
   auto Inside = [&](const BasicBlock *BB) { return L.contains(BB); };
   if (F.callsOut(L))
     return false;
@@ -45,8 +43,7 @@ bool Loops::nestPossible(const Loop &L) const {
         return false;
     }
   }
-  return none_of(predecessors(L.getHeader()),
-                 [&](BasicBlock *BB) { return Fixed(BB) && !L.contains(BB); });
+  return none_of(predecessors(L.getHeader()), [&](BasicBlock *BB) { return Fixed(BB) && !L.contains(BB); });
 }
 
 // Where a loop's header is the dispatch of an interpreter: how many handlers it has.
@@ -68,8 +65,7 @@ bool Loops::worthRegister(const Loop &L) const {
       continue;
     const Chunk *C = chunkOf(Inner);
     bool Possible = true; // stays so only if all loops inside are short, or gated
-    if (C ? Inner != &L && C->isSelf()
-          : longestIteration(*Inner, Possible, /*PastGates=*/true) <= 64 && Possible)
+    if (C ? Inner != &L && C->isSelf() : longestIteration(*Inner, Possible, /*PastGates=*/true) <= 64 && Possible)
       return true;
   }
   return false;

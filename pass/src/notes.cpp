@@ -64,10 +64,10 @@ void noteSkipped(Function &F, StringRef Why) { noteFunction(F, numberOf(Why)); }
 static void noteLoop(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth,
                      unsigned BackEdges) {
   auto *Type = FunctionType::get(Type::getVoidTy(Entry->getContext()), false);
-  std::string Text = "77:\n.pushsection .curtail.loops,\"?\",@progbits\n.quad 77b\n.quad " +
-                     std::to_string(MaxTrips) + "\n.long " + std::to_string(IterationCost) +
-                     "\n.short 1\n.byte " + std::to_string(std::min(Depth, 255u)) + "\n.byte " +
-                     std::to_string(std::min(BackEdges, 255u)) + "\n.popsection";
+  std::string Text = "77:\n.pushsection .curtail.loops,\"?\",@progbits\n.quad 77b\n.quad " + std::to_string(MaxTrips) +
+                     "\n.long " + std::to_string(IterationCost) + "\n.short 1\n.byte " +
+                     std::to_string(std::min(Depth, 255u)) + "\n.byte " + std::to_string(std::min(BackEdges, 255u)) +
+                     "\n.popsection";
   IRBuilder<> B(Entry);
   B.SetCurrentDebugLocation(Entry->getDebugLoc());
   CallInst *Call = B.CreateCall(Type, InlineAsm::get(Type, Text, "", /*hasSideEffects=*/true));

@@ -16,8 +16,8 @@
 #include "tls.h"
 #include "unroll.h"
 #include "llvm/ADT/SCCIterator.h"
-#include "llvm/Config/llvm-config.h"
 #include "llvm/Analysis/CallGraph.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Plugins/PassPlugin.h"
@@ -123,8 +123,8 @@ private:
   }
 
   // Whether a function gets safepoints. What is known of others is said here.
-  static bool isOurs(Function &F, const Exclusions &Excluded, GlobalVariable &Block,
-                     FunctionAnalysisManager &FAM, Summaries &Known, Report &R) {
+  static bool isOurs(Function &F, const Exclusions &Excluded, GlobalVariable &Block, FunctionAnalysisManager &FAM,
+                     Summaries &Known, Report &R) {
     if (F.isDeclaration() || F.hasAvailableExternallyLinkage() || F.hasFnAttribute(Done))
       return false;
     StringRef Why = Excluded.reason(F);
@@ -206,14 +206,12 @@ static void registerCallbacks(PassBuilder &PB) {
           return false;
         return true;
       });
-  PB.registerPipelineStartEPCallback(
-      [](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(KeepOutOfLine()); });
+  PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(KeepOutOfLine()); });
   // Before the link, code is still to be inlined and optimised: too early.
-  PB.registerOptimizerLastEPCallback(
-      [](ModulePassManager &MPM, OptimizationLevel, ThinOrFullLTOPhase Phase) {
-        if (Phase == ThinOrFullLTOPhase::None || Phase == ThinOrFullLTOPhase::ThinLTOPostLink)
-          MPM.addPass(SafepointPass());
-      });
+  PB.registerOptimizerLastEPCallback([](ModulePassManager &MPM, OptimizationLevel, ThinOrFullLTOPhase Phase) {
+    if (Phase == ThinOrFullLTOPhase::None || Phase == ThinOrFullLTOPhase::ThinLTOPostLink)
+      MPM.addPass(SafepointPass());
+  });
   PB.registerFullLinkTimeOptimizationLastEPCallback(
       [](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(SafepointPass()); });
 }

@@ -22,9 +22,7 @@ static const unsigned Rounds = 3;
 
 static constexpr StringLiteral Activations = "curtail-activations";
 
-unsigned activationsOf(const Function &F) {
-  return unsigned(F.getFnAttributeAsParsedInteger(Activations, 1));
-}
+unsigned activationsOf(const Function &F) { return unsigned(F.getFnAttributeAsParsedInteger(Activations, 1)); }
 
 static SmallVector<CallInst *, 4> callsOf(Function &F) {
   SmallVector<CallInst *, 4> Calls;

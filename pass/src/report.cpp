@@ -55,8 +55,7 @@ std::string Report::tell(const Function &F, const Instruction *I, const Twine &W
   std::string Place;
   if (const DILocation *At = I ? I->getDebugLoc().get() : nullptr)
     Place = (At->getFilename() + ":" + Twine(At->getLine())).str();
-  std::string Text =
-      "curtail: " + readableName(F.getName()) + (Place.empty() ? "" : " (" + Place + ")") + ": ";
+  std::string Text = "curtail: " + readableName(F.getName()) + (Place.empty() ? "" : " (" + Place + ")") + ": ";
   DiagnosticSeverity Severity = IsError ? DS_Error : DS_Warning;
   F.getContext().diagnose(DiagnosticInfoGeneric(Text + What, Severity));
   return Place;
@@ -72,18 +71,13 @@ void Report::lockWarning(const Function &F, const Instruction *I, StringRef What
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
 }
 
-void Report::threadLocal(const Function &F, const Instruction &I, const GlobalValue &Of,
-                         StringRef What) {
+void Report::threadLocal(const Function &F, const Instruction &I, const GlobalValue &Of, StringRef What) {
   ThreadLocals++;
   std::string Variable = readableName(Of.getName());
-  std::string Place = tell(F, &I, "thread-local " + Twine(Variable) + ": " + What,
-                           Opts.Migratable == Migration::Error);
-  json::Object O{{"module", M.getModuleIdentifier()},
-                 {"function", F.getName()},
-                 {"name", readableName(F.getName())},
-                 {"thread_local", Variable},
-                 {"thread_local_warning", What},
-                 {"at", Place}};
+  std::string Place = tell(F, &I, "thread-local " + Twine(Variable) + ": " + What, Opts.Migratable == Migration::Error);
+  json::Object O{{"module", M.getModuleIdentifier()}, {"function", F.getName()},
+                 {"name", readableName(F.getName())}, {"thread_local", Variable},
+                 {"thread_local_warning", What},      {"at", Place}};
   raw_string_ostream(Lines) << json::Value(std::move(O)) << '\n';
 }
 

@@ -24,14 +24,13 @@ public:
   void write();
 
 private:
-  std::string tell(const llvm::Function &F, const llvm::Instruction *I, const llvm::Twine &What,
-                   bool IsError);
+  std::string tell(const llvm::Function &F, const llvm::Instruction *I, const llvm::Twine &What, bool IsError);
 
   const llvm::Module &M;
   const Options &Opts;
   std::string Lines;
-  unsigned Functions = 0, Instrumented = 0, Skipped = 0, Safepoints = 0, Longest = 0, Locks = 0,
-           LockWarnings = 0, ThreadLocals = 0;
+  unsigned Functions = 0, Instrumented = 0, Skipped = 0, Safepoints = 0, Longest = 0, Locks = 0, LockWarnings = 0,
+           ThreadLocals = 0;
 };
 
 } // namespace curtail

@@ -163,13 +163,11 @@ static Variable follow(ArrayRef<Instruction *> Taken) {
 static bool isCheap(const GlobalValue &Of) {
   const Module &M = *Of.getParent();
   return Of.isDSOLocal() || Of.getThreadLocalMode() == GlobalValue::InitialExecTLSModel ||
-         Of.getThreadLocalMode() == GlobalValue::LocalExecTLSModel ||
-         M.getPICLevel() == PICLevel::NotPIC || M.getPIELevel() != PIELevel::Default;
+         Of.getThreadLocalMode() == GlobalValue::LocalExecTLSModel || M.getPICLevel() == PICLevel::NotPIC ||
+         M.getPIELevel() != PIELevel::Default;
 }
 
-bool isIndifferent(const GlobalValue &Of) {
-  return isListed("indifferent", readableName(Of.getName()));
-}
+bool isIndifferent(const GlobalValue &Of) { return isListed("indifferent", readableName(Of.getName())); }
 
 bool Retaking::isOld(Value *Address) const {
   auto *I = dyn_cast<Instruction>(Address);
@@ -198,8 +196,7 @@ BasicBlock *Retaking::common(BasicBlock *With, Instruction &User) const {
 // front of the loop does not.
 bool Retaking::isWithin(const Instruction &Load, BasicBlock &Region) const {
   const BasicBlock *BB = Load.getParent();
-  return DT.dominates(&Region, BB) ||
-         (DT.dominates(BB, &Region) && LI.getLoopFor(BB) == LI.getLoopFor(&Region));
+  return DT.dominates(&Region, BB) || (DT.dominates(BB, &Region) && LI.getLoopFor(BB) == LI.getLoopFor(&Region));
 }
 
 void Retaking::group(bool ByBlock) {

@@ -46,8 +46,8 @@ static void lowerWhereExceptionsLeave(Function &F, GlobalVariable &Block) {
     changeDepthBefore(Resume, Block, -1, Resume->getDebugLoc());
 }
 
-bool shieldBody(Function &F, const Exclusions &Excluded, const Summaries &Known,
-                const TargetLibraryInfo &TLI, GlobalVariable &Block) {
+bool shieldBody(Function &F, const Exclusions &Excluded, const Summaries &Known, const TargetLibraryInfo &TLI,
+                GlobalVariable &Block) {
   if (F.hasFnAttribute(Done) || F.hasFnAttribute(Attribute::Naked))
     return false;
   bool Needed = any_of(instructions(F), [&](const Instruction &I) {
@@ -76,8 +76,7 @@ bool shieldBody(Function &F, const Exclusions &Excluded, const Summaries &Known,
 
 static bool callsBack(const Function &Callee) {
   StringRef Name = Callee.getName();
-  if (is_contained({"exit", "quick_exit", "dlopen", "dlmopen", "dlclose", "dl_iterate_phdr", "fork",
-                    "call_once"},
+  if (is_contained({"exit", "quick_exit", "dlopen", "dlmopen", "dlclose", "dl_iterate_phdr", "fork", "call_once"},
                    Name))
     return Callee.isDeclaration();
   // Rust's own exit, and C++'s (libc++): not through C's names here.

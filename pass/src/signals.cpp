@@ -45,8 +45,7 @@ static const Value *stripped(const Value *V) {
   }
 }
 
-void Finder::ofArgument(const Argument &A, unsigned Steps,
-                        void (Finder::*Follow)(const Value *, unsigned)) {
+void Finder::ofArgument(const Argument &A, unsigned Steps, void (Finder::*Follow)(const Value *, unsigned)) {
   for (const User *U : A.getParent()->users())
     if (auto *Call = dyn_cast<CallBase>(U))
       if (Call->getCalledOperand() == A.getParent() && A.getArgNo() < Call->arg_size())
@@ -108,8 +107,7 @@ void Finder::inStruct(const Value *Struct, unsigned Steps) {
 SmallSetVector<Function *, 4> Finder::run() {
   for (const Function &Setter : M) {
     StringRef Name = Setter.getName();
-    bool Direct = is_contained({"signal", "bsd_signal", "sysv_signal", "__sysv_signal", "ssignal",
-                                "sigset"}, Name);
+    bool Direct = is_contained({"signal", "bsd_signal", "sysv_signal", "__sysv_signal", "ssignal", "sigset"}, Name);
     if (!Direct && Name != "sigaction" && Name != "__sigaction")
       continue;
     for (const User *U : Setter.users()) {

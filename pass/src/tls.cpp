@@ -44,8 +44,7 @@ void ThreadLocalLiveness::findDerived(const Function &F) {
     const Instruction *I = Work.pop_back_val();
     for (const User *U : I->users()) {
       auto *Use = dyn_cast<Instruction>(U);
-      if (Use && isa<GetElementPtrInst, CastInst, PHINode, SelectInst, FreezeInst>(Use) &&
-          Derived.insert(Use).second)
+      if (Use && isa<GetElementPtrInst, CastInst, PHINode, SelectInst, FreezeInst>(Use) && Derived.insert(Use).second)
         Work.push_back(Use);
     }
   }

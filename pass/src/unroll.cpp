@@ -76,8 +76,7 @@ bool unrollTightLoops(const Facts &Of, FunctionAnalysisManager &FAM) {
     How.Count = Tight.Count;
     How.Force = true;
     How.ForgetAllSCEV = true;
-    LoopUnrollResult Result =
-        UnrollLoop(L, How, &LI, &SE, &DT, &AC, &TTI, &ORE, /*PreserveLCSSA=*/true);
+    LoopUnrollResult Result = UnrollLoop(L, How, &LI, &SE, &DT, &AC, &TTI, &ORE, /*PreserveLCSSA=*/true);
     Changed |= Result != LoopUnrollResult::Unmodified;
     if (Result == LoopUnrollResult::PartiallyUnrolled)
       L->setLoopAlreadyUnrolled();

@@ -9,8 +9,8 @@ using namespace llvm;
 namespace curtail {
 
 bool mayLeaveBy(const CallInst &Call) {
-  return !Call.doesNotThrow() && !Call.getFunction()->doesNotThrow() && !Call.isMustTailCall() &&
-         !Call.isInlineAsm() && !isa<IntrinsicInst>(Call);
+  return !Call.doesNotThrow() && !Call.getFunction()->doesNotThrow() && !Call.isMustTailCall() && !Call.isInlineAsm() &&
+         !isa<IntrinsicInst>(Call);
 }
 
 // Cleanups mean the same to all of them.

@@ -49,8 +49,7 @@ struct Average {
 
 class Walk {
 public:
-  Walk(const Facts &F, const Loops &L, const Choice &C, bool Placing)
-      : F(F), A(F.A), L(L), C(C), Placing(Placing) {}
+  Walk(const Facts &F, const Loops &L, const Choice &C, bool Placing) : F(F), A(F.A), L(L), C(C), Placing(Placing) {}
   Walked run();
 
 private:
@@ -334,9 +333,8 @@ bool Walk::waysBackHold() const {
   return all_of(C.Open, [&](const BasicBlock *Header) {
     return all_of(predecessors(Header), [&](const BasicBlock *Before) {
       State Then = Previous.lookup(Before), Now = Out.lookup(Before);
-      return !F.isBack(Before, Header) ||
-             (Then.Longest == Now.Longest && Then.Real == Now.Real &&
-              std::abs(Then.Mean - Now.Mean) <= 1 + Now.Mean / 64);
+      return !F.isBack(Before, Header) || (Then.Longest == Now.Longest && Then.Real == Now.Real &&
+                                           std::abs(Then.Mean - Now.Mean) <= 1 + Now.Mean / 64);
     });
   });
 }
@@ -350,9 +348,7 @@ Walked Walk::run() {
   return std::move(W);
 }
 
-Walked walk(const Facts &F, const Loops &L, const Choice &C, bool Placing) {
-  return Walk(F, L, C, Placing).run();
-}
+Walked walk(const Facts &F, const Loops &L, const Choice &C, bool Placing) { return Walk(F, L, C, Placing).run(); }
 
 double Walked::frequency(const Facts &F) const {
   double Sum = 0;

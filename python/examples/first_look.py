@@ -36,9 +36,7 @@ for one in run["classes"]:
 # A sweep, on all cores.
 
 # %%
-runs = cs.sweep(
-    policy=["fcfs", "shinjuku", "tq"], workers=16, load="0.1..0.9/0.1", jobs=JOBS
-)
+runs = cs.sweep(policy=["fcfs", "shinjuku", "tq"], workers=16, load="0.1..0.9/0.1", jobs=JOBS)
 rows = cs.rows(runs)
 print(f"{'policy':10}{'load':>6}{'p99.9 slowdown':>16}")
 for row in rows:

@@ -73,7 +73,12 @@ def test_times_phases_and_traces(command, tmp_path):
 
 def test_a_sweep_is_the_commands(command):
     runs = cs.sweep(
-        policy=["fcfs", "tq"], quantum=["1us", "5us"], workers=4, load="0.3..0.9/0.3", seed=[5, 6], jobs=20_000
+        policy=["fcfs", "tq"],
+        quantum=["1us", "5us"],
+        workers=4,
+        load="0.3..0.9/0.3",
+        seed=[5, 6],
+        jobs=20_000,
     )
     arguments = "--policy fcfs,tq --quantum 1us,5us --workers 4 --load 0.3..0.9/0.3 --seed 5 --seeds 2"
     assert runs == command(*arguments.split(), *JOBS)

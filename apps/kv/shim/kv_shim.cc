@@ -45,18 +45,24 @@ char *copy_text(const char *text, size_t length) noexcept {
 }
 
 kv_code code_of(const leveldb::Status &s) {
-  if (s.ok()) return KV_OK;
-  if (s.IsNotFound()) return KV_NOT_FOUND;
-  if (s.IsCorruption()) return KV_CORRUPTION;
-  if (s.IsNotSupportedError()) return KV_NOT_SUPPORTED;
-  if (s.IsInvalidArgument()) return KV_INVALID_ARGUMENT;
+  if (s.ok())
+    return KV_OK;
+  if (s.IsNotFound())
+    return KV_NOT_FOUND;
+  if (s.IsCorruption())
+    return KV_CORRUPTION;
+  if (s.IsNotSupportedError())
+    return KV_NOT_SUPPORTED;
+  if (s.IsInvalidArgument())
+    return KV_INVALID_ARGUMENT;
   return KV_IO;
 }
 
 kv_status status_of(const leveldb::Status &s) {
   const kv_code code = code_of(s);
   // "Not found" is an answer, not a failure: no caller reads its text.
-  if (code == KV_OK || code == KV_NOT_FOUND) return {code, nullptr};
+  if (code == KV_OK || code == KV_NOT_FOUND)
+    return {code, nullptr};
   const std::string text = s.ToString();
   return {code, copy_text(text.data(), text.size())};
 }
@@ -108,7 +114,8 @@ kv_status kv_open(const kv_options *options, kv_store **store) noexcept {
     leveldb::DB *db = nullptr;
     const leveldb::Status s = leveldb::DB::Open(o, "/kv", &db);
     made->db.reset(db);
-    if (s.ok()) *store = made.release();
+    if (s.ok())
+      *store = made.release();
     return status_of(s);
   });
 }
@@ -121,9 +128,11 @@ kv_status kv_get(kv_store *store, const uint8_t *key, size_t key_length, uint8_t
     std::string value;
     const leveldb::Status s =
         store->db->Get(leveldb::ReadOptions(), slice(key, key_length), &value);
-    if (!s.ok()) return status_of(s);
+    if (!s.ok())
+      return status_of(s);
     *length = value.size();
-    if (value.size() > capacity) return {KV_SMALL_BUFFER, nullptr};
+    if (value.size() > capacity)
+      return {KV_SMALL_BUFFER, nullptr};
     std::memcpy(out, value.data(), value.size());
     return {KV_OK, nullptr};
   });
@@ -163,7 +172,8 @@ kv_status kv_iter_open(kv_store *store, const uint8_t *start, size_t start_lengt
 const kv_entry *kv_iter_entry(const kv_iter *iter) noexcept { return &iter->entry; }
 
 void kv_iter_next(kv_iter *iter) noexcept {
-  if (iter->entry.key == nullptr) return;
+  if (iter->entry.key == nullptr)
+    return;
   try {
     iter->it->Next();
     show(iter);
@@ -177,7 +187,8 @@ void kv_iter_next(kv_iter *iter) noexcept {
 }
 
 kv_status kv_iter_status(const kv_iter *iter) noexcept {
-  if (iter->failed != KV_OK) return {iter->failed, nullptr};
+  if (iter->failed != KV_OK)
+    return {iter->failed, nullptr};
   return guarded([&]() -> kv_status { return status_of(iter->it->status()); });
 }
 
@@ -188,7 +199,8 @@ kv_status kv_property(kv_store *store, const uint8_t *name, size_t name_length,
   *text = nullptr;
   return guarded([&]() -> kv_status {
     std::string value;
-    if (!store->db->GetProperty(slice(name, name_length), &value)) return {KV_NOT_FOUND, nullptr};
+    if (!store->db->GetProperty(slice(name, name_length), &value))
+      return {KV_NOT_FOUND, nullptr};
     *text = copy_text(value.data(), value.size());
     return {*text == nullptr ? KV_NO_MEMORY : KV_OK, nullptr};
   });
@@ -203,4 +215,4 @@ void kv_compact(kv_store *store) noexcept {
   });
 }
 
-}  // extern "C"
+} // extern "C"

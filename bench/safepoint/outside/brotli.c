@@ -20,7 +20,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < BACK; i++) {
       size_t back = BYTES;
       int result = (int)BrotliDecoderDecompress(length, packed, &back, output);
-      expect(result == BROTLI_DECODER_RESULT_SUCCESS && back == BYTES, "brotli does not decompress");
+      expect(result == BROTLI_DECODER_RESULT_SUCCESS && back == BYTES,
+             "brotli does not decompress");
     }
     expect(memcmp(input, output, BYTES) == 0, "what was packed unpacks to something else");
     sum = mix_bytes(sum, packed, length);

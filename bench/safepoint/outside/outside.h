@@ -6,22 +6,18 @@
 
 /* Log lines that compress about as well as log lines do: common words, numbers, a few stray bytes. */
 static inline void write_text(unsigned char *to, size_t bytes) {
-  static const char *const words[] = {"request", "worker",  "the queue", "quantum", "latency",
-                                      "of core", "service", "yields to", "tail",    "{\"id\": ",
-                                      "waits",   "ready",   "and then",  "slow",    "\n"};
+  static const char *const words[] = {
+      "request", "worker",    "the queue", "quantum", "latency",  "of core", "service", "yields to",
+      "tail",    "{\"id\": ", "waits",     "ready",   "and then", "slow",    "\n"};
   enum { WORDS = sizeof words / sizeof *words };
   for (size_t at = 0; at < bytes;) {
     char number[16];
     const char *word = words[suite_below(1 + suite_below(WORDS))];
     switch (suite_below(32)) {
-    case 0:
-      to[at++] = (unsigned char)suite_random();
-      continue;
+    case 0: to[at++] = (unsigned char)suite_random(); continue;
     case 1:
     case 2:
-    case 3:
-      snprintf(number, sizeof number, "%u", (unsigned)suite_below(100000));
-      word = number;
+    case 3: snprintf(number, sizeof number, "%u", (unsigned)suite_below(100000)); word = number;
     }
     while (*word != 0 && at < bytes)
       to[at++] = (unsigned char)*word++;

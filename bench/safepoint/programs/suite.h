@@ -34,14 +34,10 @@ static inline uint64_t suite_random(void) {
 }
 
 /* Below `n`, which is not zero. */
-static inline uint64_t suite_below(uint64_t n) {
-  return (suite_random() >> 32) % n;
-}
+static inline uint64_t suite_below(uint64_t n) { return (suite_random() >> 32) % n; }
 
 /* From [0, 1). */
-static inline double suite_unit(void) {
-  return (double)(suite_random() >> 11) * 0x1p-53;
-}
+static inline double suite_unit(void) { return (double)(suite_random() >> 11) * 0x1p-53; }
 
 static inline uint64_t suite_mix(uint64_t sum, uint64_t value) {
   sum = (sum ^ value) * 0x9E3779B97F4A7C15u;

@@ -25,9 +25,11 @@
 /* The number in a request, or -1. Requests are any bytes that anybody sends. */
 static long number_in(const uint8_t *request, size_t length) {
   long number = 0;
-  if (length == 0 || length > 9) return -1;
+  if (length == 0 || length > 9)
+    return -1;
   for (size_t i = 0; i < length; i++) {
-    if (request[i] < '0' || request[i] > '9') return -1;
+    if (request[i] < '0' || request[i] > '9')
+      return -1;
     number = number * 10 + (request[i] - '0');
   }
   return number;
@@ -39,7 +41,8 @@ static const curtail_class classes[] = {{"short", 2000}, {"long", 0}};
 static uint16_t classify(void *context, const uint8_t *request, size_t length) {
   (void)context;
   long number = number_in(request, length);
-  if (number < 0) return CURTAIL_UNKNOWN;
+  if (number < 0)
+    return CURTAIL_UNKNOWN;
   return number <= 100 ? SHORT : LONG;
 }
 
@@ -99,7 +102,8 @@ static int handle(void *context, void *state, const uint8_t *request, size_t len
   (void)context;
   const struct worker *worker = state;
   long number = number_in(request, length);
-  if (number < 0) return -1; /* failed() answers */
+  if (number < 0)
+    return -1; /* failed() answers */
   char answer[64];
   int written = snprintf(answer, sizeof answer, "%.*s: %ld primes, says worker %u", (int)length,
                          (const char *)request, primes_up_to(number), worker->number);
@@ -129,9 +133,11 @@ static void *run(void *server) {
 static curtail_status set_all(curtail_settings *settings, char **words, curtail_error *error) {
   for (; *words != NULL; words++) {
     char *value = strchr(*words, '=');
-    if (value != NULL) *value++ = '\0';
+    if (value != NULL)
+      *value++ = '\0';
     curtail_status status = curtail_set(settings, *words, value != NULL ? value : "true", error);
-    if (status != CURTAIL_OK) return status;
+    if (status != CURTAIL_OK)
+      return status;
   }
   return CURTAIL_OK;
 }
@@ -146,8 +152,10 @@ static void print_class(const curtail_class_stats *class) {
 static curtail_status print_stats(curtail_server *server, curtail_error *error) {
   curtail_stats *stats;
   curtail_status status = curtail_server_stats(server, &stats, error);
-  if (status != CURTAIL_OK) return status;
-  for (size_t i = 0; i < stats->class_count; i++) print_class(&stats->classes[i]);
+  if (status != CURTAIL_OK)
+    return status;
+  for (size_t i = 0; i < stats->class_count; i++)
+    print_class(&stats->classes[i]);
   print_class(&stats->unknown);
   printf("%s, quantum %llu ns, pre-empted by %s, %llu pre-emptions\n", stats->policy,
          (unsigned long long)stats->quantum_ns, stats->preempt,
@@ -158,11 +166,13 @@ static curtail_status print_stats(curtail_server *server, curtail_error *error) 
 
 static curtail_status obey(curtail_server *server, char **words, curtail_error *error) {
   static size_t short_length = 3;
-  if (strcmp(words[0], "stats") == 0) return print_stats(server, error);
+  if (strcmp(words[0], "stats") == 0)
+    return print_stats(server, error);
   if (strcmp(words[0], "policy") == 0) {
     curtail_settings *policy = curtail_settings_new();
     curtail_status status = set_all(policy, words + 1, error);
-    if (status == CURTAIL_OK) status = curtail_server_switch(server, policy, error);
+    if (status == CURTAIL_OK)
+      status = curtail_server_switch(server, policy, error);
     curtail_settings_free(policy);
     return status;
   }
@@ -199,10 +209,13 @@ int main(int count, char **words) {
   };
 
   curtail_settings *settings = curtail_settings_new();
-  if (curtail_set(settings, "listen", "udp://127.0.0.1:0", &error) != CURTAIL_OK) fail(&error);
-  if (set_all(settings, words + 1, &error) != CURTAIL_OK) fail(&error);
+  if (curtail_set(settings, "listen", "udp://127.0.0.1:0", &error) != CURTAIL_OK)
+    fail(&error);
+  if (set_all(settings, words + 1, &error) != CURTAIL_OK)
+    fail(&error);
   curtail_server *server;
-  if (curtail_server_new(&app, settings, &server, &error) != CURTAIL_OK) fail(&error);
+  if (curtail_server_new(&app, settings, &server, &error) != CURTAIL_OK)
+    fail(&error);
   curtail_settings_free(settings);
 
   /* The server's threads leave signals to this one, whose fgets they end. */
@@ -215,7 +228,8 @@ int main(int count, char **words) {
   sigaction(SIGTERM, &end, NULL);
   pthread_sigmask(SIG_BLOCK, &ends, NULL);
   pthread_t runner;
-  if (pthread_create(&runner, NULL, run, server) != 0) return 1;
+  if (pthread_create(&runner, NULL, run, server) != 0)
+    return 1;
   pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 
   printf("listening on %s\n", curtail_server_address(server));
@@ -223,7 +237,8 @@ int main(int count, char **words) {
   char line[256];
   while (fgets(line, sizeof line, stdin) != NULL) {
     char *parts[16] = {0}, *rest = line;
-    for (int i = 0; i < 15 && (parts[i] = strtok_r(rest, " \n", &rest)) != NULL; i++) continue;
+    for (int i = 0; i < 15 && (parts[i] = strtok_r(rest, " \n", &rest)) != NULL; i++)
+      continue;
     if (parts[0] != NULL && obey(server, parts, &error) != CURTAIL_OK)
       printf("error: %s\n", error.message);
     printf("ok\n");
@@ -233,8 +248,10 @@ int main(int count, char **words) {
   curtail_server_shutdown(server);
   void *trouble;
   pthread_join(runner, &trouble);
-  if (trouble != NULL) fail(trouble);
-  if (print_stats(server, &error) != CURTAIL_OK) fail(&error);
+  if (trouble != NULL)
+    fail(trouble);
+  if (print_stats(server, &error) != CURTAIL_OK)
+    fail(&error);
   curtail_server_free(server);
   return 0;
 }

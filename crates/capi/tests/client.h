@@ -9,26 +9,25 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);  \
-      _exit(1);                                                                \
-    }                                                                          \
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                      \
+      _exit(1);                                                                                    \
+    }                                                                                              \
   } while (0)
 
 /* The call fails as it should, with words of which these are part. */
-#define FAILS(wanted, words, call)                                             \
-  do {                                                                         \
-    memset(&error, 'x', sizeof error);                                         \
-    curtail_status got = (call);                                               \
-    if (got != (wanted) || error.status != (wanted) ||                         \
-        memchr(error.message, 0, sizeof error.message) == NULL ||              \
-        strstr(error.message, (words)) == NULL) {                              \
-      fprintf(stderr, "%s:%d: %d: %.256s\n", __FILE__, __LINE__, got,          \
-              error.message);                                                  \
-      _exit(1);                                                                \
-    }                                                                          \
+#define FAILS(wanted, words, call)                                                                 \
+  do {                                                                                             \
+    memset(&error, 'x', sizeof error);                                                             \
+    curtail_status got = (call);                                                                   \
+    if (got != (wanted) || error.status != (wanted) ||                                             \
+        memchr(error.message, 0, sizeof error.message) == NULL ||                                  \
+        strstr(error.message, (words)) == NULL) {                                                  \
+      fprintf(stderr, "%s:%d: %d: %.256s\n", __FILE__, __LINE__, got, error.message);              \
+      _exit(1);                                                                                    \
+    }                                                                                              \
   } while (0)
 
 /* A socket to the server. It gives up after a minute: a deadlock becomes a failure. */

@@ -55,7 +55,8 @@ static int setup_worker(void *context, uint16_t worker, void **state, curtail_er
 
 /* The second worker is the one that cannot start. */
 static int second_refuses(void *context, uint16_t worker, void **state, curtail_error *why) {
-  if (worker == 1) return 7;
+  if (worker == 1)
+    return 7;
   return setup_worker(context, worker, state, why);
 }
 
@@ -78,7 +79,8 @@ static curtail_settings *with(const char *name, const char *value) {
   curtail_settings *settings = curtail_settings_new();
   CHECK(curtail_set(settings, "listen", "udp://127.0.0.1:0", NULL) == CURTAIL_OK);
   CHECK(curtail_set(settings, "workers", "2", &error) == CURTAIL_OK);
-  if (name != NULL) CHECK(curtail_set(settings, name, value, &error) == CURTAIL_OK);
+  if (name != NULL)
+    CHECK(curtail_set(settings, name, value, &error) == CURTAIL_OK);
   return settings;
 }
 
@@ -101,7 +103,8 @@ static void bad_settings(void) {
     FAILS(CURTAIL_BAD_SETTING, bad[i][0], curtail_set(s, bad[i][0], bad[i][1], &error));
   /* Longer than a message, with a character of several bytes at its end. */
   char many[1000];
-  for (size_t i = 0; i + 2 < sizeof many; i += 2) memcpy(many + i, "\xc3\xa4", 3);
+  for (size_t i = 0; i + 2 < sizeof many; i += 2)
+    memcpy(many + i, "\xc3\xa4", 3);
   FAILS(CURTAIL_BAD_SETTING, "policy `", curtail_set(s, "policy", many, &error));
   CHECK(curtail_set(s, "policy", many, NULL) == CURTAIL_BAD_SETTING);
   curtail_settings_free(s);
@@ -172,11 +175,10 @@ static void no_server(void) {
   curtail_stats_free(NULL);
 }
 
-static void *run(void *server) {
-  return (void *)(intptr_t)curtail_server_run(server, NULL);
-}
+static void *run(void *server) { return (void *)(intptr_t)curtail_server_run(server, NULL); }
 
-static pthread_t start(const curtail_app *app, curtail_settings *settings, curtail_server **server) {
+static pthread_t start(const curtail_app *app, curtail_settings *settings,
+                       curtail_server **server) {
   CHECK(curtail_server_new(app, settings, server, &error) == CURTAIL_OK);
   curtail_settings_free(settings);
   pthread_t thread;

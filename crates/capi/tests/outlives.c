@@ -28,7 +28,8 @@ static int handle(void *context, void *state, const uint8_t *request, size_t len
   struct context *own = context;
   double end = now() + 3;
   atomic_store(&own->begun, 1);
-  while (now() < end) atomic_fetch_add(&own->reads, 1);
+  while (now() < end)
+    atomic_fetch_add(&own->reads, 1);
   return 0;
 }
 
@@ -42,9 +43,7 @@ static void teardown_worker(void *context, void *state) {
   atomic_fetch_add(&((struct context *)state)->torn_down, 1);
 }
 
-static void *run(void *server) {
-  return (void *)(intptr_t)curtail_server_run(server, NULL);
-}
+static void *run(void *server) { return (void *)(intptr_t)curtail_server_run(server, NULL); }
 
 static void life(int join_first) {
   size_t bytes = 1 << 16;
@@ -68,7 +67,8 @@ static void life(int join_first) {
   CHECK(pthread_create(&thread, NULL, run, server) == 0);
   int line = connect_to(server);
   tell(line, "go");
-  while (!atomic_load(&context->begun)) usleep(1000);
+  while (!atomic_load(&context->begun))
+    usleep(1000);
   if (join_first) {
     curtail_server_shutdown(server);
     CHECK(pthread_join(thread, NULL) == 0);
@@ -77,7 +77,8 @@ static void life(int join_first) {
   /* The dispatcher's and the worker's. */
   CHECK(atomic_load(&context->torn_down) == 2);
   CHECK(munmap(context, bytes) == 0);
-  if (!join_first) CHECK(pthread_join(thread, NULL) == 0);
+  if (!join_first)
+    CHECK(pthread_join(thread, NULL) == 0);
   close(line);
 }
 

@@ -20,7 +20,8 @@ std::string text(const uint8_t *request, size_t length) {
 }
 
 uint16_t classify(void *, const uint8_t *request, size_t length) {
-  if (text(request, length) == "unclassifiable") throw std::runtime_error("classify");
+  if (text(request, length) == "unclassifiable")
+    throw std::runtime_error("classify");
   return 0;
 }
 
@@ -31,8 +32,10 @@ int handle(void *, void *, const uint8_t *request, size_t length, curtail_respon
   // Held across the throw: the unwinding gives it back.
   std::lock_guard<std::mutex> hold(lock);
   locked++;
-  if (said == "throw" || said == "twice") throw std::runtime_error(said);
-  if (said == "fail") return 1;
+  if (said == "throw" || said == "twice")
+    throw std::runtime_error(said);
+  if (said == "fail")
+    return 1;
   try {
     throw std::logic_error(said);
   } catch (const std::exception &caught) {
@@ -43,7 +46,8 @@ int handle(void *, void *, const uint8_t *request, size_t length, curtail_respon
 
 void failed(void *, const uint8_t *request, size_t length, curtail_response *response) {
   curtail_response_write(response, "sorry", 5);
-  if (text(request, length) == "twice") throw 2;
+  if (text(request, length) == "twice")
+    throw 2;
 }
 
 void teardown_worker(void *, void *) {
@@ -90,13 +94,13 @@ void requests() {
   curtail_status status = CURTAIL_INTERNAL;
   std::thread thread([&] { status = curtail_server_run(server, nullptr); });
   int line = connect_to(server);
-  tell(line, "unclassifiable");  // turned away where it came in, with no answer
+  tell(line, "unclassifiable"); // turned away where it came in, with no answer
   for (int round = 0; round < 100; round++) {
     ask(line, "fine", "caught fine");
     ask(line, "throw", "sorry");
     ask(line, "fail", "sorry");
   }
-  tell(line, "twice");  // half an answer is none
+  tell(line, "twice"); // half an answer is none
   ask(line, "end", "caught end");
   // A classifier of one's own is put in place, and throws, too.
   auto worse = [](void *, const uint8_t *, size_t) -> uint16_t { throw 4; };
@@ -134,7 +138,7 @@ void setups() {
   curtail_server_free(server);
 }
 
-}  // namespace
+} // namespace
 
 int main() {
   requests();

@@ -16,10 +16,12 @@ static int handle(void *context, void *state, const uint8_t *request, size_t len
   if (memcmp(request, "wait", 4) == 0) {
     waiting++;
     CHECK(pthread_cond_broadcast(&changed) == 0);
-    while (!gone) CHECK(pthread_cond_wait(&changed, &lock) == 0);
+    while (!gone)
+      CHECK(pthread_cond_wait(&changed, &lock) == 0);
   } else {
     /* Not before both others wait. */
-    while (waiting < 2) CHECK(pthread_cond_wait(&changed, &lock) == 0);
+    while (waiting < 2)
+      CHECK(pthread_cond_wait(&changed, &lock) == 0);
     gone = 1;
     CHECK(pthread_cond_broadcast(&changed) == 0);
   }
@@ -27,9 +29,7 @@ static int handle(void *context, void *state, const uint8_t *request, size_t len
   return curtail_response_write(response, request, length);
 }
 
-static void *run(void *server) {
-  return (void *)(intptr_t)curtail_server_run(server, NULL);
-}
+static void *run(void *server) { return (void *)(intptr_t)curtail_server_run(server, NULL); }
 
 int main(void) {
   curtail_app app = {.size = sizeof app, .handle = handle};

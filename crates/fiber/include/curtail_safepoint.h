@@ -37,7 +37,8 @@ enum curtail_mode {
   CURTAIL_OFF = 0,    /* never yield; the budget is refilled with the largest value */
   CURTAIL_FLAG = 1,   /* yield when `poll` is non-zero */
   CURTAIL_CLOCK = 2,  /* yield when the TSC has reached `deadline`, or `poll` is non-zero */
-  CURTAIL_SIGNAL = 3, /* safepoints go on, as in OFF: a signal's handler sees to yields, and notes in
+  CURTAIL_SIGNAL =
+      3, /* safepoints go on, as in OFF: a signal's handler sees to yields, and notes in
                        * `pending` those that leaving a critical section is to make up for */
 };
 
@@ -64,12 +65,12 @@ struct curtail_safepoint_block {
   /* 56: called by the stub on the interrupted stack with everything saved; may switch fibers. NULL:
    * there is nothing to yield to, the safepoint goes on. */
   void (*yield)(struct curtail_safepoint_block *);
-  uint64_t pace;            /* 64: the rate less the doubt: what a cycle ahead is granted, */
-  int64_t edge;             /* 72: and what is granted besides */
-  uint64_t readings;        /* 80: how often the clock was read */
-  uint64_t sample_start;    /* 88: TSC, 0: none; the rate is measured since then, */
+  uint64_t pace; /* 64: the rate less the doubt: what a cycle ahead is granted, */
+  int64_t edge; /* 72: and what is granted besides */
+  uint64_t readings; /* 80: how often the clock was read */
+  uint64_t sample_start; /* 88: TSC, 0: none; the rate is measured since then, */
   uint64_t sample_readings; /* 96: when there had been so many readings */
-  uint64_t doubt;           /* 104: how far off the rate was lately, in 1,024ths */
+  uint64_t doubt; /* 104: how far off the rate was lately, in 1,024ths */
   const struct curtail_watch *watch; /* 112: NULL: every end of a quantum calls `yield` */
 } __attribute__((aligned(64)));
 

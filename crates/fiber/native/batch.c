@@ -51,10 +51,9 @@ enum {
 /* "CURTBORD". */
 #define MAGIC 0x44524f4254525543u
 
-const uint32_t curtail_board_layout[] = {VERSION,       HEADER_BYTES, LINE_BYTES,
-                                         VERSION_AT,    HEADER_BYTES_AT, LINE_BYTES_AT,
-                                         CORES_AT,      SLOTS_AT,     CPU_AT,
-                                         HOLDER_AT};
+const uint32_t curtail_board_layout[] = {VERSION,         HEADER_BYTES,  LINE_BYTES, VERSION_AT,
+                                         HEADER_BYTES_AT, LINE_BYTES_AT, CORES_AT,   SLOTS_AT,
+                                         CPU_AT,          HOLDER_AT};
 
 static const unsigned char *board;
 static uint32_t cores, slots;

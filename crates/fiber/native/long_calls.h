@@ -18,7 +18,7 @@ enum curtail_kind {
   CURTAIL_COPY,
   CURTAIL_SET,
   CURTAIL_COMPARE,
-  CURTAIL_FIND,      /* a byte */
+  CURTAIL_FIND, /* a byte */
   CURTAIL_FIND_CHAR, /* in text, whose end is looked for as well */
   CURTAIL_KINDS,
 };
@@ -32,12 +32,12 @@ enum {
 
 struct curtail_pace {
   enum curtail_kind kind;
-  size_t head;       /* bytes to go that are charged by their number */
-  size_t piece;      /* as long as the next one may be */
-  size_t part;       /* as long as this one is */
-  uint64_t since;    /* TSC at which this piece began, 0: it is not measured */
-  uint64_t now;      /* TSC, where it has just been read, else 0 */
-  uint64_t speed;    /* of the last that was measured, 0: none was */
+  size_t head; /* bytes to go that are charged by their number */
+  size_t piece; /* as long as the next one may be */
+  size_t part; /* as long as this one is */
+  uint64_t since; /* TSC at which this piece began, 0: it is not measured */
+  uint64_t now; /* TSC, where it has just been read, else 0 */
+  uint64_t speed; /* of the last that was measured, 0: none was */
 };
 
 /* A quantum is armed that ends at safepoints. */

@@ -114,9 +114,7 @@ size_t curtail_pace_next(struct curtail_pace *p, size_t left) {
 }
 
 /* After it no block is known any more: it may be another thread's. */
-APART void curtail_long_yield(void) {
-  curtail_safepoint_slow_sse();
-}
+APART void curtail_long_yield(void) { curtail_safepoint_slow_sse(); }
 
 /* From a piece that took so long. No interruption makes it slower than the slowest. */
 static void learn(struct curtail_pace *p, size_t done, uint64_t took) {
@@ -142,7 +140,8 @@ static inline int pass_measured(struct curtail_safepoint_block *b, struct curtai
   return b->deadline <= now || b->deadline - now <= NEAR_CYCLES;
 }
 
-static inline int pass_head(struct curtail_safepoint_block *b, struct curtail_pace *p, size_t done) {
+static inline int pass_head(struct curtail_safepoint_block *b, struct curtail_pace *p,
+                            size_t done) {
   p->now = 0;
   if (done == CURTAIL_SOMEWHERE)
     done = p->part / 2;

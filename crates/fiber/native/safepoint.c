@@ -169,9 +169,7 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_landed(void) {
   return b->yield != NULL && curtail_safepoint_saves_all() ? b : NULL;
 }
 
-struct curtail_safepoint_block *curtail_safepoint_self(void) {
-  return &curtail_safepoint;
-}
+struct curtail_safepoint_block *curtail_safepoint_self(void) { return &curtail_safepoint; }
 
 void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uint64_t now,
                            uint64_t deadline) {
@@ -218,10 +216,6 @@ void curtail_yield_pending(void) {
     b->yield(b);
 }
 
-int curtail_safepoint_kind(void) {
-  return *(const volatile int *)&curtail_safepoint_built;
-}
+int curtail_safepoint_kind(void) { return *(const volatile int *)&curtail_safepoint_built; }
 
-int curtail_safepoint_has_page(void) {
-  return *(const volatile int *)&curtail_safepoint_paged;
-}
+int curtail_safepoint_has_page(void) { return *(const volatile int *)&curtail_safepoint_paged; }

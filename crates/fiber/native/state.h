@@ -5,9 +5,9 @@
 
 /* Widths of `curtail_state_width`; stub.S repeats the numbers. */
 #define CURTAIL_WIDTH_UNKNOWN 0 /* not looked yet */
-#define CURTAIL_WIDTH_SSE 1     /* xmm0-15 */
-#define CURTAIL_WIDTH_AVX 2     /* ymm0-15 */
-#define CURTAIL_WIDTH_AVX512 3  /* zmm0-31, k0-7 */
+#define CURTAIL_WIDTH_SSE 1 /* xmm0-15 */
+#define CURTAIL_WIDTH_AVX 2 /* ymm0-15 */
+#define CURTAIL_WIDTH_AVX512 3 /* zmm0-31, k0-7 */
 #define CURTAIL_WIDTH_STRANGE 4 /* AVX-512 without BW: no yields on such a machine */
 
 /* Closer to the deadline than this counts as there. */
@@ -37,10 +37,13 @@ enum {
  * path once: see `curtail_batch_adopt`. */
 #define CURTAIL_INITIAL_BLOCK                                                                      \
   {                                                                                                \
-    .budget = SHORT_GRANT, .granted = SHORT_GRANT, .rate = INITIAL_RATE, .deadline = UINT64_MAX,    \
-    .doubt = INITIAL_DOUBT,                                                                        \
-    .pace = INITIAL_RATE * (1024 - INITIAL_DOUBT) / 1024,                                          \
-    .edge = LEAST_GRANT > INITIAL_EDGE ? LEAST_GRANT : INITIAL_EDGE,                               \
+      .budget = SHORT_GRANT,                                                                       \
+      .granted = SHORT_GRANT,                                                                      \
+      .rate = INITIAL_RATE,                                                                        \
+      .deadline = UINT64_MAX,                                                                      \
+      .doubt = INITIAL_DOUBT,                                                                      \
+      .pace = INITIAL_RATE * (1024 - INITIAL_DOUBT) / 1024,                                        \
+      .edge = LEAST_GRANT > INITIAL_EDGE ? LEAST_GRANT : INITIAL_EDGE,                             \
   }
 
 static inline uint64_t tsc(void) {

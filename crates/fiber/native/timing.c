@@ -96,13 +96,9 @@ static uint64_t value_of(unsigned bucket) {
   return low + (((uint64_t)1 << shift) - 1) / 2;
 }
 
-static inline uint64_t get(const uint64_t *p) {
-  return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
+static inline uint64_t get(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 
-static inline void set(uint64_t *p, uint64_t v) {
-  __atomic_store_n(p, v, __ATOMIC_RELAXED);
-}
+static inline void set(uint64_t *p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 
 static void record(struct curtail_safepoint_block *b) {
   /* A firing by the clock has just read it. */
@@ -195,10 +191,9 @@ static void report(void) {
       (unsigned long long)records.quantum, (unsigned long long)n, (unsigned long long)(mean / 1000),
       (unsigned)(mean % 1000), (unsigned long long)(mae / 1000), (unsigned)(mae % 1000),
       (unsigned long long)percentile(n, 50), (unsigned long long)percentile(n, 99),
-      (unsigned long long)get(&records.max), (unsigned long long)hz,
-      (unsigned long long)disturbed, (unsigned long long)(calm_mae / 1000),
-      (unsigned)(calm_mae % 1000), (unsigned long long)percentile(calm, 99),
-      (unsigned long long)main_block->readings);
+      (unsigned long long)get(&records.max), (unsigned long long)hz, (unsigned long long)disturbed,
+      (unsigned long long)(calm_mae / 1000), (unsigned)(calm_mae % 1000),
+      (unsigned long long)percentile(calm, 99), (unsigned long long)main_block->readings);
   int fd = 2;
   if (out_path[0]) {
     fd = open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

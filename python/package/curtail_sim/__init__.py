@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
 
 from . import _native
 from ._native import __version__
@@ -60,7 +61,7 @@ def simulate(
     workload: Optional[str] = None,
     classes: Union[None, str, Sequence[ClassOf]] = None,
     phases: Union[None, str, Sequence[str]] = None,
-    trace: Union[None, str, "os.PathLike[str]"] = None,
+    trace: Union[None, str, os.PathLike[str]] = None,
     arrivals: Optional[str] = None,
     classifier: Optional[str] = None,
     jobs: Optional[int] = None,
@@ -221,7 +222,7 @@ def find_max(
     slo: str,
     *,
     progress: Optional[Progress] = None,
-    **options: "Unpack[Options]",
+    **options: Unpack[Options],
 ) -> Found:
     """Searches the highest load at which an objective is met.
 

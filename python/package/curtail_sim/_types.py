@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
+from collections.abc import Mapping, Sequence
+from typing import Any, Dict, List, Optional, Tuple, TypedDict, Union
 
 #: Whole nanoseconds, or text with a unit: ``2000``, ``"2us"``, ``"1.5ms"``.
 Duration = Union[int, str]

@@ -43,7 +43,8 @@ struct Timed {
 struct Tried {
   std::shared_timed_mutex mutex;
   void lock() {
-    while (!mutex.try_lock()) sched_yield();
+    while (!mutex.try_lock())
+      sched_yield();
   }
   void unlock() { mutex.unlock(); }
 };
@@ -67,7 +68,8 @@ struct kv_probe {
 
 // Work that the compiler cannot shorten.
 static uint64_t turn(uint64_t turns, uint64_t x) {
-  for (uint64_t i = 0; i < turns; i++) x = (x ^ (x >> 29)) * 0x9E3779B97F4A7C15u + i;
+  for (uint64_t i = 0; i < turns; i++)
+    x = (x ^ (x >> 29)) * 0x9E3779B97F4A7C15u + i;
   return x;
 }
 
@@ -110,12 +112,12 @@ void kv_probe_hold(kv_probe *probe, uint32_t kind, const std::atomic<uint64_t> *
     *after = clock->load(std::memory_order_relaxed) - before;
   };
   switch (kind) {
-    case 0: return with(probe->mutex);
-    case 1: return with(probe->recursive);
-    case 2: return with(probe->timed);
-    case 3: return with(probe->shared);
-    case 4: return with(probe->tried);
-    default: return with(probe->spin);
+  case 0: return with(probe->mutex);
+  case 1: return with(probe->recursive);
+  case 2: return with(probe->timed);
+  case 3: return with(probe->shared);
+  case 4: return with(probe->tried);
+  default: return with(probe->spin);
   }
 }
 
@@ -133,7 +135,8 @@ int kv_probe_catch(int id, void (*pause)()) noexcept {
       throw id;
     } catch (int inner) {
       pause();
-      if (inner != id || std::uncaught_exceptions() != 0) return -1;
+      if (inner != id || std::uncaught_exceptions() != 0)
+        return -1;
       throw;
     }
   } catch (int outer) {
@@ -146,4 +149,4 @@ int kv_probe_catch(int id, void (*pause)()) noexcept {
 
 void kv_probe_throw() { throw std::runtime_error("no handler catches this"); }
 
-}  // extern "C"
+} // extern "C"

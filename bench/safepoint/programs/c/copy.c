@@ -30,7 +30,8 @@ static uint64_t ring(size_t most) {
   size_t head = 0, size = sizeof buffer;
   uint64_t sum = 0;
   for (int i = 0; i < 400; i++) {
-    size_t n = suite_below(most < size ? most + 1 : size), first = n < size - head ? n : size - head;
+    size_t n = suite_below(most < size ? most + 1 : size),
+           first = n < size - head ? n : size - head;
     memcpy(buffer + head, from + i, first);
     memcpy(buffer, from + i + first, n - first);
     head = (head + n) % size;

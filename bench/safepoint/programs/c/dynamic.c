@@ -7,9 +7,7 @@ static unsigned char a[N], b[N];
 static int32_t row[N + 1], other[N + 1], best[CAPACITY + 1];
 static int64_t cost[CHAIN][CHAIN];
 
-static int min(int x, int y) {
-  return x < y ? x : y;
-}
+static int min(int x, int y) { return x < y ? x : y; }
 
 static int distance(void) {
   for (int j = 0; j <= N; j++)
@@ -31,7 +29,7 @@ static int subsequence(void) {
   for (int i = 1; i <= N; i++) {
     memcpy(other, row, sizeof row);
     for (int j = 1; j <= N; j++)
-      row[j] = a[i - 1] == b[j - 1] ? other[j - 1] + 1
+      row[j] = a[i - 1] == b[j - 1]    ? other[j - 1] + 1
                : other[j] > row[j - 1] ? other[j]
                                        : row[j - 1];
   }
@@ -56,7 +54,8 @@ static int64_t chain(void) {
       int j = i + length;
       int64_t least = INT64_MAX;
       for (int k = i; k < j; k++) {
-        int64_t c = cost[i][k] + cost[k + 1][j] + (int64_t)(a[i] + 1) * (a[k + 1] + 1) * (a[j + 1] + 1);
+        int64_t c =
+            cost[i][k] + cost[k + 1][j] + (int64_t)(a[i] + 1) * (a[k + 1] + 1) * (a[j + 1] + 1);
         least = c < least ? c : least;
       }
       cost[i][j] = least;

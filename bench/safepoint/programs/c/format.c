@@ -5,8 +5,8 @@
 static uint64_t records(char *line, size_t size, uint64_t r) {
   double x = suite_unit() * 1000.0;
   unsigned long n = (unsigned long)suite_random() >> 20;
-  int length = snprintf(line, size, "%llu,%.6f,%lx,%s", (unsigned long long)r, x, n,
-                        r % 2 ? "odd" : "even");
+  int length =
+      snprintf(line, size, "%llu,%.6f,%lx,%s", (unsigned long long)r, x, n, r % 2 ? "odd" : "even");
   uint64_t sum = (uint64_t)length;
   char *end = line;
   sum = suite_mix(sum, strtoull(end, &end, 10));

@@ -35,9 +35,7 @@ static uint64_t adler(const unsigned char *p, size_t n) {
   return b << 16 | a;
 }
 
-static inline uint64_t rotate(uint64_t x, int by) {
-  return x << by | x >> (64 - by);
-}
+static inline uint64_t rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
 static void sip_round(uint64_t v[4]) {
   v[0] += v[1], v[1] = rotate(v[1], 13) ^ v[0], v[0] = rotate(v[0], 32);
@@ -47,7 +45,8 @@ static void sip_round(uint64_t v[4]) {
 }
 
 static uint64_t sip(const unsigned char *p, size_t n) {
-  uint64_t v[4] = {0x736f6d6570736575u, 0x646f72616e646f6du, 0x6c7967656e657261u, 0x7465646279746573u};
+  uint64_t v[4] = {0x736f6d6570736575u, 0x646f72616e646f6du, 0x6c7967656e657261u,
+                   0x7465646279746573u};
   uint64_t word, last = (uint64_t)n << 56;
   for (size_t i = 0; i + 8 <= n; i += 8) {
     memcpy(&word, p + i, 8);

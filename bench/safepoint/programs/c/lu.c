@@ -4,9 +4,7 @@
 
 enum { B = 16, BLOCKS = 20, N = B * BLOCKS };
 
-static double *block(double *a, int i, int j) {
-  return a + ((size_t)i * BLOCKS + j) * B * B;
-}
+static double *block(double *a, int i, int j) { return a + ((size_t)i * BLOCKS + j) * B * B; }
 
 /* a := LU of a. */
 static void factor(double *a) {

@@ -2,9 +2,7 @@
  * 20,000 calls deep. */
 #include "../suite.h"
 
-static uint64_t fibonacci(unsigned n) {
-  return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
-}
+static uint64_t fibonacci(unsigned n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 
 static int tak(int x, int y, int z) {
   return y >= x ? z : tak(tak(x - 1, y, z), tak(y - 1, z, x), tak(z - 1, x, y));

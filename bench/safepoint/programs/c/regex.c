@@ -102,8 +102,7 @@ static const char *simulate(struct state *start, const char *text, uint64_t *ste
 static int backtrack(const struct state *state, const char *text, const char *end) {
   for (;;) {
     switch (state->what) {
-    case MATCH:
-      return text == end;
+    case MATCH: return text == end;
     case SPLIT:
       if (backtrack(state->next, text, end))
         return 1;
@@ -120,7 +119,7 @@ static int backtrack(const struct state *state, const char *text, const char *en
 
 int main(int argc, char **argv) {
   static const char *const patterns[] = {
-      "a(b|c)*d",  "((a|b)|(c|d))*ee", "(.a|.b|d)+ce",    "(a|b)(c|d)e?",   "ab*(c|da)+e",
+      "a(b|c)*d",  "((a|b)|(c|d))*ee", "(.a|.b|d)+ce",   "(a|b)(c|d)e?",   "ab*(c|da)+e",
       "(a?b?c)+d", "((a|b)+c)+d.e",    "e(d(c(b)*)*)*a", "(abc|abd|ab)+e", ".a(.b|c.)*d"};
   enum { PATTERNS = sizeof patterns / sizeof *patterns, LENGTH = 60 };
   struct state *starts[PATTERNS];

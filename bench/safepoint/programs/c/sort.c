@@ -80,9 +80,7 @@ static int compare(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-static void library(uint32_t *v, size_t n) {
-  qsort(v, n, sizeof *v, compare);
-}
+static void library(uint32_t *v, size_t n) { qsort(v, n, sizeof *v, compare); }
 
 int main(int argc, char **argv) {
   static const size_t sizes[] = {8, 50, 1000, 20000, MAX};

@@ -94,7 +94,7 @@ static void sum_up(const char *word, uint32_t count, void *to) {
 }
 
 static void invent(char *word) {
-  static const char *const parts[] = {"an", "ber", "co",  "de", "el", "fi",  "gra", "ho", "in",
+  static const char *const parts[] = {"an", "ber", "co",  "de", "el", "fi",  "gra", "ho",  "in",
                                       "ju", "ka",  "li",  "mo", "ne", "or",  "pre", "qui", "re",
                                       "st", "ti",  "und", "ve", "wa", "xen", "yl",  "zo"};
   uint64_t count = 1 + suite_below(4);
@@ -148,7 +148,8 @@ int main(int argc, char **argv) {
       uint64_t all = 0;
       invent(word);
       word[2 + i % 2] = 0;
-      uint32_t there = below(root, word, i % 3 == 0 ? longest : sum_up, i % 3 == 0 ? (void *)most : &all);
+      uint32_t there =
+          below(root, word, i % 3 == 0 ? longest : sum_up, i % 3 == 0 ? (void *)most : &all);
       sum = suite_mix(sum, there + all + strlen(most));
     }
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)

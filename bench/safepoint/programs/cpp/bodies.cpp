@@ -98,8 +98,8 @@ int main(int argc, char **argv) {
                                              p.x * p.y - 8.0 / 3 * p.z};
                              },
                              2000));
-    sum = suite_mix(sum, orbits([](const Vector &p, double t) { return Vector{-p.y, p.x, t} * 0.1; },
-                                2000));
+    sum = suite_mix(
+        sum, orbits([](const Vector &p, double t) { return Vector{-p.y, p.x, t} * 0.1; }, 2000));
   }
   return suite_end(sum);
 }

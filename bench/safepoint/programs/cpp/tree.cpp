@@ -49,7 +49,8 @@ uint64_t treap(size_t n) {
   uint64_t sum = 0;
   for (size_t i = 0; i < 2 * n; i++) {
     uint64_t key = i % 2 ? pool[i / 2].key : suite_random() >> 20, depth = 0;
-    for (Node *at = root; at != nullptr && at->key != key; at = key < at->key ? at->left : at->right)
+    for (Node *at = root; at != nullptr && at->key != key;
+         at = key < at->key ? at->left : at->right)
       depth++;
     sum += depth;
   }

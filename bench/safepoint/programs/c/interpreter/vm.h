@@ -4,7 +4,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum op { HALT, SET, ADD, SUB, MUL, XOR, SHIFT, LOAD, STORE, LESS, EQUAL, JUMP, BRANCH, CALL, RETURN };
+enum op {
+  HALT,
+  SET,
+  ADD,
+  SUB,
+  MUL,
+  XOR,
+  SHIFT,
+  LOAD,
+  STORE,
+  LESS,
+  EQUAL,
+  JUMP,
+  BRANCH,
+  CALL,
+  RETURN
+};
 
 struct instruction {
   uint8_t op, to, a, b;
