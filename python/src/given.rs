@@ -1,7 +1,7 @@
 //! Options as Python gives them: a JSON object, whose values are taken out one by one. Numbers with
 //! a unit may be text in the notation of the command line.
 
-use curtail_study::Error;
+use curtail_experiment::Error;
 use curtail_workload::duration_ns;
 use serde_json::{Map, Value};
 use std::fmt::Display;

@@ -1,12 +1,12 @@
 //! One simulation, from its options.
 
 use crate::given::{Given, about, decimal, nanoseconds, whole, word};
-use curtail_policy::{PreemptKind, Spec};
-use curtail_sim::Costs;
-use curtail_study::{
+use curtail_experiment::{
     Asked, DEFAULT_DURATION_NS, Error, Length, Offer, Point, Setting, Shape, Source, costs, phases,
     warmup_ns,
 };
+use curtail_policy::{PreemptKind, Spec};
+use curtail_sim::Costs;
 use curtail_workload::{self as workload, Arrivals, Class, Mix, Service, load, named, rate_rps};
 use serde_json::{Map, Value};
 use std::path::Path;

@@ -10,7 +10,7 @@ mod given;
 mod job;
 mod wait;
 
-use curtail_study::Error;
+use curtail_experiment::Error;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 
@@ -48,7 +48,7 @@ mod _native {
     use super::{bad, raised};
     use crate::job::Job;
     use crate::wait;
-    use curtail_study::Error;
+    use curtail_experiment::Error;
     use curtail_workload::{Slo, list, load};
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -110,7 +110,7 @@ mod _native {
         let slo =
             Slo::parse(slo).map_err(|error| PyValueError::new_err(format!("slo: {error}")))?;
         let offer = &job.setting.offer;
-        let class = curtail_study::class_of(&slo, &offer.name, offer.mix());
+        let class = curtail_experiment::class_of(&slo, &offer.name, offer.mix());
         let class = class.map_err(|error| bad(&error))?;
         let (runs, found) = wait::until_done(py, progress, None, |stop, tick| {
             job.setting.stop = stop;
@@ -141,18 +141,18 @@ mod _native {
     /// Costs by name, or a file's, as JSON.
     #[pyfunction]
     fn costs(named: &str) -> PyResult<String> {
-        text(&curtail_study::costs(named).map_err(|error| raised(&error))?)
+        text(&curtail_experiment::costs(named).map_err(|error| raised(&error))?)
     }
 
     /// What policies there are, as JSON.
     #[pyfunction]
     fn policies() -> String {
-        curtail_study::policies().to_string()
+        curtail_experiment::policies().to_string()
     }
 
     /// What workloads there are, as JSON.
     #[pyfunction]
     fn workloads() -> String {
-        curtail_study::workloads().to_string()
+        curtail_experiment::workloads().to_string()
     }
 }

@@ -2,7 +2,7 @@
 //! signals and to tell of progress.
 
 use crate::raised;
-use curtail_study::Error;
+use curtail_experiment::Error;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,9 +8,9 @@ use crate::typed::DarcArgs;
 use clap::{Args, ValueEnum};
 pub(crate) use cores::CoresArgs;
 use curtail::{DispatcherMode, Preempt, ServerBuilder};
+pub(crate) use curtail_experiment::Point;
+use curtail_experiment::{Asked, DEFAULT_DURATION_NS};
 use curtail_policy::{Balance, PreemptKind, Spec};
-pub(crate) use curtail_study::Point;
-use curtail_study::{Asked, DEFAULT_DURATION_NS};
 use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
 use policy::Policies;
 
@@ -290,7 +290,7 @@ impl Offered {
 
     /// The warm-up, shorter than the duration.
     pub(crate) fn warmup_ns(&self) -> Result<u64, Failure> {
-        Ok(curtail_study::warmup_ns(self.duration_ns(), self.warmup)?)
+        Ok(curtail_experiment::warmup_ns(self.duration_ns(), self.warmup)?)
     }
 }
 

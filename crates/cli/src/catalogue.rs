@@ -29,7 +29,7 @@ impl Policies {
             ]);
         }
         let heads = ["policy", "pre-emption", "quantum", "what it does", "from"];
-        output::listing(&heads, &rows, &curtail_study::policies(), self.json.json.as_deref())
+        output::listing(&heads, &rows, &curtail_experiment::policies(), self.json.json.as_deref())
     }
 }
 
@@ -54,6 +54,6 @@ impl Workloads {
             ]);
         }
         let heads = ["workload", "mean", "what it is", "from", "classes (name:service:share)"];
-        output::listing(&heads, &rows, &curtail_study::workloads(), self.json.json.as_deref())
+        output::listing(&heads, &rows, &curtail_experiment::workloads(), self.json.json.as_deref())
     }
 }

@@ -32,10 +32,10 @@ impl Failure {
     }
 }
 
-impl From<curtail_study::Error> for Failure {
-    fn from(error: curtail_study::Error) -> Self {
+impl From<curtail_experiment::Error> for Failure {
+    fn from(error: curtail_experiment::Error) -> Self {
         match error {
-            curtail_study::Error::Usage(message) => Self::Usage(message),
+            curtail_experiment::Error::Usage(message) => Self::Usage(message),
             other => Self::failed(other),
         }
     }

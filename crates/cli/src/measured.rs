@@ -1,8 +1,8 @@
 //! What one run gave, and how it stands against an objective: for every verb that measures.
 
 use crate::failure::Failure;
+pub(crate) use curtail_experiment::Measured;
 use curtail_policy::Spec;
-pub(crate) use curtail_study::Measured;
 use curtail_workload::{Found, Mix, Slo, format_rate};
 
 /// The index of the class that the objective is about, if it is about one.
@@ -11,7 +11,7 @@ pub(crate) fn slo_class(
     workload: &str,
     mix: &Mix,
 ) -> Result<Option<usize>, Failure> {
-    Ok(slo.map_or(Ok(None), |slo| curtail_study::class_of(slo, workload, mix))?)
+    Ok(slo.map_or(Ok(None), |slo| curtail_experiment::class_of(slo, workload, mix))?)
 }
 
 /// A policy with its quantum.

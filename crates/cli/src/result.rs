@@ -2,8 +2,8 @@
 
 use curtail::Report;
 use curtail::clock::Clock;
+pub(crate) use curtail_experiment::{Slowdowns, fill, fill_undisturbed};
 use curtail_report::{Cpu, Lateness, Machine, Quantiles, Run};
-pub(crate) use curtail_study::{Slowdowns, fill, fill_undisturbed};
 use hdrhistogram::Histogram;
 
 /// Quantiles of times in a plain histogram; `None` of no times.

@@ -2,10 +2,10 @@
 //! (Perséphone §5.5), classifiers that are wrong (§5.6).
 
 use clap::{Args, ValueEnum};
+use curtail_experiment::informed;
+pub(crate) use curtail_experiment::{Classifier, any_class, phases as phases_of, reclassified};
 use curtail_policy::{DarcOptions, Spec};
 use curtail_report::Run;
-use curtail_study::informed;
-pub(crate) use curtail_study::{Classifier, any_class, phases as phases_of, reclassified};
 use curtail_workload::{Mix, Phases, format_duration};
 use std::ops::Range;
 

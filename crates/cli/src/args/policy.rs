@@ -3,8 +3,8 @@
 use super::{List, durations, names};
 use crate::failure::Failure;
 use clap::Args;
+use curtail_experiment::Shape;
 use curtail_policy::{CoreKind, Spec, Ties, Victim};
-use curtail_study::Shape;
 use std::fmt::Display;
 use std::str::FromStr;
 

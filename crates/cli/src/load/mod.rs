@@ -22,7 +22,7 @@ use crate::measured;
 use crate::output;
 use clap::Args;
 use client::Client;
-use curtail_study::Asked;
+use curtail_experiment::Asked;
 use curtail_workload::{Mix, Slo, duration_ns};
 use progress::Progress;
 use series::Series;

@@ -65,7 +65,7 @@ impl CostArgs {
     /// What was asked for, or `otherwise`.
     pub(crate) fn costs(&self, otherwise: &str) -> Result<Costs, Failure> {
         let named = self.costs.as_deref().unwrap_or(otherwise);
-        let mut costs = curtail_study::costs(named)?;
+        let mut costs = curtail_experiment::costs(named)?;
         for (cost, given) in [
             (&mut costs.receive, self.receive_cost),
             (&mut costs.dispatch, self.dispatch_cost),

@@ -5,7 +5,7 @@ use crate::args::Offered;
 use crate::failure::Failure;
 use crate::typed::{Changing, Classifier, phases_of};
 use clap::Args;
-use curtail_study::{Length, Offer, Source};
+use curtail_experiment::{Length, Offer, Source};
 use curtail_workload as workload;
 use std::path::PathBuf;
 

@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::measured::Measured;
 use crate::result::{self, Slowdowns};
 use crate::typed::{Changing, reclassified};
+use curtail_experiment::Setting;
 use curtail_policy::{AnyPolicy, Spec};
 use curtail_report::Run;
 use curtail_sim::{Done, Observer, run_observed};
-use curtail_study::Setting;
 use curtail_workload::{Recorder, Request, Until};
 use std::sync::atomic::Ordering;
 

@@ -6,10 +6,10 @@ use super::simulate::How;
 use super::{Asked, beside};
 use crate::failure::Failure;
 use crate::output;
+use curtail_experiment::{Length, Offer, Setting, Source};
 use curtail_policy::Spec;
 use curtail_report::{Metric, Quantile, Unit};
 use curtail_sim::sweep;
-use curtail_study::{Length, Offer, Setting, Source};
 use curtail_workload::{Arrivals, NAMED, Phases};
 use indicatif::ProgressBar;
 

@@ -3,10 +3,10 @@
 use super::drawn::{Drawn, Finding};
 use super::sharing::{self, Sharing};
 use crate::failure::Failure;
+use curtail_experiment::{Length, Offer, Setting, Source};
 use curtail_policy::{Nanos, PreemptKind, Spec, Ties};
 use curtail_report::Unit;
 use curtail_sim::Costs;
-use curtail_study::{Length, Offer, Setting, Source};
 use curtail_workload::{Arrivals, named};
 
 /// A simulated figure of a paper.

@@ -3,10 +3,10 @@
 use super::drawn::{Drawn, DrawnCurve, DrawnPoint};
 use super::figure::{Figure, Of, Sweep, System};
 use crate::failure::Failure;
+use curtail_experiment::Setting;
 use curtail_policy::AnyPolicy;
 use curtail_report::{Metric, Quantile, Run};
 use curtail_sim::{Allocation, Done, Observer, by_intervals, run_observed, sweep};
-use curtail_study::Setting;
 use curtail_workload::{Arrivals, Request, Requests, Slo, Until, named};
 
 /// Of so many requests DARC profiles enough, with its window of 50,000.
