@@ -19,7 +19,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fuzz", &[]),
     ("crates/sched", &["crates/policy"]),
     ("crates/sim", &["crates/alloc", "crates/policy", "crates/sched", "crates/workload"]),
-    ("crates/experiment", &["crates/policy", "crates/report", "crates/sim", "crates/workload"]),
+    (
+        "crates/experiment",
+        &["crates/alloc", "crates/policy", "crates/report", "crates/sim", "crates/workload"],
+    ),
     (
         "python",
         &["crates/policy", "crates/report", "crates/sim", "crates/experiment", "crates/workload"],

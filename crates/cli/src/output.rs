@@ -31,7 +31,7 @@ pub(crate) fn listing(
     json: Option<&str>,
 ) -> Result<(), Failure> {
     if json != Some("-") {
-        text(&table(heads, rows))?;
+        text(&curtail_report::columns(heads, rows))?;
     }
     match json {
         None => Ok(()),
@@ -65,37 +65,4 @@ pub(crate) fn bar(length: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template);
     let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-/// Columns as wide as their widest cell, two spaces between, no space at the end of a line.
-pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = heads.iter().map(|head| head.chars().count()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut out = String::new();
-    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
-        let mut text = String::new();
-        for (cell, width) in cells.zip(&widths) {
-            text.push_str(&format!("{cell:width$}  "));
-        }
-        out.push_str(text.trim_end());
-        out.push('\n');
-    };
-    line(&mut heads.iter().copied());
-    for row in rows {
-        line(&mut row.iter().map(String::as_str));
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn columns_line_up() {
-        let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["long".to_owned(), String::new()]];
-        assert_eq!(super::table(&["x", "y"], &rows), "x     y\na     b\nlong\n");
-    }
 }

@@ -10,6 +10,7 @@
 mod catalogue;
 mod classify;
 mod costs;
+pub mod figures;
 mod measured;
 mod offer;
 mod result;
@@ -45,6 +46,12 @@ impl Error {
 
     pub(crate) fn failed(message: impl ToString) -> Self {
         Self::Failed(message.to_string())
+    }
+}
+
+impl From<curtail_report::Error> for Error {
+    fn from(error: curtail_report::Error) -> Self {
+        Self::failed(error)
     }
 }
 

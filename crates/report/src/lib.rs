@@ -8,6 +8,7 @@
 
 #[cfg(feature = "pictures")]
 mod chart;
+mod columns;
 mod error;
 mod html;
 mod io;
@@ -27,6 +28,7 @@ mod units;
 
 #[cfg(feature = "pictures")]
 pub use chart::{Axis, Chart, ChartCurve, ChartPoint, Unit};
+pub use columns::columns;
 pub use error::Error;
 pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};

@@ -4,7 +4,6 @@
 //! thread that finishes a run, between runs.
 
 mod costs;
-mod figures;
 mod offer;
 mod phases;
 mod replay;
@@ -17,12 +16,14 @@ use crate::typed::{Changing, ClassifierArgs};
 use clap::{Arg, Args};
 pub(crate) use costs::CostArgs;
 use curtail_experiment::Setting;
+use curtail_experiment::figures::Asked;
 use curtail_policy::Spec;
-use curtail_report::Run;
+use curtail_report::{Run, write_text};
 use curtail_sim::{Config, Hints, Kthreads, sweep};
 use curtail_workload::{Slo, duration_ns, format_rate};
 use indicatif::ProgressBar;
 use offer::OfferArgs;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,15 +102,7 @@ impl Sim {
             return replay::run(file, self.json.json.as_deref());
         }
         if let Some(name) = &self.figure {
-            let asked = figures::Asked {
-                name,
-                jobs: self.offer.jobs(),
-                seed: self.offered.seed,
-                threads: self.threads(),
-                dir: &self.figures_dir,
-                json: self.json.json.as_deref(),
-            };
-            return asked.run();
+            return self.draw(name);
         }
         let specs = self.specs()?;
         let setting = self.setting()?;
@@ -139,6 +132,33 @@ impl Sim {
             format_rate(events / took_s.max(1e-9))
         );
         output::beside(&[said], self.json.json.as_deref())
+    }
+
+    /// A figure, or all: as text, and as JSON where that was asked for.
+    fn draw(&self, name: &str) -> Result<(), Failure> {
+        let asked = Asked {
+            name,
+            jobs: self.offer.jobs(),
+            seed: self.offered.seed,
+            threads: self.threads(),
+            dir: &self.figures_dir,
+        };
+        let json = self.json.json.as_deref();
+        let show = |text: &str| match json {
+            Some("-") => Ok(()),
+            _ => write_text("-", text),
+        };
+        let bar = progress(asked.count()? as u64);
+        let ran = |what: &str| {
+            bar.set_message(what.to_owned());
+            bar.inc(1);
+        };
+        let figures = asked.draw(ran, |text| Ok(bar.suspend(|| show(&format!("{text}\n")))?))?;
+        bar.finish_and_clear();
+        if let Some(file) = json {
+            write_text(file, &format!("{:#}\n", Value::from(figures)))?;
+        }
+        Ok(show(&format!("pictures and pages: {}\n", self.figures_dir.display()))?)
     }
 
     fn specs(&self) -> Result<Vec<Spec>, Failure> {

@@ -2,8 +2,7 @@
 
 use super::drawn::{Drawn, DrawnCurve, DrawnPoint};
 use super::figure::{Figure, Of, Sweep, System};
-use crate::failure::Failure;
-use curtail_experiment::Setting;
+use crate::{Error, Setting};
 use curtail_policy::AnyPolicy;
 use curtail_report::{Metric, Quantile, Run};
 use curtail_sim::{Allocation, Done, Observer, by_intervals, run_observed, sweep};
@@ -33,7 +32,7 @@ pub(super) fn draw(
     figure: &Figure,
     how: How,
     done: impl Fn(&'static str) + Sync,
-) -> Result<Drawn, Failure> {
+) -> Result<Drawn, Error> {
     let tasks = figure.curves.iter().enumerate();
     let mut tasks: Vec<(usize, usize)> =
         tasks.flat_map(|(curve, it)| (0..it.sweep.len()).map(move |at| (curve, at))).collect();
@@ -43,7 +42,7 @@ pub(super) fn draw(
         let curve = &figure.curves[curve];
         let point = curve.sweep.point(at, how)?;
         done(curve.label);
-        Ok::<_, Failure>(point)
+        Ok::<_, Error>(point)
     })?;
     let mut found: Vec<((usize, usize), DrawnPoint)> = tasks.into_iter().zip(points).collect();
     found.sort_by_key(|&(task, _)| task);
@@ -76,7 +75,7 @@ impl Sweep {
         }
     }
 
-    fn point(&self, at: usize, run: How) -> Result<DrawnPoint, Failure> {
+    fn point(&self, at: usize, run: How) -> Result<DrawnPoint, Error> {
         match *self {
             Self::Loads { ref system, loads, of } => system.slowdown(loads[at], of, run),
             Self::Rates { ref system, quanta_ns, limit } => {
@@ -91,7 +90,7 @@ impl Sweep {
                         return Ok(efficiency(rate_rps, &served, cores.to_string()));
                     }
                 }
-                Err(Failure::failed(format!("{rate_rps} requests a second need too many cores")))
+                Err(Error::failed(format!("{rate_rps} requests a second need too many cores")))
             }
             Self::Shared { ref how, rates_k, of } => {
                 how.at_rate(f64::from(rates_k[at]) * 1e3, of, run)
@@ -105,8 +104,8 @@ fn requests(
     workload: &str,
     rate_rps: f64,
     how: How,
-) -> Result<impl Iterator<Item = Request>, Failure> {
-    let mix = named(workload).map_err(Failure::usage)?.mix();
+) -> Result<impl Iterator<Item = Request>, Error> {
+    let mix = named(workload).map_err(Error::usage)?.mix();
     Ok(Requests::new(&mix, Arrivals::Poisson, rate_rps, how.seed, Until::Jobs(how.jobs)))
 }
 
@@ -116,7 +115,7 @@ fn efficiency(rate_rps: f64, served: &Allocation, note: String) -> DrawnPoint {
 }
 
 impl System {
-    fn slowdown(&self, load: f64, of: Of, how: How) -> Result<DrawnPoint, Failure> {
+    fn slowdown(&self, load: f64, of: Of, how: How) -> Result<DrawnPoint, Error> {
         let setting = self.setting(how.jobs)?;
         let at = setting.offer.point(load, self.workers);
         let run = setting.measure(&self.spec()?, at, how.seed)?.run;
@@ -139,9 +138,9 @@ impl System {
         })
     }
 
-    fn highest_rate(&self, limit: f64, how: How) -> Result<DrawnPoint, Failure> {
+    fn highest_rate(&self, limit: f64, how: How) -> Result<DrawnPoint, Error> {
         let setting = self.setting(how.jobs)?;
-        let slo = Slo::parse(&format!("p99.9 slowdown {limit}")).map_err(Failure::usage)?;
+        let slo = Slo::parse(&format!("p99.9 slowdown {limit}")).map_err(Error::usage)?;
         let (runs, found) = setting.find_max(&self.spec()?, (&slo, None), how.seed, |_| {})?;
         let best = found.max_load.unwrap_or(0.0);
         let rate_rps = setting.offer.point(best, self.workers).rate_rps;
@@ -152,7 +151,7 @@ impl System {
     }
 
     /// What DARC decides by itself, from what it measures in a run that is long enough.
-    fn decides(&self, how: How) -> Result<Option<String>, Failure> {
+    fn decides(&self, how: How) -> Result<Option<String>, Error> {
         if self.policy != "darc" {
             return Ok(None);
         }
@@ -167,7 +166,7 @@ impl System {
         let config = setting.config(&self.spec()?, how.seed);
         let requests = requests(self.workload, rate_rps, how)?;
         run_observed(&config, requests, mix.classes().len(), Until::Jobs(0), &mut watch)
-            .map_err(Failure::usage)?;
+            .map_err(Error::usage)?;
         Ok(watch.decided)
     }
 }

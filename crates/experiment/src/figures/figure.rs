@@ -2,8 +2,7 @@
 
 use super::drawn::{Drawn, Finding};
 use super::sharing::{self, Sharing};
-use crate::failure::Failure;
-use curtail_experiment::{Length, Offer, Setting, Source};
+use crate::{Error, Length, Offer, Setting, Source};
 use curtail_policy::{Nanos, PreemptKind, Spec, Ties};
 use curtail_report::Unit;
 use curtail_sim::Costs;
@@ -133,27 +132,27 @@ impl System {
         Self { preemptive: true, ..self }
     }
 
-    pub(super) fn spec(&self) -> Result<Spec, Failure> {
-        let mut spec = Spec::preset(self.policy).map_err(Failure::usage)?;
+    pub(super) fn spec(&self) -> Result<Spec, Error> {
+        let mut spec = Spec::preset(self.policy).map_err(Error::usage)?;
         if self.preemptive {
-            spec = spec.with_preemptive(true).map_err(Failure::usage)?;
+            spec = spec.with_preemptive(true).map_err(Error::usage)?;
             spec = spec.with_preempt(PreemptKind::Flag);
         }
         if let Some(ns) = self.quantum_ns {
-            spec = spec.with_quantum(Nanos(ns)).map_err(Failure::usage)?;
+            spec = spec.with_quantum(Nanos(ns)).map_err(Error::usage)?;
         }
         if let Some(workers) = self.reserved {
-            spec = spec.with_reserved(workers).map_err(Failure::usage)?;
+            spec = spec.with_reserved(workers).map_err(Error::usage)?;
         }
         match self.ties {
-            Some(ties) => spec.with_ties(ties).map_err(Failure::usage),
+            Some(ties) => spec.with_ties(ties).map_err(Error::usage),
             None => Ok(spec),
         }
     }
 
     /// Policies that profile their workload know it from the start: what is drawn is a steady state.
-    pub(super) fn setting(&self, jobs: u64) -> Result<Setting, Failure> {
-        let mix = named(self.workload).map_err(Failure::usage)?.mix();
+    pub(super) fn setting(&self, jobs: u64) -> Result<Setting, Error> {
+        let mix = named(self.workload).map_err(Error::usage)?.mix();
         let source = Source::Mix(mix);
         let arrivals = Arrivals::Poisson;
         let offer = Offer::new(self.workload.to_owned(), source, arrivals, Length::Jobs(jobs));

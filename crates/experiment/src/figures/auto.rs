@@ -2,16 +2,14 @@
 //! one that changes, at every load; a point is `auto`'s tail over that of the best of the others for
 //! this workload at this load.
 
+use super::Asked;
+use super::beside::Beside;
 use super::simulate::How;
-use super::{Asked, beside};
-use crate::failure::Failure;
-use crate::output;
-use curtail_experiment::{Length, Offer, Setting, Source};
+use crate::{Error, Length, Offer, Setting, Source};
 use curtail_policy::Spec;
 use curtail_report::{Metric, Quantile, Unit};
 use curtail_sim::sweep;
 use curtail_workload::{Arrivals, NAMED, Phases};
-use indicatif::ProgressBar;
 
 /// What it is called on the command line.
 pub(super) const NAME: &str = "auto";
@@ -62,22 +60,22 @@ pub(super) fn workloads() -> Vec<&'static str> {
 
 /// Policies that profile know the workload from the start, where it does not change; `auto` is told
 /// nothing.
-fn setting(workload: &str, jobs: u64) -> Result<Setting, Failure> {
+fn setting(workload: &str, jobs: u64) -> Result<Setting, Error> {
     if let Some(named) = NAMED.iter().find(|it| it.name == workload) {
         let source = Source::Mix(named.mix());
         let offer = Offer::new(workload.to_owned(), source, Arrivals::Poisson, Length::Jobs(jobs));
         return Ok(Setting { known: true, ..Setting::ideal(offer, WORKERS) });
     }
-    let phases = Phases::parse(CHANGING).map_err(Failure::usage)?;
+    let phases = Phases::parse(CHANGING).map_err(Error::usage)?;
     let duration = phases.duration_ns() as f64 * jobs as f64 / JOBS as f64;
     let source = Source::Phases(phases.within(duration as u64));
     let offer = Offer::new(workload.to_owned(), source, Arrivals::Poisson, Length::Unsaid);
     Ok(Setting::ideal(offer, WORKERS))
 }
 
-fn tail(workload: &str, load: f64, policy: &str, how: How) -> Result<f64, Failure> {
+fn tail(workload: &str, load: f64, policy: &str, how: How) -> Result<f64, Error> {
     let setting = setting(workload, how.jobs)?;
-    let spec = Spec::preset(policy).map_err(Failure::usage)?;
+    let spec = Spec::preset(policy).map_err(Error::usage)?;
     let known = setting.known && policy != POLICIES[0];
     let setting = Setting { known, ..setting };
     let at = setting.offer.point(load, WORKERS);
@@ -87,7 +85,7 @@ fn tail(workload: &str, load: f64, policy: &str, how: How) -> Result<f64, Failur
 }
 
 /// All cells, simulated.
-fn cells(how: How, bar: &ProgressBar) -> Result<Vec<Cell>, Failure> {
+fn cells(how: How, ran: &(impl Fn(&str) + Sync)) -> Result<Vec<Cell>, Error> {
     let workloads = workloads();
     let mut tasks = Vec::new();
     // High loads take longest: they start first.
@@ -98,9 +96,8 @@ fn cells(how: How, bar: &ProgressBar) -> Result<Vec<Cell>, Failure> {
     }
     let tails = sweep(&tasks, how.threads, |&(workload, load, policy)| {
         let found = tail(workloads[workload], LOADS[load], POLICIES[policy], how)?;
-        bar.set_message(format!("{}: {}", workloads[workload], POLICIES[policy]));
-        bar.inc(1);
-        Ok::<_, Failure>(found)
+        ran(&format!("{}: {}", workloads[workload], POLICIES[policy]));
+        Ok::<_, Error>(found)
     })?;
     let mut cells: Vec<Cell> = Vec::new();
     for &workload in &workloads {
@@ -118,27 +115,9 @@ pub(super) fn show(value: f64) -> String {
 }
 
 impl Asked<'_> {
-    /// Draws it, and shows it.
-    pub(super) fn run_auto(&self) -> Result<(), Failure> {
-        let jobs = self.jobs.unwrap_or(JOBS);
-        let bar = crate::sim::progress(count() as u64);
-        let how = How { jobs, seed: self.seed, threads: self.threads };
-        let cells = cells(how, &bar)?;
-        bar.finish_and_clear();
-        let done = beside::Beside { cells, jobs, seed: self.seed };
-        done.leave_in(self.dir)?;
-        if let Some(file) = self.json {
-            let values = serde_json::Value::from(vec![done.json()]);
-            curtail_report::write_text(file, &format!("{values:#}\n"))?;
-        }
-        if self.json != Some("-") {
-            output::text(&format!(
-                "{}\npictures and pages: {}\n",
-                done.text(),
-                self.dir.display()
-            ))?;
-        }
-        Ok(())
+    pub(super) fn beside(&self, ran: &(impl Fn(&str) + Sync)) -> Result<Beside, Error> {
+        let how = self.how(JOBS);
+        Ok(Beside { cells: cells(how, ran)?, jobs: how.jobs, seed: self.seed })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::drawn::DrawnPoint;
 use super::simulate::How;
-use crate::failure::Failure;
+use crate::Error;
 use curtail_alloc::{Detector, Machine, Nanos, Settings};
 use curtail_sim::{Batch, Cores, Critical, HandOvers, Shared, share};
 use curtail_workload::{Arrivals, Requests, Until, named};
@@ -52,8 +52,8 @@ impl Sharing {
 
     /// `programs` programs, each guaranteed its part of the cores, which together are offered
     /// `rate_rps`.
-    fn run(&self, programs: u32, rate_rps: f64, how: How) -> Result<Shared, Failure> {
-        let mix = named(self.workload).map_err(Failure::usage)?.mix();
+    fn run(&self, programs: u32, rate_rps: f64, how: How) -> Result<Shared, Error> {
+        let mix = named(self.workload).map_err(Error::usage)?.mix();
         let cores = self.cores;
         let machine = if self.siblings { Machine::of_siblings(cores) } else { Machine::of(cores) };
         let settings = Settings {
@@ -79,11 +79,11 @@ impl Sharing {
                 requests: Box::new(Requests::new(&mix, Arrivals::Poisson, rate, seed, until)),
             }
         };
-        share(&how_cores, (0..programs).map(program).collect()).map_err(Failure::failed)
+        share(&how_cores, (0..programs).map(program).collect()).map_err(Error::failed)
     }
 
     /// One program at that rate.
-    pub(super) fn at_rate(&self, rate_rps: f64, of: Of, how: How) -> Result<DrawnPoint, Failure> {
+    pub(super) fn at_rate(&self, rate_rps: f64, of: Of, how: How) -> Result<DrawnPoint, Error> {
         Ok(of.point(rate_rps, &self.run(1, rate_rps, how)?))
     }
 
@@ -94,8 +94,8 @@ impl Sharing {
         load: f64,
         of: Of,
         how: How,
-    ) -> Result<DrawnPoint, Failure> {
-        let mix = named(self.workload).map_err(Failure::usage)?.mix();
+    ) -> Result<DrawnPoint, Error> {
+        let mix = named(self.workload).map_err(Error::usage)?.mix();
         let rate_rps = mix.rate_rps(load, self.cores as usize);
         Ok(of.point(f64::from(programs), &self.run(programs, rate_rps, how)?))
     }

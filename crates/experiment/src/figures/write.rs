@@ -2,10 +2,9 @@
 
 use super::drawn::{Drawn, Finding};
 use super::figure::{Figure, Scale};
-use crate::failure::Failure;
-use crate::output;
+use crate::Error;
 use curtail_report::{
-    Axis, Chart, ChartCurve, ChartPoint, Listing, SCHEMA, Section, page, write_text,
+    Axis, Chart, ChartCurve, ChartPoint, Listing, SCHEMA, Section, columns, page, write_text,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -96,7 +95,7 @@ impl Done {
             figure.title,
             figure.y.name,
             figure.x.name,
-            output::table(&heads, &rows)
+            columns(&heads, &rows)
         );
         for [verdict, says, ours] in self.statements() {
             // What agrees in part has a line to say it.
@@ -167,7 +166,7 @@ impl Done {
     }
 
     /// Leaves the picture, the JSON and the page of this figure in a directory.
-    pub(super) fn leave_in(&self, dir: &Path) -> Result<(), Failure> {
+    pub(super) fn leave_in(&self, dir: &Path) -> Result<(), Error> {
         let file = |kind: &str| dir.join(format!("{}.{kind}", self.figure.name));
         let write = |kind: &str, text: &str| write_text(&file(kind).to_string_lossy(), text);
         write("svg", &format!("{}\n", self.chart().svg()?.trim_end()))?;

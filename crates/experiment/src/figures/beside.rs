@@ -1,10 +1,9 @@
 //! What [`super::auto`] found, as a table, JSON, a picture and a page.
 
 use super::auto::{Cell, NAME, POLICIES, show, workloads};
-use crate::failure::Failure;
-use crate::output;
+use crate::Error;
 use curtail_report::{
-    Axis, Chart, ChartCurve, ChartPoint, Listing, SCHEMA, Section, Unit, page, write_text,
+    Axis, Chart, ChartCurve, ChartPoint, Listing, SCHEMA, Section, Unit, columns, page, write_text,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -57,7 +56,7 @@ impl Beside {
         format!(
             "{NAME}: {TITLE}\np99.9 slowdown, 16 workers, no costs; *: more than 5% above the best\n\n\
              {}\n{}\n",
-            output::table(&HEADS, &rows),
+            columns(&HEADS, &rows),
             self.finding()
         )
     }
@@ -131,7 +130,7 @@ impl Beside {
     }
 
     /// Leaves the picture, the JSON and the page in a directory.
-    pub(super) fn leave_in(&self, dir: &Path) -> Result<(), Failure> {
+    pub(super) fn leave_in(&self, dir: &Path) -> Result<(), Error> {
         let write = |kind: &str, text: &str| {
             write_text(&dir.join(format!("{NAME}.{kind}")).to_string_lossy(), text)
         };

@@ -1,4 +1,4 @@
-//! `curtail sim --figure`: the papers' simulated figures, drawn again.
+//! The papers' simulated figures, drawn again (`curtail sim --figure`).
 //!
 //! A figure is data ([`figure`]): what is simulated, how it is plotted, what the paper says of it and
 //! how that is checked. Its points are independent runs on all cores ([`simulate`]); what is read off
@@ -20,11 +20,10 @@ mod simulate;
 mod tiny_quanta;
 mod write;
 
-use crate::failure::Failure;
-use crate::output;
+use crate::Error;
 use curtail_report::{Unit, page, write_text};
 use figure::{Figure, Scale};
-use indicatif::ProgressBar;
+use serde_json::Value;
 use simulate::How;
 use std::path::Path;
 use write::Done;
@@ -60,53 +59,66 @@ const SUSTAINED: Scale =
 const SLOWDOWN: Scale = Scale { name: "p99.9 slowdown", unit: Unit::Number, log: true, most: None };
 
 /// What was asked for.
-pub(super) struct Asked<'a> {
+pub struct Asked<'a> {
     /// A figure's name, `all` (of the papers'), or `auto`.
-    pub(super) name: &'a str,
-    /// Requests of each run.
-    pub(super) jobs: Option<u64>,
-    pub(super) seed: u64,
-    pub(super) threads: usize,
+    pub name: &'a str,
+    /// Requests of each run; `None`: the figure's own.
+    pub jobs: Option<u64>,
+    /// Of all draws.
+    pub seed: u64,
+    /// Runs at a time.
+    pub threads: usize,
     /// Where pictures and pages go.
-    pub(super) dir: &'a Path,
-    pub(super) json: Option<&'a str>,
+    pub dir: &'a Path,
 }
 
 impl Asked<'_> {
-    pub(super) fn run(&self) -> Result<(), Failure> {
+    /// How many runs it takes.
+    ///
+    /// # Errors
+    /// There is no such figure.
+    pub fn count(&self) -> Result<usize, Error> {
+        if self.name == auto::NAME {
+            return Ok(auto::count());
+        }
+        Ok(self.figures()?.into_iter().map(simulate::count).sum())
+    }
+
+    /// Draws it, leaves pictures and pages in the directory, and gives each figure's JSON. `ran` is
+    /// called after each run, from any thread; `show` gets each figure's text when it is drawn.
+    ///
+    /// # Errors
+    /// There is no such figure, a file cannot be written, or `show` fails.
+    pub fn draw(
+        &self,
+        ran: impl Fn(&str) + Sync,
+        mut show: impl FnMut(&str) -> Result<(), Error>,
+    ) -> Result<Vec<Value>, Error> {
         let figures = self.figures()?;
         std::fs::create_dir_all(self.dir)
-            .map_err(|e| Failure::failed(format!("cannot make {}: {e}", self.dir.display())))?;
+            .map_err(|e| Error::failed(format!("cannot make {}: {e}", self.dir.display())))?;
         if self.name == auto::NAME {
-            return self.run_auto();
+            let done = self.beside(&ran)?;
+            done.leave_in(self.dir)?;
+            show(&done.text())?;
+            return Ok(vec![done.json()]);
         }
-        let bar = super::progress(figures.iter().map(|it| simulate::count(it) as u64).sum());
         let mut all = Vec::new();
         for figure in figures {
-            let done = self.draw(figure, &bar)?;
+            let done = self.drawn(figure, &ran)?;
             done.leave_in(self.dir)?;
-            if self.json != Some("-") {
-                bar.suspend(|| output::text(&format!("{}\n", done.text())))?;
-            }
+            show(&done.text())?;
             all.push(done);
         }
-        bar.finish_and_clear();
         if all.len() > 1 {
             let sections: Vec<_> = all.iter().map(Done::section).collect();
             let text = page("The papers' simulated figures", &sections)?;
             write_text(&self.dir.join("all.html").to_string_lossy(), &text)?;
         }
-        if let Some(file) = self.json {
-            let values: Vec<_> = all.iter().map(Done::json).collect();
-            write_text(file, &format!("{:#}\n", serde_json::Value::from(values)))?;
-        }
-        if self.json != Some("-") {
-            output::text(&format!("pictures and pages: {}\n", self.dir.display()))?;
-        }
-        Ok(())
+        Ok(all.iter().map(Done::json).collect())
     }
 
-    fn figures(&self) -> Result<Vec<&'static Figure>, Failure> {
+    fn figures(&self) -> Result<Vec<&'static Figure>, Error> {
         if self.name == "all" {
             return Ok(FIGURES.to_vec());
         }
@@ -117,18 +129,19 @@ impl Asked<'_> {
         found.map(|figure| vec![*figure]).ok_or_else(|| {
             let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
             let name = self.name;
-            Failure::usage(format!("no figure `{name}`; there are {}, all, auto", known.join(", ")))
+            Error::usage(format!("no figure `{name}`; there are {}, all, auto", known.join(", ")))
         })
     }
 
-    fn draw(&self, figure: &'static Figure, bar: &ProgressBar) -> Result<Done, Failure> {
-        let jobs = self.jobs.unwrap_or(figure.jobs);
-        let how = How { jobs, seed: self.seed, threads: self.threads };
-        let drawn = simulate::draw(figure, how, |label| {
-            bar.set_message(format!("{}: {label}", figure.name));
-            bar.inc(1);
-        })?;
+    fn how(&self, jobs: u64) -> How {
+        How { jobs: self.jobs.unwrap_or(jobs), seed: self.seed, threads: self.threads }
+    }
+
+    fn drawn(&self, figure: &'static Figure, ran: &(impl Fn(&str) + Sync)) -> Result<Done, Error> {
+        let how = self.how(figure.jobs);
+        let name = figure.name;
+        let drawn = simulate::draw(figure, how, |label| ran(&format!("{name}: {label}")))?;
         let findings = figure.statements.iter().map(|it| (it.check)(&drawn)).collect();
-        Ok(Done { figure, drawn, findings, jobs, seed: self.seed })
+        Ok(Done { figure, drawn, findings, jobs: how.jobs, seed: self.seed })
     }
 }
