@@ -23,7 +23,7 @@ say "the safepoint suite, small: all variants print the same"
 CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored \
   --skip outside
 say "the same with a library that others wrote"
-if cargo metadata --manifest-path bench/safepoint/outside/Cargo.toml --format-version 1 --quiet --locked \
+if cargo metadata --manifest-path pass/suite/outside/Cargo.toml --format-version 1 --quiet --locked \
   --filter-platform x86_64-unknown-linux-gnu --features lz4 >/dev/null; then
   CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored outside
 else

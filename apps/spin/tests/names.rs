@@ -87,7 +87,7 @@ fn names() -> BTreeSet<String> {
         .collect()
 }
 
-/// `type::method`, as the pass reads it (`pass/src/locknames.cpp`): without generic arguments and
+/// `type::method`, as the pass reads it (`pass/src/guard/locknames.cpp`): without generic arguments and
 /// traits.
 fn method(name: &str) -> Option<String> {
     let (of, method) = name.rsplit_once("::")?;

@@ -1,5 +1,5 @@
 //! The part of `--report` that a person reads first: what a link did, in a dozen lines, from the
-//! pass's JSON lines (pass/src/report.cpp writes them, docs/src/pass.md describes them).
+//! pass's JSON lines (pass/src/report/report.cpp writes them, docs/src/pass.md describes them).
 
 use serde_json::Value;
 use std::collections::BTreeMap;

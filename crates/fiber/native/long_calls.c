@@ -1,6 +1,6 @@
 /* Calls of the C library that may be long, in pieces with safepoints between them.
  *
- * The pass (pass/src/longcalls.cpp) has instrumented code come here instead of to the function of
+ * The pass (pass/src/choose/longcalls.cpp) has instrumented code come here instead of to the function of
  * the same name where the length says so, or where the length is unknown. Each is that function in
  * all that can be seen. Where nothing is armed, and in critical sections, the library's own is
  * called, once; in critical sections by searches only if they did not end at once.

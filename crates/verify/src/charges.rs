@@ -1,4 +1,4 @@
-//! Checks of loops that are charged as a whole (`pass/src/cut.cpp`).
+//! Checks of loops that are charged as a whole (`pass/src/emit/cut.cpp`).
 //!
 //! On entry the work of all iterations is subtracted from the budget. If it does not fit, a branch
 //! leads to where the charge is taken back and on to the check between chunks, which calls the slow

@@ -1,4 +1,4 @@
-//! What machine code costs, in the pass's units (`pass/src/cost.cpp`: about one IR instruction).
+//! What machine code costs, in the pass's units (`pass/src/facts/cost.cpp`: about one IR instruction).
 //! Only proportions matter, and the bound is not exact to the unit.
 
 use crate::names::is_listed;

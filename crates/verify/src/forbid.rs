@@ -1,4 +1,4 @@
-//! Places where no safepoint may be: the rules of `pass/src/exclude.cpp`, told from the linked program.
+//! Places where no safepoint may be: the rules of `pass/src/guard/exclude.cpp`, told from the linked program.
 
 use crate::finding::{Finding, What};
 use crate::handlers;

@@ -64,7 +64,7 @@ pub fn demangle(mangled: &str) -> String {
 }
 
 /// The crate (or C++ namespace) at the root of a readable name's path: `curtail_fiber` for
-/// `<curtail_fiber::Stack as Drop>::drop`. As the pass finds it (pass/src/exclude.cpp).
+/// `<curtail_fiber::Stack as Drop>::drop`. As the pass finds it (pass/src/guard/exclude.cpp).
 #[must_use]
 pub fn root_of(readable: &str) -> &str {
     let mut path = readable;

@@ -1,4 +1,4 @@
-//! What the pass left in the program for this tool (`pass/src/notes.cpp`).
+//! What the pass left in the program for this tool (`pass/src/emit/notes.cpp`).
 //!
 //! `.curtail.functions`, 12 bytes a function: the distance from this field to the function's start
 //! (signed), its size, and a word with the bound in the upper 24 bits and, in the lower 8, why it has
@@ -45,7 +45,7 @@ impl Loop {
     }
 }
 
-/// Why the pass left a function alone, by the number in its note (`pass/src/notes.h`).
+/// Why the pass left a function alone, by the number in its note (`pass/src/emit/notes.h`).
 pub const REASONS: &[&str] = &[
     "instrumented",
     "left alone",

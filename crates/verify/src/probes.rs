@@ -1,6 +1,6 @@
 //! Finds safepoints in machine code.
 //!
-//! What the pass emits (`pass/src/emit.cpp`) is a check and a conditional branch to a cold block that
+//! What the pass emits (`pass/src/emit/emit.cpp`) is a check and a conditional branch to a cold block that
 //! calls `curtail_safepoint_slow`. A path passes the safepoint when it passes the branch. A call that
 //! no such check guards was put there by hand: it counts only where it is made.
 
