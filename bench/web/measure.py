@@ -5,7 +5,7 @@
 
 One wrk keeps a few long requests under way all the time (pages, searches, reports, in turns), another
 asks for echoes; the program has one core, both clients the other. Every round does it all three ways.
-Prints the table of the README (medians of the rounds); JSON goes to OUT/web.json.
+Prints the table of docs/src/pool.md (medians of the rounds); JSON goes to OUT/web.json.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-//! The README's service on axum: one endpoint is slow, and no other waits for it.
+//! The book's service on axum: one endpoint is slow, and no other waits for it.
 
 use axum::{Router, extract::Request, routing::get};
 use curtail::ClassId;
