@@ -2,10 +2,12 @@
 //!
 //! A contestant is a program `wakeups-NAME COMPUTING SLEEPS` on one core: `COMPUTING` threads that
 //! compute for ever and yield after each millisecond of it, a thread that sleeps for 1 ms `SLEEPS`
-//! times, and an echo server. It prints its port; when it has slept, the nanoseconds by which it
-//! woke late, on one line; and on the next how many milliseconds' worth of computing was done a
-//! second meanwhile. A client on the other core asks every 1.5 ms or so. Each is measured with two
-//! threads that compute and with none.
+//! times, and an echo server.
+//!
+//! It prints its port; when it has slept, the nanoseconds by which it woke late, on one line; and
+//! on the next how many milliseconds' worth of computing was done a second meanwhile. A client on
+//! the other core asks every 1.5 ms or so. Each is measured with two threads that compute and with
+//! none.
 
 use crate::Size;
 use crate::client::{Client, Kind};

@@ -1,10 +1,11 @@
 //! `pthread_once` on fibers, interposed, and so C++'s `call_once`.
 //!
-//! libc lets its thread wait until the routine has run. If the fiber that runs it blocks meanwhile, and
-//! has its turn on that very thread, the wait has no end. So a fiber enters libc only with a claim, of
-//! which a control has one at most; the others wait for it in the table of `wait`. Claims lie on the
-//! stacks of those that have them, in a list under a lock: from any thread. Plain threads take none and
-//! wait in libc.
+//! libc lets its thread wait until the routine has run. If the fiber that runs it blocks meanwhile,
+//! and has its turn on that very thread, the wait has no end.
+//!
+//! So a fiber enters libc only with a claim, of which a control has one at most; the others wait
+//! for it in the table of `wait`. Claims lie on the stacks of those that have them, in a list under
+//! a lock: from any thread. Plain threads take none and wait in libc.
 //!
 //! The routine runs without pre-emption, and may block.
 

@@ -2,11 +2,12 @@
 //!
 //! A panic's hook runs before the panic goes on, on the thread that panics. Under `RUST_BACKTRACE`
 //! the standard library's own one reads the program's debugging information in there, which holds
-//! the kthread and all that waits for it: a tenth of a second the first time. So where the hook is
-//! that one, a kthread writes the message by itself and goes on; it notes the addresses on its
-//! stack, and an ordinary thread makes names of them and prints these ([`later`]). A process that
-//! ends waits for them, for [`PATIENCE`] at most. One that is killed, or aborts by something else
-//! than its panics, may lose the names, never the message.
+//! the kthread and all that waits for it: a tenth of a second the first time.
+//!
+//! So where the hook is that one, a kthread writes the message by itself and goes on; it notes the
+//! addresses on its stack, and an ordinary thread makes names of them and prints these ([`later`]).
+//! A process that ends waits for them, for [`PATIENCE`] at most. One that is killed, or aborts by
+//! something else than its panics, may lose the names, never the message.
 //!
 //! A hook of the program's own runs as it is.
 

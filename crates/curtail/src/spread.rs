@@ -7,9 +7,11 @@
 //!
 //! **The invariants.** A request that is handed over is outstanding until its completion has come
 //! back, and there are never more outstanding at an end than its ring back has places: an end never
-//! waits for the root. The root stays open until nothing is outstanding; an end closes when the
-//! transport has, and its ring is empty. Buffers travel with requests and come back with
-//! completions, so that nothing is allocated once there are as many as requests under way.
+//! waits for the root.
+//!
+//! The root stays open until nothing is outstanding; an end closes when the transport has, and its
+//! ring is empty. Buffers travel with requests and come back with completions, so that nothing is
+//! allocated once there are as many as requests under way.
 
 use curtail_net::{Completion, Intake, Peer, Reply, Status, Transport, Waker};
 use curtail_policy::{Balancer, Share};

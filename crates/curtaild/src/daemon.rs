@@ -1,11 +1,12 @@
 //! The loop. One thread owns everything here.
 //!
-//! While any kthread has a core, it looks at all pages each interval and never sleeps, unless it has
-//! to share the managed cores; sockets and ends of processes are looked at each [`DOOR_NS`]. When no kthread has had a core for the linger
-//! time, it sleeps until a socket, the end of a process, a packet for a program that passed its
-//! poller, or a program's timer wakes it, and looks at all pages each [`DOZE`] besides: a plain thread
-//! of a program may have put something into an inbox, which nothing else tells. Without programs it
-//! sleeps for good.
+//! While any kthread has a core, it looks at all pages each interval and never sleeps, unless it
+//! has to share the managed cores; sockets and ends of processes are looked at each [`DOOR_NS`].
+//!
+//! When no kthread has had a core for the linger time, it sleeps until a socket, the end of a
+//! process, a packet for a program that passed its poller, or a program's timer wakes it, and looks
+//! at all pages each [`DOZE`] besides: a plain thread of a program may have put something into an
+//! inbox, which nothing else tells. Without programs it sleeps for good.
 
 use crate::counts::Counts;
 use crate::door::{Door, Event};

@@ -3,10 +3,11 @@
 //!
 //! How code gets its safepoints: C and C++ objects carry bitcode beside machine code (fat LTO
 //! objects), crates are compiled to bitcode, and the pass runs in the link, over Rust, C and C++
-//! alike: with ThinLTO where there are crates, else over all of it as one module. The machine code
-//! in C and C++ objects is instrumented as well, at compile time: so archives, `ld -r`, `strip`,
-//! configure scripts and other linkers, which know nothing of bitcode, find what they expect, and
-//! nothing loses its safepoints on the way.
+//! alike: with ThinLTO where there are crates, else over all of it as one module.
+//!
+//! The machine code in C and C++ objects is instrumented as well, at compile time: so archives, `ld -r`,
+//! `strip`, configure scripts and other linkers, which know nothing of bitcode, find what they expect,
+//! and nothing loses its safepoints on the way.
 //!
 //! Everything here runs in one short-lived process and one thread, and ends by becoming (or waiting
 //! for) the compiler, or by summing up what that reported.

@@ -4,15 +4,19 @@
 //! **How.** The handler runs on the alternate stack and switches nothing. Where the interrupted
 //! fiber may yield, it changes the context to which the kernel returns: the thread goes on in
 //! `curtail_safepoint_land` (`native/stub.S`), on the fiber's own stack below the red zone, with
-//! every register as it was. That saves what there is, calls the hook as a safepoint does, and
-//! later goes on at the interrupted instruction. So no handler is left half-way, no signal mask
-//! outlives it, and the kernel's frame (3 KiB and more) is never on the fiber's stack.
+//! every register as it was.
+//!
+//! That saves what there is, calls the hook as a safepoint does, and later goes on at the
+//! interrupted instruction. So no handler is left half-way, no signal mask outlives it, and the
+//! kernel's frame (3 KiB and more) is never on the fiber's stack.
 //!
 //! **When.** Only where the program counter is in code that was declared the application's
 //! ([`allow`]), the critical-section depth is zero, the running fiber's task has begun and has not
-//! ended, the stack pointer is on its stack with room to spare, and the x87 stack, the tiles of AMX and the registers of APX, which the
-//! stub does not save, are not in use. Any other tick is refused, counted by reason, and followed by
-//! another one, after a time that doubles with each refusal of the same quantum up to 4 ms.
+//! ended, the stack pointer is on its stack with room to spare, and the x87 stack, the tiles of AMX
+//! and the registers of APX, which the stub does not save, are not in use.
+//!
+//! Any other tick is refused, counted by reason, and followed by another one, after a time that
+//! doubles with each refusal of the same quantum up to 4 ms.
 //!
 //! **Who touches what.** An [`Owner`] belongs to one thread: its loop, and the handler on that
 //! thread, which interrupts it. Each word is a `Cell` of one machine word, written by one

@@ -19,12 +19,8 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 ///   of all peers): see [`UdpConfig`];
 /// * `tcp://IP:PORT` with `max` (largest frame), `in` and `out` (bytes in progress and unsent that
 ///   a connection may have), `memory` (that all may have), `connections`, `burst` (requests of one
-///   connection before another's turn), `backlog`, `fin` (`answer` or `cancel`: what a peer's FIN
-///   says of its requests in progress, see [`OnFin`]), `stall` (the time to end a begun frame and
-///   to take responses), `idle` (after which a silent connection is closed), `keepalive` (after
-///   which a silent peer is probed), `finwait` (for the peer's FIN after ours) and `linger` (how
-///   long closing may take): see [`TcpConfig`]. `stall`, `idle` and `keepalive` may be `off`.
-///
+///   connection before another's turn), `backlog`, `fin` (`answer` or `cancel`, see [`OnFin`]), and
+///   the times `stall`, `idle`, `keepalive`, `finwait` and `linger`: see [`TcpConfig`];
 /// * `unix:///FILE`: the same as `tcp`, over a Unix socket;
 /// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of
 ///   `tcp`; `max` is of a body, and by default `out` is 64 MiB and `fin` is `cancel`. They stand in
@@ -33,8 +29,8 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 /// In place of an IP address there may be a name, such as `localhost`: its first IPv4 address, or else
 /// its first, is listened on.
 ///
-/// Sizes are bytes, or end in `k` or `m` (1,024 and its square); durations end in `ms` or `s`. IPv6
-/// addresses stand in brackets. Port 0: the kernel chooses, see [`Transport::local_addrs`]. All URLs
+/// Sizes are bytes, or end in `k` or `m` (1,024 and its square); durations end in `ms` or `s`; `stall`,
+/// `idle` and `keepalive` may be `off`. IPv6 addresses stand in brackets. Port 0: the kernel chooses, see [`Transport::local_addrs`]. All URLs
 /// of one kind in a list share one set of options.
 ///
 /// # Errors

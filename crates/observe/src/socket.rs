@@ -4,9 +4,11 @@
 //! gone with the process, however that ends. A peer sends lines. An empty one asks for a look at
 //! what was shown first, `look NAME` at what has that name ([`curtail_report::Live`]); `stacks` for
 //! the stacks of all threads and of what is suspended ([`curtail_report::Stacks`]); `metrics` for
-//! Prometheus's text, as a string. The answer is one line of JSON. `trace N` records for so many
-//! milliseconds; its answer is a line for each event and a last one, which says how many were lost.
-//! Other lines count as empty. Only the program's own user and root are answered.
+//! Prometheus's text, as a string.
+//!
+//! The answer is one line of JSON. `trace N` records for so many milliseconds; its answer is a line
+//! for each event and a last one, which says how many were lost. Other lines count as empty. Only
+//! the program's own user and root are answered.
 //!
 //! One thread waits for peers, and each peer has one. They end with the process.
 

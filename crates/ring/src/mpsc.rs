@@ -3,8 +3,10 @@
 //! Any thread may hold a [`Sender`]; one holds the [`Receiver`]. Each slot carries a sequence
 //! number that says whose turn it is (the scheme of Dmitry Vyukov's bounded queue): `pos` means
 //! that the sender which claims position `pos` may write, `pos + 1` that the receiver may read, and
-//! reading sets it to `pos + capacity`, the next lap's sender. A sender claims its position by one
-//! compare-and-swap on the tail; the Release store of the sequence number hands the slot over.
+//! reading sets it to `pos + capacity`, the next lap's sender.
+//!
+//! A sender claims its position by one compare-and-swap on the tail; the Release store of the
+//! sequence number hands the slot over.
 //!
 //! No operation waits for another thread. The order is that of the claims: while a sender is
 //! between its claim and its store, the receiver finds the queue empty although later senders may

@@ -1,10 +1,11 @@
 //! One job: what it is to do, then its value, and the waiter for that.
 //!
 //! **Protocol.** `Waits` is left once, by the worker that begins it, by the caller that gives it
-//! up, by the line that finds it too old, or by the end of the pool. `Runs` is left once, by the
-//! worker on which it ended or by the end of the pool. What a stage held is dropped outside of the
-//! lock, since that is the user's code. Nothing is pre-empted under the lock: the other side is a
-//! thread of an executor.
+//! up, by the line that finds it too old, or by the end of the pool.
+//!
+//! `Runs` is left once, by the worker on which it ended or by the end of the pool. What a stage
+//! held is dropped outside of the lock, since that is the user's code. Nothing is pre-empted under
+//! the lock: the other side is a thread of an executor.
 
 use super::error::Error;
 use crate::cancel::Cause;

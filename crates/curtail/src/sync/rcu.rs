@@ -1,6 +1,7 @@
 //! Read-copy-update: readers that write nothing that others read, and writers that wait for them.
 //!
 //! **Protocol.** Each kernel thread has a `Record` with a count, odd while its running code reads.
+//!
 //! A reader is not pre-empted and must not wait, so a kthread that runs something else, is parked
 //! or has ended has an even count. [`synchronize`] looks at all counts after what it waits for was
 //! made unreachable: a count that is even, or has changed since, is of a thread whose later reads

@@ -1,18 +1,21 @@
 //! Elastic kthreads: under a core allocator (`curtaild`) a runtime's kthreads have cores while they
 //! have work.
 //!
-//! **A kthread's life.** Each has a word in the daemon's [board](curtail_shm::BoardView) and a line in
-//! the runtime's own [page](curtail_shm::Page). It sleeps on the word until that says *run*, and runs
-//! threads. Without work it says in its line that it has parked, and sleeps on the word again; it
-//! never takes a core back by itself. If the word says *evict*, it does the same as soon as it
-//! is between two threads, or at the next safepoint of the one that runs, and wakes its heir.
+//! **A kthread's life.** Each has a word in the daemon's [board](curtail_shm::BoardView) and a line
+//! in the runtime's own [page](curtail_shm::Page). It sleeps on the word until that says *run*, and
+//! runs threads. Without work it says in its line that it has parked, and sleeps on the word again;
+//! it never takes a core back by itself.
+//!
+//! If the word says *evict*, it does the same as soon as it is between two threads, or at the next
+//! safepoint of the one that runs, and wakes its heir.
 //!
 //! **Wake-ups.** What is made ready for a kthread that has parked is a counter in its line, which
 //! the daemon reads at each of its looks: no system call of the program's. Nothing is lost: the
 //! side that puts a thread into an inbox or a queue counts it *first*, and the kthread counts what
-//! it took out, so that the daemon sees a difference for as long as something is there. Timers of a
-//! parked kthread are in its line, too, and its sockets in the poller that the daemon was passed.
-//! Where the daemon may sleep, plain threads ring a bell besides (`doorbell`).
+//! it took out, so that the daemon sees a difference for as long as something is there.
+//!
+//! Timers of a parked kthread are in its line, too, and its sockets in the poller that the daemon
+//! was passed. Where the daemon may sleep, plain threads ring a bell besides (`doorbell`).
 //!
 //! **While a thread runs**, its safepoints look at the kthread's word: after each heartbeat where they time
 //! themselves. Where they poll, the daemon raises what they poll (`poll_pages`), or a signal does (`signal`).

@@ -2,10 +2,12 @@
 //!
 //! **Who touches what.** `link` belongs to the queue that holds the block. `home` is written by its
 //! kthread when the thread starts there, and read by wakers, who have ended a wait of the thread
-//! and so come after that. All other cells are its home's alone: the thread itself, and the kthread
-//! while the thread does not run. What has started stays at home, so a waker on another kthread
-//! puts it into its home's inbox, and need not know whether it has left the processor yet: its home
-//! looks into the inbox only between two threads.
+//! and so come after that.
+//!
+//! All other cells are its home's alone: the thread itself, and the kthread while the thread does
+//! not run. What has started stays at home, so a waker on another kthread puts it into its home's
+//! inbox, and need not know whether it has left the processor yet: its home looks into the inbox
+//! only between two threads.
 
 pub(super) use super::fifo::Fifo;
 use super::follow::Followed;

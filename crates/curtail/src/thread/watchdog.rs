@@ -1,12 +1,13 @@
 //! The watchdog: tells of a kthread that is stuck, while it is stuck.
 //!
 //! A plain thread looks at all kthreads of a runtime every half limit. A kthread is stuck if it has
-//! picked nothing for the limit although something waits for it there, or, where safepoints keep the
-//! time themselves, if what it runs has come to none for the limit: it is in a system call that
-//! blocks, or in code without safepoints. (One that the machine keeps from its core is not.) Stalls
-//! are counted by place ([`super::stalls`]). What has not started goes on elsewhere: others steal it,
-//! and where all kthreads are stuck, a spare one is started. Under a core allocator a kthread that is
-//! stuck in the kernel gives its core back; one that is parked is not stuck.
+//! picked nothing for the limit although something waits for it there, or, where safepoints keep
+//! the time themselves, if what it runs has come to none for the limit: it is in a system call that
+//! blocks, or in code without safepoints. (One that the machine keeps from its core is not.)
+//!
+//! Stalls are counted by place ([`super::stalls`]). What has not started goes on elsewhere: others
+//! steal it, and where all kthreads are stuck, a spare one is started. Under a core allocator a
+//! kthread that is stuck in the kernel gives its core back; one that is parked is not stuck.
 
 use super::kthread::Shared;
 use super::stack_of::stack_of;

@@ -3,11 +3,12 @@
 //! flood of one class refuses that class alone ([`curtail_sched::Shares`] does it for a dispatcher).
 //!
 //! Any thread's. A class's requests and bytes are in one word, so that each change is one atomic
-//! operation there, and no other as long as the class keeps to what is its own. The invariant, between
-//! operations: what is counted in common is the sum of what the classes have beyond that. Each
-//! operation adds to it, or takes from it, the difference between two values of its class's word that
-//! followed each other, so that in any order of threads the differences add up. In the middle of
-//! operations the sum may be off by theirs, and below zero; so it is signed.
+//! operation there, and no other as long as the class keeps to what is its own. The invariant,
+//! between operations: what is counted in common is the sum of what the classes have beyond that.
+//!
+//! Each operation adds to it, or takes from it, the difference between two values of its class's
+//! word that followed each other, so that in any order of threads the differences add up. In the
+//! middle of operations the sum may be off by theirs, and below zero; so it is signed.
 
 use curtail_policy::{ClassId, Spec};
 use curtail_ring::CachePadded;

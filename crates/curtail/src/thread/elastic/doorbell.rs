@@ -7,9 +7,10 @@
 //!
 //! **No work is left behind.** A thread that brings some makes it visible first, and looks at the
 //! count and at `rung` then. A ring that is left out because one has been heard already (`rung`) is
-//! answered by a kthread that silences the bell after that, and looks at the queues after that. One
-//! that is left out because a kthread runs is seen by the daemon, which looks at all pages for a
-//! while after the last has parked.
+//! answered by a kthread that silences the bell after that, and looks at the queues after that.
+//!
+//! One that is left out because a kthread runs is seen by the daemon, which looks at all pages for
+//! a while after the last has parked.
 
 use curtail_shm::Page;
 use rustix::event::{EventfdFlags, eventfd};

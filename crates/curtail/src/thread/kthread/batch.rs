@@ -7,8 +7,10 @@
 //!
 //! **Running.** The base alone starts them (`run_batch`), after it has looked everywhere else
 //! (`Seat::run_batch`). While one runs, `direct` is 0: whatever leaves the processor switches to
-//! the base. Its safepoints look every `LOOK_NS`, whatever quantum there is for others: at two
-//! words ([`Watch`]), of which `attention` is set by a thread that makes something ready for this
+//! the base.
+//!
+//! Its safepoints look every `LOOK_NS`, whatever quantum there is for others: at two words
+//! ([`Watch`]), of which `attention` is set by a thread that makes something ready for this
 //! kthread, and the other is the core allocator's; and every `CLOSELY_NS`, or if a word has
 //! changed, at everything (`look_from_batch`). [`BatchLook`] decides whether the thread goes on.
 //! One that was cut is the first of them to go on.
