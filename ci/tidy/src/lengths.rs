@@ -1,8 +1,8 @@
-//! How long a file and a function may be. What is longer stands in `exceptions.txt` with its length
-//! as it is; an entry may shrink, never grow, and goes when it is not needed any more.
+//! How long a file and a function may be, and other figures with a limit. What is above it stands in
+//! `exceptions.txt` as it is; an entry may shrink, never grow, and goes when it is not needed any more.
 
-use crate::{each_level, tokens};
-use proc_macro2::{Delimiter, TokenTree};
+use crate::each_level;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeMap;
 
 /// Lines of a source file.
@@ -10,16 +10,33 @@ pub const FILE_LIMIT: usize = 400;
 /// Lines of a function, from `fn` to the last brace.
 pub const FUNCTION_LIMIT: usize = 70;
 
+/// Methods of a type in Rust, members of a class in C++.
+pub const MEMBER_LIMIT: usize = 40;
+/// Paragraphs of a file that are too long (`prose`).
+pub const PARAGRAPH_LIMIT: usize = 0;
+/// Modules at the top of a crate that lie on a circle.
+pub const CIRCLE_LIMIT: usize = 0;
+
+/// A figure with a limit.
+pub struct Size {
+    /// Of what.
+    pub name: String,
+    /// How many.
+    pub count: usize,
+    /// How many are enough.
+    pub limit: usize,
+    /// Of what it is a number.
+    pub unit: String,
+}
+
 /// What is counted line by line.
 pub const SOURCE: &[&str] = &["c", "cc", "cpp", "css", "go", "h", "js", "py", "rs", "sh", "S"];
 
 /// The functions of a Rust file with their lengths in lines, in the order of their beginnings.
-///
-/// # Errors
-/// Where the source does not lex.
-pub fn functions(path: &str, source: &str) -> Result<Vec<(String, usize)>, String> {
+#[must_use]
+pub fn functions(tokens: &TokenStream) -> Vec<(String, usize)> {
     let mut found = Vec::new();
-    each_level(tokens(path, source)?, &mut |level| {
+    each_level(tokens.clone(), &mut |level| {
         for (at, pair) in level.windows(2).enumerate() {
             let [TokenTree::Ident(keyword), TokenTree::Ident(name)] = pair else { continue };
             if keyword != "fn" {
@@ -38,10 +55,11 @@ pub fn functions(path: &str, source: &str) -> Result<Vec<(String, usize)>, Strin
         }
     });
     found.sort();
-    Ok(found.into_iter().map(|(_, name, lines)| (name, lines)).collect())
+    found.into_iter().map(|(_, name, lines)| (name, lines)).collect()
 }
 
-/// The exceptions: `path lines` or `path::function lines`, one a line, `#` for comments.
+/// The exceptions: `name number`, one a line, `#` for comments. The name of a function is
+/// `path::function`.
 ///
 /// # Errors
 /// A line that is none of these.
@@ -50,39 +68,36 @@ pub fn parse(exceptions: &str) -> Result<BTreeMap<String, usize>, String> {
     lines
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(|line| {
-            let (name, lines) = line.rsplit_once(' ').ok_or(format!("exceptions: {line}?"))?;
-            let lines = lines.parse().map_err(|error| format!("exceptions: {line}: {error}"))?;
-            Ok((name.to_owned(), lines))
+            let (name, count) = line.rsplit_once(' ').ok_or(format!("exceptions: {line}?"))?;
+            let count = count.parse().map_err(|error| format!("exceptions: {line}: {error}"))?;
+            Ok((name.to_owned(), count))
         })
         .collect()
 }
 
-/// Complaints about `measured` (name, lines, limit), given the exceptions.
+/// Complaints about `sizes`, given the exceptions.
 #[must_use]
-pub fn check(
-    measured: &[(String, usize, usize)],
-    mut exceptions: BTreeMap<String, usize>,
-) -> Vec<String> {
+pub fn check(sizes: &[Size], mut exceptions: BTreeMap<String, usize>) -> Vec<String> {
     let mut complaints = Vec::new();
     // Functions of one name in one file share an entry: the longest counts.
-    let mut longest = BTreeMap::<&str, (usize, usize)>::new();
-    for (name, lines, limit) in measured {
-        let entry = longest.entry(name).or_insert((*lines, *limit));
-        entry.0 = entry.0.max(*lines);
+    let mut largest = BTreeMap::<&str, (usize, &Size)>::new();
+    for size in sizes {
+        let entry = largest.entry(&size.name).or_insert((size.count, size));
+        entry.0 = entry.0.max(size.count);
     }
-    for (name, (lines, limit)) in longest {
+    for (name, (count, Size { limit, unit, .. })) in largest {
         match exceptions.remove(name) {
-            None if lines > limit => {
-                complaints.push(format!("{name} has {lines} lines, {limit} are enough"));
+            None if count > *limit => {
+                complaints.push(format!("{name} has {count} {unit}, {limit} are enough"));
             }
-            Some(_) if lines <= limit => {
-                complaints.push(format!("{name} has {lines} lines: strike its exception"));
+            Some(_) if count <= *limit => {
+                complaints.push(format!("{name} has {count} {unit}: strike its exception"));
             }
-            Some(most) if lines > most => {
-                complaints.push(format!("{name} has grown from {most} to {lines} lines"));
+            Some(most) if count > most => {
+                complaints.push(format!("{name} has grown from {most} to {count} {unit}"));
             }
-            Some(most) if lines + lines / 10 < most => {
-                complaints.push(format!("{name} has {lines} lines: lower its exception"));
+            Some(most) if count + count / 10 < most => {
+                complaints.push(format!("{name} has {count} {unit}: lower its exception"));
             }
             _ => {}
         }
@@ -94,10 +109,14 @@ pub fn check(
 
 #[cfg(test)]
 mod tests {
-    use super::{check, functions, parse};
+    use super::{Size, check, functions, parse};
+
+    fn size(name: &str, count: usize, limit: usize) -> Size {
+        Size { name: name.to_owned(), count, limit, unit: "lines".to_owned() }
+    }
 
     fn complaints(lines: usize, exceptions: &str) -> Vec<String> {
-        check(&[("a.rs".to_owned(), lines, 100)], parse(exceptions).unwrap())
+        check(&[size("a.rs", lines, 100)], parse(exceptions).unwrap())
     }
 
     #[test]
@@ -124,14 +143,14 @@ mod tests {
                       pub fn outer<T>(x: T)\nwhere\n T: Copy,\n{\n fn inner() { /* } */ }\n}\n";
         let expected = [("given", 2), ("outer", 6), ("inner", 1)];
         let expected = expected.map(|(name, lines)| (name.to_owned(), lines));
-        assert_eq!(functions("a.rs", source).unwrap(), expected);
-        assert!(functions("a.rs", "fn (").is_err());
+        assert_eq!(functions(&crate::tokens("a.rs", source).unwrap()), expected);
+        assert!(crate::tokens("a.rs", "fn (").is_err());
     }
 
     #[test]
     fn of_two_with_one_name_the_longest_counts() {
-        let measured = [("a.rs::new".to_owned(), 90, 70), ("a.rs::new".to_owned(), 5, 70)];
-        assert_eq!(check(&measured, parse("").unwrap()).len(), 1);
-        assert_eq!(check(&measured, parse("a.rs::new 90").unwrap()).len(), 0);
+        let sizes = [size("a.rs::new", 90, 70), size("a.rs::new", 5, 70)];
+        assert_eq!(check(&sizes, parse("").unwrap()).len(), 1);
+        assert_eq!(check(&sizes, parse("a.rs::new 90").unwrap()).len(), 0);
     }
 }

@@ -3,8 +3,13 @@
 #![forbid(unsafe_code)]
 
 pub mod arrows;
+pub mod circles;
+pub mod cpp;
+pub mod dead;
 pub mod lengths;
 pub mod links;
+pub mod members;
+pub mod prose;
 pub mod text;
 pub mod tree;
 pub mod unsafety;

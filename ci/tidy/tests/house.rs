@@ -1,8 +1,10 @@
 //! The rules, applied to this repository.
 
 use curtail_tidy::arrows::{self, Package};
+use curtail_tidy::lengths::{self, Size};
 use curtail_tidy::tree::{File, files, root};
-use curtail_tidy::{lengths, links, text, unsafety};
+use curtail_tidy::{circles, cpp, dead, links, members, prose, text, unsafety};
+use std::collections::BTreeMap;
 use std::process::Command;
 
 fn none(complaints: Vec<String>) {
@@ -36,20 +38,78 @@ fn arrows_are_those_of_the_architecture() {
 }
 
 #[test]
-fn files_and_functions_are_short() {
-    let exceptions = lengths::parse(include_str!("../exceptions.txt")).unwrap();
-    let mut measured = Vec::new();
+fn what_is_measured_is_within_limits() {
+    let mut sizes = Vec::new();
+    let mut add = |name: String, count, limit, unit: &str| {
+        sizes.push(Size { name, count, limit, unit: unit.to_owned() });
+    };
+    let mut methods = Vec::new();
+    let mut modules = BTreeMap::<String, Vec<_>>::new();
     for file in ours() {
-        if lengths::SOURCE.contains(&file.extension()) {
-            measured.push((file.path.clone(), file.text.lines().count(), lengths::FILE_LIMIT));
-        }
-        if file.extension() == "rs" {
-            for (name, lines) in lengths::functions(&file.path, &file.text).unwrap() {
-                measured.push((format!("{}::{name}", file.path), lines, lengths::FUNCTION_LIMIT));
+        let path = &file.path;
+        let mut functions = Vec::new();
+        match file.extension() {
+            "rs" => {
+                let tokens = curtail_tidy::tokens(path, &file.text).unwrap();
+                functions = lengths::functions(&tokens);
+                methods.push((path.clone(), members::methods(tokens.clone())));
+                if let Some((home, below)) = path.split_once("/src/")
+                    && let Some(module) = circles::module(below)
+                {
+                    let uses = circles::uses(tokens);
+                    modules.entry(home.to_owned()).or_default().push((module.to_owned(), uses));
+                }
             }
+            "c" | "cc" | "cpp" | "h" => {
+                let found = cpp::scan(&file.text);
+                functions = found.functions;
+                for (name, count) in found.classes {
+                    add(format!("{path}: {name}"), count, lengths::MEMBER_LIMIT, "members");
+                }
+            }
+            _ => {}
+        }
+        let long = match file.extension() {
+            "md" => prose::long(&file.text),
+            "rs" => prose::long_comments(&file.text),
+            _ => Vec::new(),
+        };
+        let unit = format!("paragraphs of over {} words, at lines {long:?}", prose::LIMIT);
+        add(format!("{path}: paragraphs"), long.len(), lengths::PARAGRAPH_LIMIT, &unit);
+        for (name, lines) in functions {
+            add(format!("{path}::{name}"), lines, lengths::FUNCTION_LIMIT, "lines");
+        }
+        if lengths::SOURCE.contains(&file.extension()) {
+            add(path.clone(), file.text.lines().count(), lengths::FILE_LIMIT, "lines");
         }
     }
-    none(lengths::check(&measured, exceptions));
+    for (name, count) in members::by_type(&methods) {
+        add(name, count, lengths::MEMBER_LIMIT, "methods");
+    }
+    for (home, files) in modules {
+        let count = circles::circles(&files).len();
+        add(format!("{home}: circles"), count, lengths::CIRCLE_LIMIT, "modules on circles");
+    }
+    none(lengths::check(&sizes, lengths::parse(include_str!("../exceptions.txt")).unwrap()));
+}
+
+#[test]
+fn every_file_is_used() {
+    none(dead::check(&ours()));
+}
+
+/// The last commit before subjects were looked at.
+const SUBJECTS_SINCE: &str = "e577020";
+
+#[test]
+fn subjects_of_commits_are_short() {
+    let since = format!("{SUBJECTS_SINCE}..HEAD");
+    let log = ["log", "--no-merges", "--format=%s", &since];
+    let Ok(output) = Command::new("git").args(log).current_dir(root()).output() else { return };
+    // A copy without its history has nothing to look at.
+    if output.status.success() {
+        none(prose::check_subjects(&String::from_utf8_lossy(&output.stdout)));
+    }
 }
 
 #[test]
