@@ -146,8 +146,8 @@ pub use topology::allowed_cores;
 mod book {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
-    #[doc = include_str!("../../../docs/src/first-steps.md")]
-    struct FirstSteps;
+    #[doc = include_str!("../../../docs/src/server.md")]
+    struct Servers;
     #[doc = include_str!("../../../docs/src/threads.md")]
     struct Threads;
     #[doc = include_str!("../../../docs/src/pool.md")]
