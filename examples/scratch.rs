@@ -14,7 +14,7 @@ impl App for Sorter {
     fn setup_worker(&self, _: WorkerId) -> Scratch<Vec<char>> {
         Scratch::new(|| Vec::with_capacity(1_024)).reset(|letters| {
             letters.clear();
-            // One that has grown large is given back.
+            // One that has grown large is freed.
             letters.capacity() <= 64 << 10
         })
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Computes until it is told to end. How much.
+/// Computes until it is to end. How much.
 fn compute(told: &AtomicBool) -> u64 {
     let (begun, mut units) = (Instant::now(), 0);
     while !told.load(Ordering::SeqCst) {

@@ -1,5 +1,5 @@
 //! What the compiler pass makes of Rust's locks: the critical-section depth is raised exactly while
-//! one is held, however it is taken and given back.
+//! one is held, however it is taken and released.
 //!
 //! Instrumented, the depth inside is that of the locks held; built plainly, nothing is counted.
 

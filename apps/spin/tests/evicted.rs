@@ -1,7 +1,7 @@
 //! A kthread that computes is to give its core to another program, under the core allocator itself:
 //! by its heartbeat, by its poll word, by a signal, and where it follows none, by being moved away.
 //!
-//! What happened is told by the allocator's counts. Both programs are runtimes of this process, each
+//! The allocator's counts say what happened. Both programs are runtimes of this process, each
 //! with one kthread; the first computes all the time, the second is guaranteed the only core.
 
 #[path = "common/daemon.rs"]
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// A machine that keeps a kthread from its core for a whole grace makes a round say nothing.
 const ROUNDS: u32 = 20;
 
-/// What the first program is told, and what it tells.
+/// What the first program reads, and what it writes.
 #[derive(Default)]
 struct Told {
     turns: AtomicU64,
@@ -181,7 +181,7 @@ fn a_kthreads_words_are_its_own_again_in_its_children_and_after_its_end() {
         (before, builder.run(body), is_lent())
     });
     until("it computes", || told.turns.load(Ordering::Relaxed) != 0);
-    // Its parent still hears the allocator.
+    // Its parent still follows the allocator.
     evict_until(&daemon, |signals, moves| signals + moves == 0);
     told.ends.store(true, Ordering::Relaxed);
     assert_eq!(ended(first), (false, (true, OWN_MEMORY), false));

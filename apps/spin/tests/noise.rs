@@ -31,14 +31,14 @@ const ROUNDS: u32 = 20;
 /// Turns of a request that take longer than a heartbeat.
 const MANY: u64 = 1_000_000;
 
-/// What requests are told, and what they tell.
+/// What requests read, and what they write.
 #[derive(Default)]
 struct Told {
     turns: AtomicU64,
     ends: AtomicBool,
 }
 
-/// Its requests compute until they are told to end.
+/// Its requests compute until they are to end.
 struct Computes(Arc<Told>);
 
 impl App for Computes {

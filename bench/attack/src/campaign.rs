@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const CALM: Duration = Duration::from_secs(1);
 /// How long the memory may take to come back.
 const BACK: Duration = Duration::from_secs(10);
-/// Answers of the load before the server is told to end.
+/// Answers of the load before the server is to end.
 const UNDER_LOAD: u64 = 500;
 
 /// How to attack.

@@ -152,7 +152,7 @@ fn over_udp(socket: &UdpSocket, stop: &AtomicBool) -> Seen {
                 tag += 1;
                 last = Some(Instant::now());
                 sent.insert(tag, Instant::now());
-                // Where the server has gone, that is told here.
+                // Where the server has gone, this is where it shows.
                 let _ = socket.send(&request(tag).encode());
             }
             is_served = receive(socket, &mut sent, &mut seen).is_some_and(|tag| tag >= first);

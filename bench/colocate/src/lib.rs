@@ -2,7 +2,7 @@
 //!
 //! * `handover`: how long it takes until a core that another program has runs a kthread, by each way
 //!   to hand it over;
-//! * `role`: the processes of that: who gets the core, and who has it before; `looks`: how these hear that
+//! * `role`: the processes of that: who gets the core, and who has it before; `looks`: how these see that
 //!   they are to give it up, and what that costs them;
 //! * `share`: a service and batch work on one core, by each way to share it; `burst`: the same under a
 //!   load that steps; `interval`: the same by how often the core allocator looks;

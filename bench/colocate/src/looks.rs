@@ -1,4 +1,4 @@
-//! The two ways in which a kthread that computes hears that it is evicted, and what each costs it.
+//! The two ways in which a kthread that computes sees that it is evicted, and what each costs it.
 //!
 //! * By its poll word: the allocator stores to what its safepoints look at each time (flag builds).
 //! * By its word on the board: safepoints count the work that they see, and read the clock and look at the

@@ -1,4 +1,4 @@
-//! What an allocator was told and what it answered, as text, a line for each call: to be read, kept as
+//! An allocator's input and its answers, as text, a line for each call: to be read, kept as
 //! a test, and played again ([`replay`]).
 //!
 //! ```text

@@ -220,11 +220,11 @@ fn a_burstable_core_is_taken_for_a_guaranteed_one_only() {
     // It has what it is guaranteed: no more of others'.
     driver.look(us(11), &b, &[(1, ASKS)]);
     assert_eq!(driver.orders(us(11)), []);
-    // The victim parks as it was told, and wakes its heir itself.
+    // The victim parks as the order says, and wakes its heir itself.
     driver.look(us(12), &a, &[(2, KthreadLook::IDLE)]);
     assert_eq!(driver.orders(us(12)), []);
     assert_eq!(driver.allocator.holding(CoreId(2)), Holding::Held(b.kthread(0)));
-    // The wish was kept: the next core that is given back is for it.
+    // The wish was kept: the next core that comes back is for it.
     driver.look(us(13), &a, &[(1, KthreadLook::IDLE)]);
     assert_eq!(driver.orders(us(13)), [grant(b.kthread(1), 1, HandOver::Kernel, true)]);
     assert_eq!(cores(&driver), [1, 2]);
@@ -310,7 +310,7 @@ fn the_cores_of_the_dead_are_free_at_once() {
     assert_eq!(driver.orders(us(2)), [Order::Wake { kthread: b.kthread(0) }]);
     assert_eq!(driver.allocator.cores_of(a.id), 0);
     assert_eq!(driver.allocator.unpromised(), 1);
-    // An heir that dies leaves its victim, which has been told to park, without one.
+    // An heir that dies leaves its victim, which has the order to park, without one.
     let c = driver.add(critical(2, 0, 2));
     driver.run(us(3), &c, 0);
     driver.look(us(4), &b, &[(0, RUNNING)]);

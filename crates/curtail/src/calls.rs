@@ -169,7 +169,7 @@ fn suspend_followed(tcb: &Tcb, why: Suspend) {
     }
 }
 
-/// The running request has a whole quantum from here on: what was told of its return took a while.
+/// The running request has a whole quantum from here on: what its return reported took a while.
 #[inline(never)]
 fn begin_quantum() {
     // SAFETY: this thread's engine, with a running request; `Engine::run`, below us, holds no

@@ -1,7 +1,7 @@
 //! Time: the TSC, and its rate.
 //!
 //! Hot paths read the raw counter ([`now`], about 20 ns) and pass it around; conversions to
-//! nanoseconds happen where a policy or a person is told.
+//! nanoseconds happen where a policy or a person reads them.
 
 use curtail_policy::Nanos;
 use std::sync::OnceLock;

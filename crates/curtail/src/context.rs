@@ -37,7 +37,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// By which way the request's home is told that it is to be cancelled.
+/// By which way the request's home learns that it is to be cancelled.
 pub(crate) enum Route {
     /// Its kthread looks by itself.
     Home(Arc<Shared>),

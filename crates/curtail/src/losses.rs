@@ -1,4 +1,4 @@
-//! What is lost on the way is told in the log, once a second at most: datagrams and answers that were
+//! What is lost on the way is logged, once a second at most: datagrams and answers that were
 //! too large or had no room, frames that are none, connections that were cut.
 //!
 //! The thread that polls the transports looks, about once a second, at what they and it count.
@@ -17,7 +17,7 @@ const LOST: [&str; 10] = [
     "starved",
 ];
 
-/// What was told so far.
+/// What was logged so far.
 #[derive(Default)]
 pub(crate) struct Losses {
     told: Vec<(&'static str, u64)>,

@@ -73,7 +73,7 @@ pub(crate) enum What {
     Ended(Outcome),
     /// Its quantum is over, and it comes back to be queued centrally.
     Yielded,
-    /// It gives way: it waits for something without blocking, and is to look again soon. It stays on
+    /// It yields: it waits for something without blocking, and is to look again soon. It stays on
     /// the worker, without a place there.
     GaveWay,
     /// It waits for something and stays on the worker.

@@ -1,4 +1,4 @@
-//! What is told of panics on kthreads.
+//! What is printed of panics on kthreads.
 //!
 //! A panic's hook runs before the panic goes on, on the thread that panics. Under `RUST_BACKTRACE`
 //! the standard library's own one reads the program's debugging information in there, which holds
@@ -24,7 +24,7 @@ mod later;
 
 type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync;
 
-/// Frames of a stack that are told.
+/// Frames of a stack that are printed.
 const MOST_FRAMES: usize = 100;
 /// How long the end of the process waits.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -120,7 +120,7 @@ fn report(info: &PanicHookInfo<'_>, style: Style, usual: &Hook) {
     }
 }
 
-/// On standard error, in one piece. Where that takes nothing, nothing can be told.
+/// On standard error, in one piece. Where that takes nothing, nothing can be printed.
 fn tell(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
@@ -160,7 +160,7 @@ fn print(trace: &Trace) {
     tell(&text);
 }
 
-/// What is told of each frame; of a function that others were inlined into, those first.
+/// What is printed of each frame; of a function that others were inlined into, those first.
 fn frames(addresses: &[usize], style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     let mut shown = style == Style::Full;

@@ -5,7 +5,7 @@
 //!
 //! * the holder of a mutex, read–write lock or spin lock is not pre-empted: taking one raises the
 //!   critical-section depth, giving it back lowers it;
-//! * a fiber that must wait for one blocks in the table of `wait` until it is given back here, by a
+//! * a fiber that must wait for one blocks in the table of `wait` until it is released here, by a
 //!   fiber or by a plain thread. What libc gives back by itself (a plain thread waits for a
 //!   condition) is found by trying again from time to time;
 //! * waiting on a condition variable blocks the fiber, not the thread: the one that is to signal it
@@ -50,7 +50,7 @@ fn attempt(attempt: impl FnOnce() -> c_int) -> c_int {
     answer
 }
 
-/// After so long a lock is tried again, whether it was seen to be given back or not. Doubles each
+/// After so long a lock is tried again, whether it was seen to be released or not. Doubles each
 /// time, up to [`LONGEST_LOOK`].
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(16);
@@ -97,7 +97,7 @@ fn insist(lock: *mut c_void, mut once: impl FnMut() -> c_int, until: Option<Unti
     }
 }
 
-/// How many of those who wait for a lock are woken when it is given back.
+/// How many of those who wait for a lock are woken when it is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     One,
@@ -105,7 +105,7 @@ enum Next {
     All,
 }
 
-/// A lock was given back, if `answer` says so.
+/// A lock was released, if `answer` says so.
 fn give_back(lock: *mut c_void, answer: c_int, next: Next) -> c_int {
     if answer != 0 {
         return answer;

@@ -37,7 +37,7 @@ impl Recorder {
         let cut_off = cut.clone();
         let drain = move |chunk: Vec<u8>| {
             if full.try_send(chunk).is_err() {
-                // No room, or the file could not be written: either is told at the end.
+                // No room, or the file could not be written: either is reported at the end.
                 cut_off.store(true, Ordering::Relaxed);
                 return None;
             }

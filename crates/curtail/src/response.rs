@@ -26,7 +26,7 @@ impl Response {
         &mut self.bytes
     }
 
-    /// Where it stays empty, the client is told that the request was not served, in the words of the
+    /// Where it stays empty, the client learns that the request was not served, in the words of the
     /// transport: an empty frame or datagram, which no other answer is, or a status of HTTP.
     #[inline]
     pub fn refuse(&mut self) {
@@ -56,7 +56,7 @@ impl Response {
         &self.bytes
     }
 
-    /// Takes everything out again. A buffer that has grown large is given back: there are as many
+    /// Takes everything out again. A buffer that has grown large is freed: there are as many
     /// as there were requests at a time.
     #[inline]
     pub fn clear(&mut self) {

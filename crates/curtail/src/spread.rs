@@ -2,7 +2,7 @@
 //!
 //! The first dispatcher polls the transport ([`Root`]). Each request it keeps or hands to another
 //! one ([`End`]) through a ring, as the [`Balancer`] chooses; what becomes of it comes back through
-//! another ring, so that the transport hears of all requests on one thread. Workers answer by
+//! another ring, so that the transport sees all requests' ends on one thread. Workers answer by
 //! themselves, as ever.
 //!
 //! **The invariants.** A request that is handed over is outstanding until its completion has come
@@ -43,7 +43,7 @@ struct Return {
 struct Shared {
     /// No more requests will come.
     closed: AtomicBool,
-    /// The root has found no room, and wants to hear when there is some.
+    /// The root has found no room, and is to be notified when there is some.
     starved: AtomicBool,
 }
 

@@ -60,7 +60,7 @@ impl App for Locking {
                 self.alone();
                 *guard += 1;
             }
-            // SAFETY: an initialised mutex, taken and given back by this fiber.
+            // SAFETY: an initialised mutex, taken and released by this fiber.
             b"pthread" => unsafe {
                 assert_eq!(libc::pthread_mutex_lock(&raw mut (*raw).0), 0);
                 self.alone();

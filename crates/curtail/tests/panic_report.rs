@@ -6,7 +6,7 @@ mod common;
 use common::{Does, preset, serve};
 use std::process::{Command, Output};
 
-/// In its environment a process is told what it is to do.
+/// What a process is to do stands in its environment.
 const ROLE: &str = "CURTAIL_TEST_ROLE";
 const PANICS: usize = 5;
 

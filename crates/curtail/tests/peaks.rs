@@ -1,4 +1,4 @@
-//! What a peak of requests needed is given back when they have left. It is the process's memory that
+//! What a peak of requests needed is freed when they have left. It is the process's memory that
 //! is looked at, so this file has one test.
 
 mod common;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Until it is told of.
+/// Until it is reported.
 #[inline(never)]
 fn library_without_safepoints(told: &AtomicBool) {
     let since = Instant::now();

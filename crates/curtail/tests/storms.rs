@@ -1,4 +1,4 @@
-//! Sockets by the thousand, and peers that behave badly: nothing is lost, and all is given back.
+//! Sockets by the thousand, and peers that behave badly: nothing is lost, and all is freed.
 
 use curtail::net::{TcpListener, TcpStream};
 use curtail::{JoinHandle, Runtime, spawn, yield_now};

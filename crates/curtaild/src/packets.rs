@@ -24,7 +24,7 @@ impl Daemon {
         self.opener = opener;
     }
 
-    /// A program asks for a port, and is told what became of it.
+    /// A program asks for a port, and learns what became of it.
     ///
     /// # Errors
     /// Where the program has gone.

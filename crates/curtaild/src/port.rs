@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Answers of one kthread that are sent before another's turn.
 const AT_ONCE: usize = 32;
 
-/// Makes what a URL names: sockets, unless it is told otherwise.
+/// Makes what a URL names: sockets by default.
 pub type Opener = Box<dyn FnMut(&str) -> Result<Box<dyn Transport>, String> + Send>;
 
 /// The ends of one kthread's rings.

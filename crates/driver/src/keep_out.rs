@@ -1,6 +1,6 @@
 //! The file of `--keep-out`: names and globs of functions that get no safepoint, one a line, `#`
 //! begins a comment. The pass reads it, and so does the verifier; the drivers look at it first, so
-//! that a mistake is told by the line and not somewhere in a linker's output.
+//! that a mistake is reported with its line and not somewhere in a linker's output.
 
 use std::hash::Hasher;
 use std::path::Path;

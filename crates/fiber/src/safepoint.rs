@@ -315,7 +315,7 @@ fn yield_pending() {
 }
 
 /// [`leave_critical`] where the section may never have been opened on this thread: a lock taken off
-/// a fiber and given back on one.
+/// a fiber and released on one.
 #[inline]
 pub fn leave_critical_if_inside() {
     // SAFETY: touches this thread's block; may call the yield hook, like any safepoint.

@@ -1,4 +1,4 @@
-//! What sanitizers are told of stacks and switches: nothing, but where the compiler's flags say
+//! What sanitizers learn of stacks and switches: nothing, but where the compiler's flags say
 //! `--cfg curtail_sanitize --cfg curtail_sanitize="address"` or `"thread"` beside the sanitizer itself (`ci/sanitize.sh`).
 //!
 //! The kthread on which the switch happens calls. [`Seen::leave`] comes right before the switch and

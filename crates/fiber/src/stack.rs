@@ -127,13 +127,13 @@ impl StackPool {
         stack.slot == self.usable + GUARD
     }
 
-    /// The stack that was given back last, if there is one.
+    /// The stack that was returned last, if there is one.
     #[inline]
     pub fn take_warm(&mut self) -> Option<FiberStack> {
         self.free.pop()
     }
 
-    /// A stack: the one given back last, or a new one.
+    /// A stack: the one returned last, or a new one.
     ///
     /// # Errors
     /// Where the kernel gives no more memory.

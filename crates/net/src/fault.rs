@@ -3,7 +3,7 @@
 //! Belongs to the dispatcher's thread like the one inside. For each request that comes, one draw
 //! decides what happens to it; the same seed and the same requests give the same faults. Responses
 //! pass untouched. Invariants: no request gets in beyond the outer `room`; what is held back is
-//! bounded; the inner transport hears of exactly one end for each request that it brought, also of
+//! bounded; the inner transport is notified of exactly one end for each request that it brought, also of
 //! one that was dropped here or came out twice.
 
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};

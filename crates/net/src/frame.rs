@@ -11,7 +11,7 @@ use crate::http::{self, Chunks, Refusal, Whole};
 /// Bytes of the length in front of each frame.
 pub const HEADER_BYTES: usize = 4;
 
-/// A buffer larger than this is given back once it is empty.
+/// A buffer larger than this is freed once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
 
 /// A peer announced a frame above the limit: the stream can't be followed any further.

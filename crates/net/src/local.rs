@@ -54,7 +54,7 @@ struct Shared {
     dropped: AtomicU64,
 }
 
-/// Why a request was not taken; it is given back.
+/// Why a request was not taken; the caller has it back.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// As many requests as there are places are under way.

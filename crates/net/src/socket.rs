@@ -80,7 +80,7 @@ pub(crate) fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) {
 /// Has the kernel take no more than about `bytes` of a stream beyond what it has sent already: the
 /// rest is better kept where it is counted. What is on its way is not limited by this.
 pub(crate) fn limit_unsent(socket: impl AsFd, bytes: u32) -> Result<(), Errno> {
-    // SAFETY: the kernel reads one `u32`, of the length that is told, from a place that outlives the
+    // SAFETY: the kernel reads one `u32`, of the length that is passed, from a place that outlives the
     // call.
     let answer = unsafe {
         libc::setsockopt(

@@ -272,7 +272,7 @@ impl Transport for Tcp {
     fn completed(&mut self, completion: &Completion) {
         let Peer::Tcp { connection: slot, generation } = completion.peer else { return };
         if self.lent.is_some() {
-            return; // Its end is told in another way.
+            return; // Its end is reported in another way.
         }
         if completion.outcome == Outcome::Orphaned {
             self.shared.counters.orphaned.fetch_add(1, Relaxed);

@@ -74,7 +74,7 @@ fn number(peer: Peer) -> u32 {
     slot
 }
 
-/// What came out, in order; every request's end was told to the script exactly once.
+/// What came out, in order; the script was notified of every request's end exactly once.
 fn run(config: FaultConfig, batch: usize) -> (Vec<(Vec<u8>, Peer)>, Arc<FaultCounters>) {
     let script = Script::new(batch);
     let (ends, dropped) = (script.ends.clone(), script.dropped.clone());

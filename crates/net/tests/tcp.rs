@@ -67,7 +67,7 @@ fn without_room_nothing_is_lost() {
 fn delivered(stream: &TcpStream) {
     for _ in 0..1_000_000 {
         let mut unacknowledged: libc::c_int = 0;
-        // SAFETY: this request writes one `int`, to where it is told.
+        // SAFETY: this request writes one `int`, to the place that is passed.
         let answer = unsafe {
             libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, std::ptr::from_mut(&mut unacknowledged))
         };

@@ -76,7 +76,7 @@ fn it_leaves_what_is_in_progress_alone_by_default() {
     assert_ends(tcp);
 }
 
-/// The end of a request is told after its answer: a client that has that may close at once.
+/// The end of a request is reported after its answer: a client that has that may close at once.
 #[test]
 fn a_client_that_has_its_answer_may_go() {
     let (mut tcp, address, reply) = server(&TcpConfig::http());
@@ -88,7 +88,7 @@ fn a_client_that_has_its_answer_may_go() {
     reply.reply(from, b"answer");
     let mut answer = Vec::new();
     asks.shutdown(Shutdown::Write).unwrap();
-    // Its FIN is looked at before the end is told.
+    // Its FIN is looked at before the end is reported.
     let (other, marker) = (client(address), "tcp_accepted");
     poll_counter(&mut tcp, &mut into, marker, 2);
     tcp.completed(&completion(from));

@@ -1,4 +1,4 @@
-//! Kernel TCP over loopback: what a connection may have, what all may have, and that it is given back.
+//! Kernel TCP over loopback: what a connection may have, what all may have, and that it is returned.
 
 mod common;
 

@@ -199,7 +199,7 @@ fn take(mut timeline: Timeline, stop: &AtomicBool) -> Recorded {
     Recorded { events, dropped: timeline.dropped() }
 }
 
-/// Lines, until it is told to stop; then it goes, as a peer that has had enough may.
+/// Lines, until it is to stop; then it goes, as a peer that has had enough may.
 fn receive(stream: &mut UnixStream, stop: &AtomicBool) -> Result<Recorded, Failed> {
     stream.set_read_timeout(Some(PAUSE))?;
     let mut bytes = vec![0; 1 << 20];

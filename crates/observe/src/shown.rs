@@ -26,7 +26,7 @@ fn all() -> MutexGuard<'static, Vec<Arc<Shown>>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows it from now on. Where the socket can't be made, that is told in the log.
+/// Shows it from now on. Where the socket can't be made, that is logged.
 pub(crate) fn show(name: &str, listen: &str, source: Source) {
     let (name, listen) = (name.to_owned(), listen.to_owned());
     all().push(Arc::new(Shown { name, listen, start: Instant::now(), source }));

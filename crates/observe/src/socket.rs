@@ -43,7 +43,7 @@ pub fn address(pid: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("{NAME}{pid}"))
 }
 
-/// Whether that user may be told, and may be believed.
+/// Whether that user is answered, and may be believed.
 #[must_use]
 pub fn is_trusted(user: Uid) -> bool {
     user == geteuid() || user.is_root()

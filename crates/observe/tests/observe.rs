@@ -45,7 +45,7 @@ impl Peer {
     }
 }
 
-/// Runs until it is told to stop, with no safepoint.
+/// Runs until it is to stop, with no safepoint.
 struct Stalls(Arc<AtomicBool>);
 
 #[inline(never)]

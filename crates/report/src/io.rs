@@ -14,7 +14,7 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Run>, Error> {
     let mut runs: Vec<Run> = Vec::new();
     let mut rest = text;
     while !rest.trim_start().is_empty() {
-        // The kind is told by the first character, not by trying both: the error then is about
+        // The first character says the kind, not by trying both: the error then is about
         // what is really there, with its position.
         let (more, used) = if rest.trim_start().starts_with('[') {
             next::<Vec<Run>>(rest)

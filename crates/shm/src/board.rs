@@ -176,7 +176,7 @@ impl Board {
         self.slot(slot).evict(heir, grace_ns)
     }
 
-    /// The kthread has no core: what a slot is told before it gets to be another program's.
+    /// The kthread has no core: what a slot says before it gets to be another program's.
     pub fn park(&self, slot: Slot) -> Word {
         self.slot(slot).park()
     }

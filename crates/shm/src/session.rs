@@ -35,7 +35,7 @@ use std::time::Duration;
 /// Of the answer to a question, in bytes.
 const MOST_ANSWER: u64 = 1 << 24;
 
-/// Where the daemon listens unless it is told otherwise: `$CURTAILD`, or else `curtaild.sock` in
+/// Where the daemon listens unless an option says otherwise: `$CURTAILD`, or else `curtaild.sock` in
 /// `$XDG_RUNTIME_DIR`, or else `/tmp/curtaild-UID.sock`.
 #[must_use]
 pub fn default_path() -> PathBuf {

@@ -177,7 +177,7 @@ where
     }
 }
 
-/// What a client is told of a job that brought no response.
+/// What a client learns of a job that brought no response.
 fn told<D>(error: &Error) -> Response<PoolBody<D>> {
     // What it panicked with is none of the client's business.
     let (status, text) = match error {

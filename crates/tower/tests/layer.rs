@@ -1,4 +1,4 @@
-//! The layer under axum's router: what runs where, and what a client is told.
+//! The layer under axum's router: what runs where, and what a client is answered.
 
 use axum::Router;
 use axum::body::Body;

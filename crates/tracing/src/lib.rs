@@ -13,7 +13,7 @@
 //! curtail_tracing::follow(subscriber).init();
 //! ```
 //!
-//! Layers are told of that as of any other exit and entry: the busy time of a span is the time that
+//! Layers see that as any other exit and entry: the busy time of a span is the time that
 //! its request had on a core. A layer of OpenTelemetry's inside (`tracing-opentelemetry`) takes its
 //! context along. Contexts that a program attaches by itself follow where it attaches them by
 //! `curtail_tracing::attach` (feature `opentelemetry`).

@@ -61,7 +61,7 @@ pub fn throw() {
 pub struct Held {
     /// While the lock was held.
     pub inside: u64,
-    /// From then until right after it was given back.
+    /// From then until right after it was released.
     pub after: u64,
 }
 

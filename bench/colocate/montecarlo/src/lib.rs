@@ -77,7 +77,7 @@ fn path(draws: &mut Draws) -> f64 {
     discount * (1.0 - bond - STRIKE * annuity).max(0.0)
 }
 
-/// Simulates paths until it is told to stop, and counts them; what a path is worth on average.
+/// Simulates paths until it is to stop, and counts them; what a path is worth on average.
 /// `between` is called after some tens of microseconds each.
 pub fn simulate(seed: u64, stop: &AtomicBool, units: &AtomicU64, between: &mut dyn FnMut()) -> f64 {
     let (mut draws, mut sum, mut count) = (Draws::seeded(seed), 0.0, 0_u64);

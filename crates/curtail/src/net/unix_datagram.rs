@@ -144,7 +144,7 @@ impl UnixDatagram {
     }
 
     /// The kernel tells a sender that is not connected of its own buffer, never of the receiver's.
-    /// One that is connected is told of both: so another socket waits for us.
+    /// One that is connected sees both: so another socket waits for us.
     fn send_when_there_is_room(&self, data: &[u8], to: &SocketAddrUnix) -> io::Result<usize> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let mut until = None;

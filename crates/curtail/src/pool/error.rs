@@ -22,7 +22,7 @@ pub enum Error {
     Cancelled {
         /// The job's class.
         class: Arc<str>,
-        /// What it was told.
+        /// Why it ended.
         cancelled: Cancelled,
     },
     /// It was in progress when the pool's shutdown would wait no longer.

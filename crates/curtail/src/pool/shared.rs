@@ -211,7 +211,7 @@ impl Shared {
         });
     }
 
-    /// A job was abandoned in progress: it never ends, and its waiter is told.
+    /// A job was abandoned in progress: it never ends, and its waiter is notified.
     pub(super) fn abandoned(&self, request: &[u8]) {
         let Some(slot) = slot_of(request) else { return };
         let Some(state) = self.get(slot) else { return };

@@ -60,7 +60,7 @@ pub struct ServerBuilder {
     on_build: Vec<OnBuild>,
 }
 
-/// What is told of a server that was built: its handle, and where it listens.
+/// What is known of a server that was built: its handle, and where it listens.
 type OnBuild = Box<dyn FnOnce(&Handle, &str) + Send>;
 
 impl ServerBuilder {
@@ -141,7 +141,7 @@ impl ServerBuilder {
 
     /// After how long a worker that picks nothing, although something waits for it there, counts as
     /// stuck; `None`: workers are not watched. Default: 10 ms where requests are pre-empted, and
-    /// otherwise 100 ms. It is told of while it is stuck ([`ServerBuilder::on_stall`]), and where
+    /// otherwise 100 ms. It is reported while it is stuck ([`ServerBuilder::on_stall`]), and where
     /// there is another worker, requests that have not started there go on elsewhere.
     #[must_use]
     pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
@@ -228,7 +228,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Records what the policy is told and what it decides into a file, which is replaced: for
+    /// Records the policy's events and its decisions into a file, which is replaced: for
     /// `curtail sim --replay`. Some 30 bytes a request; where the disk does not keep up, the record
     /// ends early. Off by default.
     #[must_use]

@@ -230,7 +230,7 @@ pub(super) fn run_all(
             Ok(ended) => ended,
             Err(panic) => resume_unwind(panic),
         });
-        // All have ended before the first error is told.
+        // All have ended before the first error is reported.
         let all: Vec<_> = std::iter::once(first).chain(others).collect();
         all.into_iter().collect()
     })

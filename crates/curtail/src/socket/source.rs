@@ -5,7 +5,7 @@
 //! up, under the queue's lock, at each event, so no event falls between the try and the wait. A
 //! thread that was woken tries again; one that is woken for nothing waits again.
 //!
-//! **Who is told.** The source is registered, edge-triggered and for both directions, with the
+//! **Who is notified.** The source is registered, edge-triggered and for both directions, with the
 //! poller of the kthread on which a thread first waits for it, and moves to another where a thread
 //! waits while none waits elsewhere. A poller wakes waiters of any kthread, so where a source is
 //! registered matters for speed alone. A poller that goes wakes all that wait for its sources.
@@ -224,7 +224,7 @@ impl Source {
     ) -> io::Result<()> {
         self.may_wait()?;
         if KThread::current_tcb().is_none() {
-            // The end of this one is told in any case.
+            // The end of this one is reported in any case.
             let own = PollFd::new(self, PollFlags::empty());
             let other = PollFd::from_borrowed_fd(other, PollFlags::OUT);
             return wait_in_kernel(&mut [own, other], until);

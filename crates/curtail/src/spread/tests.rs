@@ -5,7 +5,7 @@ use curtail_net::{Outcome, Waiter};
 use curtail_policy::Balance;
 use std::sync::Mutex;
 
-/// A transport with requests to bring, which notes what it is told.
+/// A transport with requests to bring, which notes its calls.
 struct Source {
     requests: Vec<u8>,
     heard: Arc<Mutex<Vec<u64>>>,

@@ -22,7 +22,7 @@ pub struct Semaphore {
     queue: Queue,
 }
 
-/// Permits of a [`Semaphore`], given back when it is dropped.
+/// Permits of a [`Semaphore`], returned when it is dropped.
 #[derive(Debug)]
 #[must_use = "the permit is given back at once where it is not kept"]
 pub struct Permit<'a> {

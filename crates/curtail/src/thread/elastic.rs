@@ -194,7 +194,7 @@ impl Elastic {
         self.port.as_ref()
     }
 
-    /// How the daemon hears of work from outside.
+    /// How the daemon learns of work from outside.
     pub(super) fn doorbell(&self) -> &Arc<Doorbell> {
         &self.doorbell
     }

@@ -35,7 +35,7 @@ impl Followed {
         self.0.set(Some(value));
     }
 
-    /// Nothing is told any more.
+    /// Nothing is notified any more.
     pub(super) fn clear(&self) {
         self.0.set(None);
     }
@@ -78,7 +78,7 @@ impl Followed {
 }
 
 impl<T: Follow> UthreadKey<T> {
-    /// From now on the calling thread's, or request's, value is told of its switches; one value at a
+    /// From now on the calling thread's, or request's, value is notified of its switches; one value at a
     /// time, and this one from now on. False: a plain thread calls, which has none.
     pub fn follow(&'static self) -> bool {
         let Some(tcb) = KThread::current_tcb() else { return false };
@@ -87,7 +87,7 @@ impl<T: Follow> UthreadKey<T> {
     }
 }
 
-/// The calling thread's, or request's, value is told of nothing any more.
+/// The calling thread's, or request's, value is notified of nothing any more.
 pub fn unfollow() {
     if let Some(tcb) = KThread::current_tcb() {
         tcb.followed.clear();

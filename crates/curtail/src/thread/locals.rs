@@ -66,7 +66,7 @@ impl Locals {
         std::mem::forget(self.table.take());
     }
 
-    /// Drops all values, also those that are made meanwhile. `goes` is told of each before.
+    /// Drops all values, also those that are made meanwhile. `goes` is called with each before.
     pub(super) fn destroy(&self, goes: impl Fn(*const ())) {
         let Some(table) = self.table.take() else { return };
         self.table.set(Some(table));

@@ -6,11 +6,11 @@
 //! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them; `bits`:
 //!   how they are asked to come;
 //! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
-//! * `follow`: what is told of a thread's switches;
+//! * `follow`: what is notified of a thread's switches;
 //! * `late`: threads that get their stacks when they start: a server's requests;
 //! * `crew`: a runtime's kthreads for a server;
 //! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
-//! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is told of, and counted by place;
+//! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is reported, and counted by place;
 //! * `suspended`: the stacks of what is suspended; `unwind`: from a stack to its functions.
 
 mod bits;

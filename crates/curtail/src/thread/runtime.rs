@@ -142,7 +142,7 @@ impl RuntimeBuilder {
 
     /// After how long a kthread that picks nothing, although something waits for it, counts as
     /// stuck; `None`: kthreads are not watched. Default: 10 ms where there are quanta, and
-    /// otherwise 100 ms, since threads then run to completion. It is told of while it is stuck
+    /// otherwise 100 ms, since threads then run to completion. It is reported while it is stuck
     /// ([`RuntimeBuilder::on_stall`]), and what has not started goes on elsewhere.
     pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
         self.watchdog.set_limit(limit);

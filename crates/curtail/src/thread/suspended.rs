@@ -16,9 +16,9 @@ use std::mem::offset_of;
 
 /// Stacks that are looked at, at most.
 const STACKS: usize = 4_096;
-/// Different ones that are told.
+/// Different ones that are printed.
 const DIFFERENT: usize = 256;
-/// Numbers and names that are told of those with the same stack.
+/// Numbers and names that are printed of those with the same stack.
 const FEW: usize = 8;
 /// Words of a stack that are copied, at most.
 const WORDS: usize = 4_096;

@@ -58,7 +58,7 @@ pub(crate) struct Tcb {
     /// In the home's wheel, while it sleeps for a limited time; null: none.
     pub(super) timer: Cell<*const Timer<*const Node<Who>>>,
     pub(super) locals: Locals,
-    /// What is told of its switches.
+    /// What is notified of its switches.
     pub(crate) followed: Followed,
     pub(super) handle: Handle,
     /// What it is a part of, if it gets its stack when it starts.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-/// Frames that are told at most.
+/// Frames that are read at most.
 const MOST: usize = 64;
 
 /// For one stack after the other.

@@ -67,7 +67,7 @@ fn default_on_stall() -> OnStall {
 /// What is done with a [`Stall`].
 type OnStall = Arc<dyn Fn(&Stall) + Send + Sync>;
 
-/// Whether and how stuck kthreads are told of.
+/// Whether and how stuck kthreads are reported.
 #[derive(Clone, Default)]
 pub(crate) struct Watching {
     /// `None`: as is usual; `Some(None)`: not at all.
@@ -176,7 +176,7 @@ impl Watchdog {
             let seen = self.seen[index];
             let stuck_for = now - seen.since;
             let stuck = stuck_for >= self.limit && is_its_own_doing(tid, seen.cpu, self.limit);
-            // It is told of before a spare one takes its queue: after that nothing waits for it.
+            // It is reported before a spare one takes its queue: after that nothing waits for it.
             all &= stuck && waits;
             if stuck && waits {
                 (self.is_stuck)(index, kthread.picks());

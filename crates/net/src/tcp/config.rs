@@ -65,7 +65,7 @@ pub struct TcpConfig {
     /// A connection with nothing in progress that for this time (to one and a half of it) neither
     /// completes a frame nor takes bytes of a response is closed. Default 10 min. `None`: never.
     pub idle: Option<Duration>,
-    /// A peer of which the kernel hears nothing for this time is asked whether it is still there,
+    /// A peer that sends nothing for this time is asked whether it is still there,
     /// and has half a minute to answer; one that acknowledges nothing for as long is given up, too.
     /// Whole seconds. Default 60 s. `None`: the system's defaults.
     pub keepalive: Option<Duration>,

@@ -7,7 +7,7 @@
 //! the interest makes the kernel look anew, so no edge is lost); a thread that finds `unsent`
 //! non-empty appends, so frames never interleave; `generation` is that of the connection in
 //! `socket`, or the next one's where there is none; after `broken` nothing is written, and the
-//! dispatcher is about to hear of it. The budget knows the capacity of `unsent`, which is none
+//! dispatcher is about to learn of it. The budget knows the capacity of `unsent`, which is none
 //! while that is empty.
 //!
 //! Where threads serve the connections ([`super::streams`]), the connection's thread has the
@@ -282,7 +282,7 @@ impl Outboxes {
             }
             return Ok(());
         }
-        // Too much waits for a peer that does not read. The dispatcher hears of the shutdown and
+        // Too much waits for a peer that does not read. The dispatcher sees the shutdown and
         // closes; it counts this response with the others that waited.
         outbox.broken = true;
         self.set_living(slot, 0);

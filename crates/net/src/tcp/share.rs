@@ -1,4 +1,4 @@
-//! Back pressure: connections that have their share are not read, until something is given back. And
+//! Back pressure: connections that have their share are not read, until something is returned. And
 //! relief: what is held by peers that are slow is got back by evicting them.
 
 use super::Tcp;
@@ -91,7 +91,7 @@ impl Tcp {
         }
     }
 
-    /// Memory has been given back: the connections that wait for it are to be looked at, each once.
+    /// Memory has been returned: the connections that wait for it are to be looked at, each once.
     pub(super) fn feed_later(&mut self) {
         self.to_feed = self.starved.len();
     }

@@ -65,7 +65,7 @@ impl InFlight {
     }
 
     /// Whether the kernel knows that the peer has gone. A system call: for requests that have waited,
-    /// as the connection's thread has for its turn, which will hear of the same.
+    /// as the connection's thread has for its turn, which will see the same.
     #[must_use]
     pub fn has_hung_up(&self) -> bool {
         self.live.has_hung_up()
@@ -221,7 +221,7 @@ impl Stream {
             }
         }
         self.paused = false;
-        // It need not hear of ends, unless the rest of a frame is owed after the last.
+        // It need not be notified of ends, unless the rest of a frame is owed after the last.
         live.awaits.store(self.owes(), Ordering::Relaxed);
         Turn::Bring(if self.open { self.most() } else { 0 })
     }

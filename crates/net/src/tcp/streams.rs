@@ -32,7 +32,7 @@ pub trait Socket: AsFd + Send + Sync {
     fn nudge(&self);
 }
 
-/// Watched by a dispatcher, which is told in other ways.
+/// Watched by a dispatcher, which is notified in other ways.
 impl Socket for OwnedFd {
     fn nudge(&self) {}
 }
@@ -321,7 +321,7 @@ impl Inner {
         self.one_less();
     }
 
-    /// A connection has no share of what all have: it is nudged when something is given back.
+    /// A connection has no share of what all have: it is nudged when something is returned.
     pub(super) fn starve(&self, live: &Arc<Live>) {
         if !live.hungry.swap(true, Ordering::Relaxed) {
             let mut hungry = lock(&self.hungry);
@@ -331,7 +331,7 @@ impl Inner {
         fence(Ordering::SeqCst);
     }
 
-    /// Something has been given back.
+    /// Something has been returned.
     pub(super) fn feed(&self) {
         fence(Ordering::SeqCst);
         if self.hungry_count.load(Ordering::Relaxed) == 0 {

@@ -3,7 +3,7 @@
 //!
 //! It belongs to the side that hands it in, the front (`super::front`) or a connection's thread
 //! (`super::connection`); to the kthread that has its thread, until that has ended; and then to
-//! that kthread, for the next request of a connection, or to the front, which hears of it through
+//! that kthread, for the next request of a connection, or to the front, which learns of it through
 //! [`super::post::Common::done`].
 
 use crate::Response;
@@ -90,7 +90,7 @@ impl Origin {
     }
 
     /// Whether its peer has gone, where it has been here for long and that was not asked just now.
-    /// (The connection's thread, which would have heard of it, may wait for the same kthread.)
+    /// (The connection's thread, which would have seen it, may wait for the same kthread.)
     pub(super) fn has_hung_up(&self, now: u64, clock: Clock) -> bool {
         let Some(in_flight) = &self.in_flight else { return false };
         let since = self.arrived_tsc.max(self.looked_tsc.get());

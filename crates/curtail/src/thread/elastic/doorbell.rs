@@ -1,4 +1,4 @@
-//! How the core allocator, which may sleep, hears of work that comes from outside while no kthread has
+//! How the core allocator, which may sleep, learns of work that comes from outside while no kthread has
 //! a core.
 //!
 //! Any thread rings; the kthreads count how many of them are parked, and the first that has a core
@@ -6,7 +6,7 @@
 //! parked.
 //!
 //! **No work is left behind.** A thread that brings some makes it visible first, and looks at the
-//! count and at `rung` then. A ring that is left out because one has been heard already (`rung`) is
+//! count and at `rung` then. A ring that is left out because one has been seen already (`rung`) is
 //! answered by a kthread that silences the bell after that, and looks at the queues after that.
 //!
 //! One that is left out because a kthread runs is seen by the daemon, which looks at all pages for

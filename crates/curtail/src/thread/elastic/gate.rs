@@ -21,7 +21,7 @@ pub(super) struct Gate {
     lanes: RefCell<Option<Arc<Lanes>>>,
     /// The thread that takes packets in.
     porter: OnceCell<Thread>,
-    /// It waits to be told that there are some.
+    /// It waits until there are some.
     sleeps: Cell<bool>,
     /// In whose ring; `None`: in the kthread's own.
     victim: Cell<Option<usize>>,
@@ -101,7 +101,7 @@ impl Member {
         let kthread = self.index;
         tracing::warn!(kthread, "the core allocator is left, whose ring can't be: {error}");
         if let Some(link) = &*self.link.borrow() {
-            // Before the watcher hears of the end.
+            // Before the watcher learns of the end.
             self.elastic.is_distrusted.store(true, Ordering::Release);
             link.leave();
         }

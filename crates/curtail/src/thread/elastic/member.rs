@@ -123,7 +123,7 @@ impl Member {
                 Ask::Park | Ask::Evict => self.park(kthread, word),
             }
         } else if kthread.shared.is_disowned() && self.link.borrow().is_some() {
-            // It was stuck, and its core was given back in its name.
+            // It was stuck, and its core was returned in its name.
             self.park(kthread, word);
         }
         if kthread.shared.is_disowned() {

@@ -71,7 +71,7 @@ impl Port {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// A thread that takes packets in: it hears of the end by being unparked.
+    /// A thread that takes packets in: an unpark notifies it of the end.
     pub(crate) fn add_porter(&self, porter: Thread) {
         locked(&self.porters).push(porter);
     }

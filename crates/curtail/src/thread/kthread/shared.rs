@@ -61,7 +61,7 @@ pub(crate) struct Shared {
     parked: AtomicBool,
     /// When it last gave its core back, or got one (TSC); 0: never.
     moved_tsc: AtomicU64,
-    /// It was stuck, and its core has been given back: when it goes on, it parks.
+    /// It was stuck, and its core has been returned: when it goes on, it parks.
     disowned: AtomicBool,
     /// A sibling saw a packet for it, and counted that as mail.
     packets: AtomicBool,

@@ -38,7 +38,7 @@ impl Outboxes {
     }
 
     /// Whether a connection with requests in progress waits for an answer still: of one of HTTP,
-    /// whose end is told later than its answer, that is known.
+    /// whose end is reported later than its answer, that is known.
     pub(in super::super) fn owes_answer(&self, slot: u32) -> bool {
         self.wire == Wire::Frames || self.lock(slot).is_some_and(|found| found.asked.is_some())
     }
