@@ -6,6 +6,9 @@ need_rust
 need_llvm || skip "no LLVM of rustc's major"
 ci/build.sh
 
+say "the command's safepoints, verified"
+ci/verify.sh "$release/curtail"
+
 say "the applications' tests"
 "$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
 
