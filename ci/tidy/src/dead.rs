@@ -11,13 +11,8 @@ const KINDS: &[&str] = &["rs", "c", "cc", "cpp", "h", "md", "svg"];
 const FOUND: &[&str] = &["main.rs", "lib.rs", "build.rs", "README.md", "SUMMARY.md"];
 const FOUND_IN: &[&str] = &["tests", "benches", "examples", "bin"];
 /// Folders whose files scripts and the suite of programs for the pass list by themselves.
-const LISTED: &[&str] = &[
-    "bench/echo/",
-    "bench/threads/",
-    "bench/wakeups/",
-    "bench/safepoint/programs/",
-    "pass/suite/programs/",
-];
+const LISTED: &[&str] =
+    &["bench/echo/", "bench/threads/", "bench/wakeups/", "pass/suite/programs/"];
 
 /// Complaints about files that nothing refers to.
 #[must_use]
