@@ -2,6 +2,7 @@
 
 use curtail_tidy::arrows::{self, Package};
 use curtail_tidy::lengths::{self, Size};
+use curtail_tidy::links::Target;
 use curtail_tidy::tree::{File, files, root};
 use curtail_tidy::{circles, cpp, dead, links, members, prose, text, unsafety};
 use std::collections::BTreeMap;
@@ -139,10 +140,15 @@ fn links_lead_somewhere() {
     let root = root();
     let mut complaints = Vec::new();
     for file in ours().iter().filter(|file| file.extension() == "md") {
-        let here = root.join(&file.path).parent().expect("a file has a directory").to_path_buf();
-        for target in links::targets(&file.text) {
-            if !here.join(&target).exists() {
-                complaints.push(format!("{}: {target} is not there", file.path));
+        let here = root.join(&file.path);
+        let folder = here.parent().expect("a file has a directory");
+        for Target { file: to, part } in links::targets(&file.text) {
+            let to = if to.is_empty() { here.clone() } else { folder.join(&to) };
+            // Parts of other files than Markdown are lines, or none.
+            let text = if part.is_empty() { None } else { std::fs::read_to_string(&to).ok() };
+            let has_part = text.is_none_or(|text| links::parts(&text).contains(&part));
+            if !to.exists() || to.extension().is_some_and(|it| it == "md") && !has_part {
+                complaints.push(format!("{}: {} has no #{part}", file.path, to.display()));
             }
         }
     }
