@@ -1,9 +1,10 @@
-//! What the policies themselves cost: nanoseconds for a job (complete, arrive, decide until there is
-//! nothing to do) and for a quantum (wants_place, yielded, decide until there is nothing to do where
-//! there is a central queue; pick, ready where there is none), with every place taken and one job a
-//! worker waiting, of four classes with hints. Each figure is the least of several short runs,
-//! because other load on the machine only ever adds. One thread, warm caches, and the worker whose
-//! job leaves is random.
+//! What the policies themselves cost: nanoseconds for a job (complete, arrive, decide until there
+//! is nothing to do) and for a quantum (wants_place, yielded, decide until there is nothing to do
+//! where there is a central queue; pick, ready where there is none), with every place taken and one
+//! job a worker waiting, of four classes with hints.
+//!
+//! Each figure is the least of several short runs, because other load on the machine only ever
+//! adds. One thread, warm caches, and the worker whose job leaves is random.
 //!
 //! `cargo run --release -p curtail-policy --example decision_cost`
 

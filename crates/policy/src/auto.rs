@@ -4,10 +4,11 @@
 //! Slowdown is time in the system over service time. The schedule that keeps the greatest slowdown
 //! below S, if there is one, gives each request the deadline *arrival + S × service time* and
 //! serves the earliest first, pre-emptively (M. A. Bender, S. Chakrabarti, S. Muthukrishnan, *Flow
-//! and Stretch Metrics for Scheduling Continuous Job Streams*, 1998). `auto` is not told service
-//! times. So it takes the shortest that a request may still turn out to have, of what completed in
-//! its class after more service than this request has had by now; and less, where most of it is
-//! done ([`aims`]).
+//! and Stretch Metrics for Scheduling Continuous Job Streams*, 1998).
+//!
+//! `auto` does not know service times. So it takes the shortest that a request may still turn out to
+//! have, of what completed in its class after more service than this request has had by now; and
+//! less, where most of it is done ([`aims`]).
 //!
 //! That one rule is a known good policy where one is known:
 //! * service times that hardly vary, in one class: no request is pre-empted for a later one,

@@ -3,10 +3,11 @@
 //!
 //! Arrivals are spread over the queues at random, as receive-side scaling spreads flows. A worker
 //! with a free place takes the oldest job of its own queue. One that holds none and finds its own
-//! queue empty takes the oldest job of another's: any with jobs in it, all equally likely, the longest,
-//! or the one whose oldest has waited longest ([`Victim`]). The queues are kept here, at the dispatcher, so that a theft is a decision
-//! like any other and no worker touches another's memory; what a theft costs on a real machine is
-//! the simulator's to add.
+//! queue empty takes the oldest job of another's: any with jobs in it, all equally likely, the
+//! longest, or the one whose oldest has waited longest ([`Victim`]).
+//!
+//! The queues are kept here, at the dispatcher, so that a theft is a decision like any other and no
+//! worker touches another's memory; what a theft costs on a real machine is the simulator's to add.
 //!
 //! O(log workers) a decision. The invariant, by [`Table`]: a waiting job is in exactly one list; and
 //! `stocked` has exactly the workers whose own lists hold jobs that others may take.

@@ -4,13 +4,16 @@
 //! **The aim** of a request that has had some service: the least at which requests that get so far
 //! complete, outliers not counted; times the cube root of the part of its service that is still to
 //! come, on average, for those. The first is the optimist's service time. It grows while the
-//! request is served, so other requests come before it. The second lets what is nearly done finish:
-//! a deadline is *arrival + S × service*, and the rule that is good for all slowdowns together is
-//! the least *service × what remains of it* first, the square root of which is a time with an
-//! exponent of a half (RS: A. Wierman, M. Harchol-Balter, T. Osogami, *Nearly Insensitive Bounds on
-//! SMART Scheduling*, 2005). An exponent of nought is the deadline alone; a third is between the
-//! two. So requests whose service times hardly vary, or are the more likely to end the longer they
-//! took, are never pre-empted for new ones of their class.
+//! request is served, so other requests come before it.
+//!
+//! The second lets what is nearly done finish: a deadline is *arrival + S × service*, and the rule
+//! that is good for all slowdowns together is the least *service × what remains of it* first, the
+//! square root of which is a time with an exponent of a half (RS: A. Wierman, M. Harchol-Balter,
+//! T. Osogami, *Nearly Insensitive Bounds on SMART Scheduling*, 2005).
+//!
+//! An exponent of nought is the
+//! deadline alone; a third is between the two. So requests whose service times hardly vary, or are
+//! the more likely to end the longer they took, are never pre-empted for new ones of their class.
 //!
 //! **Outliers** are a thousandth of all requests, as it is the 99.9th percentile of all that counts,
 //! and at most a tenth of a class.

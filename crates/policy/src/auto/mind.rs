@@ -3,20 +3,25 @@
 //! **The stretch** S: how many times its service a request may take. Too small a value makes
 //! deadlines that can't be kept, and then short requests pay for long ones, as under c-FCFS. Too
 //! great a value makes long requests wait for short ones for longer than the short ones need, and
-//! gains nothing. So S is kept near the 99.9th percentile of the slowdown that comes of it, or a
-//! little above. It goes up a step as soon as one in 256 of a window takes longer than S (more
-//! steps if that goes on: while a queue grows, only a great S helps any request), or when a review
-//! finds it too small; it goes down a step when several reviews in a row find it too great. If it
-//! has to go up again after that, more reviews must agree the next time. Above 64 it becomes so
-//! great that the order is the shortest first: under overload some requests have to wait, and it is
-//! better that few do than all. Where all requests are alike S makes no difference, and stays.
+//! gains nothing.
+//!
+//! So S is kept near the 99.9th percentile of the slowdown that comes of it, or a little above. It
+//! goes up a step as soon as one in 256 of a window takes longer than S (more steps if that goes
+//! on: while a queue grows, only a great S helps any request), or when a review finds it too small;
+//! it goes down a step when several reviews in a row find it too great.
+//!
+//! If it has to go up again after that, more reviews must agree the next time. Above 64 it becomes
+//! so great that the order is the shortest first: under overload some requests have to wait, and it
+//! is better that few do than all. Where all requests are alike S makes no difference, and stays.
 //!
 //! **The least quantum**: a request that was placed is left alone for so long. What a pre-emption
 //! costs is measured on those that were pre-empted: the worker's time from the decision until the
-//! dispatcher hears of its end, less the service in between. Where that is nothing there is no least
-//! quantum. Else it is doubled when pre-emptions took more of the workers' time than a quarter of
-//! what is idle anyway (and never more than a twentieth), and halved when they took less than a
-//! quarter of that, averaged over a dozen windows; never below twice the cost of one.
+//! dispatcher learns of its end, less the service in between. Where that is nothing there is no
+//! least quantum.
+//!
+//! Else it is doubled when pre-emptions took more of the workers' time than a quarter of what is
+//! idle anyway (and never more than a twentieth), and halved when they took less than a quarter of
+//! that, averaged over a dozen windows; never below twice the cost of one.
 
 use super::aims::{BUCKETS, bucket, floor};
 use crate::Nanos;

@@ -3,10 +3,11 @@
 //!
 //! Requests are short or long where classes tell them apart, by the widest gap between the service
 //! times of all: each class that is on one side of it with all its requests is known to be short.
-//! Short ones get d + √d workers for a demand of d (square-root staffing: then they rarely wait, and
-//! the reserve is hardly ever idle for nothing), and at least one; but long ones
-//! keep a twentieth more than they need, unless short ones had less than they need then.
-//! Unlike DARC's workers these are a number, not particular ones; a short request may have any.
+//!
+//! Short ones get d + √d workers for a demand of d (square-root staffing: then they rarely wait,
+//! and the reserve is hardly ever idle for nothing), and at least one; but long ones keep a
+//! twentieth more than they need, unless short ones had less than they need then. Unlike DARC's
+//! workers these are a number, not particular ones; a short request may have any.
 //!
 //! The reserve changes when what is wanted is a quarter of a worker beyond it, or one and a quarter
 //! below.

@@ -1,6 +1,7 @@
 //! Cycle stealing with central queue (Harchol-Balter et al., SPAA 2003; Perséphone, Table 5), for
 //! any number of workers and classes. Each class has a share of the workers by its weight; a class
 //! uses its own share and what classes of longer jobs leave of theirs, never that of shorter ones.
+//!
 //! Shares are numbers, not particular workers: if a worker becomes free while another runs a short
 //! job on a long class's account, the two change roles, as the hosts of the original do.
 //!

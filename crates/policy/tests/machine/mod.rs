@@ -2,6 +2,7 @@
 //!
 //! It keeps its own books: where each job is, in which order jobs were queued. Before every
 //! decision it works out from them, by scanning, what the answer must be, and it accepts no other.
+//!
 //! So no property is left to chance: lost or doubled jobs, jobs in two places, overfull inboxes, a
 //! pinned job elsewhere, a wrong worker on a tie, a wrong order and an idle place that a waiting
 //! job could have had all show as an answer that differs.
