@@ -22,7 +22,7 @@
 
 /* ---- The application: parse, classify, handle --------------------------------------------------- */
 
-/* The number in a request, or -1. Requests are any bytes that anybody sends. */
+/* The number in a request, or -1. Requests are any bytes. */
 static long number_in(const uint8_t *request, size_t length) {
   long number = 0;
   if (length == 0 || length > 9)
