@@ -39,7 +39,7 @@ impl Dispatcher {
     /// the new policy, and the workers get their part of it.
     fn switch(&mut self, spec: Spec, now: u64) {
         let mut spec = knowing(spec, &*self.set.around.app);
-        self.set.choice = Choice::make(self.set.wished, spec.preempt, self.set.kind, self.set.busy);
+        self.set.choice = Choice::make(self.set.wished, &spec, self.set.kind, self.set.busy);
         self.set.choice.limit(&mut spec, self.set.kind);
         // For good once signals have interrupted handlers: then it is not only safepoints where they
         // may be continued.
