@@ -71,7 +71,8 @@ struct curtail_safepoint_block {
   uint64_t sample_start; /* 88: TSC, 0: none; the rate is measured since then, */
   uint64_t sample_readings; /* 96: when there had been so many readings */
   uint64_t doubt; /* 104: how far off the rate was lately, in 1,024ths */
-  const struct curtail_watch *watch; /* 112: NULL: every end of a quantum calls `yield` */
+  struct curtail_watch *watch; /* 112: NULL: every end of a quantum calls `yield` */
+  int64_t slack; /* 120: closer to the deadline than so many cycles counts as there */
 } __attribute__((aligned(64)));
 
 #ifdef __cplusplus

@@ -27,9 +27,6 @@ enum {
   EARLY_PIECE = 512,
   /* In mode FLAG another thread waits for each safepoint. */
   FLAG_PIECE = 8192,
-  /* This close to the deadline the slow path is asked; the aim lies between. */
-  NEAR_CYCLES = CURTAIL_SLACK_CYCLES - 32,
-  AIM_CYCLES = CURTAIL_SLACK_CYCLES / 2,
   /* From here the last piece's speed says best what fits; from further away it would err by more. */
   NEARBY_CYCLES = 1500,
   /* A piece that takes so long might be twice as long. */
@@ -72,9 +69,13 @@ int curtail_pace_begin(struct curtail_pace *p, enum curtail_kind kind, size_t he
   return 1;
 }
 
+/* This close to the deadline the slow path is asked. */
+static inline uint64_t near(const struct curtail_safepoint_block *b) {
+  return (uint64_t)b->slack - LOOK_CYCLES / 2;
+}
+
 /* As much of a piece as should fit into `time`. */
 static size_t cut(const struct curtail_pace *p, uint64_t time, size_t piece) {
-  time = time > AIM_CYCLES ? time - AIM_CYCLES : 0;
   uint64_t speed = speeds[p->kind];
   if (p->speed == 0) {
     piece = piece <= 2 * TRIAL_PIECE ? piece : TRIAL_PIECE;
@@ -93,12 +94,14 @@ static size_t cut(const struct curtail_pace *p, uint64_t time, size_t piece) {
 static size_t look(struct curtail_safepoint_block *b, struct curtail_pace *p, size_t piece) {
   uint64_t now = p->now != 0 ? p->now : tsc();
   uint64_t time = b->deadline > now ? b->deadline - now : 0;
-  int64_t budget = time > NEAR_CYCLES ? curtail_grant_for(b, time) : 0;
+  int64_t budget = time > near(b) ? curtail_grant_for(b, time) : 0;
   b->readings += p->now == 0;
   b->granted += budget - b->budget;
   b->budget = budget;
   p->since = now;
-  return cut(p, time, piece);
+  /* In the middle of the slack. */
+  uint64_t early = (uint64_t)b->slack / 2;
+  return cut(p, time > early ? time - early : 0, piece);
 }
 
 size_t curtail_pace_next(struct curtail_pace *p, size_t left) {
@@ -137,7 +140,7 @@ static inline int pass_measured(struct curtail_safepoint_block *b, struct curtai
   /* Known to be quick: twice as much at once. */
   if (p->piece == MOST_PIECE && took < QUICK_CYCLES)
     p->piece = 2 * MOST_PIECE;
-  return b->deadline <= now || b->deadline - now <= NEAR_CYCLES;
+  return b->deadline <= now || b->deadline - now <= near(b);
 }
 
 static inline int pass_head(struct curtail_safepoint_block *b, struct curtail_pace *p,

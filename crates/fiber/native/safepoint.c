@@ -41,6 +41,7 @@ _Static_assert(offsetof(struct curtail_safepoint_block, pace) == 64, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, edge) == 72, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, readings) == 80, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, watch) == 112, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, slack) == 120, "ABI");
 _Static_assert(sizeof(struct curtail_safepoint_block) == 128, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
@@ -57,6 +58,12 @@ static inline uint32_t poll_of(const struct curtail_safepoint_block *b) {
 static inline void grant(struct curtail_safepoint_block *b, int64_t work) {
   b->budget = work;
   b->granted = work;
+}
+
+/* Work between two looks at the poll word: what is done within the slack, at the rate of a program that
+ * is not known. */
+static inline int64_t flag_grant(const struct curtail_safepoint_block *b) {
+  return b->slack * INITIAL_RATE / 1024;
 }
 
 static inline void begin_sample(struct curtail_safepoint_block *b, uint64_t now) {
@@ -153,7 +160,7 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t 
     return NULL;
   }
   if (b->pending == 0 && poll_of(b) == 0) {
-    grant(b, SHORT_GRANT);
+    grant(b, b->mode == CURTAIL_FLAG ? flag_grant(b) : SHORT_GRANT);
     return NULL;
   }
   b->refilled_at = 0; /* the clock was not read */
@@ -180,10 +187,12 @@ void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uin
   b->deadline = deadline;
   b->refilled_at = now;
   begin_sample(b, now);
+  uint64_t quantum = deadline > now ? deadline - now : 0, slack = quantum / SLACK_SHARE;
+  b->slack = (int64_t)(slack < LEAST_SLACK ? LEAST_SLACK : slack > MOST_SLACK ? MOST_SLACK : slack);
   if (mode == CURTAIL_CLOCK)
-    grant(b, deadline > now ? curtail_grant_for(b, deadline - now) : 0);
+    grant(b, quantum != 0 ? curtail_grant_for(b, quantum) : 0);
   else
-    grant(b, mode == CURTAIL_FLAG ? SHORT_GRANT : INT64_MAX);
+    grant(b, mode == CURTAIL_FLAG ? flag_grant(b) : INT64_MAX);
 }
 
 void curtail_safepoint_disarm(struct curtail_safepoint_block *b) {

@@ -10,8 +10,6 @@
 #define CURTAIL_WIDTH_AVX512 3 /* zmm0-31, k0-7 */
 #define CURTAIL_WIDTH_STRANGE 4 /* AVX-512 without BW: no yields on such a machine */
 
-/* Closer to the deadline than this counts as there. */
-#define CURTAIL_SLACK_CYCLES 272
 /* What a look at the clock adds to the stretch that it ends. */
 #define CURTAIL_CHECK_CYCLES 70
 
@@ -21,6 +19,13 @@
 #define CURTAIL_HIDDEN __attribute__((visibility("hidden")))
 
 enum {
+  /* Closer to the deadline than a nineteenth of the quantum counts as there. In mode FLAG the poll word
+   * is looked at as often. In cycles no less than a look at the clock takes, and no more than a request
+   * to yield may wait. */
+  SLACK_SHARE = 19,
+  LEAST_SLACK = 96,
+  MOST_SLACK = 4096,
+  INITIAL_SLACK = 272,
   /* Work between two looks at `poll`, or at a pending yield, when no deadline says more. */
   SHORT_GRANT = 600,
   /* No budget is smaller: the next safepoint is about this far away anyhow. */
@@ -44,6 +49,7 @@ enum {
       .doubt = INITIAL_DOUBT,                                                                      \
       .pace = INITIAL_RATE * (1024 - INITIAL_DOUBT) / 1024,                                        \
       .edge = LEAST_GRANT > INITIAL_EDGE ? LEAST_GRANT : INITIAL_EDGE,                             \
+      .slack = INITIAL_SLACK,                                                                      \
   }
 
 static inline uint64_t tsc(void) {

@@ -53,6 +53,7 @@
 #define PACE 64
 #define EDGE 72
 #define READINGS 80
+#define SLACK 120
 #define MODE_CLOCK 2
 
 /* The frame's beginning: rbp and three registers. */
@@ -93,9 +94,9 @@
         incq    %fs:READINGS(%rcx)
         movq    %fs:DEADLINE(%rcx), %rdx
         subq    %rax, %rdx
-        subq    $CURTAIL_CHECK_CYCLES, %rdx
-        cmpq    $(CURTAIL_SLACK_CYCLES - CURTAIL_CHECK_CYCLES), %rdx
+        cmpq    %fs:SLACK(%rcx), %rdx
         jle     .Ldue\@
+        subq    $CURTAIL_CHECK_CYCLES, %rdx
         imulq   %fs:PACE(%rcx), %rdx
         shrq    $10, %rdx
         addq    %fs:EDGE(%rcx), %rdx

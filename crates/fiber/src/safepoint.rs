@@ -55,6 +55,7 @@ pub struct Block {
     sample_readings: u64,
     doubt: u64,
     watch: *const Watch,
+    slack: i64,
 }
 
 const _: () = {
@@ -72,6 +73,7 @@ const _: () = {
     assert!(offset_of!(Block, readings) == 80);
     assert!(offset_of!(Block, doubt) == 104);
     assert!(offset_of!(Block, watch) == 112);
+    assert!(offset_of!(Block, slack) == 120);
     assert!(size_of::<Block>() == 128);
 };
 

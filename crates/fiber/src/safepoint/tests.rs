@@ -7,7 +7,7 @@ fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-unsafe extern "C" fn nobody(_: *mut Block) {}
+unsafe extern "C" fn nothing(_: *mut Block) {}
 
 /// How many cycles ahead the budget reaches that a quantum begins with.
 fn ahead(safepoint: Safepoint, by_the_stub: bool) -> u64 {
@@ -24,7 +24,7 @@ fn ahead(safepoint: Safepoint, by_the_stub: bool) -> u64 {
 #[test]
 fn budgets_reach_to_the_deadline() {
     let safepoint = Safepoint::this_thread();
-    safepoint.set_hook(Some(nobody));
+    safepoint.set_hook(Some(nothing));
     for by_the_stub in [false, true] {
         // Of several tries the most: the system may interrupt.
         let most = (0..20).map(|_| ahead(safepoint, by_the_stub)).max().unwrap();
@@ -74,5 +74,51 @@ fn what_is_watched_keeps_the_hook_away_until_it_changes() {
     safepoint.disarm();
     // SAFETY: none is watched.
     unsafe { safepoint.set_watch(std::ptr::null()) };
+    safepoint.set_hook(None);
+}
+
+/// How close to the deadline counts as there.
+#[test]
+fn the_slack_is_a_share_of_the_quantum() {
+    let safepoint = Safepoint::this_thread();
+    // SAFETY: our own block; nothing else looks at it meanwhile.
+    let block = || unsafe { &mut *safepoint.block };
+    for mode in [Mode::Clock, Mode::Flag] {
+        let slack = |quantum| {
+            let now = tsc();
+            safepoint.arm(mode, now, now + quantum);
+            block().slack
+        };
+        assert_eq!(slack(1_000), 96, "a look at the clock has its time");
+        assert_eq!(slack(5_200), 273);
+        assert_eq!(slack(26_000), 1_368);
+        assert_eq!(slack(1 << 40), 4_096, "a flag is seen in time");
+    }
+    // In mode FLAG the poll word is looked at as often.
+    let now = tsc();
+    safepoint.arm(Mode::Flag, now, now + 26_000);
+    assert_eq!(block().budget, 2 * 1_368);
+    block().budget = -1;
+    safepoint.set_hook(Some(nothing));
+    here();
+    assert_eq!(block().budget, 2 * 1_368);
+
+    thread_local! {
+        static FIRED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+    unsafe extern "C" fn fire(_: *mut Block) {
+        FIRED.set(true);
+    }
+    safepoint.set_hook(Some(fire));
+    const MINUTE: u64 = 1 << 37;
+    for (slack, fires) in [(MINUTE * 2, true), (MINUTE / 2, false)] {
+        FIRED.set(false);
+        let now = tsc();
+        safepoint.arm(Mode::Clock, now, now + MINUTE);
+        block().slack = slack as i64;
+        here();
+        assert_eq!(FIRED.get(), fires, "{slack}");
+    }
+    safepoint.disarm();
     safepoint.set_hook(None);
 }
