@@ -31,7 +31,7 @@ use crate::server::Rules;
 use crate::thread::{KThread, Tcb};
 use crate::timeline::{self, EventKind};
 pub(crate) use counts::Counts;
-use curtail_fiber::safepoint::{Mode, Safepoint};
+use curtail_fiber::safepoint::{Mode, Safepoint, Watch};
 use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
@@ -49,6 +49,8 @@ use std::time::Duration;
 pub(crate) const GAP_NS: u64 = if cfg!(debug_assertions) { 50_000 } else { 5_000 };
 /// How often a worker that has work looks for more.
 const LOOK_NS: u64 = 1_000;
+/// From one look at everything to the next while safepoints look at some words only.
+const CLOSELY_NS: u64 = 10_000;
 
 /// How an engine is to work; changes while it runs.
 #[derive(Clone, Debug)]
@@ -112,6 +114,9 @@ pub(crate) struct Engine {
     running: *mut Activation,
     run_start: u64,
     quantum_cycles: u64,
+    /// What says that no other job wants its place.
+    watch: Watch,
+    closely_cycles: u64,
     /// Quanta had by the unfinished jobs that are here.
     quanta: u64,
     inbox: Option<spsc::Consumer<Message>>,
@@ -166,6 +171,8 @@ impl Engine {
             running: ptr::null_mut(),
             run_start: 0,
             quantum_cycles: 0,
+            watch: Watch::new(0, around.clock.cycles(GAP_NS)),
+            closely_cycles: around.clock.cycles(CLOSELY_NS),
             quanta: 0,
             inbox,
             kthread,

@@ -128,12 +128,13 @@ static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
 
 /* Whether there is nothing that the hook would want to see; then another quantum has begun. */
 static int goes_on(struct curtail_safepoint_block *b, uint64_t now) {
-  const struct curtail_watch *watch = b->watch;
-  if (now >= watch->until)
+  struct curtail_watch *watch = b->watch;
+  if (now >= watch->until || now > b->deadline + watch->most_late)
     return 0;
-  for (int at = 0; at < 2; at++)
+  for (int at = 0; at < 3; at++)
     if (__atomic_load_n(watch->words[at], __ATOMIC_ACQUIRE) != watch->usual[at])
       return 0;
+  watch->passed += 1;
   b->deadline = now + watch->beat;
   grant(b, curtail_grant_for(b, watch->beat));
   return 1;

@@ -65,7 +65,7 @@ impl Dispatcher {
         unsafe { (*self.set.own).config = own_config(&self.set.choice) };
         for worker in &mut self.set.workers {
             worker.contended = false;
-            worker.remote.wishes.contended.store(false, Ordering::Relaxed);
+            worker.remote.wishes.contended.store(0, Ordering::Relaxed);
             let core = spec.build_core(self.set.around.jobs);
             *worker.orders.lock().unwrap_or_else(|p| p.into_inner()) = Some((config.clone(), core));
             worker.remote.wishes.epoch.fetch_add(1, Ordering::Release);

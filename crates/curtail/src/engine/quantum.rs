@@ -4,7 +4,8 @@ use super::Engine;
 use crate::clock;
 use curtail_fiber::safepoint::Mode;
 use curtail_policy::CorePolicy;
-use std::sync::atomic::Ordering;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 impl Engine {
     pub(super) fn armed(&self) -> bool {
@@ -37,6 +38,7 @@ impl Engine {
         if !self.armed() {
             return;
         }
+        self.unwatch();
         let deadline = now + self.quantum_cycles;
         match &self.ticks {
             Some(ticks) if self.config.mode == Mode::Signal => {
@@ -56,6 +58,7 @@ impl Engine {
 
     pub(super) fn disarm(&mut self) {
         if self.armed() {
+            self.unwatch();
             self.safepoint.disarm();
         }
     }
@@ -78,22 +81,79 @@ impl Engine {
             || self.runs_for_nothing()
             || self.core.wants_place(self.around.clock.nanos(ran))
             || self.has_mail()
-            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))
+            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Begins another quantum of the running job, unless another one wants its place. As long as only
+    /// a word that another thread writes can change that, or what this one makes ready, the safepoints
+    /// look at these words from now on, before they save any vector register. At least every
+    /// `CLOSELY_NS` the hook looks at everything.
+    fn goes_on(&mut self, now: u64) -> bool {
+        let unwinds = std::thread::panicking();
+        if !unwinds && self.others_wait(now) {
+            return false;
+        }
+        let by_words = self.config.mode == Mode::Clock && self.core.is_empty() && !self.runs_last();
+        if unwinds || !by_words {
+            self.arm(now);
+            return true;
+        }
+        // The word is cleared before the last look, which sees what was made ready before.
+        let attention = self.kthread.watch_attention();
+        if self.others_wait(now) {
+            return false;
+        }
+        self.arm(now);
+        self.watch_words(attention, now);
+        true
+    }
+
+    /// Has the safepoints look at the words that say whether another job wants the place.
+    fn watch_words(&self, attention: *const AtomicU32, now: u64) {
+        static NOTHING: AtomicU32 = AtomicU32::new(0);
+        let Some(inbox) = &self.inbox else { return };
+        let contended = match self.config.central {
+            true => &raw const self.remote.wishes.contended,
+            false => &raw const NOTHING,
+        };
+        self.watch.set_beat(self.quantum_cycles);
+        // SAFETY: ring, kthread and `remote` live as long as the engine, whose end disarms.
+        unsafe {
+            let words = [inbox.watched(), (attention, 0), (contended, 0)];
+            self.watch.set(words, now + self.closely_cycles);
+            self.safepoint.set_watch(&raw const self.watch);
+        }
+    }
+
+    /// Quanta that ended without a call of the hook.
+    pub(super) fn count_passed(&mut self) {
+        let passed = self.watch.take_passed();
+        if passed != 0 {
+            // SAFETY: `running` is the job that runs, or has just left its fiber.
+            unsafe { (*self.running).preemptions += passed as u32 };
+            self.quanta += passed;
+        }
+    }
+
+    /// Every end of a quantum calls the hook.
+    fn unwatch(&self) {
+        // SAFETY: none is watched.
+        unsafe { self.safepoint.set_watch(ptr::null()) };
     }
 
     /// What the hook decides: true, yield; false, another quantum.
     pub(crate) fn expired(&mut self) -> bool {
         self.expect_mail();
+        self.count_passed();
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = self.late(now);
         self.counts.late_ns.saturating_record(self.around.clock.ns(late));
         self.note_late(late, now);
-        if std::thread::panicking() || !self.others_wait(now) {
+        if self.goes_on(now) {
             // SAFETY: `running` is the job whose fiber calls us.
             unsafe { (*self.running).preemptions += 1 };
             self.quanta += 1;
             self.kthread.note_pick(0);
-            self.arm(now);
             return false;
         }
         self.counts.preemptions += 1;

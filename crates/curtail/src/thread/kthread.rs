@@ -230,7 +230,10 @@ impl KThread {
             }
             Some(Tcb::NOTICE) => self.note_notice(),
             Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
-            Some(_) => self.woken.push(tcb),
+            Some(_) => {
+                self.woken.push(tcb);
+                self.note_own();
+            }
         }
     }
 
