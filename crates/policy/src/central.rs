@@ -78,7 +78,9 @@ impl Central {
         }
         let worker = worker.index();
         let pinned = &self.pinned[worker];
-        self.places.set_wanted(worker, !pinned.is_empty());
+        if !self.places.set_wanted(worker, !pinned.is_empty()) {
+            return;
+        }
         let has_place = self.places.has_place(worker);
         let oldest = if has_place { self.table.head_seq(pinned) } else { Table::NEVER };
         self.oldest_pinned.set(worker, oldest);

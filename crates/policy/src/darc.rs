@@ -123,7 +123,9 @@ impl Darc {
     /// After a change of what a worker holds, of what waits for it alone, or of the plan.
     fn refresh(&mut self, worker: usize) {
         let wanted = !self.workers[worker].pinned.is_empty();
-        self.places.set_wanted(worker, wanted);
+        if !self.places.set_wanted(worker, wanted) {
+            return;
+        }
         let has_place = wanted && self.places.has_place(worker);
         let best = if has_place { self.pinned_key(worker) } else { NOBODY };
         self.best_pinned.set(worker, best);

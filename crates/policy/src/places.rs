@@ -1,13 +1,13 @@
 //! The workers' inboxes: how many jobs each holds and whether it takes more ([`Inboxes`]), under every
-//! policy; under a central one, which is the shortest, of at most *k* jobs (JBSQ(k), Concord §3.2), in
-//! O(1), and a change in O(log workers) ([`Places`]).
+//! policy; under a central one, which is the shortest, of at most *k* jobs (JBSQ(k), Concord §3.2):
+//! a change is O(1), and the question looks at 2k bits for each worker at most, 64 of them at a time
+//! ([`Places`]).
 //!
 //! Workers may be divided into groups that have nothing to do with each other; usually there is one.
 //! Of equally short inboxes, a job that may run anywhere is sent to one that no pinned job waits
 //! for: that one has no alternative. The dispatcher's own jobs are counted nowhere.
 
 use crate::WorkerId;
-use crate::tournament::Tournament;
 use std::ops::Range;
 
 /// How many jobs each worker has, and which workers take more.
@@ -67,13 +67,6 @@ impl Inboxes {
     }
 }
 
-struct Group {
-    first: usize,
-    /// Twice the jobs held, plus one where pinned jobs wait; the most there is where the worker takes
-    /// no jobs.
-    shortest: Tournament<u32>,
-}
-
 /// See the module's head.
 pub(crate) struct Places {
     /// Of JBSQ(k).
@@ -82,8 +75,13 @@ pub(crate) struct Places {
     inboxes: Inboxes,
     /// Whether pinned jobs wait for it.
     wanted: Vec<bool>,
+    /// Workers with free places, a bit each. Row 2i is of those that hold i jobs, row 2i + 1 of those
+    /// for which pinned jobs wait as well.
+    rows: Vec<u64>,
+    /// So many make a row.
+    words: usize,
     group_of: Vec<u32>,
-    groups: Vec<Group>,
+    groups: Vec<Range<usize>>,
 }
 
 impl Places {
@@ -94,19 +92,23 @@ impl Places {
 
     /// Groups of so many workers each, in order; none is empty.
     pub(crate) fn grouped(sizes: &[usize], k: u16) -> Self {
+        let workers: usize = sizes.iter().sum();
+        let words = workers.div_ceil(64);
         let mut places = Self {
             k: u32::from(k),
-            inboxes: Inboxes::new(sizes.iter().sum()),
-            wanted: Vec::new(),
+            inboxes: Inboxes::new(workers),
+            wanted: vec![false; workers],
+            rows: vec![0; 2 * usize::from(k) * words],
+            words,
             group_of: Vec::new(),
             groups: Vec::new(),
         };
         for (group, &size) in sizes.iter().enumerate() {
             let first = places.group_of.len();
-            places.groups.push(Group { first, shortest: Tournament::new(size, 0, u32::MAX) });
+            places.groups.push(first..first + size);
             places.group_of.resize(first + size, group as u32);
         }
-        places.wanted = vec![false; places.group_of.len()];
+        (0..workers).for_each(|worker| places.rows[worker / 64] |= 1 << (worker % 64));
         places
     }
 
@@ -114,10 +116,12 @@ impl Places {
         self.inboxes.workers()
     }
 
+    #[inline]
     pub(crate) fn held(&self, worker: usize) -> u32 {
         self.inboxes.held(worker)
     }
 
+    #[inline]
     pub(crate) fn has_place(&self, worker: usize) -> bool {
         self.inboxes.is_up(worker) && self.inboxes.held(worker) < self.k
     }
@@ -127,54 +131,131 @@ impl Places {
     }
 
     /// The worker of that group with the shortest inbox, unless it is full.
+    #[inline]
     pub(crate) fn shortest(&self, group: usize) -> Option<WorkerId> {
-        let group = &self.groups[group];
-        let (worker, key) = group.shortest.best();
-        (key / 2 < self.k).then_some(WorkerId((group.first + worker) as u16))
+        let worker = self.shortest_in(self.groups[group].clone(), u32::MAX)?;
+        Some(WorkerId(worker as u16))
     }
 
-    /// Where all are in one group: the worker with the shortest inbox of `range`, which is not empty,
-    /// unless it holds `most` jobs or is full.
+    /// The worker with the shortest inbox of `range`, unless it holds `most` jobs or is full.
+    #[inline]
     pub(crate) fn shortest_in(&self, range: Range<usize>, most: u32) -> Option<usize> {
-        let (worker, key) = self.groups[0].shortest.best_in(range);
-        (key / 2 < most.min(self.k)).then_some(worker)
+        let rows = 0..2 * most.min(self.k) as usize;
+        { rows }.find_map(|row| self.first_in(row, range.clone()))
+    }
+
+    /// The first worker of `range` in that row.
+    #[inline]
+    fn first_in(&self, row: usize, range: Range<usize>) -> Option<usize> {
+        let words = &self.rows[row * self.words..][..range.end.div_ceil(64)];
+        let mut from = range.start;
+        while let Some(word) = words.get(from / 64) {
+            let rest = word >> (from % 64);
+            if rest != 0 {
+                let worker = from + rest.trailing_zeros() as usize;
+                return (worker < range.end).then_some(worker);
+            }
+            from = (from / 64 + 1) * 64;
+        }
+        None
     }
 
     pub(crate) fn occupy(&mut self, on: WorkerId) {
-        if let Some(worker) = self.inboxes.occupy(on) {
-            self.refresh(worker);
+        if on != WorkerId::DISPATCHER {
+            self.change(on.index(), |places| places.inboxes.occupy(on));
         }
     }
 
     pub(crate) fn vacate(&mut self, on: WorkerId) {
-        if let Some(worker) = self.inboxes.vacate(on) {
-            self.refresh(worker);
+        if on != WorkerId::DISPATCHER {
+            self.change(on.index(), |places| places.inboxes.vacate(on));
         }
     }
 
-    /// Whether pinned jobs wait for that worker, as it was said last.
-    pub(crate) fn is_wanted(&self, worker: usize) -> bool {
-        self.wanted[worker]
-    }
-
-    /// Pinned jobs wait for that worker, or none do.
-    pub(crate) fn set_wanted(&mut self, worker: usize, wanted: bool) {
-        if self.wanted[worker] != wanted {
-            self.wanted[worker] = wanted;
-            self.refresh(worker);
+    /// Pinned jobs wait for that worker, or none do; whether any do or did until now.
+    #[inline]
+    pub(crate) fn set_wanted(&mut self, worker: usize, wanted: bool) -> bool {
+        let was = self.wanted[worker];
+        if was != wanted {
+            self.change(worker, |places| places.wanted[worker] = wanted);
         }
+        was || wanted
     }
 
     /// The worker takes jobs from now on, or none.
     pub(crate) fn set_up(&mut self, worker: usize, up: bool) {
-        self.inboxes.set_up(worker, up);
-        self.refresh(worker);
+        self.change(worker, |places| places.inboxes.set_up(worker, up));
     }
 
-    fn refresh(&mut self, worker: usize) {
-        let group = &mut self.groups[self.group_of[worker] as usize];
-        let length = 2 * self.inboxes.held(worker) + u32::from(self.wanted[worker]);
-        let key = if self.inboxes.is_up(worker) { length } else { u32::MAX };
-        group.shortest.set(worker - group.first, key);
+    /// The word of the worker's bit, where it has a free place.
+    #[inline]
+    fn word(&self, worker: usize) -> Option<usize> {
+        let row = || 2 * self.inboxes.held(worker) as usize + usize::from(self.wanted[worker]);
+        self.has_place(worker).then(|| row() * self.words + worker / 64)
+    }
+
+    #[inline]
+    fn change<R>(&mut self, worker: usize, change: impl FnOnce(&mut Self) -> R) {
+        let bit = 1 << (worker % 64);
+        if let Some(word) = self.word(worker) {
+            self.rows[word] &= !bit;
+        }
+        change(self);
+        if let Some(word) = self.word(worker) {
+            self.rows[word] |= bit;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// The worker of `range` that holds the fewest jobs, fewer than `most`; of equals one that is not
+    /// wanted, then the first.
+    fn scan(places: &Places, range: Range<usize>, most: u32) -> Option<usize> {
+        let key = |&worker: &usize| (places.held(worker), places.wanted[worker], worker);
+        let free = |&worker: &usize| places.has_place(worker) && places.held(worker) < most;
+        range.filter(free).min_by_key(key)
+    }
+
+    #[test]
+    fn agrees_with_a_scan() {
+        let mut rng = Rng::new(7);
+        for (sizes, k) in
+            [(&[1][..], 1), (&[3], 2), (&[64], 1), (&[65], 3), (&[2, 70, 1], 2), (&[200], 1)]
+        {
+            let mut places = Places::grouped(sizes, k);
+            let n = places.workers();
+            for _ in 0..3_000 {
+                let worker = rng.below(n);
+                let on = WorkerId(worker as u16);
+                match rng.below(6) {
+                    // Beyond its bound, too, as what is adopted is.
+                    0 | 1 if places.held(worker) <= u32::from(k) => places.occupy(on),
+                    0..=3 if places.held(worker) > 0 => places.vacate(on),
+                    4 => places.set_up(worker, rng.below(3) > 0),
+                    _ => {
+                        let wanted = rng.below(2) > 0;
+                        let either = places.wanted[worker] || wanted;
+                        assert_eq!(places.set_wanted(worker, wanted), either);
+                    }
+                }
+                let mut first = 0;
+                for (group, size) in sizes.iter().enumerate() {
+                    let least = scan(&places, first..first + size, u32::MAX);
+                    assert_eq!(places.shortest(group).map(|on| on.index()), least);
+                    first += size;
+                }
+                if sizes.len() == 1 {
+                    let from = rng.below(n);
+                    let range = from..from + 1 + rng.below(n - from);
+                    let most = 1 + rng.below(4) as u32;
+                    let least = scan(&places, range.clone(), most);
+                    assert_eq!(places.shortest_in(range, most), least);
+                }
+            }
+        }
     }
 }

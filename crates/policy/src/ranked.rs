@@ -155,7 +155,9 @@ impl<R: Rank> Ranked<R> {
         }
         let worker = worker.index();
         let root = self.pinned[worker];
-        self.places.set_wanted(worker, !root.is_empty());
+        if !self.places.set_wanted(worker, !root.is_empty()) {
+            return;
+        }
         let first =
             if self.places.has_place(worker) { self.heaps.least(root) } else { Heaps::WORST };
         self.first_pinned.set(worker, first);

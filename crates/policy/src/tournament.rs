@@ -74,25 +74,6 @@ impl<K: Copy + Ord> Tournament<K> {
         (self.nodes[1].index as usize, self.nodes[1].key)
     }
 
-    /// The same among the contestants of `range`, which is not empty, in O(log n).
-    pub(crate) fn best_in(&self, range: std::ops::Range<usize>) -> (usize, K) {
-        debug_assert!(!range.is_empty() && range.end <= self.leaves);
-        let (mut left, mut right) = (self.leaves + range.start, self.leaves + range.end - 1);
-        let (mut low, mut high) = (self.nodes[left], self.nodes[right]);
-        // Whole subtrees to the right of `left` and to the left of `right`, bottom up.
-        while left / 2 != right / 2 {
-            if left.is_multiple_of(2) && self.nodes[left + 1].key < low.key {
-                low = self.nodes[left + 1];
-            }
-            if !right.is_multiple_of(2) && self.nodes[right - 1].key <= high.key {
-                high = self.nodes[right - 1];
-            }
-            (left, right) = (left / 2, right / 2);
-        }
-        let best = if high.key < low.key { high } else { low };
-        (best.index as usize, best.key)
-    }
-
     /// How many share the least key.
     pub(crate) fn ties(&self) -> usize {
         self.nodes[1].ties as usize
@@ -139,16 +120,6 @@ mod tests {
                 assert_eq!(tree.ties(), tied.len());
                 assert!(tied.iter().enumerate().all(|(rank, &i)| tree.tied(rank) == i));
                 assert_eq!(tree.key(index), key);
-                let from = rng.below(n);
-                let to = from + 1 + rng.below(n - from);
-                let (first, &key) = keys
-                    .iter()
-                    .enumerate()
-                    .take(to)
-                    .skip(from)
-                    .min_by_key(|(_, key)| **key)
-                    .unwrap();
-                assert_eq!(tree.best_in(from..to), (first, key));
             }
         }
     }

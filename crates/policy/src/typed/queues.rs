@@ -206,11 +206,9 @@ impl Queues {
             return;
         }
         let worker = worker.index();
-        let wanted = self.pinned[worker] > 0;
-        if !wanted && !self.places.is_wanted(worker) {
+        if !self.places.set_wanted(worker, self.pinned[worker] > 0) {
             return;
         }
-        self.places.set_wanted(worker, wanted);
         let has_place = self.places.has_place(worker);
         for queue in &mut self.queues {
             let head = self.table.head_seq(&queue.pinned[worker]);
