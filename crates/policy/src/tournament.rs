@@ -39,12 +39,12 @@ impl<K: Copy + Ord> Tournament<K> {
     }
 
     fn play(&self, node: usize) -> Node<K> {
-        let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-        match left.key.cmp(&right.key) {
-            std::cmp::Ordering::Less => left,
-            std::cmp::Ordering::Greater => right,
-            std::cmp::Ordering::Equal => Node { ties: left.ties + right.ties, ..left },
-        }
+        // By index rather than by branches: which one wins can't be predicted.
+        let children = &self.nodes[2 * node..][..2];
+        let winner = children[usize::from(children[1].key < children[0].key)];
+        let shared = children[1].key == children[0].key;
+        let others = if shared { children[1].ties } else { 0 };
+        Node { ties: winner.ties + others, ..winner }
     }
 
     /// The key of contestant `index`.
