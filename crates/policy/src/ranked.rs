@@ -272,7 +272,9 @@ impl<R: Rank> Ranked<R> {
     }
 }
 
+/// Out of line: a driver's loop would have the code of all policies in it, and their registers.
 impl<R: Rank> Policy for Ranked<R> {
+    #[inline(never)]
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
         if !self.table.has_room_for(job.id) {
             return Err(Refused(job));
@@ -286,6 +288,7 @@ impl<R: Rank> Policy for Ranked<R> {
         self.arrives(now, job);
     }
 
+    #[inline(never)]
     fn yielded(&mut self, now: Nanos, on: WorkerId, job: Job) {
         self.leave(now, on, &job, true);
         self.vacate(on, job.id);
@@ -293,6 +296,7 @@ impl<R: Rank> Policy for Ranked<R> {
         self.ask(now, &job);
     }
 
+    #[inline(never)]
     fn completed(&mut self, now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
         self.table.step(id, Where::On(on), Where::Out);
         let job = Job { attained, ..*self.table.job(id) };
@@ -327,6 +331,7 @@ impl<R: Rank> Policy for Ranked<R> {
         self.place(now, on, &job);
     }
 
+    #[inline(never)]
     fn decide(&mut self, now: Nanos) -> Decision {
         // The answer to most questions, as each event is followed by one.
         if self.table.waiting() == 0 && self.running.is_quiet() {
@@ -350,6 +355,7 @@ impl<R: Rank> Policy for Ranked<R> {
         }
     }
 
+    #[inline(never)]
     fn wants_place(&self, now: Nanos, on: WorkerId) -> bool {
         let crowded = self.places.held(on.index()) > 1;
         let wanted = || {

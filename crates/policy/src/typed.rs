@@ -101,7 +101,9 @@ impl<O: Order> Typed<O> {
     }
 }
 
+/// Out of line: a driver's loop would have the code of all policies in it, and their registers.
 impl<O: Order> Policy for Typed<O> {
+    #[inline(never)]
     fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), Refused> {
         if !self.queues.table.has_room_for(job.id) {
             return Err(Refused(job));
@@ -114,6 +116,7 @@ impl<O: Order> Policy for Typed<O> {
         self.queues.push(job, Where::Out, false);
     }
 
+    #[inline(never)]
     fn yielded(&mut self, _now: Nanos, on: WorkerId, job: Job) {
         let class = self.queues.classes.index(job.class);
         self.served(job.id, class, job.attained);
@@ -121,6 +124,7 @@ impl<O: Order> Policy for Typed<O> {
         self.vacate(on, class);
     }
 
+    #[inline(never)]
     fn completed(&mut self, _now: Nanos, on: WorkerId, id: JobId, attained: Nanos) {
         self.queues.table.step(id, Where::On(on), Where::Out);
         let class = self.queues.class_of(id);
@@ -153,6 +157,7 @@ impl<O: Order> Policy for Typed<O> {
         self.occupy(on, self.queues.class_of(id));
     }
 
+    #[inline(never)]
     fn decide(&mut self, now: Nanos) -> Decision {
         // The answer to most questions, as each event is followed by one.
         if !O::FORGETS && self.queues.table.waiting() == 0 {
@@ -171,6 +176,7 @@ impl<O: Order> Policy for Typed<O> {
         }
     }
 
+    #[inline(never)]
     fn wants_place(&self, _now: Nanos, on: WorkerId) -> bool {
         self.shares && self.queues.is_wanted(on.index())
     }
