@@ -72,7 +72,7 @@ impl Order for DeficitRoundRobin {
             self.balance[self.turn] = self.balance[self.turn].min(0);
         }
         let mut wanted = false;
-        for class in (1..=known).map(|step| (self.turn + step) % known) {
+        for class in queues.after(self.turn) {
             if !queues.has(class) {
                 if !queues.waits(class) {
                     self.balance[class] = self.balance[class].min(0);
@@ -90,8 +90,8 @@ impl Order for DeficitRoundRobin {
             return queues.has(known).then_some(known);
         }
         self.pay(queues);
-        let next = (1..=known).map(|step| (self.turn + step) % known);
-        self.turn = { next }.find(|&class| queues.has(class) && self.balance[class] > 0)?;
+        self.turn =
+            queues.after(self.turn).find(|&class| queues.has(class) && self.balance[class] > 0)?;
         Some(self.turn)
     }
 

@@ -66,8 +66,12 @@ impl Queues {
 
     /// When the oldest job of the class that can be placed now was queued, as a number;
     /// [`Table::NEVER`] where there is none.
+    #[inline]
     pub(crate) fn seq(&self, class: usize) -> u64 {
         let queue = &self.queues[class];
+        if queue.waiting == 0 {
+            return Table::NEVER;
+        }
         let ripe = queue.ripe.best().1;
         match self.places.shortest(queue.group) {
             Some(_) => ripe.min(self.table.head_seq(&queue.anywhere)),
@@ -78,6 +82,11 @@ impl Queues {
     /// Whether a job of the class can be placed now.
     pub(crate) fn has(&self, class: usize) -> bool {
         self.seq(class) != Table::NEVER
+    }
+
+    /// The known classes in turn: from the one after `turn` to that one.
+    pub(crate) fn after(&self, turn: usize) -> impl Iterator<Item = usize> + use<> {
+        (turn + 1..self.classes.known()).chain(0..turn + 1)
     }
 
     /// Whether a job of the class waits, whether it can be placed now or not.

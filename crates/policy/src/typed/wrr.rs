@@ -24,8 +24,7 @@ impl Order for WeightedRoundRobin {
         if self.left > 0 && queues.has(self.turn) {
             return Some(self.turn);
         }
-        let next = (1..=known).map(|step| (self.turn + step) % known);
-        match { next }.find(|&class| queues.has(class)) {
+        match queues.after(self.turn).find(|&class| queues.has(class)) {
             Some(class) => {
                 (self.turn, self.left) = (class, queues.classes.plan(class).weight);
                 Some(class)
