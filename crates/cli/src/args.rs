@@ -7,11 +7,11 @@ use crate::failure::Failure;
 use crate::typed::DarcArgs;
 use clap::{Args, ValueEnum};
 pub(crate) use cores::CoresArgs;
-use curtail::{DispatcherMode, Preempt, ServerBuilder};
+use curtail::{DispatcherMode, Preempt};
 pub(crate) use curtail_experiment::Point;
-use curtail_experiment::{Asked, DEFAULT_DURATION_NS};
+use curtail_experiment::{Asked, DEFAULT_DURATION_NS, runtime};
 use curtail_policy::{Balance, PreemptKind, Spec};
-use curtail_workload::{self as workload, Arrivals, Mix, ParseError};
+use curtail_workload::{self as workload, Arrivals, Mix, ParseError, Requests, Until};
 use policy::Policies;
 
 /// A list given as one argument. (Clap would take a plain `Vec` for an argument given repeatedly.)
@@ -160,32 +160,21 @@ impl System {
         self.preempts().iter().map(by).collect()
     }
 
-    /// A server with these options, that policy and that pre-emption. How many workers it has is for the
-    /// caller to say.
-    pub(crate) fn configure(
-        &self,
-        server: ServerBuilder,
-        spec: &Spec,
-        preempt: Preempt,
-    ) -> ServerBuilder {
-        let mut server = server
-            .policy(spec.clone())
-            .preempt(preempt)
-            .dispatchers(self.dispatchers())
-            .balance(self.balance)
-            .dispatcher(match self.dispatcher {
+    /// The same for the runtime.
+    pub(crate) fn runtime(&self) -> runtime::System {
+        runtime::System {
+            workers: self.workers(),
+            dispatchers: self.dispatchers(),
+            balance: self.balance,
+            dispatcher: match self.dispatcher {
                 DispatcherArg::Auto => DispatcherMode::Auto,
                 DispatcherArg::Busy => DispatcherMode::Busy,
                 DispatcherArg::Blocking => DispatcherMode::Blocking,
-            })
-            .capacity(self.capacity() as usize);
-        if let Some(cores) = &self.cores {
-            server = server.cores(cores.0.clone());
+            },
+            capacity: self.capacity(),
+            cores: self.cores.as_ref().map(|cores| cores.0.clone()),
+            stack_bytes: self.stack_kib.map(|kib| kib as usize * 1024),
         }
-        if let Some(kib) = self.stack_kib {
-            server = server.stack_size(kib as usize * 1024);
-        }
-        server
     }
 }
 
@@ -276,6 +265,12 @@ impl Offered {
     /// Whether loads or rates were given at all.
     pub(crate) fn asks_for_a_load(&self) -> bool {
         self.load.is_some() || self.rate.is_some()
+    }
+
+    /// The requests of a mix at that rate, for as long as they arrive.
+    pub(crate) fn requests(&self, mix: &Mix, at: Point) -> Requests {
+        let until = Until::Time(self.duration_ns());
+        Requests::new(mix, self.arrivals, at.rate_rps, self.seed, until)
     }
 
     /// How long requests arrive.

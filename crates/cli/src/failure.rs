@@ -41,6 +41,12 @@ impl From<curtail_experiment::Error> for Failure {
     }
 }
 
+impl From<curtail_load::Error> for Failure {
+    fn from(error: curtail_load::Error) -> Self {
+        Self::failed(error)
+    }
+}
+
 impl From<curtail_policy::ShapeError> for Failure {
     fn from(error: curtail_policy::ShapeError) -> Self {
         Self::usage(error)

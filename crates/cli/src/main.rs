@@ -25,7 +25,6 @@ mod log;
 mod measured;
 mod output;
 mod report;
-mod result;
 mod serve;
 mod sim;
 mod top;

@@ -10,9 +10,9 @@ use crate::failure::Failure;
 #[cfg(feature = "kv")]
 use crate::kv::KvArgs;
 use crate::output;
-use crate::result;
 use clap::{Args, ValueEnum};
 use curtail::{App, Class, Handle, Report, Server, ServerBuilder};
+use curtail_experiment::runtime::{fill_runtime, histogram_quantiles};
 use curtail_net::OpenError;
 use curtail_observe::Observable;
 use curtail_policy::{Nanos, Spec};
@@ -110,7 +110,7 @@ impl Serve {
             false => Server::builder(app),
         };
         let builder = self.listening(builder)?.observable(name);
-        let builder = self.system.configure(builder, spec, self.system.only_preempt()?);
+        let builder = self.system.runtime().configure(builder, spec, self.system.only_preempt()?);
         let mut builder = self.cores.configure(builder, spec, &self.system)?;
         if let Some(file) = &self.record {
             builder = builder.record(file);
@@ -197,11 +197,11 @@ fn summary(report: &Report, seconds: f64) -> Run {
         offered: completed + dropped + failed,
         completed,
         dropped,
-        sojourn_ns: result::histogram_quantiles(&all),
+        sojourn_ns: histogram_quantiles(&all),
         classes: report.classes.iter().map(class).collect(),
         ..Run::default()
     };
-    result::fill_runtime(&mut run, report);
+    fill_runtime(&mut run, report);
     if report.abandoned > 0 {
         run.invalidate(&format!("{} requests were abandoned at the end", report.abandoned));
     }
@@ -213,7 +213,7 @@ fn class(stats: &curtail::ClassStats) -> curtail_report::Class {
         name: stats.name.clone(),
         count: stats.completed,
         service_ns_mean: if stats.completed == 0 { 0.0 } else { stats.service_ns.mean() },
-        sojourn_ns: result::histogram_quantiles(&stats.sojourn_ns),
+        sojourn_ns: histogram_quantiles(&stats.sojourn_ns),
         slowdown: None,
         dropped: Some(stats.dropped),
     }

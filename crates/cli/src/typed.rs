@@ -3,11 +3,9 @@
 
 use clap::{Args, ValueEnum};
 use curtail_experiment::informed;
-pub(crate) use curtail_experiment::{Classifier, any_class, phases as phases_of, reclassified};
+pub(crate) use curtail_experiment::{Changing, Classifier, phases as phases_of};
 use curtail_policy::{DarcOptions, Spec};
-use curtail_report::Run;
-use curtail_workload::{Mix, Phases, format_duration};
-use std::ops::Range;
+use curtail_workload::Mix;
 
 fn percent(text: &str) -> Result<u32, String> {
     let factor = text.parse::<f64>().ok().filter(|factor| (1.0..=1e6).contains(factor));
@@ -83,40 +81,4 @@ pub(crate) struct ClassifierArgs {
     /// What says of which class a request is: own (the application), random (any class, at random)
     #[arg(long, value_name = "WHO", default_value_t)]
     pub(crate) classifier: Classifier,
-}
-
-/// A workload that changes, and the stretches of time whose results stand apart.
-#[derive(Clone, Debug)]
-pub(crate) struct Changing {
-    pub(crate) phases: Phases,
-    /// Each with its phase.
-    pub(crate) slices: Vec<(usize, Range<u64>)>,
-}
-
-impl Changing {
-    /// These phases, each cut into so many parts.
-    pub(crate) fn new(phases: Phases, parts: u32) -> Self {
-        let slices = phases.slices(parts);
-        Self { phases, slices }
-    }
-
-    /// The names of its classes.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.phases.classes().into_iter().map(str::to_owned).collect()
-    }
-
-    /// The result of a slice, with what is known of it beforehand.
-    pub(crate) fn run(&self, slice: usize, load: f64, workers: usize) -> Run {
-        let (phase, time) = &self.slices[slice];
-        let (from, to) = (format_duration(time.start), format_duration(time.end));
-        let of = &self.phases.phases()[*phase];
-        let load = of.load.unwrap_or(load);
-        Run {
-            workload: format!("phase {} ({from}–{to})", phase + 1),
-            load: Some(load),
-            offered_rps: of.mix.rate_rps(load, workers),
-            duration_s: (time.end - time.start) as f64 / 1e9,
-            ..Run::default()
-        }
-    }
 }

@@ -8,21 +8,23 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
+mod changing;
 mod classify;
 mod costs;
 pub mod figures;
 mod measured;
 mod offer;
-mod result;
+#[cfg(feature = "runtime")]
+pub mod runtime;
 mod setting;
 
 pub use catalogue::{policies, workloads};
+pub use changing::Changing;
 pub use classify::{Classifier, any_class, informed, reclassified};
 pub use costs::{calibration_file, costs};
 pub use curtail_policy::Shape;
 pub use measured::{Measured, class_of};
 pub use offer::{Asked, DEFAULT_DURATION_NS, Length, Offer, Point, Source, phases, warmup_ns};
-pub use result::{Slowdowns, fill, fill_undisturbed, lateness, quantiles};
 pub use setting::Setting;
 
 /// Why there is no result.

@@ -149,7 +149,7 @@ pub struct Offer {
     /// `None`: all there is.
     until: Option<Until>,
     warmup: Until,
-    classifier: Classifier,
+    pub(crate) classifier: Classifier,
 }
 
 impl Offer {

@@ -1,7 +1,7 @@
 //! Simulated runs, and their results.
 
-use crate::result::{self, Slowdowns};
 use crate::{Error, Measured, Offer, Point, informed};
+use curtail_load::{Slowdowns, fill, lateness};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{Cpu, Run};
 use curtail_sim::{Balance, Config, Costs, Hints, Kthreads, Outcome};
@@ -146,7 +146,7 @@ impl Setting {
             seed: Some(seed),
             preemptions: outcome.preemptions,
             decided: outcome.decided.clone(),
-            preempt_late_ns: outcome.late.as_ref().and_then(result::lateness),
+            preempt_late_ns: outcome.late.as_ref().and_then(lateness),
             cpu: Some(Cpu {
                 app: shares.app,
                 switch: shares.overhead,
@@ -156,7 +156,7 @@ impl Setting {
             ..Run::default()
         };
         let slowdowns = Slowdowns::Known;
-        result::fill(&mut run, &outcome.recorder, &names, &outcome.dropped, slowdowns);
+        fill(&mut run, &outcome.recorder, &names, &outcome.dropped, slowdowns);
         // An overloaded system goes on for a while after the last arrival.
         let took_ns = window_ns.max(outcome.until_drained_ns).max(1);
         run.achieved_rps = run.completed as f64 * 1e9 / took_ns as f64;

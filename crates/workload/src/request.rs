@@ -3,7 +3,7 @@
 use crate::{Arrivals, Mix, Sampler, Schedule};
 
 /// One request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// When it arrives, in nanoseconds since the start.
     pub at_ns: u64,

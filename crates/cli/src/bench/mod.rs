@@ -1,9 +1,6 @@
 //! `curtail bench`: the real runtime in this process, under an open-loop load.
 
-mod generator;
-mod measure;
 mod phases;
-mod requests;
 
 use crate::args::{Json, Offered, Point, System};
 use crate::failure::Failure;
@@ -14,14 +11,14 @@ use crate::output;
 use crate::serve::Bundled;
 use crate::typed::{Changing, ClassifierArgs, phases_of};
 use clap::Args;
-use curtail::{Handle, Preempt};
+use curtail::Preempt;
+use curtail_experiment::runtime;
 use curtail_policy::Spec;
 use curtail_report::{Partial, Run};
 use curtail_workload::spin::Calibration;
 use curtail_workload::{Search, Slo, format_rate};
 use indicatif::ProgressBar;
 use kv_app::load::Mix;
-pub(crate) use measure::{Application, Setting};
 use std::path::PathBuf;
 
 /// `curtail bench`.
@@ -83,11 +80,13 @@ impl Bench {
             };
         }
         let setting = self.setting()?;
-        let class = measured::slo_class(self.slo.as_ref(), &setting.workload, &setting.mix)?;
+        let class =
+            measured::slo_class(self.slo.as_ref(), &setting.real.workload, &setting.real.mix)?;
         if self.find_max {
             return self.search(&setting, &specs, class);
         }
-        let points = self.offered.points(setting.mix.mean_ns(), Some(setting.workers))?;
+        let points =
+            self.offered.points(setting.real.mix.mean_ns(), Some(self.system.workers()))?;
         let preempts = self.system.preempts();
         let partial = output::partial(self.json.json.as_deref())?;
         let mut bar = Bar::new((specs.len() * points.len() * preempts.len()) as u64, partial);
@@ -162,24 +161,21 @@ impl Bench {
         application: Application,
     ) -> Setting {
         Setting {
-            workload,
-            mix,
+            real: runtime::Bench {
+                workload,
+                mix,
+                arrivals: self.offered.arrivals,
+                duration_ns: self.offered.duration_ns(),
+                warmup_ns,
+                seed: self.offered.seed,
+                system: self.system.runtime(),
+                known: self.system.darc.knows(),
+                record: self.record.clone(),
+                classifier: self.types.classifier,
+            },
             told: Vec::new(),
-            arrivals: self.offered.arrivals,
-            duration_ns: self.offered.duration_ns(),
-            warmup_ns,
-            seed: self.offered.seed,
-            workers: self.system.workers(),
-            system: self.system.clone(),
-            record: self.record.clone(),
-            classifier: self.types.classifier,
             application,
         }
-    }
-
-    /// Puts the wrong classifier in place, where that was asked for.
-    fn misclassify(&self, handle: &Handle, classes: usize) -> Result<(), Failure> {
-        measure::misclassify(self.types.classifier, handle, classes, self.offered.seed)
     }
 
     fn search(
@@ -192,7 +188,7 @@ impl Bench {
         if self.offered.asks_for_a_load() {
             return Err(Failure::usage("--find-max chooses the loads itself"));
         }
-        let full_rps = setting.mix.rate_rps(1.0, setting.workers);
+        let full_rps = setting.real.mix.rate_rps(1.0, self.system.workers());
         if !full_rps.is_finite() {
             return Err(Failure::usage("--find-max: requests without service make no load"));
         }
@@ -217,6 +213,43 @@ impl Bench {
         output::beside(&setting.told, json)?;
         output::results(&runs, true, json)?;
         output::beside(&lines, json)
+    }
+}
+
+/// What stays the same from run to run.
+struct Setting {
+    real: runtime::Bench,
+    /// What the user is to know of it, in lines.
+    told: Vec<String>,
+    application: Application,
+}
+
+/// What serves the requests.
+enum Application {
+    Spin(Calibration),
+    #[cfg(feature = "kv")]
+    Kv {
+        mix: Mix,
+        options: kv_app::KvOptions,
+        /// Service times by class.
+        services: Vec<u32>,
+    },
+}
+
+impl Setting {
+    /// Runs one policy with one kind of pre-emption at one load, on a fresh application.
+    fn measure(&self, how: (&Spec, Preempt), at: Point) -> Result<Measured, Failure> {
+        let real = &self.real;
+        match &self.application {
+            Application::Spin(calibration) => Ok(real.spin(calibration, how, at)?),
+            #[cfg(feature = "kv")]
+            Application::Kv { mix, options, services } => {
+                let app = kv_app::KvApp::open(options.clone()).map_err(Failure::failed)?;
+                let schedule = real.arrivals.schedule(at.rate_rps, real.seed);
+                let requests = kv::KvRequests::new(*mix, schedule, options, services, real.seed);
+                Ok(real.drive(how, at, app, requests)?)
+            }
+        }
     }
 }
 
@@ -245,7 +278,7 @@ impl Bar {
     ) -> Result<Measured, Failure> {
         self.bar.set_message(format!("{} at {}/s", named(spec), format_rate(at.rate_rps)));
         self.bar.tick();
-        let measured = setting.measure(spec, preempt, at)?;
+        let measured = setting.measure((spec, preempt), at)?;
         self.bar.inc(1);
         self.partial.add(&measured.run)?;
         for note in &measured.notes {

@@ -1,16 +1,16 @@
 //! `curtail bench --phases`: the runtime under a workload that changes, results by slices of time.
 
-use super::generator::{Offer, Tally};
-use super::measure::{Launch, launch};
-use super::requests::ChangingRequests;
-use super::{Bench, Setting};
+use super::Bench;
 use crate::failure::Failure;
 use crate::output;
-use crate::result::{self, Slowdowns};
 use crate::typed::Changing;
 use curtail::{Class, Handle, Preempt, Report};
+use curtail_experiment::runtime::{Launch, fill_runtime, judge, launch, misclassify};
+use curtail_load::inside::{Offer, Slice, SpinRequests};
+use curtail_load::{Slowdowns, fill_undisturbed};
 use curtail_policy::Spec;
 use curtail_report::Run;
+use curtail_workload::Request;
 use curtail_workload::spin::Calibration;
 use spin::Spin;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -54,21 +54,28 @@ struct One<'a> {
 /// What one run gave, by slice.
 struct Served {
     report: Report,
-    tallies: Vec<Tally>,
+    counted: Vec<Slice>,
     decided: Vec<Option<String>>,
 }
 
 impl One<'_> {
     fn measure(&self, spec: &Spec, preempt: Preempt) -> Result<Served, Failure> {
         let Self { bench, changing, .. } = self;
-        let workers = bench.system.workers();
+        let system = bench.system.runtime();
+        let workers = system.workers;
         let classes = changing.names();
         let phases = &changing.phases;
         let (arrivals, seed) = (bench.offered.arrivals, bench.offered.seed);
         let (ended, slices) = sync_channel(changing.slices.len());
+        let requests = phases.source(arrivals, self.load, workers, seed);
+        let requests = requests.map(|it| Request {
+            at_ns: it.at_ns,
+            class: it.class as u16,
+            service_ns: it.service_ns,
+        });
         let offer = Offer {
             rate_rps: phases.peak_rps(self.load, workers),
-            requests: ChangingRequests(phases.source(arrivals, self.load, workers, seed)),
+            requests: SpinRequests(requests),
             classes: classes.len(),
             duration_ns: phases.duration_ns(),
             slices: changing.slices.iter().map(|(_, time)| time.clone()).collect(),
@@ -81,36 +88,37 @@ impl One<'_> {
         );
         let mut watcher = None;
         let steer = |handle: &Handle| {
-            bench.misclassify(handle, changing.names().len())?;
+            misclassify(bench.types.classifier, handle, changing.names().len(), seed)?;
             watcher = Some(watch(handle.clone(), slices, changing.slices.len()));
             Ok(())
         };
-        let how = Launch { system: &bench.system, spec, preempt, record: None };
-        let (report, tallies) = launch(&how, app, offer, steer)?;
+        let how = Launch { system: &system, spec, preempt, record: None };
+        let (report, counted) = launch(&how, app, offer, steer)?;
         let decided = watcher.and_then(|watcher| watcher.join().ok());
         let mut decided = decided.unwrap_or_else(|| vec![None; changing.slices.len()]);
         // The last slice ends with the run.
         if let Some(last) = decided.last_mut() {
             last.clone_from(&report.decided);
         }
-        Ok(Served { report, tallies, decided })
+        Ok(Served { report, counted, decided })
     }
 
     fn result(&self, slice: usize, served: &Served) -> Run {
-        let Served { report, tallies, decided } = served;
-        let tally = &tallies[slice];
+        let Served { report, counted, decided } = served;
+        let counted = &counted[slice];
         let names = self.changing.names();
         let mut run = Run {
             verb: "bench".to_owned(),
-            offered: tally.offered,
             decided: decided[slice].clone(),
             ..self.changing.run(slice, self.load, self.bench.system.workers())
         };
-        result::fill_runtime(&mut run, report);
-        result::fill(&mut run, &tally.recorder, &names, &tally.dropped, Slowdowns::Known);
-        result::fill_undisturbed(&mut run, &tally.recorder, &names);
+        fill_runtime(&mut run, report);
+        let (_, window) = &self.changing.slices[slice];
+        counted.tally.fill(&mut run, &names, window, Slowdowns::Known);
+        fill_undisturbed(&mut run, &counted.tally.recorder, &names);
+        // The next slice begins where this one ends, whatever is still under way.
         run.achieved_rps = run.completed as f64 / run.duration_s;
-        Setting::judge(&mut run, tally, report.abandoned, self.bench.system.capacity());
+        judge(&mut run, counted, report.abandoned, self.bench.system.capacity());
         run
     }
 }

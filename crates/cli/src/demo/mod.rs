@@ -15,14 +15,14 @@ use crate::args::{List, Point, loads, names};
 use crate::failure::Failure;
 use crate::kv::server::{self, WORKERS};
 use crate::kv::{self, Measured};
-use crate::load::client::{Plan, Tally};
-use crate::load::outcome;
 use crate::output;
 use clap::Args;
 use curtail::{Report, SafepointKind};
+use curtail_experiment::runtime::fill_runtime;
+use curtail_load::client::{self, Plan, Seen};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{HtmlOptions, Run, SvgOptions};
-use curtail_workload::{Arrivals, duration_ns, format_duration};
+use curtail_workload::{Arrivals, Requests, Until, duration_ns, format_duration};
 use kv_app::KvOptions;
 use mixes::Mix;
 use progress::Progress;
@@ -130,8 +130,13 @@ impl Demo {
     ) -> Result<Run, Failure> {
         let point = Point { load: Some(load), rate_rps: measured.mix.rate_rps(load, WORKERS) };
         let plan = Plan {
-            schedule: Arrivals::Poisson.schedule(point.rate_rps, SEED),
-            sampler: measured.mix.sampler(SEED),
+            requests: Requests::new(
+                &measured.mix,
+                Arrivals::Poisson,
+                point.rate_rps,
+                SEED,
+                Until::Time(duration_ns),
+            ),
             services: measured.services.clone(),
             seed: SEED,
             duration_ns,
@@ -143,16 +148,16 @@ impl Demo {
         let drive = |url: &_| {
             let mut client = server::client(url, &measured.mix, &options)?;
             let watch = watch::Watch::start(WORKERS);
-            let tally = client.drive(plan)?;
-            Ok((tally, watch.waited_share()))
+            let seen = client.drive(plan)?;
+            Ok((seen, watch.waited_share()))
         };
-        let ((tally, waited), report) = server::with(spec, &options, drive)?;
+        let ((seen, waited), report) = server::with(spec, &options, drive)?;
         for note in report.preempt_note.iter().chain(&report.notes) {
             if !notes.contains(note) {
                 notes.push(note.clone());
             }
         }
-        Ok(result(measured, point, &tally, &report, waited))
+        Ok(result(measured, point, &seen, &report, waited))
     }
 
     fn show(&self, shown: &Shown) -> Result<(), Failure> {
@@ -233,15 +238,16 @@ fn named(spec: &Spec) -> String {
 fn result(
     measured: &Measured,
     point: Point,
-    tally: &Tally,
+    seen: &Seen,
     report: &Report,
     waited: Option<f64>,
 ) -> Run {
-    let mut run = outcome::result(&measured.mix, point, tally);
+    let mut run = client::result(&measured.mix, seen);
+    (run.offered_rps, run.load) = (point.rate_rps, point.load);
     run.verb = "demo".to_owned();
     run.workload = measured.name.to_owned();
-    crate::result::fill_runtime(&mut run, report);
-    outcome::judge(&mut run, tally, MAX_LATENESS_NS);
+    fill_runtime(&mut run, report);
+    client::judge(&mut run, seen, MAX_LATENESS_NS);
     if let Some(waited) = waited.filter(|waited| *waited > MAX_WAITED) {
         run.invalidate(&format!(
             "other programs kept the worker from its core for {:.0}% of the time",

@@ -1,6 +1,7 @@
 //! LevelDB under a mix of requests: what a store starts with, and what the mix costs on this
 //! machine. For every verb that runs such a server in this process.
 
+mod requests;
 pub(crate) mod server;
 
 use crate::failure::Failure;
@@ -10,6 +11,7 @@ use curtail_workload::{Class, Service};
 use kv_app::KvOptions;
 use kv_app::load::{self, Mix};
 use kv_app::protocol::{MAX_VALUE, Opcode};
+pub(crate) use requests::KvRequests;
 
 /// What a store starts with.
 #[derive(Args, Clone, Debug)]
@@ -44,8 +46,10 @@ pub(crate) struct Measured {
 pub(crate) fn measure(mix: &Mix, options: &KvOptions) -> Result<Measured, Failure> {
     let spec = Spec::preset("fcfs").map_err(Failure::failed)?;
     let classes = workload(mix, &[0; Opcode::ALL.len()])?;
-    let ask =
-        |url: &_| server::client(url, &classes, options)?.idle_services(classes.classes().len());
+    let ask = |url: &_| {
+        let mut client = server::client(url, &classes, options)?;
+        Ok(client.idle_services(classes.classes().len())?)
+    };
     let (services, _) = server::with(&spec, options, ask)?;
     if services.contains(&0) {
         return Err(Failure::failed("the server did not say how long its service took"));

@@ -6,10 +6,8 @@
 //! that neither waits for the other's time slice to end.
 
 use crate::failure::Failure;
-use crate::load::client::Client;
-use crate::load::socket::Url;
-use crate::load::wire::{App, Wire};
 use curtail::{Report, Server, allowed_cores};
+use curtail_load::client::{App, Client, Url, Wire};
 use curtail_policy::Spec;
 use curtail_workload::Mix;
 use kv_app::{KvApp, KvOptions};

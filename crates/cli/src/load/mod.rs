@@ -6,28 +6,20 @@
 //! than it may be is not valid. Beside that thread there is one that draws how far the run is, on a
 //! terminal ([`progress`]).
 
-pub(crate) mod client;
-mod flight;
-mod http;
-mod idle;
-pub(crate) mod outcome;
 mod progress;
 mod series;
-pub(crate) mod socket;
-pub(crate) mod wire;
 
 use crate::args::{Json, Offered, Point};
 use crate::failure::Failure;
 use crate::measured;
 use crate::output;
+use crate::serve::Bundled;
 use clap::Args;
-use client::Client;
 use curtail_experiment::Asked;
+use curtail_load::client::{App, Client, Url, Wire};
 use curtail_workload::{Mix, Slo, duration_ns};
 use progress::Progress;
 use series::Series;
-use socket::Url;
-use wire::{App, Wire};
 
 /// `curtail load`.
 #[derive(Args)]
@@ -36,8 +28,8 @@ pub(crate) struct Load {
     #[arg(value_name = "URL", value_parser = Url::parse)]
     url: Url,
     /// What the server runs
-    #[arg(long, default_value = "spin")]
-    app: App,
+    #[arg(long, value_enum, default_value = "spin")]
+    app: Bundled,
     #[command(flatten)]
     offered: Offered,
     /// How many workers the server has, to make rates of loads
@@ -103,11 +95,18 @@ fn services(text: &str) -> Result<Services, String> {
 }
 
 impl Load {
+    fn app(&self) -> App {
+        match self.app {
+            Bundled::Spin => App::Spin,
+            Bundled::Kv => App::Kv,
+        }
+    }
+
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let (workload, mix) = self.offered.workload.mix()?;
         let class = measured::slo_class(self.slo.as_ref(), &workload, &mix)?;
         let known = self.known_services(&mix)?;
-        let wire = Wire::new(self.app, mix.classes(), self.keys, self.value_size as usize);
+        let wire = Wire::new(self.app(), mix.classes(), self.keys, self.value_size as usize);
         let wire = wire.map_err(Failure::usage)?;
         let partial = output::partial(self.json.json.as_deref())?;
         let mut client = Client::open(&self.url, usize::from(self.connections), wire, self.wait)?;
@@ -117,7 +116,7 @@ impl Load {
         client.greet(self.wait)?;
         let services = match known {
             Some(known) => known,
-            None if self.app == App::Kv => client.idle_services(mix.classes().len())?,
+            None if self.app == Bundled::Kv => client.idle_services(mix.classes().len())?,
             None => vec![0; mix.classes().len()],
         };
         let points = self.points(self.mean_ns(&mix, &services))?;
@@ -179,7 +178,7 @@ impl Load {
 
     /// Mean service time of a request, as the server will give it.
     fn mean_ns(&self, mix: &Mix, services: &[u32]) -> f64 {
-        if self.app == App::Spin {
+        if self.app == Bundled::Spin {
             return mix.mean_ns();
         }
         services.iter().enumerate().map(|(i, &ns)| mix.fraction(i) * f64::from(ns)).sum()

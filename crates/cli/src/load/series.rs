@@ -1,12 +1,12 @@
 //! Runs of one client against one server, one after the other: what is asked for, or a search for
 //! the highest load that meets an objective.
 
-use super::client::{Client, Plan, Tally};
+use super::Load;
 use super::progress::Progress;
-use super::{Load, outcome};
 use crate::args::Point;
 use crate::failure::Failure;
 use crate::measured::{Measured, found_line, verdict};
+use curtail_load::client::{Client, Plan, Seen, judge, result, told};
 use curtail_report::{Partial, Run};
 use curtail_workload::{Metric, Mix, Search, Slo, format_duration, format_rate};
 use std::time::Duration;
@@ -65,8 +65,7 @@ impl Series<'_> {
         let offered = &load.offered;
         let duration_ns = offered.duration_ns();
         let plan = Plan {
-            schedule: offered.arrivals.schedule(point.rate_rps, offered.seed),
-            sampler: self.mix.sampler(offered.seed),
+            requests: offered.requests(&self.mix, point),
             services: self.services.clone(),
             seed: offered.seed,
             duration_ns,
@@ -78,28 +77,28 @@ impl Series<'_> {
         let what = format!("run {number}: {rate}/s for {}", format_duration(duration_ns));
         let Self { progress, client, .. } = self;
         let long = Duration::from_nanos(duration_ns);
-        let tally = progress.during(what, long, || client.drive(plan))?;
-        let told = outcome::told(&tally);
-        self.progress.say(&told);
+        let seen = progress.during(what, long, || client.drive(plan))?;
+        self.progress.say(&told(&seen));
         let by_slowdown = load.slo.as_ref().is_some_and(|slo| slo.metric == Metric::Slowdown);
-        if by_slowdown && tally.unknown_service {
+        if by_slowdown && seen.unknown_service {
             return Err(Failure::failed(
                 "--slo: the server does not tell what its service takes, say it with --service",
             ));
         }
-        let run = self.result(point, &tally);
+        let run = self.result(point, &seen);
         self.partial.add(&run)?;
-        Ok(Measured { run, recorder: tally.recorder, notes: Vec::new() })
+        Ok(Measured { run, recorder: seen.tally.recorder, notes: Vec::new() })
     }
 
-    fn result(&self, point: Point, tally: &Tally) -> Run {
-        let mut run = outcome::result(&self.mix, point, tally);
+    fn result(&self, point: Point, seen: &Seen) -> Run {
+        let mut run = result(&self.mix, seen);
+        (run.offered_rps, run.load) = (point.rate_rps, point.load);
         run.verb = "load".to_owned();
         run.policy = self.load.policy.clone();
         run.preempt = "unknown".to_owned();
         run.workers = self.load.workers.map(u32::from);
         run.workload = self.workload.clone();
-        outcome::judge(&mut run, tally, self.load.max_lateness);
+        judge(&mut run, seen, self.load.max_lateness);
         run
     }
 }

@@ -5,7 +5,6 @@
 
 mod costs;
 mod offer;
-mod phases;
 mod replay;
 
 use crate::args::{Json, Offered, Point, System, allowed_cores};
@@ -235,8 +234,7 @@ impl Sim {
         let partial = output::partial(self.json.json.as_deref())?;
         let results = sweep(&tasks, self.threads(), |&(spec, at)| {
             let load = at.load.unwrap_or(1.0);
-            let results =
-                self.measure_phases(setting, changing, (spec, load, self.offered.seed))?;
+            let results = setting.measure_phases(changing, spec, load, self.offered.seed)?;
             bar.inc(1);
             results.iter().try_for_each(|one| partial.add(&one.run))?;
             Ok::<_, Failure>(results)

@@ -2,7 +2,7 @@
 //! `u32` length before each message) or HTTP/1.1.
 
 use super::http::Http;
-use crate::failure::Failure;
+use crate::Error;
 use curtail_net::{Framer, HEADER_BYTES};
 use rustix::event::{PollFd, PollFlags};
 use std::fmt;
@@ -18,19 +18,24 @@ const CONNECT: Duration = Duration::from_secs(2);
 
 /// The kind of a server's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheme {
+pub enum Scheme {
+    /// A datagram a message.
     Udp,
+    /// Frames on a stream.
     Tcp,
+    /// HTTP/1.1.
     Http,
 }
 
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
-    pub(crate) scheme: Scheme,
-    pub(crate) address: SocketAddr,
+pub struct Url {
+    /// How to talk to it.
+    pub scheme: Scheme,
+    /// Where it is.
+    pub address: SocketAddr,
     /// Of HTTP: `/` and what follows.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 /// A message that has come.
@@ -43,7 +48,10 @@ pub(crate) struct Came<'a> {
 
 impl Url {
     /// Reads `udp://HOST:PORT`, `tcp://HOST:PORT` or `http://HOST:PORT/PATH`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// It is none of these, or the host has no address.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, host) = match text.split_once("://") {
             Some(("udp", host)) => (Scheme::Udp, host),
             Some(("tcp", host)) => (Scheme::Tcp, host),
@@ -109,8 +117,8 @@ enum Wire {
 }
 
 impl Socket {
-    pub(crate) fn open(url: &Url) -> Result<Self, Failure> {
-        let fail = |error: io::Error| Failure::failed(format!("{url}: {error}"));
+    pub(crate) fn open(url: &Url) -> Result<Self, Error> {
+        let fail = |error: io::Error| Error::new(format!("{url}: {error}"));
         match url.scheme {
             Scheme::Udp => {
                 let any = match url.address {

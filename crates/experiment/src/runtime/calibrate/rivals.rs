@@ -112,7 +112,7 @@ impl Transport for Rivals {
     }
 
     fn reply(&self) -> Arc<dyn Reply> {
-        Arc::new(super::Nobody)
+        Arc::new(super::NoClient)
     }
 
     fn wait_fds(&self) -> Vec<RawFd> {

@@ -1,13 +1,13 @@
-//! From what was recorded to the result's JSON.
+//! From what the runtime says of a run to the result's JSON.
 
 use curtail::Report;
 use curtail::clock::Clock;
-pub(crate) use curtail_experiment::{Slowdowns, fill, fill_undisturbed};
 use curtail_report::{Cpu, Lateness, Machine, Quantiles, Run};
 use hdrhistogram::Histogram;
 
 /// Quantiles of times in a plain histogram; `None` of no times.
-pub(crate) fn histogram_quantiles(of: &Histogram<u64>) -> Option<Quantiles> {
+#[must_use]
+pub fn histogram_quantiles(of: &Histogram<u64>) -> Option<Quantiles> {
     let ns = |p| of.value_at_percentile(p);
     (!of.is_empty()).then(|| Quantiles {
         p50: ns(50.0),
@@ -26,7 +26,7 @@ fn lateness(of: &Histogram<u64>) -> Option<Lateness> {
 }
 
 /// What the runtime says of a run: how it was scheduled, pre-empted and disturbed, and on what.
-pub(crate) fn fill_runtime(run: &mut Run, report: &Report) {
+pub fn fill_runtime(run: &mut Run, report: &Report) {
     run.policy.clone_from(&report.policy);
     run.preempt = report.preempt.to_string();
     run.quantum_ns = report.quantum.map(|quantum| quantum.0);

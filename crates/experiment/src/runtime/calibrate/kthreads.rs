@@ -4,14 +4,16 @@
 //! A theft reads the victim's published load, moves the head of its queue by compare-and-swap, reads
 //! the entry, and the first line of the thread that it finds there: four lines that the victim wrote
 //! last. The clock does not wait for what is read before it, so thefts are timed in chains, in which
-//! each waits for what the one before has read. A wake-up is timed from before the waker's call until the sleeper reads the clock. What it
-//! takes to fall asleep is half of the processor time of a sleep and a wake-up.
+//! each waits for what the one before has read.
+//!
+//! A wake-up is timed from before the waker's call until the sleeper reads the clock. What it takes to
+//! fall asleep is half of the processor time of a sleep and a wake-up.
 //!
 //! The one that waits for the other spins and now and then lets others run, so that one core does,
 //! too.
 
 use super::figures::Trials;
-use crate::failure::Failure;
+use crate::Error;
 use curtail::clock::{Clock, now};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -62,7 +64,7 @@ impl Line {
 
 impl Kthreads {
     /// A round more, on these two cores; without them, wherever the kernel puts the threads.
-    pub(super) fn round(&mut self, cores: Option<[usize; 2]>) -> Result<(), Failure> {
+    pub(super) fn round(&mut self, cores: Option<[usize; 2]>) -> Result<(), Error> {
         let victim = Victim::default();
         self.steal.extend(on_two(cores, || victim.fill(), || victim.rob())?);
         let bed = Bed::default();
@@ -78,7 +80,7 @@ fn on_two<R: Send>(
     cores: Option<[usize; 2]>,
     one: impl FnOnce() + Send,
     other: impl FnOnce() -> R + Send,
-) -> Result<R, Failure> {
+) -> Result<R, Error> {
     let pin = |index: usize| match cores {
         Some(cores) => {
             let mut set = CpuSet::new();
@@ -98,8 +100,8 @@ fn on_two<R: Send>(
             let pinned = pin(1);
             (other(), pinned)
         });
-        let panicked = |_| Failure::failed("a thread of the calibration panicked");
-        let refused = |error| Failure::failed(format!("cannot pin a thread: {error}"));
+        let panicked = |_| Error::failed("a thread of the calibration panicked");
+        let refused = |error| Error::failed(format!("cannot pin a thread: {error}"));
         one.join().map_err(panicked)?.map_err(refused)?;
         let (found, pinned) = other.join().map_err(panicked)?;
         pinned.map_err(refused)?;

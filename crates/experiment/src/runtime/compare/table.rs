@@ -4,46 +4,62 @@ use curtail_report::{Metric, Quantile, Run};
 use serde_json::{Value, json};
 
 /// A run in the runtime, and the same requests under the same policy in the simulator.
-pub(super) struct Pair {
-    pub(super) real: Run,
-    pub(super) simulated: Run,
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// In the runtime.
+    pub real: Run,
+    /// In the simulator.
+    pub simulated: Run,
 }
 
 /// One figure of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Figure {
-    pub(super) real: Option<f64>,
-    pub(super) undisturbed: Option<f64>,
-    pub(super) simulated: Option<f64>,
+pub struct Figure {
+    /// In the runtime.
+    pub real: Option<f64>,
+    /// The same over requests that no gap overlapped.
+    pub undisturbed: Option<f64>,
+    /// In the simulator.
+    pub simulated: Option<f64>,
 }
 
 impl Figure {
     /// Undisturbed less simulated: the machine's gaps are no cost of the system's.
-    pub(super) fn difference(&self) -> Option<f64> {
+    #[must_use]
+    pub fn difference(&self) -> Option<f64> {
         Some(self.undisturbed? - self.simulated?)
     }
 }
 
 /// A policy at a load: what is compared of a class.
-pub(super) struct Line {
-    pub(super) policy: String,
-    pub(super) preempt: String,
-    pub(super) load: f64,
-    pub(super) class: String,
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// With its quantum.
+    pub policy: String,
+    /// How the runtime made requests yield.
+    pub preempt: String,
+    /// As a fraction of the workers' capacity.
+    pub load: f64,
+    /// Its name.
+    pub class: String,
     /// Sojourn times in nanoseconds, by [`QUANTILES`].
-    pub(super) figures: [Figure; QUANTILES.len()],
-    /// Share of the watched cores' time that gaps took, and of the requests that one overlapped.
-    pub(super) lost: f64,
-    pub(super) disturbed: f64,
-    pub(super) invalid: Option<String>,
+    pub figures: [Figure; QUANTILES.len()],
+    /// Share of the watched cores' time that gaps took.
+    pub lost: f64,
+    /// Share of the requests that a gap overlapped.
+    pub disturbed: f64,
+    /// Why the run is not valid.
+    pub invalid: Option<String>,
 }
 
-pub(super) const QUANTILES: [Quantile; 2] = [Quantile::P50, Quantile::P99];
+/// What is compared of a class.
+pub const QUANTILES: [Quantile; 2] = [Quantile::P50, Quantile::P99];
 
 /// The pairs to show, one for each point, in the order in which the points were first measured: of
 /// several, the one whose run lost the least time to the machine's gaps. That is nothing that is
 /// compared, and its requests are those of its simulation.
-pub(super) fn calmest(pairs: &[Pair]) -> Vec<&Pair> {
+#[must_use]
+pub fn calmest(pairs: &[Pair]) -> Vec<&Pair> {
     let key = |run: &Run| {
         (run.policy.clone(), run.quantum_ns, run.preempt.clone(), run.load.map(f64::to_bits))
     };
@@ -61,7 +77,8 @@ pub(super) fn calmest(pairs: &[Pair]) -> Vec<&Pair> {
 }
 
 /// A line for each class of each point.
-pub(super) fn lines(shown: &[&Pair]) -> Vec<Line> {
+#[must_use]
+pub fn lines(shown: &[&Pair]) -> Vec<Line> {
     let of = |pair: &&Pair| {
         let classes = pair.real.classes.clone();
         classes.into_iter().map(|class| line(pair, &class.name)).collect::<Vec<_>>()
@@ -96,7 +113,8 @@ fn line(pair: &Pair, class: &str) -> Line {
 }
 
 /// The table's heads.
-pub(super) fn heads() -> Vec<String> {
+#[must_use]
+pub fn heads() -> Vec<String> {
     let fixed = ["load", "policy", "pre-emption", "class"].map(str::to_owned);
     let each = QUANTILES.map(|quantile| {
         ["real", "undisturbed", "simulated", "difference"]
@@ -107,7 +125,9 @@ pub(super) fn heads() -> Vec<String> {
 }
 
 impl Line {
-    pub(super) fn cells(&self) -> Vec<String> {
+    /// The table's.
+    #[must_use]
+    pub fn cells(&self) -> Vec<String> {
         let time = |ns: Option<f64>| ns.map_or("–".to_owned(), curtail_report::duration);
         let mut cells = vec![
             format!("{:.2}", self.load),
@@ -134,7 +154,9 @@ impl Line {
         cells
     }
 
-    pub(super) fn json(&self) -> Value {
+    /// All of it.
+    #[must_use]
+    pub fn json(&self) -> Value {
         let figure = |(quantile, figure): (&Quantile, &Figure)| {
             let value = json!({
                 "real": figure.real, "undisturbed": figure.undisturbed,
@@ -152,7 +174,8 @@ impl Line {
 }
 
 /// The same as Markdown.
-pub(super) fn markdown(lines: &[Line]) -> String {
+#[must_use]
+pub fn markdown(lines: &[Line]) -> String {
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let heads = heads();
     let mut text = row(heads.clone());

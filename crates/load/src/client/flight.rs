@@ -7,11 +7,11 @@
 /// A request that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// When it was to arrive, TSC.
-    pub(crate) scheduled_tsc: u64,
+    /// When it was due, in nanoseconds since the start.
+    pub(crate) due_ns: u64,
     /// Its class.
     pub(crate) class: u16,
-    /// It was scheduled after the warm-up.
+    /// It was due after the warm-up.
     pub(crate) counts: bool,
     /// Un-instrumented service time; 0: unknown.
     pub(crate) service_ns: u32,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn sent(class: u16) -> Sent {
-        Sent { scheduled_tsc: 0, class, counts: true, service_ns: 0 }
+        Sent { due_ns: 0, class, counts: true, service_ns: 0 }
     }
 
     #[test]

@@ -239,7 +239,7 @@ impl Transport for Batches {
     }
 
     fn reply(&self) -> Arc<dyn Reply> {
-        Arc::new(super::Nobody)
+        Arc::new(super::NoClient)
     }
 
     fn wait_fds(&self) -> Vec<RawFd> {

@@ -1,8 +1,7 @@
 //! The generator under a clock of the test's own.
 
 use super::*;
-use crate::bench::requests::SpinRequests;
-use curtail_workload::{Arrivals, Mix};
+use curtail_workload::{self as workload, Arrivals, Mix, Until};
 use spin::protocol::Request;
 
 /// Takes up to `room` requests and keeps them.
@@ -31,12 +30,18 @@ impl Intake for Sink {
 const START: u64 = 1 << 40;
 
 /// 1,000 arrivals in 1 ms, one each microsecond; the first 100 are warm-up.
-fn generator() -> (Generator<SpinRequests>, Outbox) {
+fn generator() -> (Generator<SpinRequests<workload::Requests>>, Outbox) {
     let mix = Mix::parse("a:500ns:1").unwrap();
     let outbox = Outbox::default();
     let offer = Offer {
         rate_rps: 1e6,
-        requests: SpinRequests::new(&mix, Arrivals::Uniform.schedule(1e6, 1), 1),
+        requests: SpinRequests(workload::Requests::new(
+            &mix,
+            Arrivals::Uniform,
+            1e6,
+            1,
+            Until::Jobs(u64::MAX),
+        )),
         classes: 1,
         duration_ns: 1_000_000,
         slices: std::iter::once(100_000..1_000_000).collect(),
@@ -65,11 +70,11 @@ fn completion(arrived_tsc: u64, outcome: Outcome) -> Completion {
     }
 }
 
-fn tally(generator: Generator<SpinRequests>, outbox: &Outbox) -> Tally {
+fn slice(generator: Generator<SpinRequests<workload::Requests>>, outbox: &Outbox) -> Slice {
     drop(generator);
-    let mut tallies = outbox.lock().unwrap().take().expect("dropping leaves the tallies");
-    assert_eq!(tallies.len(), 1);
-    tallies.remove(0)
+    let mut slices = outbox.lock().unwrap().take().expect("dropping leaves the slices");
+    assert_eq!(slices.len(), 1);
+    slices.remove(0)
 }
 
 #[test]
@@ -91,8 +96,8 @@ fn a_late_poll_hands_over_scheduled_times() {
     for &(arrived, _) in &sink.taken {
         generator.completed(&completion(arrived, Outcome::Done));
     }
-    let tally = tally(generator, &outbox);
-    assert_eq!((tally.offered, tally.stranded, tally.most_waiting), (900, 0, 0));
+    let Slice { tally, most_waiting } = slice(generator, &outbox);
+    assert_eq!((tally.offered, tally.lost(), most_waiting), (900, 0, 0));
     let all = tally.recorder.overall();
     assert!(all.count().abs_diff(900) <= 1, "{}", all.count());
     assert!((all.slowdown.max() - 2.0).abs() < 0.01);
@@ -110,10 +115,10 @@ fn without_room_requests_wait_and_are_stranded_after_the_grace() {
     assert_eq!(sink.taken.len(), 10);
     assert_eq!(generator.poll(at(1_101), &mut sink), Status::Closed);
     assert_eq!(generator.poll(at(1_102), &mut sink), Status::Closed);
-    let tally = tally(generator, &outbox);
-    assert_eq!((tally.offered, tally.stranded), (900, 900));
-    assert_eq!(tally.dropped, [900]);
-    assert!((998..=1_000).contains(&tally.most_waiting), "{}", tally.most_waiting);
+    let Slice { tally, most_waiting } = slice(generator, &outbox);
+    assert_eq!((tally.offered, tally.lost()), (900, 900));
+    assert_eq!((&tally.refused[..], &tally.lost[..]), (&[0][..], &[900][..]));
+    assert!((998..=1_000).contains(&most_waiting), "{most_waiting}");
 }
 
 #[test]
@@ -124,8 +129,8 @@ fn outcomes_are_counted_after_the_warm_up_only() {
         generator.completed(&completion(at(50), outcome));
         generator.completed(&completion(at(150), outcome));
     }
-    let tally = tally(generator, &outbox);
+    let tally = slice(generator, &outbox).tally;
     assert_eq!((tally.recorder.overall().count(), tally.failed), (1, 1));
-    assert_eq!(tally.dropped, [1]);
-    assert!(tally.last_finish_ns.abs_diff(151_010) < 20, "{}", tally.last_finish_ns);
+    assert_eq!(tally.refused, [1]);
+    assert!(tally.last_ns.abs_diff(151_010) < 20, "{}", tally.last_ns);
 }

@@ -1,4 +1,4 @@
-//! `curtail calibrate`: what things cost on this machine, for the simulator.
+//! What things cost on this machine, for the simulator.
 //!
 //! The real runtime serves requests made for the purpose, in many short runs, one kind after the
 //! other and again from the start, so that what disturbs the machine for a while disturbs all kinds
@@ -10,25 +10,23 @@ mod figures;
 mod kthreads;
 mod rivals;
 
-use crate::args::{Json, cores};
-use crate::failure::Failure;
-use crate::output;
+use crate::Error;
 use app::{Request, Stamped, Stamps, stamps};
 use batches::{BATCH, Batches, Short};
-use clap::Args;
 use curtail::clock::Clock;
 use curtail::{Preempt, Report, Server};
-use curtail_experiment::calibration_file;
 use curtail_net::{Peer, Reply, Transport};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::Machine;
 use curtail_sim::Costs;
 use curtail_workload::spin::Calibration;
-use figures::{Figure, Measured};
+use figures::Measured;
+pub use figures::{Figure, Trials};
 use hdrhistogram::Histogram;
 use rivals::{Plan, Rivals, Round};
-use serde_json::json;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::mpsc::channel;
 
 const _: () = assert!(Request::BYTES == 8, "a request is its completion's tag");
@@ -41,123 +39,93 @@ const LONG_NS: u64 = 100_000;
 /// Long enough never to end.
 const NO_QUANTUM_NS: u64 = 1_000_000_000;
 
-/// `curtail calibrate`.
-#[derive(Args)]
-pub(crate) struct Calibrate {
-    /// Where to write the costs; `-`: nowhere [default: curtail/costs.toml in $XDG_CONFIG_HOME or
-    /// ~/.config, which `--costs calibrated` reads]
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// How often everything is measured (some 60 ms each)
-    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+/// Quanta that can be measured with, in nanoseconds.
+pub const QUANTA_NS: RangeInclusive<u64> = 200..=LONG_NS / 4;
+
+/// What was found.
+#[derive(Debug)]
+pub struct Calibrated {
+    /// The medians.
+    pub costs: Costs,
+    /// What they are made of.
+    pub figures: Vec<Figure>,
+    /// What is to be known beside them, in lines.
+    pub notes: Vec<String>,
+}
+
+/// Measures everything so often, some 60 ms each. `cores`: the dispatcher's and the worker's.
+///
+/// # Errors
+/// The runtime does not run.
+pub fn calibrate(
+    cores: Option<Vec<usize>>,
+    quantum_ns: u64,
     rounds: u32,
-    /// The length of a quantum where requests take turns
-    #[arg(long, value_name = "DURATION", default_value = "2us", value_parser = quantum)]
-    quantum: u64,
-    /// The dispatcher's core and the worker's
-    #[arg(long, value_name = "LIST", value_parser = cores)]
-    cores: Option<crate::args::List<usize>>,
-    #[command(flatten)]
-    json: Json,
+) -> Result<Calibrated, Error> {
+    let steps = Calibration::measure().iterations(LONG_NS) as u32;
+    let mut bench = Bench { cores, quantum_ns, steps, lost: Vec::new(), notes: Vec::new() };
+    let mut measured = Measured {
+        cycles_per_ns: Clock::get().hz / 1e9,
+        instrumented: app::is_instrumented(),
+        ..Measured::default()
+    };
+    for _ in 0..rounds {
+        bench.round(&mut measured)?;
+    }
+    let (costs, figures) = measured.costs();
+    Ok(Calibrated { costs, figures, notes: bench.told(&measured) })
 }
 
-fn quantum(text: &str) -> Result<u64, String> {
-    let ns = curtail_workload::duration_ns(text).map_err(|error| error.to_string())?;
-    let fits = (200..=LONG_NS / 4).contains(&ns);
-    if fits { Ok(ns) } else { Err("a quantum between 200ns and 25us".to_owned()) }
-}
+impl Calibrated {
+    /// A table's heads.
+    pub const HEADS: [&'static str; 5] =
+        ["cost", "median", "trials", "middle half, ns", "what it is"];
 
-impl Calibrate {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
-        let file = self.file()?;
-        let mut bench = Bench {
-            cores: self.cores.as_ref().map(|cores| cores.0.clone()),
-            quantum_ns: self.quantum,
-            steps: Calibration::measure().iterations(LONG_NS) as u32,
-            lost: Vec::new(),
-            notes: Vec::new(),
-        };
-        let mut measured = Measured {
-            cycles_per_ns: Clock::get().hz / 1e9,
-            instrumented: app::is_instrumented(),
-            ..Measured::default()
-        };
-        for _ in 0..self.rounds {
-            bench.round(&mut measured)?;
-        }
-        let (costs, figures) = measured.costs();
-        let told = bench.told(&measured);
-        self.show(&figures, &costs, &told)?;
-        if let Some(file) = file {
-            write(&file, &costs, &figures, &told)?;
-            self.say(&format!("written to {}", file.display()))?;
-        }
-        Ok(())
-    }
-
-    /// Where to write.
-    fn file(&self) -> Result<Option<PathBuf>, Failure> {
-        match &self.out {
-            Some(out) if out.as_os_str() == "-" => Ok(None),
-            Some(out) => Ok(Some(out.clone())),
-            None => calibration_file().map(Some).ok_or_else(|| {
-                Failure::failed("neither XDG_CONFIG_HOME nor HOME is set: say --out FILE")
-            }),
-        }
-    }
-
-    fn show(&self, figures: &[Figure], costs: &Costs, told: &[String]) -> Result<(), Failure> {
+    /// A row for each figure.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Vec<String>> {
         let row = |figure: &Figure| {
             let trials = figure.trials.len().to_string();
             let cells = [figure.key, &figure.value, &trials, &figure.middle(), figure.meaning];
             cells.map(str::to_owned).to_vec()
         };
-        let rows: Vec<_> = figures.iter().map(row).collect();
-        let value = json!({
-            "schema": 1, "verb": "calibrate", "costs": costs,
-            "figures": figures.iter().map(Figure::json).collect::<Vec<_>>(),
-            "notes": told,
+        self.figures.iter().map(row).collect()
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({
+            "schema": 1, "verb": "calibrate", "costs": self.costs,
+            "figures": self.figures.iter().map(Figure::json).collect::<Vec<_>>(),
+            "notes": self.notes,
             "machine": Machine { tsc_hz: Some(Clock::get().hz as u64), ..Machine::gather() },
-        });
-        let heads = ["cost", "median", "trials", "middle half, ns", "what it is"];
-        output::listing(&heads, &rows, &value, self.json.json.as_deref())?;
-        told.iter().try_for_each(|line| self.say(line))
+        })
     }
 
-    /// A line beside the table; on standard error where JSON has standard output.
-    fn say(&self, line: &str) -> Result<(), Failure> {
-        if self.json.json.as_deref() == Some("-") {
-            say!("{line}");
-            return Ok(());
+    /// Writes the file that `--costs` reads.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, file: &Path) -> Result<(), Error> {
+        let mut text =
+            String::from("# Measured by `curtail calibrate`; see the book on the simulator.\n");
+        for line in &self.notes {
+            text.push_str(&format!("# {line}\n"));
         }
-        output::text(&format!("{line}\n"))
+        text.push_str("#\n# cost: trials, middle half of them in ns\n");
+        for figure in &self.figures {
+            let (key, trials) = (figure.key, figure.trials.len());
+            text.push_str(&format!("# {key}: {trials}, {}\n", figure.middle()));
+        }
+        text.push_str(&self.costs.to_toml());
+        if let Some(directory) = file.parent().filter(|it| !it.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory).map_err(|error| {
+                Error::failed(format!("cannot make {}: {error}", directory.display()))
+            })?;
+        }
+        Ok(curtail_report::write_text(&file.to_string_lossy(), &text)?)
     }
-}
-
-/// The file that `curtail sim --costs` reads.
-fn write(
-    file: &std::path::Path,
-    costs: &Costs,
-    figures: &[Figure],
-    told: &[String],
-) -> Result<(), Failure> {
-    let mut text =
-        String::from("# Measured by `curtail calibrate`; see the book on the simulator.\n");
-    for line in told {
-        text.push_str(&format!("# {line}\n"));
-    }
-    text.push_str("#\n# cost: trials, middle half of them in ns\n");
-    for figure in figures {
-        let (key, trials) = (figure.key, figure.trials.len());
-        text.push_str(&format!("# {key}: {trials}, {}\n", figure.middle()));
-    }
-    text.push_str(&costs.to_toml());
-    if let Some(directory) = file.parent().filter(|it| !it.as_os_str().is_empty()) {
-        std::fs::create_dir_all(directory).map_err(|error| {
-            Failure::failed(format!("cannot make {}: {error}", directory.display()))
-        })?;
-    }
-    Ok(curtail_report::write_text(&file.to_string_lossy(), &text)?)
 }
 
 /// What runs the trials.
@@ -173,7 +141,7 @@ struct Bench {
 
 impl Bench {
     /// Everything once.
-    fn round(&mut self, measured: &mut Measured) -> Result<(), Failure> {
+    fn round(&mut self, measured: &mut Measured) -> Result<(), Error> {
         self.short(&mut measured.short)?;
         let (clock, flag) = (Preempt::Clock, Preempt::Flag);
         let alone = Plan { rivals: 1, steps: self.steps, alternate: true, trials: LONG_TRIALS };
@@ -194,7 +162,7 @@ impl Bench {
         cores.get(..2).and_then(|two| two.try_into().ok())
     }
 
-    fn short(&mut self, into: &mut Short) -> Result<(), Failure> {
+    fn short(&mut self, into: &mut Short) -> Result<(), Error> {
         let stamps = stamps(Batches::requests(SHORT_TRIALS));
         let (out, results) = channel();
         let transport = Batches::new(SHORT_TRIALS, stamps.clone(), out);
@@ -218,7 +186,7 @@ impl Bench {
         preempt: Preempt,
         quantum_ns: u64,
         into: &mut Vec<Round>,
-    ) -> Result<Histogram<u64>, Failure> {
+    ) -> Result<Histogram<u64>, Error> {
         let stamps = stamps(plan.trials as usize * plan.rivals);
         let (out, results) = channel();
         let transport = Rivals::new(plan, stamps.clone(), out);
@@ -236,9 +204,9 @@ impl Bench {
         transport: Box<dyn Transport>,
         preempt: Preempt,
         quantum_ns: u64,
-    ) -> Result<Report, Failure> {
-        let spec = Spec::preset("tq").map_err(Failure::failed)?;
-        let spec = spec.with_quantum(Nanos(quantum_ns)).map_err(Failure::failed)?;
+    ) -> Result<Report, Error> {
+        let spec = Spec::preset("tq").map_err(Error::failed)?;
+        let spec = spec.with_quantum(Nanos(quantum_ns)).map_err(Error::failed)?;
         let mut server = Server::builder(Stamped::new(stamps))
             .transport(transport)
             .policy(spec)
@@ -252,10 +220,10 @@ impl Bench {
             server = server.cores(cores.clone());
         }
         // A thread of its own: the runtime pins the one it runs on.
-        let run = || server.build().map_err(Failure::failed)?.run().map_err(Failure::failed);
+        let run = || server.build().map_err(Error::failed)?.run().map_err(Error::failed);
         let report = std::thread::scope(|scope| {
             let thread = scope.spawn(run);
-            thread.join().map_err(|_| Failure::failed("the dispatcher's thread panicked"))?
+            thread.join().map_err(|_| Error::failed("the dispatcher's thread panicked"))?
         })?;
         self.lost.push(report.noise.lost_share);
         for note in report.preempt_note.iter().chain(&report.notes) {
@@ -309,9 +277,9 @@ fn add(all: &mut Option<Histogram<u64>>, more: Histogram<u64>) {
 }
 
 /// Drops responses: no client waits for one here.
-struct Nobody;
+struct NoClient;
 
-impl Reply for Nobody {
+impl Reply for NoClient {
     fn reply(&self, _: Peer, _: &[u8]) {}
 
     fn dropped(&self) -> u64 {

@@ -1,8 +1,8 @@
 //! Asking an idle server, one request at a time: whether it is there, and what its service takes.
 
-use super::client::Client;
+use super::Client;
 use super::wire::{Answer, Outcome};
-use crate::failure::Failure;
+use crate::Error;
 use std::time::{Duration, Instant};
 
 /// Requests of each class whose service times are asked for …
@@ -18,7 +18,10 @@ const GONE: u32 = 20;
 
 impl Client {
     /// Waits until the server answers, for up to `wait_ns`.
-    pub(crate) fn greet(&mut self, wait_ns: u64) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn greet(&mut self, wait_ns: u64) -> Result<(), Error> {
         let until = Instant::now() + Duration::from_nanos(wait_ns);
         loop {
             match self.ask(0, RETRY) {
@@ -27,7 +30,7 @@ impl Client {
                 Ok(None) if Instant::now() >= until => {
                     let waited = curtail_workload::format_duration(wait_ns);
                     let url = self.url();
-                    return Err(Failure::failed(format!("{url}: no answer within {waited}")));
+                    return Err(Error::new(format!("{url}: no answer within {waited}")));
                 }
                 Ok(None) => {}
                 // No server listens, and the kernel says so at once: it may be starting.
@@ -38,7 +41,10 @@ impl Client {
 
     /// What each class's service takes by the server's own measure, on the median, in nanoseconds.
     /// An idle server pre-empts no request, so nothing but service is in it. 0: it does not say.
-    pub(crate) fn idle_services(&mut self, classes: usize) -> Result<Vec<u32>, Failure> {
+    ///
+    /// # Errors
+    /// A request fails, or no answers come any more.
+    pub fn idle_services(&mut self, classes: usize) -> Result<Vec<u32>, Error> {
         let mut services = Vec::new();
         for class in 0..classes {
             let mut times: Vec<u64> = Vec::new();
@@ -52,15 +58,13 @@ impl Client {
                     }
                     Some(Answer { outcome: Outcome::Failed, .. }) => {
                         let url = self.url();
-                        return Err(Failure::failed(format!(
-                            "{url}: a request failed at the server"
-                        )));
+                        return Err(Error::new(format!("{url}: a request failed at the server")));
                     }
                     Some(_) | None => unanswered += 1,
                 }
                 if unanswered == GONE {
                     let url = self.url();
-                    return Err(Failure::failed(format!("{url}: the server stopped answering")));
+                    return Err(Error::new(format!("{url}: the server stopped answering")));
                 }
             }
             times.sort_unstable();

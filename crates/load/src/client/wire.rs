@@ -2,13 +2,12 @@
 //! answers that bring the id back.
 
 use super::socket::Came;
-use clap::ValueEnum;
 use curtail_workload::Class;
 use kv_app::protocol as kv;
 
 /// Which application the server runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum App {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum App {
     /// Serves as long as the request says
     Spin,
     /// A key-value store
@@ -17,16 +16,19 @@ pub(crate) enum App {
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) id: u64,
-    pub(crate) outcome: Outcome,
+pub struct Answer {
+    /// Of the request.
+    pub id: u64,
+    /// What became of it.
+    pub outcome: Outcome,
     /// Service time as the server measured it; 0: it did not say.
-    pub(crate) service_ns: u64,
+    pub service_ns: u64,
 }
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// It was served.
     Done,
     /// The server had no room for it.
     Overloaded,
@@ -36,14 +38,16 @@ pub(crate) enum Outcome {
 
 /// Writes requests and reads answers of one application.
 #[derive(Debug)]
-pub(crate) enum Wire {
+pub enum Wire {
+    /// Of a server that serves as long as the request says.
     Spin,
+    /// Of a key-value store.
     Kv(Kv),
 }
 
 /// Requests of a `kv` server.
 #[derive(Debug)]
-pub(crate) struct Kv {
+pub struct Kv {
     /// What each class of the workload does.
     opcodes: Vec<kv::Opcode>,
     keys: u32,
@@ -52,12 +56,10 @@ pub(crate) struct Kv {
 
 impl Wire {
     /// For the classes of a workload. A `kv` server's are told by their names.
-    pub(crate) fn new(
-        app: App,
-        classes: &[Class],
-        keys: u32,
-        value: usize,
-    ) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// A class has the name of no operation.
+    pub fn new(app: App, classes: &[Class], keys: u32, value: usize) -> Result<Self, String> {
         if app == App::Spin {
             return Ok(Self::Spin);
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// The results of many trials of one thing, in nanoseconds (or, where that is said, as a fraction).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trials(Vec<f64>);
+pub struct Trials(Vec<f64>);
 
 impl Trials {
     pub(super) fn add(&mut self, result: f64) {
@@ -58,12 +58,16 @@ pub(super) struct Measured {
 }
 
 /// One line of what is shown: a cost, and what it was made from.
-pub(super) struct Figure {
+#[derive(Debug)]
+pub struct Figure {
     /// The key in the file.
-    pub(super) key: &'static str,
-    pub(super) value: String,
-    pub(super) trials: Trials,
-    pub(super) meaning: &'static str,
+    pub key: &'static str,
+    /// The median, as `--costs` takes it.
+    pub value: String,
+    /// What it is the median of.
+    pub trials: Trials,
+    /// What it is, in a sentence.
+    pub meaning: &'static str,
 }
 
 impl Figure {

@@ -1,0 +1,334 @@
+//! A client of a server: what is due is sent, what has come is matched with what was sent. One thread
+//! does both, and sleeps when neither is at hand, unless told to spin.
+
+mod flight;
+mod http;
+mod idle;
+mod outcome;
+mod socket;
+mod wire;
+
+use crate::{Error, Lateness, Pace, Tally};
+use curtail::clock::{self, Clock};
+use curtail_workload::{Request, Requests};
+use flight::{Flight, Sent};
+pub use outcome::{judge, result, told};
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+use socket::{Came, Socket};
+pub use socket::{Scheme, Url};
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+pub use wire::{Answer, App, Kv, Outcome, Wire};
+
+/// Requests under way at most; what is older than so many later ones counts as lost.
+const UNDER_WAY: usize = 1 << 18;
+/// Requests sent in a row before answers are looked at again.
+const BURST: usize = 64;
+/// Between two attempts to connect.
+const RETRY: Duration = Duration::from_millis(20);
+/// Largest answer.
+const BUFFER: usize = 65_536;
+
+/// What is to be offered. Times are nanoseconds since the start.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What arrives, and when.
+    pub requests: Requests,
+    /// By class, 0: as the request says (spin), or unknown.
+    pub services: Vec<u32>,
+    /// Of the keys.
+    pub seed: u64,
+    /// How long requests arrive.
+    pub duration_ns: u64,
+    /// What arrives before this does not count.
+    pub warmup_ns: u64,
+    /// How long answers are waited for.
+    pub timeout_ns: u64,
+    /// Poll all the time rather than sleep.
+    pub spin: bool,
+}
+
+/// What came of the requests that were due after the warm-up.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Counted from the end of the warm-up to the end of the schedule.
+    pub tally: Tally,
+    /// Of the requests that were sent.
+    pub lateness: Lateness,
+    /// How many were sent by the end of the schedule.
+    pub sent_in_time: u64,
+    /// Some service time was not known.
+    pub unknown_service: bool,
+    /// When the requests were due that count.
+    pub window: Range<u64>,
+}
+
+impl Seen {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            tally: Tally::new(plan.services.len()),
+            lateness: Lateness::new(u64::MAX),
+            sent_in_time: 0,
+            unknown_service: false,
+            window: plan.warmup_ns..plan.duration_ns,
+        }
+    }
+
+    fn lost(&mut self, sent: Sent) {
+        if sent.counts {
+            self.tally.lost[usize::from(sent.class)] += 1;
+        }
+    }
+
+    fn answered(&mut self, sent: Sent, outcome: Outcome, now_ns: u64) {
+        if !sent.counts {
+            return;
+        }
+        let (tally, class) = (&mut self.tally, usize::from(sent.class));
+        match outcome {
+            Outcome::Overloaded => tally.refused[class] += 1,
+            Outcome::Failed => tally.failed += 1,
+            Outcome::Done => {
+                let sojourn_ns = now_ns.saturating_sub(sent.due_ns);
+                tally.recorder.record(class, sojourn_ns, u64::from(sent.service_ns), false);
+                tally.last_ns = now_ns;
+            }
+        }
+    }
+}
+
+/// A client of one server.
+pub struct Client {
+    url: Url,
+    sockets: Vec<Socket>,
+    wire: Wire,
+    /// Of the next request; never used again, so that a late answer meets nothing.
+    next_id: u64,
+    buffer: Vec<u8>,
+    message: Vec<u8>,
+}
+
+impl Client {
+    /// Connects, trying again for up to `wait_ns`: the server may be starting.
+    ///
+    /// # Errors
+    /// There is no connection by then.
+    pub fn open(url: &Url, connections: usize, wire: Wire, wait_ns: u64) -> Result<Self, Error> {
+        let until = Instant::now() + Duration::from_nanos(wait_ns);
+        let open = || loop {
+            match Socket::open(url) {
+                Err(_) if Instant::now() < until => std::thread::sleep(RETRY),
+                outcome => return outcome,
+            }
+        };
+        let sockets = (0..connections).map(|_| open()).collect::<Result<_, _>>()?;
+        let (buffer, message) = (vec![0; BUFFER], Vec::new());
+        Ok(Self { url: url.clone(), sockets, wire, next_id: 1, buffer, message })
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    fn failure(url: &Url, error: impl std::fmt::Display) -> Error {
+        Error::new(format!("{url}: {error}"))
+    }
+
+    /// One request of a class, without service of its own, and its answer; `None`: none came.
+    fn ask(&mut self, class: u16, within: Duration) -> Result<Option<Answer>, Error> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let random = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.wire.request((id, class, 0), random, &mut self.message);
+        let until = Instant::now() + within;
+        let Self { url, sockets, wire, buffer, message, .. } = self;
+        let socket = &mut sockets[0];
+        socket.send(id, message).map_err(|error| Self::failure(url, error))?;
+        loop {
+            let mut found = None;
+            let mut take = |came: Came<'_>| {
+                let answer = wire.outcome(came).filter(|answer| answer.id == id);
+                found = found.or(answer);
+            };
+            socket.receive(buffer, &mut take).map_err(|error| Self::failure(url, error))?;
+            let left = until.saturating_duration_since(Instant::now());
+            if found.is_some() || left.is_zero() {
+                return Ok(found);
+            }
+            wait(&mut [socket.poll_fd()], left)?;
+        }
+    }
+
+    /// Offers what is planned, and waits for the answers.
+    ///
+    /// # Errors
+    /// A connection fails.
+    pub fn drive(&mut self, plan: Plan) -> Result<Seen, Error> {
+        // Sleeps end when they are to end, not up to 50 µs later. Refused: they end later, and
+        // the lateness is measured as any other.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut pace = Pace::new(plan.requests.clone(), plan.duration_ns);
+        let mut drive = Drive {
+            client: self,
+            seen: Seen::new(&plan),
+            flight: Flight::new(UNDER_WAY),
+            start_tsc: clock::now() + Clock::get().cycles(1_000_000),
+            random: plan.seed | 1,
+            socket: 0,
+            plan,
+        };
+        drive.run(&mut pace)?;
+        Ok(drive.seen)
+    }
+}
+
+/// One run.
+struct Drive<'a> {
+    client: &'a mut Client,
+    plan: Plan,
+    seen: Seen,
+    flight: Flight,
+    start_tsc: u64,
+    random: u64,
+    /// Where the next request goes.
+    socket: usize,
+}
+
+/// Nanoseconds since the start, which lies a little ahead at first: until then it is 0.
+fn since(start_tsc: u64) -> u64 {
+    Clock::get().ns(clock::now().saturating_sub(start_tsc))
+}
+
+impl Drive<'_> {
+    fn run(&mut self, pace: &mut Pace<Requests>) -> Result<(), Error> {
+        let start_tsc = self.start_tsc;
+        // When the answers that are still to come are given up: the timeout runs from the last
+        // request, and again from every answer, so that a server that works off its queue is not
+        // cut short.
+        let mut give_up_ns = None;
+        loop {
+            let blocked = pace.send_due(
+                || since(start_tsc),
+                BURST,
+                |request, due_ns, now_ns| self.send(request, due_ns, now_ns),
+            )?;
+            let came = self.receive()?;
+            let now_ns = since(start_tsc);
+            if let Some(due_ns) = pace.due_ns() {
+                if now_ns > self.plan.duration_ns + self.plan.timeout_ns {
+                    pace.skip_rest(|request, due_ns| self.skip(request, due_ns));
+                } else {
+                    self.pause(due_ns, blocked)?;
+                }
+                continue;
+            }
+            if came > 0 {
+                give_up_ns = None;
+            }
+            let until = *give_up_ns.get_or_insert(now_ns + self.plan.timeout_ns);
+            if self.flight.under_way() == 0 || now_ns >= until {
+                break;
+            }
+            self.pause(until, false)?;
+        }
+        for sent in self.flight.drain() {
+            self.seen.lost(sent);
+        }
+        Ok(())
+    }
+
+    /// False: the sockets are full.
+    fn send(&mut self, request: &Request, due_ns: u64, now_ns: u64) -> Result<bool, Error> {
+        let Client { url, sockets, wire, next_id, message, .. } = &mut *self.client;
+        let (id, class) = (*next_id, request.class);
+        let asked_ns = u32::try_from(request.service_ns).unwrap_or(u32::MAX);
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(id | 1);
+        let random = self.random ^ (self.random >> 32);
+        wire.request((id, class, asked_ns), random, message);
+        let sockets_len = sockets.len();
+        // One on which it does not wait for others' answers, if there is one.
+        let mut in_turn = (self.socket..sockets_len).chain(0..self.socket);
+        let free = in_turn.find(|&at| !sockets[at].is_busy());
+        self.socket = free.unwrap_or(self.socket);
+        let socket = &mut sockets[self.socket];
+        let sent = socket.send(id, message).map_err(|error| Client::failure(url, error))?;
+        // Where that one is full, another may have room; it is tried again in its turn.
+        self.socket = (self.socket + 1) % sockets_len;
+        if !sent {
+            return Ok(false);
+        }
+        *next_id += 1;
+        let service_ns = match (&*wire, self.plan.services[usize::from(class)]) {
+            (Wire::Spin, 0) => asked_ns,
+            (_, known) => known,
+        };
+        let seen = &mut self.seen;
+        // A spin request without service is an empty one, and that is known.
+        seen.unknown_service |= service_ns == 0 && matches!(wire, Wire::Kv(_));
+        let counts = due_ns >= self.plan.warmup_ns;
+        if counts {
+            seen.tally.offered += 1;
+            seen.sent_in_time += u64::from(now_ns < self.plan.duration_ns);
+            seen.lateness.record(due_ns, now_ns);
+        }
+        if let Some(lost) = self.flight.sent(id, Sent { due_ns, class, counts, service_ns }) {
+            seen.lost(lost);
+        }
+        Ok(true)
+    }
+
+    /// It is not going to be sent any more.
+    fn skip(&mut self, request: &Request, due_ns: u64) {
+        if due_ns >= self.plan.warmup_ns {
+            self.seen.tally.offered += 1;
+            self.seen.tally.lost[usize::from(request.class)] += 1;
+        }
+    }
+
+    /// Takes what has come; how much.
+    fn receive(&mut self) -> Result<u64, Error> {
+        let Client { url, sockets, wire, buffer, .. } = &mut *self.client;
+        let (flight, seen, start_tsc) = (&mut self.flight, &mut self.seen, self.start_tsc);
+        let mut count = 0;
+        let mut take = |came: Came<'_>| {
+            let Some(answer) = wire.outcome(came) else { return };
+            if let Some(sent) = flight.answered(answer.id) {
+                seen.answered(sent, answer.outcome, since(start_tsc));
+                count += 1;
+            }
+        };
+        for socket in sockets {
+            socket.receive(buffer, &mut take).map_err(|error| Client::failure(url, error))?;
+        }
+        Ok(count)
+    }
+
+    /// Waits for the time or for an answer. `blocked`: or, for a short while, for room.
+    fn pause(&mut self, until_ns: u64, blocked: bool) -> Result<(), Error> {
+        /// Between two attempts to send into full sockets.
+        const RETRY_NS: u64 = 20_000;
+        let now_ns = since(self.start_tsc);
+        let left_ns = if blocked { RETRY_NS } else { until_ns.saturating_sub(now_ns) };
+        if left_ns == 0 || self.plan.spin {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let mut fds: Vec<PollFd<'_>> = self.client.sockets.iter().map(Socket::poll_fd).collect();
+        wait(&mut fds, Duration::from_nanos(left_ns))
+    }
+}
+
+fn wait(fds: &mut [PollFd<'_>], at_most: Duration) -> Result<(), Error> {
+    let timeout = Timespec {
+        tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: at_most.subsec_nanos().into(),
+    };
+    match poll(fds, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(Error::new(format!("cannot wait for sockets: {error}"))),
+    }
+}
