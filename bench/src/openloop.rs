@@ -2,8 +2,10 @@
 
 use crate::board::Board;
 use crate::machine::{Cores, Pinned, Tsc, now};
-use curtail_report::{Class, Machine, Noise, Quantiles, Run, Slowdown};
-use curtail_workload::{Arrivals, ClassRecord, Recorder, named, spin::Calibration};
+use curtail_load::{Lateness, Pace, Slowdowns, fill};
+use curtail_report::{Machine, Noise, Run};
+use curtail_workload::{Arrivals, Recorder, Request, Requests, Until, named, spin::Calibration};
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 /// A hole in the counter of at least so long is a gap of the machine: the generator's loop takes a
@@ -25,13 +27,6 @@ pub struct Plan {
     seconds: f64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    at_ns: u64,
-    class: usize,
-    service_ns: u64,
-}
-
 /// This machine's speed at the spin, measured once per process.
 fn calibration() -> Calibration {
     static CALIBRATION: std::sync::OnceLock<Calibration> = std::sync::OnceLock::new();
@@ -47,15 +42,8 @@ impl Plan {
     pub fn new(workload: &str, load: f64, seconds: f64, seed: u64) -> Result<Self, String> {
         let mix = named(workload).map_err(|e| e.to_string())?.mix();
         let rate_rps = mix.rate_rps(load, 1);
-        let mut arrivals = Arrivals::Poisson.schedule(rate_rps, seed);
-        let mut sampler = mix.sampler(seed);
-        let end_ns = (seconds * 1e9) as u64;
-        let requests = std::iter::from_fn(|| {
-            let at_ns = arrivals.next_ns();
-            let (class, service_ns) = sampler.draw();
-            (at_ns < end_ns).then_some(Request { at_ns, class, service_ns })
-        })
-        .collect();
+        let until = Until::Time((seconds * 1e9) as u64);
+        let requests = Requests::new(&mix, Arrivals::Poisson, rate_rps, seed, until).collect();
         let classes = mix.classes().iter().map(|class| class.name.clone()).collect();
         Ok(Self { workload: workload.to_owned(), classes, requests, load, rate_rps, seconds })
     }
@@ -80,26 +68,30 @@ impl Plan {
     pub fn drive(&self, board: &Board, cores: Option<Cores>) -> Driven {
         let _pin = Pinned::to(cores.map(|cores| cores.here));
         let tsc = Tsc::get();
-        let (gap, late) = (tsc.cycles(GAP_NS), tsc.cycles(LATE_NS));
+        let gap = tsc.cycles(GAP_NS);
         let started = now() + tsc.cycles(1_000_000);
         let mut driven = Driven { started, ..Driven::default() };
-        let mut last = now();
-        for (at, request) in self.requests.iter().enumerate() {
-            let due = started + tsc.cycles(request.at_ns);
-            loop {
+        let mut pace = Pace::new(self.requests.iter().copied(), u64::MAX);
+        let mut late = Lateness::new(LATE_NS);
+        let (mut last, mut published) = (now(), 0);
+        while pace.due_ns().is_some() {
+            let now_ns = || {
                 let time = now();
                 if time - last > gap {
                     driven.gaps += 1;
                     driven.lost_cycles += time - last;
                 }
                 last = time;
-                if time >= due {
-                    driven.late += u64::from(time - due > late);
-                    break;
-                }
-            }
-            board.publish(at + 1);
+                tsc.ns(time.saturating_sub(started)) as u64
+            };
+            let Ok(_) = pace.send_due(now_ns, usize::MAX, |_, due_ns, now_ns| {
+                late.record(due_ns, now_ns);
+                published += 1;
+                board.publish(published);
+                Ok::<_, Infallible>(true)
+            });
         }
+        driven.late = late.over();
         driven.cycles = now().saturating_sub(started);
         let patience = Duration::from_secs_f64(0.5 + self.seconds / 2.0);
         await_completed(board, self.requests.len(), patience);
@@ -112,57 +104,36 @@ impl Plan {
         let tsc = Tsc::get();
         let warm_ns = (self.seconds * 1e8) as u64;
         let mut recorder = Recorder::new(self.classes.len());
-        let (mut offered, mut completed, mut end) = (0u64, 0u64, 0);
+        let (mut offered, mut end) = (0u64, 0);
         for (at, request) in self.requests.iter().enumerate() {
             if request.at_ns < warm_ns {
                 continue;
             }
             offered += 1;
             let Some(finished) = board.finished(at) else { continue };
-            completed += 1;
             end = end.max(finished);
             let due = driven.started + tsc.cycles(request.at_ns);
             let sojourn_ns = tsc.ns(finished.saturating_sub(due)) as u64;
-            recorder.record(request.class, sojourn_ns, request.service_ns, false);
+            recorder.record(usize::from(request.class), sojourn_ns, request.service_ns, false);
         }
         let measured_s = self.seconds * 0.9;
         let took_s = tsc.ns(end.saturating_sub(driven.started)) / 1e9 - self.seconds * 0.1;
-        let (sojourn_ns, slowdown) = statistics(&recorder.overall());
         let mut run = Run {
             verb: "bench".to_owned(),
             workers: Some(1),
             workload: self.workload.clone(),
             offered_rps: self.rate_rps,
-            achieved_rps: completed as f64 / took_s.max(measured_s),
             load: Some(self.load),
             duration_s: measured_s,
             offered,
-            completed,
-            sojourn_ns,
-            slowdown,
-            classes: self.classes(&recorder),
             noise: driven.noise(),
             machine: Machine { tsc_hz: Some(tsc.hz as u64), ..Machine::gather() },
             ..Run::default()
         };
+        fill(&mut run, &recorder, &self.classes, &[], Slowdowns::Known);
+        run.achieved_rps = run.completed as f64 / took_s.max(measured_s);
         self.judge(&mut run, driven);
         run
-    }
-
-    fn classes(&self, recorder: &Recorder) -> Vec<Class> {
-        let class = |(at, name): (usize, &String)| {
-            let record = recorder.class(at);
-            let (sojourn_ns, slowdown) = statistics(&record);
-            Class {
-                name: name.clone(),
-                count: record.count(),
-                service_ns_mean: record.service_mean_ns(),
-                sojourn_ns,
-                slowdown,
-                dropped: None,
-            }
-        };
-        self.classes.iter().enumerate().map(class).collect()
     }
 
     fn judge(&self, run: &mut Run, driven: &Driven) {
@@ -199,30 +170,6 @@ impl Driven {
         let lost_share = self.lost_cycles as f64 / self.cycles.max(1) as f64;
         Noise { gap_threshold_ns: GAP_NS, gaps: self.gaps, lost_share, disturbed_share: 0.0 }
     }
-}
-
-fn statistics(of: &ClassRecord) -> (Option<Quantiles>, Option<Slowdown>) {
-    if of.count() == 0 {
-        return (None, None);
-    }
-    let sojourn = |p| of.sojourn.percentile(p) as u64;
-    let slowdown = |p| of.slowdown.percentile(p);
-    let quantiles = Quantiles {
-        p50: sojourn(50.0),
-        p90: sojourn(90.0),
-        p99: sojourn(99.0),
-        p99_9: sojourn(99.9),
-        max: of.sojourn.max() as u64,
-        mean: of.sojourn.mean(),
-    };
-    let slowdowns = Slowdown {
-        p50: slowdown(50.0),
-        p99: slowdown(99.0),
-        p99_9: slowdown(99.9),
-        max: of.slowdown.max(),
-        mean: of.slowdown.mean(),
-    };
-    (Some(quantiles), Some(slowdowns))
 }
 
 /// Empty requests as fast as the peer takes them, at most `window` under way: completions a second.

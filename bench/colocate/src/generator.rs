@@ -1,9 +1,11 @@
 //! Sends a service its requests, by an open loop.
 
 use curtail::sync::mpsc::Sender;
+use curtail_load::{Lateness, Pace};
 use curtail_workload::{Arrivals, Mix, Request, Requests, Until};
 use serde::{Deserialize, Serialize};
-use std::iter::Peekable;
+use std::convert::Infallible;
+use std::sync::mpsc::SyncSender;
 
 /// Left out at the beginning.
 pub(crate) const WARMUP_NS: u64 = 100_000_000;
@@ -54,37 +56,37 @@ pub(crate) struct Job {
 
 /// Sends requests when they are due.
 pub(crate) struct Generator {
-    pub requests: Peekable<Offered>,
+    pub pace: Pace<Offered>,
     /// 0: not yet.
     pub start_ns: u64,
     pub per_ns: f64,
     pub sender: Option<Sender<Job>>,
-    pub late: Vec<u64>,
-    pub report: Option<std::sync::mpsc::SyncSender<Vec<u64>>>,
+    pub late: Option<(Lateness, SyncSender<Lateness>)>,
 }
 
 impl Generator {
     /// What is due is sent; true: there was something.
     pub(crate) fn turn(&mut self, now_ns: u64) -> bool {
-        let Some(sender) = &self.sender else { return false };
+        let (Some(sender), Some((late, _))) = (&self.sender, &mut self.late) else { return false };
+        let (start_ns, per_ns) = (self.start_ns, self.per_ns);
         let mut sent = false;
-        while let Some(request) =
-            self.requests.next_if(|request| self.start_ns + request.at_ns <= now_ns)
-        {
-            let Request { at_ns, service_ns, .. } = request;
+        let send = |request: &Request, due_ns: u64, now_ns| {
+            late.record(due_ns, now_ns);
             let job = Job {
-                at_ns: self.start_ns + at_ns,
-                iterations: (service_ns as f64 * self.per_ns) as u64,
-                offset_ns: at_ns.checked_sub(WARMUP_NS),
+                at_ns: start_ns + due_ns,
+                iterations: (request.service_ns as f64 * per_ns) as u64,
+                offset_ns: due_ns.checked_sub(WARMUP_NS),
             };
-            self.late.push(now_ns - job.at_ns);
             // It has ended early: nothing is served any more.
             sent |= sender.send(job).is_ok();
-        }
-        if self.requests.peek().is_none() {
+            Ok::<_, Infallible>(true)
+        };
+        let since_ns = now_ns.saturating_sub(start_ns);
+        let Ok(_) = self.pace.send_due(|| since_ns, usize::MAX, send);
+        if self.pace.due_ns().is_none() {
             self.sender = None;
-            if let Some(report) = self.report.take() {
-                let _ = report.send(std::mem::take(&mut self.late));
+            if let Some((late, report)) = self.late.take() {
+                let _ = report.send(late);
             }
         }
         sent

@@ -10,6 +10,7 @@ use clap::Parser as _;
 use colocate_montecarlo::simulate;
 use curtail::sync::mpsc::{Receiver, channel};
 use curtail::sync::{Mutex, WaitGroup};
+use curtail_load::{Lateness, Pace};
 use curtail_shm::kthreads::pin_this_thread;
 use curtail_shm::monotonic_ns;
 use curtail_workload::spin::{Calibration, spin};
@@ -111,12 +112,11 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
     let (sender, receiver) = channel::<Job>();
     let (report, late) = std::sync::mpsc::sync_channel(1);
     let mut generator = Generator {
-        requests: requests.peekable(),
+        pace: Pace::new(requests, u64::MAX),
         start_ns: 0,
         per_ns: Calibration::measure().iterations_per_us() / 1_000.0,
         sender: Some(sender),
-        late: Vec::with_capacity(expected),
-        report: Some(report),
+        late: Some((Lateness::new(u64::MAX), report)),
     };
     let (go, started) = std::sync::mpsc::sync_channel(1);
     let turn = move |now_ns: u64| {
@@ -149,7 +149,7 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
     let (sojourns, ended) = runtime.try_run(body).map_err(|error| error.to_string())?;
     helper.end()?;
     let begun = talk.join().map_err(|_| "the talking thread panicked")?;
-    let mut late = late.recv().map_err(|error| error.to_string())?;
+    let late = late.recv().map_err(|error| error.to_string())?;
     if sojourns.is_empty() {
         return Err("nothing was served".to_owned());
     }
@@ -158,7 +158,7 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
         sojourn_us: Quantiles::of(&mut all, 1_000.0),
         count: all.len(),
         share: all.len() as f64 * mix.mean_ns() / span_ns as f64,
-        generator_late_us: Quantiles::of(&mut late, 1_000.0).p99_9,
+        generator_late_us: late.percentile_ns(99.9) as f64 / 1_000.0,
         batch_rate: (ended.0 - begun.0) as f64 / (ended.1 - begun.1).max(1) as f64,
         windows: offer.steps.map_or_else(Vec::new, |steps| windows(steps, &sojourns)),
     };

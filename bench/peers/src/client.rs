@@ -6,8 +6,9 @@
 //! * [`Client::offer`], an open loop: messages are due at the instants of a Poisson process, whatever
 //!   the server does, and count from the instant at which they were due.
 
-use crate::load::{Load, Offered, arrivals};
+use crate::load::{LATE_NS, Load, Offered};
 use crate::neighbours::Neighbours;
+use curtail_load::{Lateness, Pace};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use std::io::{self, ErrorKind, Read, Write};
@@ -241,11 +242,13 @@ impl Client {
     /// # Errors
     /// Where a connection breaks.
     pub fn offer(&mut self, load: &Load, mut neighbours: Neighbours) -> io::Result<Offered> {
-        let due = arrivals(load.rate_rps, load.span, load.seed);
+        let messages = load.messages();
+        let due: Vec<u64> = messages.iter().map(|message| message.at_ns).collect();
         let end = due.last().copied().unwrap_or(0) + load.patience.as_nanos() as u64;
         let mut sojourns = vec![None; due.len()];
-        let (mut gaps, mut sent_late) = (Vec::new(), 0);
+        let (mut gaps, mut late) = (Vec::new(), Lateness::new(LATE_NS));
         let (mut next, mut back, mut looked) = (0, 0, 0);
+        let mut pace = Pace::new(messages.into_iter(), u64::MAX);
         let start = Instant::now();
         while back < due.len() {
             let now = start.elapsed().as_nanos() as u64;
@@ -260,18 +263,16 @@ impl Client {
                 looked = now;
             }
             // A few at most, so that answers do not wait behind messages that were late already.
-            let mut full = false;
-            for _ in 0..8 {
-                let Some(at) = due.get(next).filter(|at| **at <= now) else { break };
-                sent_late += usize::from(now - at > 100_000);
-                let connection = &self.connections[next % self.connections.len()];
-                full = !connection.send(next as u64)?;
-                if full {
-                    break;
+            let connections = &self.connections;
+            let send = |_: &_, due_ns, now_ns| {
+                if !connections[next % connections.len()].send(next as u64)? {
+                    return Ok(false);
                 }
+                late.record(due_ns, now_ns);
                 next += 1;
-            }
-            if full {
+                Ok::<_, io::Error>(true)
+            };
+            if pace.send_due(|| now, 8, send)? {
                 break;
             }
             let mut strange = false;
@@ -287,7 +288,12 @@ impl Client {
                 return Err(io::Error::other("a message came back that was not awaited"));
             }
         }
-        Ok(Offered { due_ns: due, sojourn_ns: sojourns, gaps_ns: gaps, sent_late })
+        Ok(Offered {
+            due_ns: due,
+            sojourn_ns: sojourns,
+            gaps_ns: gaps,
+            sent_late: late.over() as usize,
+        })
     }
 }
 

@@ -2,6 +2,9 @@
 //! there, whatever the server does. Each has a connection to itself while it is under way, so that
 //! none waits behind another. The calling thread does it all, and never sleeps.
 
+use crate::load::LATE_NS;
+use curtail_load::{Lateness, Pace};
+use curtail_workload::Request;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use std::io::{self, ErrorKind, Read, Write};
@@ -12,21 +15,12 @@ use std::time::{Duration, Instant};
 /// Connections at most: a server with more requests than that under way is overloaded.
 const MOST: usize = 512;
 
-/// What is asked for, and when.
-#[derive(Clone, Debug)]
-pub struct Due {
-    /// From the beginning, in nanoseconds.
-    pub at_ns: u64,
-    /// Its kind: an index into the paths.
-    pub kind: usize,
-}
-
 /// What became of the requests, in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Answered {
     /// From due to answered, in nanoseconds; `None`: not within the patience.
     pub sojourn_ns: Vec<Option<u64>>,
-    /// Requests that went out more than 100 µs after they were due: the client's own share.
+    /// Requests that went out more than [`LATE_NS`] after they were due: the client's own share.
     pub sent_late: usize,
     /// Requests for which there was no connection: the server has more under way than `MOST`.
     pub no_connection: usize,
@@ -144,35 +138,48 @@ fn complete(bytes: &[u8]) -> Result<bool, String> {
     Ok(bytes.len() >= head + 4 + length)
 }
 
-/// Asks for all that is due, and waits `patience` for the last of them.
+/// Asks for all that is due, a class's requests by its path, and waits `patience` for the last of them.
 ///
 /// # Errors
 /// Where a connection fails, or the server answers something else than 200.
-pub fn offer(port: u16, paths: &[String], due: &[Due], patience: Duration) -> io::Result<Answered> {
+pub fn offer(
+    port: u16,
+    paths: &[String],
+    requests: &[Request],
+    patience: Duration,
+) -> io::Result<Answered> {
     let mut client = Client::new(port, paths)?;
     // More than are used at a time, as a rule: to connect takes time.
     for _ in 0..64 {
         let index = client.connect()?;
         client.free.push(index);
     }
-    let mut found = Answered { sojourn_ns: vec![None; due.len()], ..Answered::default() };
+    let mut found = Answered { sojourn_ns: vec![None; requests.len()], ..Answered::default() };
+    let mut late = Lateness::new(LATE_NS);
+    let mut pace = Pace::new(requests.iter().copied(), u64::MAX);
     let (begun, mut next, mut back) = (Instant::now(), 0, 0);
-    let end = due.last().map_or(0, |last| last.at_ns) + patience.as_nanos() as u64;
+    let end = requests.last().map_or(0, |last| last.at_ns) + patience.as_nanos() as u64;
     loop {
         let now = begun.elapsed().as_nanos() as u64;
-        while let Some(request) = due.get(next).filter(|request| request.at_ns <= now) {
-            found.sent_late += usize::from(now - request.at_ns > 100_000);
-            if !client.send(next, request.kind)? {
-                found.no_connection += 1;
-            }
-            next += 1;
-        }
+        pace.send_due(
+            || now,
+            usize::MAX,
+            |request, due_ns, now_ns| {
+                late.record(due_ns, now_ns);
+                if !client.send(next, usize::from(request.class))? {
+                    found.no_connection += 1;
+                }
+                next += 1;
+                Ok::<_, io::Error>(true)
+            },
+        )?;
         client.receive(|number| {
             let now = begun.elapsed().as_nanos() as u64;
-            found.sojourn_ns[number] = Some(now - due[number].at_ns);
+            found.sojourn_ns[number] = Some(now - requests[number].at_ns);
             back += 1;
         })?;
-        if now > end || back + found.no_connection == due.len() {
+        if now > end || back + found.no_connection == requests.len() {
+            found.sent_late = late.over() as usize;
             return Ok(found);
         }
     }
@@ -214,8 +221,8 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || serve(&listener));
-        let due: Vec<_> =
-            (0..200).map(|n| Due { at_ns: n * 50_000, kind: n as usize % 2 }).collect();
+        let request = |n: u64| Request { at_ns: n * 50_000, class: (n % 2) as u16, service_ns: 0 };
+        let due: Vec<_> = (0..200).map(request).collect();
         let paths = ["/a".to_owned(), "/b".to_owned()];
         let found = offer(port, &paths, &due, Duration::from_secs(20)).unwrap();
         assert!(found.sojourn_ns.iter().all(|ns| ns.is_some_and(|ns| ns > 0)));

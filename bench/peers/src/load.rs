@@ -1,6 +1,10 @@
 //! What an open loop offers, and when.
 
+use curtail_workload::{Arrivals, Request};
 use std::time::Duration;
+
+/// A message that goes out later than this was late, in nanoseconds.
+pub const LATE_NS: u64 = 100_000;
 
 /// What an open loop offers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +19,16 @@ pub struct Load {
     pub seed: u64,
 }
 
+impl Load {
+    /// Messages that are due at the instants of a Poisson process.
+    pub(crate) fn messages(&self) -> Vec<Request> {
+        let mut schedule = Arrivals::Poisson.schedule(self.rate_rps, self.seed);
+        let end_ns = self.span.as_nanos() as u64;
+        let due = std::iter::repeat_with(|| schedule.next_ns()).take_while(|&ns| ns <= end_ns);
+        due.map(|at_ns| Request { at_ns, ..Request::default() }).collect()
+    }
+}
+
 /// What an open loop found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offered {
@@ -25,7 +39,7 @@ pub struct Offered {
     /// Spans of time in which a neighbour had a core, and as much again twice, in which what had
     /// queued up may have drained.
     pub gaps_ns: Vec<(u64, u64)>,
-    /// Messages that went out more than 100 µs after they were due: the client's own share.
+    /// Messages that went out more than [`LATE_NS`] after they were due: the client's own share.
     pub sent_late: usize,
 }
 
@@ -61,41 +75,9 @@ impl Offered {
     }
 }
 
-/// The instants of a Poisson process, in nanoseconds.
-pub(crate) fn arrivals(rate_rps: f64, span: Duration, seed: u64) -> Vec<u64> {
-    let (mut state, mut at) = (seed, 0.0);
-    let end = span.as_nanos() as f64;
-    let mut due = Vec::with_capacity((rate_rps * span.as_secs_f64() * 1.2) as usize + 16);
-    loop {
-        // SplitMix64 (Steele, Lea, Flood 2014).
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let uniform = ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
-        at -= (1.0 - uniform).ln() * 1e9 / rate_rps;
-        if at > end {
-            return due;
-        }
-        due.push(at as u64);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arrivals_are_those_of_a_poisson_process() {
-        let due = arrivals(100_000.0, Duration::from_secs(1), 7);
-        assert!((98_500..101_500).contains(&due.len()), "{}", due.len());
-        assert!(due.is_sorted());
-        // Of exponential gaps, 1/e are longer than their mean.
-        let long = due.windows(2).filter(|pair| pair[1] - pair[0] > 10_000).count();
-        let share = long as f64 / due.len() as f64;
-        assert!((share - (-1.0_f64).exp()).abs() < 0.01, "{share}");
-        assert_ne!(due, arrivals(100_000.0, Duration::from_secs(1), 8));
-    }
 
     #[test]
     fn what_a_gap_touched_does_not_count() {

@@ -7,11 +7,11 @@
 
 use crate::Size;
 use crate::figures::{Spread, median, show, table};
-use crate::http::{self, Due};
-use crate::load::arrivals;
+use crate::http;
 use crate::neighbours::ran;
 use crate::program::{self, Cores, Running};
 use curtail_report::Machine;
+use curtail_workload::{Arrivals, Class, Mix, Request, Requests, Service, Until};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -112,18 +112,21 @@ fn steps_in(time: Duration) -> u64 {
     (STEPS as f64 * time.as_secs_f64() / best.as_secs_f64()) as u64
 }
 
-/// When what is due: a Poisson process, of which each is long by its own chance.
-fn plan(rate_rps: f64, span: Duration, seed: u64) -> Vec<Due> {
-    // The second process has nothing to do with the first: its gaps are random numbers.
-    let all = arrivals(rate_rps, span, seed);
-    let dice = arrivals(1e6, Duration::from_secs(3_600).min(span * 10), seed ^ 0x5eed);
-    let gaps = dice.windows(2).map(|two| two[1] - two[0]);
-    // Of exponential gaps with a mean of a microsecond, 1% are longer than that.
-    let long = (-LONG.ln() * 1e3) as u64;
-    all.into_iter()
-        .zip(gaps.cycle())
-        .map(|(at_ns, gap)| Due { at_ns, kind: usize::from(gap > long) })
-        .collect()
+/// Short requests and long ones.
+fn mix() -> Mix {
+    let class = |(name, share, service): (&str, f64, Duration)| Class {
+        name: name.to_owned(),
+        share,
+        service: Service::Constant(service.as_nanos() as u64),
+    };
+    let classes = [("short", 1.0 - LONG, SERVICE[0]), ("long", LONG, SERVICE[1])];
+    Mix::new(classes.map(class).to_vec()).expect("both have a share")
+}
+
+/// What is due, and when: classes are the indices of the paths.
+fn plan(rate_rps: f64, span: Duration, seed: u64) -> Vec<Request> {
+    let until = Until::Time(span.as_nanos() as u64);
+    Requests::new(&mix(), Arrivals::Poisson, rate_rps, seed, until).collect()
 }
 
 /// What all contestants are asked for.
@@ -153,7 +156,7 @@ impl Task {
         let cpu = (ran(&program)? - before).as_secs_f64() / passed.as_secs_f64();
         let lost = found.sojourn_ns.iter().filter(|ns| ns.is_none()).count();
         let of = |kind| {
-            let all = due.iter().zip(&found.sojourn_ns).filter(|(due, _)| due.kind == kind);
+            let all = due.iter().zip(&found.sojourn_ns).filter(|(due, _)| due.class == kind);
             let ns = all.map(|(_, ns)| ns.unwrap_or(patience.as_nanos() as u64)).collect();
             Spread::of(ns).ok_or("too few requests")
         };
@@ -171,8 +174,7 @@ pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Pool, S
     let machine = Machine::gather();
     let cores = Cores::pick()?;
     cores.stay()?;
-    let mean = SERVICE[0].mul_f64(1.0 - LONG) + SERVICE[1].mul_f64(LONG);
-    let rate_rps = LOAD / mean.as_secs_f64();
+    let rate_rps = mix().rate_rps(LOAD, 1);
     let steps = SERVICE.map(steps_in);
     let paths = vec![format!("/short/{}", steps[0]), format!("/long/{}", steps[1])];
     let task = Task { paths, rate_rps, size, core: cores.program };
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn one_in_a_hundred_is_long() {
         let due = plan(50_000.0, Duration::from_secs(1), 3);
-        let long = due.iter().filter(|due| due.kind == 1).count() as f64;
+        let long = due.iter().filter(|due| due.class == 1).count() as f64;
         assert!((long / due.len() as f64 - LONG).abs() < 0.003, "{long} of {}", due.len());
         assert!(due.windows(2).all(|two| two[0].at_ns <= two[1].at_ns));
     }
