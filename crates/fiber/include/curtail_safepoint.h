@@ -17,7 +17,7 @@
  * safepoints, and a write to it from a signal handler may be lost.
  *
  * Clock-built code serves every mode: in mode FLAG the budget is kept short and the slow path polls
- * the word. Flag-built code serves OFF and FLAG only.
+ * the word. Flag-built code serves OFF, FLAG and RAISED.
  *
  * Who writes what: the owning thread everything; other threads `poll` alone (relaxed atomic store of
  * a non-zero value), and only while the owner keeps its block published. Offsets are ABI: the
@@ -40,6 +40,8 @@ enum curtail_mode {
   CURTAIL_SIGNAL =
       3, /* safepoints go on, as in OFF: a signal's handler sees to yields, and notes in
                        * `pending` those that leaving a critical section is to make up for */
+  CURTAIL_RAISED = 4, /* for threads of flag-built code that no other thread watches: `poll` stays
+                       * raised, so that each safepoint takes the slow path and reads the TSC */
 };
 
 /* What a thread looks at before it saves its vector registers for a call of `yield`: as long as the
@@ -95,7 +97,8 @@ void curtail_safepoint_slow(void);
 void curtail_safepoint_slow_sse(void);
 
 /* Starts a quantum: sets mode, deadline and budget, forgets a pending yield. `deadline` matters in
- * mode CLOCK only. `poll` is left as it is: the caller clears it first, if it is to be cleared. */
+ * modes CLOCK and RAISED only. `poll` is left as it is, but for mode RAISED, which raises it: the
+ * caller clears it first, if it is to be cleared. */
 void curtail_safepoint_arm(struct curtail_safepoint_block *, uint32_t mode, uint64_t now,
                            uint64_t deadline);
 /* No yield until armed again. */

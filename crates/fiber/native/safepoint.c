@@ -160,6 +160,13 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t 
       curtail_batch_adopt(b);
     return NULL;
   }
+  if (b->mode == CURTAIL_RAISED) {
+    now = __builtin_ia32_rdtsc();
+    if (now < b->deadline)
+      return NULL;
+    b->refilled_at = now;
+    return due(b);
+  }
   if (b->pending == 0 && poll_of(b) == 0) {
     grant(b, b->mode == CURTAIL_FLAG ? flag_grant(b) : SHORT_GRANT);
     return NULL;
@@ -190,6 +197,8 @@ void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uin
   begin_sample(b, now);
   uint64_t quantum = deadline > now ? deadline - now : 0, slack = quantum / SLACK_SHARE;
   b->slack = (int64_t)(slack < LEAST_SLACK ? LEAST_SLACK : slack > MOST_SLACK ? MOST_SLACK : slack);
+  if (mode == CURTAIL_RAISED)
+    __atomic_store_n(&b->poll, 1, __ATOMIC_RELAXED);
   if (mode == CURTAIL_CLOCK)
     grant(b, quantum != 0 ? curtail_grant_for(b, quantum) : 0);
   else

@@ -32,6 +32,9 @@ pub enum Mode {
     Clock = 2,
     /// When a [signal](crate::signal) interrupts code that may be.
     Signal = 3,
+    /// At a deadline by the TSC, in code whose safepoints poll: the word stays raised, and each of
+    /// them reads the clock.
+    Raised = 4,
 }
 
 /// `struct curtail_safepoint_block`.

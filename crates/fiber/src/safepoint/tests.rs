@@ -135,3 +135,40 @@ fn the_slack_is_a_share_of_the_quantum() {
     safepoint.disarm();
     safepoint.set_hook(None);
 }
+
+#[test]
+fn a_raised_word_yields_at_the_deadline_and_not_before() {
+    use std::cell::Cell;
+    thread_local! {
+        static CALLS: Cell<u32> = const { Cell::new(0) };
+    }
+    unsafe extern "C" fn count(_: *mut Block) {
+        CALLS.set(CALLS.get() + 1);
+    }
+    let safepoint = Safepoint::this_thread();
+    // SAFETY: our own block.
+    let is_raised = || unsafe { (*safepoint.block).poll.load(Ordering::Relaxed) } != 0;
+    safepoint.set_hook(Some(count));
+    let now = tsc();
+    safepoint.arm(Mode::Raised, now, now + (1 << 40));
+    for _ in 0..3 {
+        here();
+        assert!(is_raised(), "a safepoint that polls would look no more");
+    }
+    assert_eq!(CALLS.get(), 0, "before the deadline");
+    safepoint.arm(Mode::Raised, now, tsc());
+    enter_critical();
+    here();
+    assert_eq!(CALLS.get(), 0, "in a critical section");
+    leave_critical();
+    assert_eq!(CALLS.get(), 1, "behind it");
+    here();
+    assert_eq!(CALLS.get(), 2);
+    assert!(safepoint.last_reading().is_some_and(|read| read > now), "it has read the clock");
+    // What was raised is taken back by the first safepoint that finds nothing to yield for.
+    safepoint.disarm();
+    here();
+    assert!(!is_raised());
+    assert_eq!(CALLS.get(), 2);
+    safepoint.set_hook(None);
+}
