@@ -14,7 +14,7 @@ say "the applications' tests"
 
 say "locks, pre-emption and evictions once more, in flag builds"
 "$release/cargo-curtail" curtail test --quiet --release --safepoint=flag -p spin -p kv --all-features \
-  --test locks --test preempt --test evicted --test noise
+  --test locks --test preempt --test evicted --test noise --test helps
 
 say "batch programs follow the orders for their cores"
 CURTAIL_HOME=$release cargo test --quiet --release -p colocate-bench --test batch -- --ignored

@@ -126,7 +126,7 @@ impl Choice {
         if self.effective == Preempt::Never && spec.dispatch == Dispatch::Auto {
             spec.preempt = PreemptKind::Never;
         }
-        spec.work_conserving &= self.effective != Preempt::Never && kind == Kind::Clock;
+        spec.work_conserving &= self.effective != Preempt::Never && kind != Kind::None;
     }
 
     /// The dispatcher watches the workers' quanta. Otherwise they do, by clock or by timer.
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_dispatcher_runs_requests_only_if_it_can_cut_them() {
-        for (kind, expected) in [(Kind::None, false), (Kind::Flag, false), (Kind::Clock, true)] {
+        for (kind, expected) in [(Kind::None, false), (Kind::Flag, true), (Kind::Clock, true)] {
             for wished in [Preempt::Auto, Preempt::Flag] {
                 let mut spec = Spec::preset("concord").unwrap();
                 Choice::make(wished, &spec, kind, true).limit(&mut spec, kind);

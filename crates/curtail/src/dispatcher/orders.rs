@@ -8,7 +8,7 @@ use crate::engine::Config;
 use crate::preempt::{Choice, Preempt};
 use crate::server::knowing;
 use crate::stats::{RequestState, RequestStats, Stats, WorkerStats, add_counts, split};
-use curtail_fiber::safepoint::Mode;
+use curtail_fiber::safepoint::{Kind, Mode};
 use curtail_fiber::signal::Ticks;
 use curtail_policy::{ClassId, Nanos, Spec, WorkerId};
 use curtail_sched::Where;
@@ -62,7 +62,7 @@ impl Dispatcher {
         let spec = &self.sched.setup().spec;
         let config = config_of(spec, &self.set.choice, self.set.workers.len());
         // SAFETY: this thread's engine, which runs nothing while commands are carried out.
-        unsafe { (*self.set.own).config = own_config(&self.set.choice) };
+        unsafe { (*self.set.own).config = own_config(&self.set.choice, self.set.kind) };
         for worker in &mut self.set.workers {
             worker.contended = false;
             worker.remote.wishes.contended.store(0, Ordering::Relaxed);
@@ -184,8 +184,13 @@ pub(crate) fn config_of(spec: &Spec, choice: &Choice, workers: usize) -> Config 
     }
 }
 
-/// The dispatcher's own engine times itself: no other thread watches the dispatcher.
-pub(crate) fn own_config(choice: &Choice) -> Config {
-    let mode = if choice.effective == Preempt::Never { Mode::Off } else { Mode::Clock };
+/// The dispatcher's own engine times itself, in safepoints of whichever kind: no other thread watches
+/// the dispatcher.
+pub(crate) fn own_config(choice: &Choice, kind: Kind) -> Config {
+    let mode = match (choice.effective, kind) {
+        (Preempt::Never, _) => Mode::Off,
+        (_, Kind::Flag) => Mode::Raised,
+        (_, Kind::None | Kind::Clock) => Mode::Clock,
+    };
     Config { mode, watched: false, central: true, report_serviced: false }
 }
