@@ -62,6 +62,11 @@ fn fraction(text: &str) -> Result<f64, String> {
 }
 
 impl CostArgs {
+    /// What `--costs` says.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.costs.as_deref()
+    }
+
     /// What was asked for, or `otherwise`.
     pub(crate) fn costs(&self, otherwise: &str) -> Result<Costs, Failure> {
         let named = self.costs.as_deref().unwrap_or(otherwise);

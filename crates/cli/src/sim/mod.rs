@@ -15,7 +15,7 @@ use crate::typed::{Changing, ClassifierArgs};
 use clap::{Arg, Args};
 pub(crate) use costs::CostArgs;
 use curtail_experiment::Setting;
-use curtail_experiment::figures::Asked;
+use curtail_experiment::figures::{Asked, ELSEWHERE};
 use curtail_policy::Spec;
 use curtail_report::{Run, write_text};
 use curtail_sim::{Config, Hints, Kthreads, sweep};
@@ -70,23 +70,30 @@ pub(crate) struct Sim {
     /// other options only --json goes with it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Draw a paper's simulated figure again: concord-5, shenango-1, shenango-8, shenango-8-batch, tq-1,
-    /// tq-2, tq-4, persephone-1, persephone-10, persephone-10-long, persephone-tpcc, all. Or several
-    /// programs on one machine: cores-programs, cores-programs-tail. Or `auto`: that policy beside the best
-    /// of the others, on every workload at every load. Of the other options only --jobs, --seed,
-    /// --threads, --figures-dir and --json go with it
+    /// Draw a paper's figure again: its name, `simulated` (those that the papers simulate: concord-5,
+    /// shenango-1, tq-1, …), `measured` (those that they measure, with ideal and calibrated costs:
+    /// persephone-3, concord-6, tq-7, …), all. Or several programs on one machine: cores-programs,
+    /// cores-programs-tail. Or `auto`: that policy beside the best of the others, on every workload at
+    /// every load. A name that there is none of lists them. Of the other options only --jobs, --seed,
+    /// --threads, --costs (what `calibrated` is; default: as the documentation's), --figures-dir,
+    /// --markdown and --json go with it
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
     /// Where the figures' pictures, pages and JSON go
     #[arg(long, value_name = "DIR", default_value = "target/figures", requires = "figure")]
     figures_dir: PathBuf,
+    /// What the papers say of measured figures, beside ours, as tables of Markdown; `-`: to standard
+    /// output, instead of the text
+    #[arg(long, value_name = "FILE", requires = "figure", conflicts_with = "json")]
+    markdown: Option<String>,
     #[command(flatten)]
     json: Json,
 }
 
 /// What goes with a record, which says all the rest itself; and what with a figure, likewise.
 const WITH_REPLAY: [&str; 2] = ["replay", "json"];
-const WITH_FIGURE: [&str; 6] = ["figure", "figures_dir", "jobs", "seed", "threads", "json"];
+const WITH_FIGURE: [&str; 8] =
+    ["figure", "figures_dir", "jobs", "seed", "threads", "costs", "markdown", "json"];
 
 /// One run of a sweep.
 struct Task<'a> {
@@ -140,10 +147,12 @@ impl Sim {
             jobs: self.offer.jobs(),
             seed: self.offered.seed,
             threads: self.threads(),
+            costs: self.costs.named(),
             dir: &self.figures_dir,
+            markdown: self.markdown.as_deref(),
         };
         let json = self.json.json.as_deref();
-        let show = |text: &str| match json {
+        let show = |text: &str| match json.or(asked.markdown) {
             Some("-") => Ok(()),
             _ => write_text("-", text),
         };
@@ -154,6 +163,9 @@ impl Sim {
         };
         let figures = asked.draw(ran, |text| Ok(bar.suspend(|| show(&format!("{text}\n")))?))?;
         bar.finish_and_clear();
+        if figures.len() > 1 {
+            show(&format!("{ELSEWHERE}\n"))?;
+        }
         if let Some(file) = json {
             write_text(file, &format!("{:#}\n", Value::from(figures)))?;
         }

@@ -1,7 +1,8 @@
 //! Concord (SOSP 2023).
 
 use super::drawn::{Drawn, Finding};
-use super::figure::{Curve, Figure, Of, Statement, Sweep, System};
+use super::figure::{Curve, Figure, Of, Statement, Sweep};
+use super::system::System;
 use super::{LOADS, SLOWDOWN, SUSTAINED};
 use curtail_sim::Costs;
 use curtail_workload::Service;

@@ -1,9 +1,12 @@
-//! The papers' simulated figures, drawn again (`curtail sim --figure`).
+//! The papers' figures, drawn again (`curtail sim --figure`).
 //!
 //! A figure is data ([`figure`]): what is simulated, how it is plotted, what the paper says of it and
 //! how that is checked. Its points are independent runs on all cores ([`simulate`]); what is read off
 //! them ([`drawn`]) is held against the paper; [`write`] shows it. Simulations depend on the number
-//! of requests and the seed, and on nothing else.
+//! of requests, the seed, and the costs that are called calibrated.
+//!
+//! Those that the papers measured on prototypes are in [`measured`]: drawn twice, without costs and
+//! with calibrated ones.
 //!
 //! [`auto`] is no paper's: the policy that chooses, beside the best of the others.
 
@@ -12,17 +15,22 @@ mod beside;
 mod concord;
 mod drawn;
 mod figure;
+mod measured;
 mod persephone;
 mod sharing;
 mod shenango;
 mod shenango_cores;
 mod simulate;
+mod system;
 mod tiny_quanta;
 mod write;
 
 use crate::Error;
-use curtail_report::{Unit, page, write_text};
+use curtail_report::{Section, Unit, page, write_text};
+use curtail_sim::Costs;
 use figure::{Figure, Scale};
+pub use measured::ELSEWHERE;
+use measured::{Both, MEASURED, Measured};
 use serde_json::Value;
 use simulate::How;
 use std::path::Path;
@@ -58,9 +66,76 @@ const SUSTAINED: Scale =
 
 const SLOWDOWN: Scale = Scale { name: "p99.9 slowdown", unit: Unit::Number, log: true, most: None };
 
+/// A figure that there is.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The paper simulates it.
+    Simulated(&'static Figure),
+    /// The paper measures it.
+    Measured(&'static Measured),
+}
+
+/// It, drawn.
+enum Drawing {
+    Simulated(Done),
+    Measured(Box<Both>),
+}
+
+impl Kind {
+    /// All, paper by paper, those that are simulated first.
+    fn all() -> impl Iterator<Item = Self> {
+        let measured = MEASURED.iter().map(|it| Self::Measured(it));
+        FIGURES.iter().map(|it| Self::Simulated(it)).chain(measured)
+    }
+
+    fn figure(self) -> &'static Figure {
+        match self {
+            Self::Simulated(figure) => figure,
+            Self::Measured(it) => &it.figure,
+        }
+    }
+
+    fn count(self) -> usize {
+        match self {
+            Self::Simulated(figure) => simulate::count(figure),
+            Self::Measured(it) => it.count(),
+        }
+    }
+}
+
+impl Drawing {
+    fn text(&self) -> String {
+        match self {
+            Self::Simulated(it) => it.text(),
+            Self::Measured(it) => it.text(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Simulated(it) => it.json(),
+            Self::Measured(it) => it.json(),
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        match self {
+            Self::Simulated(it) => vec![it.section()],
+            Self::Measured(it) => it.sections().into(),
+        }
+    }
+
+    fn leave_in(&self, dir: &Path) -> Result<(), Error> {
+        match self {
+            Self::Simulated(it) => it.leave_in(dir),
+            Self::Measured(it) => it.leave_in(dir),
+        }
+    }
+}
+
 /// What was asked for.
 pub struct Asked<'a> {
-    /// A figure's name, `all` (of the papers'), or `auto`.
+    /// A figure's name, `all` of the papers', `simulated` or `measured` there, or `auto`.
     pub name: &'a str,
     /// Requests of each run; `None`: the figure's own.
     pub jobs: Option<u64>,
@@ -68,8 +143,12 @@ pub struct Asked<'a> {
     pub seed: u64,
     /// Runs at a time.
     pub threads: usize,
+    /// What calibrated costs are; `None`: those of the documentation's machine.
+    pub costs: Option<&'a str>,
     /// Where pictures and pages go.
     pub dir: &'a Path,
+    /// Where what the papers say of measured figures goes, beside ours, as Markdown.
+    pub markdown: Option<&'a str>,
 }
 
 impl Asked<'_> {
@@ -81,20 +160,21 @@ impl Asked<'_> {
         if self.name == auto::NAME {
             return Ok(auto::count());
         }
-        Ok(self.figures()?.into_iter().map(simulate::count).sum())
+        Ok(self.kinds()?.into_iter().map(Kind::count).sum())
     }
 
     /// Draws it, leaves pictures and pages in the directory, and gives each figure's JSON. `ran` is
     /// called after each run, from any thread; `show` gets each figure's text when it is drawn.
     ///
     /// # Errors
-    /// There is no such figure, a file cannot be written, or `show` fails.
+    /// There is no such figure, a file cannot be read or written, or `show` fails.
     pub fn draw(
         &self,
         ran: impl Fn(&str) + Sync,
         mut show: impl FnMut(&str) -> Result<(), Error>,
     ) -> Result<Vec<Value>, Error> {
-        let figures = self.figures()?;
+        let kinds = self.kinds()?;
+        let costs = measured::calibrated(self.costs)?;
         std::fs::create_dir_all(self.dir)
             .map_err(|e| Error::failed(format!("cannot make {}: {e}", self.dir.display())))?;
         if self.name == auto::NAME {
@@ -104,44 +184,73 @@ impl Asked<'_> {
             return Ok(vec![done.json()]);
         }
         let mut all = Vec::new();
-        for figure in figures {
-            let done = self.drawn(figure, &ran)?;
+        for kind in kinds {
+            let done = self.drawn(kind, costs, &ran)?;
             done.leave_in(self.dir)?;
             show(&done.text())?;
             all.push(done);
         }
         if all.len() > 1 {
-            let sections: Vec<_> = all.iter().map(Done::section).collect();
-            let text = page("The papers' simulated figures", &sections)?;
+            let sections: Vec<_> = all.iter().flat_map(Drawing::sections).collect();
+            let text = page("The papers' figures", &sections)?;
             write_text(&self.dir.join("all.html").to_string_lossy(), &text)?;
         }
-        Ok(all.iter().map(Done::json).collect())
+        if let Some(file) = self.markdown {
+            write_text(file, &markdown(&all))?;
+        }
+        Ok(all.iter().map(Drawing::json).collect())
     }
 
-    fn figures(&self) -> Result<Vec<&'static Figure>, Error> {
-        if self.name == "all" {
-            return Ok(FIGURES.to_vec());
+    fn kinds(&self) -> Result<Vec<Kind>, Error> {
+        let among = |which: fn(&Kind) -> bool| Ok(Kind::all().filter(which).collect());
+        match self.name {
+            "all" => among(|_| true),
+            "simulated" => among(|it| matches!(it, Kind::Simulated(_))),
+            "measured" => among(|it| matches!(it, Kind::Measured(_))),
+            auto::NAME => Ok(Vec::new()),
+            name => {
+                let found = Kind::all().find(|it| it.figure().name == name);
+                found.map(|it| vec![it]).ok_or_else(|| {
+                    let known: Vec<&str> = Kind::all().map(|it| it.figure().name).collect();
+                    let known = known.join(", ");
+                    Error::usage(format!(
+                        "no figure `{name}`; there are {known}, all, simulated, measured, auto"
+                    ))
+                })
+            }
         }
-        if self.name == auto::NAME {
-            return Ok(Vec::new());
-        }
-        let found = FIGURES.iter().find(|figure| figure.name == self.name);
-        found.map(|figure| vec![*figure]).ok_or_else(|| {
-            let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
-            let name = self.name;
-            Error::usage(format!("no figure `{name}`; there are {}, all, auto", known.join(", ")))
-        })
     }
 
     fn how(&self, jobs: u64) -> How {
-        How { jobs: self.jobs.unwrap_or(jobs), seed: self.seed, threads: self.threads }
+        let Self { seed, threads, .. } = *self;
+        How { jobs: self.jobs.unwrap_or(jobs), seed, threads, costs: None }
     }
 
-    fn drawn(&self, figure: &'static Figure, ran: &(impl Fn(&str) + Sync)) -> Result<Done, Error> {
+    fn drawn(
+        &self,
+        kind: Kind,
+        costs: Costs,
+        ran: &(impl Fn(&str) + Sync),
+    ) -> Result<Drawing, Error> {
+        let figure = kind.figure();
         let how = self.how(figure.jobs);
-        let name = figure.name;
-        let drawn = simulate::draw(figure, how, |label| ran(&format!("{name}: {label}")))?;
-        let findings = figure.statements.iter().map(|it| (it.check)(&drawn)).collect();
-        Ok(Done { figure, drawn, findings, jobs: how.jobs, seed: self.seed })
+        let ran = |label: &str| ran(&format!("{}: {label}", figure.name));
+        Ok(match kind {
+            Kind::Simulated(figure) => {
+                let drawn = simulate::draw(figure, how, ran)?;
+                let findings = figure.statements.iter().map(|it| (it.check)(&drawn)).collect();
+                Drawing::Simulated(Done { figure, drawn, findings, jobs: how.jobs, seed: how.seed })
+            }
+            Kind::Measured(it) => Drawing::Measured(Box::new(it.draw(how, costs, ran)?)),
+        })
     }
+}
+
+/// The claims of measured figures, as a table each.
+fn markdown(all: &[Drawing]) -> String {
+    let tables = all.iter().filter_map(|it| match it {
+        Drawing::Simulated(_) => None,
+        Drawing::Measured(it) => Some(it.markdown()),
+    });
+    tables.chain([format!("\n{ELSEWHERE}\n")]).collect::<String>().trim_start().to_owned()
 }

@@ -1,12 +1,13 @@
 //! From a figure to its points: one task a point, all independent.
 
 use super::drawn::{Drawn, DrawnCurve, DrawnPoint};
-use super::figure::{Figure, Of, Sweep, System};
+use super::figure::{Figure, Of, Sweep};
+use super::system::{System, mix};
 use crate::{Error, Setting};
 use curtail_policy::AnyPolicy;
 use curtail_report::{Metric, Quantile, Run};
-use curtail_sim::{Allocation, Done, Observer, by_intervals, run_observed, sweep};
-use curtail_workload::{Arrivals, Request, Requests, Slo, Until, named};
+use curtail_sim::{Allocation, Costs, Done, Observer, by_intervals, run_observed, sweep};
+use curtail_workload::{Arrivals, Request, Requests, Slo, Until};
 
 /// Of so many requests DARC profiles enough, with its window of 50,000.
 const PROFILED: u64 = 150_000;
@@ -20,6 +21,8 @@ pub(super) struct How {
     pub(super) jobs: u64,
     pub(super) seed: u64,
     pub(super) threads: usize,
+    /// What everything costs beside what is a system's own; `None`: nothing.
+    pub(super) costs: Option<Costs>,
 }
 
 /// How many points a figure has.
@@ -55,7 +58,9 @@ pub(super) fn draw(
         curves[curve].points.push(point);
     }
     let mut decided = Vec::new();
-    for curve in figure.curves {
+    // No others are asked what they decided.
+    let asked = if figure.statements.is_empty() { &[][..] } else { figure.curves };
+    for curve in asked {
         if let Sweep::Loads { system, .. } = &curve.sweep
             && let Some(line) = system.decides(how)?
         {
@@ -69,7 +74,8 @@ impl Sweep {
     fn len(&self) -> usize {
         match self {
             Self::Loads { loads, .. } => loads.len(),
-            Self::Rates { quanta_ns, .. } => quanta_ns.len(),
+            Self::Rates { quanta_ns, .. } | Self::Workers { quanta_ns, .. } => quanta_ns.len(),
+            Self::Reserved { reserved, .. } => reserved.len(),
             Self::Intervals { rates_k, .. } | Self::Shared { rates_k, .. } => rates_k.len(),
             Self::Among { programs, .. } => programs.len(),
         }
@@ -80,6 +86,14 @@ impl Sweep {
             Self::Loads { ref system, loads, of } => system.slowdown(loads[at], of, run),
             Self::Rates { ref system, quanta_ns, limit } => {
                 system.quantum(quanta_ns[at]).highest_rate(limit, run)
+            }
+            Self::Reserved { ref system, reserved, load } => {
+                let reserved = reserved[at];
+                let point = system.reserved(reserved).slowdown(load, Of::All, run)?;
+                Ok(DrawnPoint { x: f64::from(reserved), ..point })
+            }
+            Self::Workers { ref system, quanta_ns } => {
+                system.quantum(quanta_ns[at]).workers_kept_busy(quanta_ns[at], run)
             }
             Self::Intervals { workload, rates_k, interval_ns, limit_ns } => {
                 let rate_rps = f64::from(rates_k[at]) * 1e3;
@@ -105,8 +119,7 @@ fn requests(
     rate_rps: f64,
     how: How,
 ) -> Result<impl Iterator<Item = Request>, Error> {
-    let mix = named(workload).map_err(Error::usage)?.mix();
-    Ok(Requests::new(&mix, Arrivals::Poisson, rate_rps, how.seed, Until::Jobs(how.jobs)))
+    Ok(Requests::new(&mix(workload)?, Arrivals::Poisson, rate_rps, how.seed, Until::Jobs(how.jobs)))
 }
 
 fn efficiency(rate_rps: f64, served: &Allocation, note: String) -> DrawnPoint {
@@ -116,7 +129,7 @@ fn efficiency(rate_rps: f64, served: &Allocation, note: String) -> DrawnPoint {
 
 impl System {
     fn slowdown(&self, load: f64, of: Of, how: How) -> Result<DrawnPoint, Error> {
-        let setting = self.setting(how.jobs)?;
+        let setting = self.setting(how.jobs, how.costs.as_ref())?;
         let at = setting.offer.point(load, self.workers);
         let run = setting.measure(&self.spec()?, at, how.seed)?.run;
         let figure = |class| run.figure(class, Metric::Slowdown, Quantile::P99_9);
@@ -139,7 +152,7 @@ impl System {
     }
 
     fn highest_rate(&self, limit: f64, how: How) -> Result<DrawnPoint, Error> {
-        let setting = self.setting(how.jobs)?;
+        let setting = self.setting(how.jobs, how.costs.as_ref())?;
         let slo = Slo::parse(&format!("p99.9 slowdown {limit}")).map_err(Error::usage)?;
         let (runs, found) = setting.find_max(&self.spec()?, (&slo, None), how.seed, |_| {})?;
         let best = found.max_load.unwrap_or(0.0);
@@ -150,13 +163,42 @@ impl System {
         Ok(DrawnPoint { x, y: rate_rps, overloaded: false, note, tail_ns: None, run })
     }
 
+    /// With how many workers the average quantum is at most a tenth of it longer than with one.
+    fn workers_kept_busy(&self, quantum_ns: u64, how: How) -> Result<DrawnPoint, Error> {
+        let (mut least, mut most) = (1, self.workers);
+        let limit = self.workers(1).mean_quantum(how)? + 0.1 * quantum_ns as f64;
+        while least < most {
+            let workers = (least + most).div_ceil(2);
+            let quantum = self.workers(workers).mean_quantum(how)?;
+            if quantum <= limit {
+                least = workers;
+            } else {
+                most = workers - 1;
+            }
+        }
+        let (x, y) = (quantum_ns as f64, least as f64);
+        Ok(DrawnPoint { x, y, overloaded: false, note: String::new(), tail_ns: None, run: None })
+    }
+
+    /// The average quantum where each worker always has four requests to share.
+    fn mean_quantum(&self, how: How) -> Result<f64, Error> {
+        let jobs = 4 * self.workers as u64;
+        let setting = self.setting(jobs, how.costs.as_ref())?;
+        // All come at once: much faster than they are served.
+        let at = setting.offer.point(1_000.0, self.workers);
+        let run = setting.measure(&self.spec()?, at, how.seed)?.run;
+        let longer = 1.0 + setting.costs.instrumentation;
+        let served_ns = jobs as f64 * setting.offer.mix().mean_ns() * longer;
+        Ok(served_ns / (run.preemptions + jobs) as f64)
+    }
+
     /// What DARC decides by itself, from what it measures in a run that is long enough.
     fn decides(&self, how: How) -> Result<Option<String>, Error> {
         if self.policy != "darc" {
             return Ok(None);
         }
         let how = How { jobs: how.jobs.max(PROFILED), ..how };
-        let setting = Setting { known: false, ..self.setting(how.jobs)? };
+        let setting = Setting { known: false, ..self.setting(how.jobs, how.costs.as_ref())? };
         let rate_rps = setting.offer.point(PROFILED_LOAD, self.workers).rate_rps;
         let mix = setting.offer.mix();
         let names = mix.classes().iter().map(|class| class.name.clone()).collect();

@@ -1,7 +1,8 @@
 //! Tiny Quanta (ASPLOS 2024).
 
 use super::drawn::{Drawn, Finding};
-use super::figure::{Curve, Figure, Of, Scale, Statement, Sweep, System};
+use super::figure::{Curve, Figure, Of, Scale, Statement, Sweep};
+use super::system::System;
 use super::{LOADS, SLOWDOWN, SUSTAINED};
 use curtail_policy::Ties;
 use curtail_report::Unit;

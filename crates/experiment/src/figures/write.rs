@@ -49,7 +49,7 @@ impl Done {
     }
 
     /// A row for each place on the level axis, a column for each curve.
-    fn points(&self) -> (Vec<String>, Vec<Vec<String>>) {
+    pub(super) fn points(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let (x, y) = (&self.figure.x, &self.figure.y);
         let curves = &self.drawn.curves;
         let heads = std::iter::once(x.name).chain(curves.iter().map(|curve| curve.label));
@@ -105,9 +105,9 @@ impl Done {
         out
     }
 
-    pub(super) fn json(&self) -> Value {
-        let figure = self.figure;
-        let curves: Vec<Value> = self
+    /// All points of all curves.
+    pub(super) fn curves(&self) -> Value {
+        self
             .drawn
             .curves
             .iter()
@@ -122,7 +122,11 @@ impl Done {
                     .collect();
                 json!({ "label": curve.label, "points": points })
             })
-            .collect();
+            .collect()
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let figure = self.figure;
         let statements: Vec<Value> = figure
             .statements
             .iter()
@@ -138,7 +142,7 @@ impl Done {
         json!({ "schema": SCHEMA, "verb": "figure", "figure": figure.name, "source": figure.source,
                 "title": figure.title, "setting": figure.setting, "chosen": figure.chosen,
                 "jobs": self.jobs, "seed": self.seed, "x": figure.x.name, "y": figure.y.name,
-                "curves": curves, "statements": statements })
+                "curves": self.curves(), "statements": statements })
     }
 
     pub(super) fn section(&self) -> Section {
