@@ -30,13 +30,13 @@ use crate::losses::Losses;
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Cpu, Noise, Report};
-use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Quanta};
+use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Port, Quanta};
 use crate::topology::{Idle, pin};
 use accept::Door;
 use asked::Asked;
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
-use curtail_net::{Streams, Transport};
+use curtail_net::{Reply, Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use desk::Desk;
@@ -99,22 +99,10 @@ pub(super) fn run(
     };
     let streams: Vec<_> = transports.iter_mut().enumerate().filter_map(lend).collect();
     let busy = settings.busy && transports.iter().any(|line| line.brings());
-    let tally = |_| CachePadded::new(Tally::new(names.iter().cloned()));
-    let common = Arc::new(Common {
-        app: settings.app.clone(),
-        replies: transports.iter().map(|line| line.reply()).collect(),
-        done: CachePadded::default(),
-        tallies: domain.workers.clone().map(tally).collect(),
-        clock,
-        front: (!busy).then(|| domain.remote.clone()),
-        classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
-        room: room(settings, names.len() - 1),
-        malformed: AtomicU64::new(0),
-        port: elastic.as_ref().and_then(|elastic| elastic.port().cloned()),
-        rules: settings.rules.clone(),
-        asked: Asked::default(),
-        doors: domain.workers.clone().map(|_| Door::default()).collect(),
-    });
+    let front = (!busy).then(|| domain.remote.clone());
+    let lines = transports.iter().map(|line| line.reply()).collect();
+    let port = elastic.as_ref().and_then(|elastic| elastic.port().cloned());
+    let common = common(settings, &domain, &names, (lines, front, port));
     let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, idle, &quantum_cycles);
@@ -159,6 +147,31 @@ pub(super) fn run(
         resume_unwind(panic);
     }
     Ok(report(front, &lives, watched, notes))
+}
+
+/// What the kthreads and the front have in common.
+fn common(
+    settings: &Settings<'_>,
+    domain: &Domain,
+    names: &[String],
+    (replies, front, port): (Box<[Arc<dyn Reply>]>, Option<Arc<Remote>>, Option<Arc<Port>>),
+) -> Arc<Common> {
+    let tally = |_| CachePadded::new(Tally::new(names.iter().cloned()));
+    Arc::new(Common {
+        app: settings.app.clone(),
+        replies,
+        done: CachePadded::default(),
+        tallies: domain.workers.clone().map(tally).collect(),
+        clock: Clock::get(),
+        front,
+        classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
+        room: room(settings, names.len() - 1),
+        malformed: AtomicU64::new(0),
+        port,
+        rules: settings.rules.clone(),
+        asked: Asked::default(),
+        doors: domain.workers.clone().map(|_| Door::default()).collect(),
+    })
 }
 
 fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) -> Plan {
