@@ -31,11 +31,17 @@ pub(crate) fn time(key: Key) -> u64 {
     key >> 2
 }
 
+/// The lower source wins a tie.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Node {
+    key: Key,
+    source: u32,
+}
+
 /// See the module's head.
 pub(crate) struct Agenda {
-    /// The root is 1, node i's children are 2i and 2i + 1, source i's leaf is `leaves + i`. A node
-    /// is a key above the 32 bits of its source, so that the lower source wins a tie.
-    nodes: Vec<u128>,
+    /// The root is 1, node i's children are 2i and 2i + 1, source i's leaf is `leaves + i`.
+    nodes: Vec<Node>,
     leaves: usize,
 }
 
@@ -43,10 +49,8 @@ impl Agenda {
     /// `sources` sources with nothing pending.
     pub(crate) fn new(sources: usize) -> Self {
         let leaves = sources.next_power_of_two();
-        let mut nodes = vec![u128::MAX; 2 * leaves];
-        for source in 0..sources {
-            nodes[leaves + source] = node(source, NEVER);
-        }
+        let mut nodes = vec![Node { key: NEVER, source: u32::MAX }; 2 * leaves];
+        (0..sources).for_each(|source| nodes[leaves + source].source = source as u32);
         for parent in (1..leaves).rev() {
             nodes[parent] = nodes[2 * parent].min(nodes[2 * parent + 1]);
         }
@@ -57,7 +61,7 @@ impl Agenda {
     #[inline]
     pub(crate) fn set(&mut self, source: usize, key: Key) {
         let mut at = self.leaves + source;
-        self.nodes[at] = node(source, key);
+        self.nodes[at].key = key;
         while at > 1 {
             let winner = self.nodes[at].min(self.nodes[at ^ 1]);
             at >>= 1;
@@ -70,20 +74,15 @@ impl Agenda {
 
     /// The key of the source's pending event.
     pub(crate) fn key(&self, source: usize) -> Key {
-        (self.nodes[self.leaves + source] >> 32) as Key
+        self.nodes[self.leaves + source].key
     }
 
     /// The earliest key, and whose it is.
     #[inline]
     pub(crate) fn next(&self) -> (Key, usize) {
-        let root = self.nodes[1];
-        ((root >> 32) as u64, (root as u32) as usize)
+        let Node { key, source } = self.nodes[1];
+        (key, source as usize)
     }
-}
-
-#[inline]
-fn node(source: usize, key: Key) -> u128 {
-    u128::from(key) << 32 | source as u128
 }
 
 #[cfg(test)]
