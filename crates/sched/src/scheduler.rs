@@ -261,7 +261,7 @@ impl<T> Scheduler<T> {
             match self.policy.decide(now) {
                 Decision::Idle => {
                     self.asked = 0;
-                    return self.run_last();
+                    return if self.lasts.any() { self.run_last() } else { None };
                 }
                 Decision::Run { job, on, quantum } => {
                     if let Some(action) = self.placed(now, &job, on, quantum) {
