@@ -195,6 +195,11 @@ impl AnyPolicy {
 }
 
 impl CorePolicy for AnyCore {
+    #[inline]
+    fn quantum(&self) -> Option<Nanos> {
+        to_core!(self, core => core.quantum())
+    }
+
     #[inline(always)]
     fn ready(&mut self, now: Nanos, job: Job) {
         to_core!(self, core => core.ready(now, job));

@@ -30,6 +30,11 @@ impl Fifo {
 }
 
 impl CorePolicy for Fifo {
+    #[inline]
+    fn quantum(&self) -> Option<Nanos> {
+        self.quantum
+    }
+
     #[inline(always)]
     fn ready(&mut self, _now: Nanos, job: Job) {
         self.queue.push_back(job);

@@ -64,6 +64,10 @@ impl Las {
 }
 
 impl CorePolicy for Las {
+    fn quantum(&self) -> Option<Nanos> {
+        self.quantum
+    }
+
     fn ready(&mut self, _now: Nanos, job: Job) {
         self.push(job, job.attained);
     }

@@ -280,6 +280,9 @@ pub trait CorePolicy {
     /// The next to run, and for how long (`None`: to completion); it is not in the policy then.
     fn pick(&mut self, now: Nanos) -> Option<(Job, Option<Nanos>)>;
 
+    /// For how long each runs: what [`CorePolicy::pick`] says of it.
+    fn quantum(&self) -> Option<Nanos>;
+
     /// How many are ready.
     fn len(&self) -> usize;
 

@@ -5,8 +5,8 @@
 //! are each in the order of time already (all delays are constant), so that it has one next time,
 //! too. [`Domain::step`] does what comes next.
 
-mod desk;
 mod dispatcher;
+mod links;
 mod timers;
 mod worker;
 
@@ -19,7 +19,7 @@ use crate::jobs::{Newcomer, Progress};
 use curtail_policy::{AnyPolicy, ClassId, Job, JobId, Nanos, PreemptKind, WorkerId};
 use curtail_sched::{Arrival, Scheduler, Setup};
 use curtail_workload::{Distribution, Service, ServiceSampler};
-use desk::Desk;
+use links::Links;
 use worker::{Next, Worker};
 
 /// Where news of the jobs goes.
@@ -66,7 +66,7 @@ pub(crate) struct Domain {
     agenda: Agenda,
     /// Workers whose completed quanta changed since the policy was told.
     unreported: Vec<u16>,
-    desk: Desk,
+    links: Links,
     pub(crate) counts: Counts,
 }
 
@@ -90,7 +90,7 @@ impl Domain {
         };
         let room = (config.capacity / workers).clamp(64, 4_096);
         let mut thief = config.outages.map(|outages| Thief::new(&outages, seed));
-        let desk = Desk::new(thief.as_mut().map(|thief| (workers, thief)));
+        let links = Links::new(thief.as_mut().map(|thief| (workers, thief)));
         Self {
             sched: Scheduler::new(setup, None),
             two_level: spec.is_two_level(),
@@ -109,7 +109,7 @@ impl Domain {
             workers: (0..workers).map(|_| Worker::new(spec.build_core(room))).collect(),
             agenda: Agenda::new(workers),
             unreported: Vec::with_capacity(workers),
-            desk,
+            links,
             counts: Counts {
                 events: 0,
                 preemptions: 0,
@@ -125,7 +125,7 @@ impl Domain {
     /// When the next event is.
     #[inline]
     pub(crate) fn next(&self) -> Key {
-        self.agenda.next().0.min(self.desk.next)
+        self.agenda.next().0.min(self.links.next)
     }
 
     /// The dispatcher's policy.
@@ -136,7 +136,7 @@ impl Domain {
     /// Jobs in this part of the system.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.sched.len() + self.desk.newcomers
+        self.sched.len() + self.links.newcomers
     }
 
     /// Does what comes next; there is something.
@@ -144,8 +144,8 @@ impl Domain {
     pub(crate) fn step(&mut self, sink: &mut impl Sink) {
         self.counts.events += 1;
         let (at, worker) = self.agenda.next();
-        if self.desk.next < at {
-            return self.desk_event(time(self.desk.next), sink);
+        if self.links.next < at {
+            return self.links_event(time(self.links.next), sink);
         }
         self.worker_event(worker, time(at), sink);
         // A worker that found nothing to do is taken off the agenda only now: by most events it
@@ -160,7 +160,7 @@ impl Domain {
     pub(crate) fn arrive(&mut self, newcomer: Newcomer, sink: &mut impl Sink) {
         self.counts.events += 1;
         // Where there is no slot the scheduler says so, as in the runtime, if it is free to.
-        if self.len() < self.capacity || self.instant && self.desk.newcomers == 0 {
+        if self.len() < self.capacity || self.instant && self.links.newcomers == 0 {
             self.receive(newcomer.request.at_ns, newcomer, sink);
         } else {
             sink.dropped(ClassId(newcomer.request.class), newcomer.counted);

@@ -1,7 +1,7 @@
 //! The dispatcher's side: a server of its own, which takes in requests and news and then asks the
 //! policy what to do, in turns like the runtime's. What takes it no time happens at once.
 
-use super::desk::{BATCH, Doing, Input, News, Slice};
+use super::links::{BATCH, Doing, Input, News, Slice};
 use super::timers::Owed;
 use super::worker::Next;
 use super::{Domain, Sink, dispatch_key};
@@ -13,12 +13,12 @@ impl Domain {
     /// A request is there.
     #[inline]
     pub(super) fn receive(&mut self, now: u64, newcomer: Newcomer, sink: &mut impl Sink) {
-        if self.instant && self.desk.is_free() {
+        if self.instant && self.links.is_free() {
             self.admit(now, newcomer, sink);
         } else {
-            self.desk.requests.push_back((now, newcomer));
-            self.desk.newcomers += 1;
-            self.desk.queued = true;
+            self.links.requests.push_back((now, newcomer));
+            self.links.newcomers += 1;
+            self.links.queued = true;
         }
         self.pump(now, sink);
     }
@@ -26,11 +26,11 @@ impl Domain {
     /// A worker has news.
     #[inline]
     pub(super) fn tell(&mut self, now: u64, news: News, sink: &mut impl Sink) {
-        if self.instant && self.desk.is_free() {
+        if self.instant && self.links.is_free() {
             self.hear(news, now);
         } else {
-            self.desk.news.push_back((now + self.costs.ring, news));
-            self.desk.queued = true;
+            self.links.news.push_back((now + self.costs.ring, news));
+            self.links.queued = true;
         }
         self.pump(now, sink);
     }
@@ -38,42 +38,43 @@ impl Domain {
     /// A quantum ended that the dispatcher is to end.
     pub(super) fn watch(&mut self, now: u64, worker: usize, slice: u32, sink: &mut impl Sink) {
         let slice = Slice { worker: worker as u16, number: Some(slice) };
-        self.desk.ended.push_back((now, slice));
-        self.desk.queued = true;
+        self.links.ended.push_back((now, slice));
+        self.links.queued = true;
         self.pump(now, sink);
     }
 
     /// Something of the dispatcher's is due.
-    pub(super) fn desk_event(&mut self, now: u64, sink: &mut impl Sink) {
-        if let Some(&(at, job, on)) = self.desk.sent.front()
+    pub(super) fn links_event(&mut self, now: u64, sink: &mut impl Sink) {
+        if let Some(&(at, job, on)) = self.links.sent.front()
             && at <= now
         {
-            self.desk.sent.pop_front();
+            self.links.sent.pop_front();
             self.deliver(on.index(), job, now);
-            return self.desk.look_ahead();
+            return self.links.look_ahead();
         }
-        if let Some(&(at, slice)) = self.desk.asked.front()
+        if let Some(&(at, slice)) = self.links.asked.front()
             && at <= now
         {
-            self.desk.asked.pop_front();
+            self.links.asked.pop_front();
             self.ask(slice, now, sink);
-            return self.desk.look_ahead();
+            return self.links.look_ahead();
         }
-        if self.desk.timers.next <= dispatch_key(now) && self.timer(now, sink) {
+        if self.links.timers.next <= dispatch_key(now) && self.timer(now, sink) {
             return self.pump(now, sink);
         }
-        if let Some((until, doing)) = self.desk.doing
+        if let Some((until, doing)) = self.links.doing
             && until <= now
         {
-            self.desk.doing = None;
-            self.desk.pumping = true;
+            self.links.doing = None;
+            self.links.pumping = true;
             self.done(doing, now, sink);
-            self.desk.pumping = false;
+            self.links.pumping = false;
         }
         self.pump(now, sink);
     }
 
     /// The dispatcher has done it.
+    #[inline]
     fn done(&mut self, doing: Doing, now: u64, sink: &mut impl Sink) {
         match doing {
             Doing::TakingIn(input) => self.take_in(input, now, sink),
@@ -86,26 +87,26 @@ impl Domain {
     /// While the dispatcher is free it goes through its turns: takes in what waits, then decides.
     #[inline]
     fn pump(&mut self, now: u64, sink: &mut impl Sink) {
-        if self.desk.pumping {
+        if self.links.pumping {
             return;
         }
-        self.desk.pumping = true;
-        while self.desk.doing.is_none() {
-            if self.desk.batch > 0
-                && let Some(input) = self.desk.take(now)
+        self.links.pumping = true;
+        while self.links.doing.is_none() {
+            if self.links.batch > 0
+                && let Some(input) = self.links.take(now)
             {
                 self.begin_to_take_in(input, now, sink);
             } else if self.decide(now, sink) {
-                self.desk.batch = BATCH;
-                if !self.desk.has_input(now) {
+                self.links.batch = BATCH;
+                if !self.links.has_input(now) {
                     break;
                 }
             }
         }
-        self.desk.pumping = false;
+        self.links.pumping = false;
         // It has been asked for this moment: a wake-up that is due already would never end.
-        self.desk.wakeup = self.sched.poll_timeout().map_or(u64::MAX, |at| at.0.max(now + 1));
-        self.desk.look_ahead();
+        self.links.wakeup = self.sched.poll_timeout().map_or(u64::MAX, |at| at.0.max(now + 1));
+        self.links.look_ahead();
     }
 
     fn begin_to_take_in(&mut self, input: Input, now: u64, sink: &mut impl Sink) {
@@ -115,8 +116,8 @@ impl Domain {
             Input::QuantumEnd(_) => 0,
         };
         if cost > 0 {
-            self.desk.batch -= 1;
-            self.desk.doing = Some((now + cost, Doing::TakingIn(input)));
+            self.links.batch -= 1;
+            self.links.doing = Some((now + cost, Doing::TakingIn(input)));
         } else {
             self.take_in(input, now, sink);
         }
@@ -126,7 +127,7 @@ impl Domain {
     fn take_in(&mut self, input: Input, now: u64, sink: &mut impl Sink) {
         match input {
             Input::Request(newcomer) => {
-                self.desk.newcomers -= 1;
+                self.links.newcomers -= 1;
                 self.admit(now, newcomer, sink);
             }
             Input::News(news) => self.hear(news, now),
@@ -134,7 +135,7 @@ impl Domain {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn hear(&mut self, News { on, job, what }: News, now: u64) {
         let mut attained = self.sched.data(job).attained;
         if what == What::Ended {
@@ -167,7 +168,7 @@ impl Domain {
                 }
             };
             if cost > 0 {
-                self.desk.doing = Some((now + cost, doing));
+                self.links.doing = Some((now + cost, doing));
                 return false;
             }
             self.done(doing, now, sink);
@@ -183,12 +184,13 @@ impl Domain {
         }
     }
 
+    #[inline]
     fn send(&mut self, job: JobId, on: WorkerId, now: u64) {
         if self.costs.ring == 0 {
             self.deliver(on.index(), job, now);
         } else {
-            self.desk.sent.push_back((now + self.costs.ring, job, on));
-            self.desk.queued = true;
+            self.links.sent.push_back((now + self.costs.ring, job, on));
+            self.links.queued = true;
         }
     }
 
@@ -203,7 +205,7 @@ impl Domain {
         } else if !self.wants_place(worker, now) {
             self.go_on(worker, now);
         } else if self.costs.signal > 0 {
-            self.desk.doing = Some((now + self.costs.signal, Doing::Asking(slice)));
+            self.links.doing = Some((now + self.costs.signal, Doing::Asking(slice)));
         } else {
             self.order(slice, now, sink);
         }
@@ -214,8 +216,8 @@ impl Domain {
         if self.costs.notify == 0 {
             self.ask(slice, now, sink);
         } else {
-            self.desk.asked.push_back((now + self.costs.notify, slice));
-            self.desk.queued = true;
+            self.links.asked.push_back((now + self.costs.notify, slice));
+            self.links.queued = true;
         }
     }
 
@@ -247,12 +249,12 @@ impl Domain {
         let ends = length == progress.remaining;
         let after = if ends { self.costs.finish } else { self.costs.switch };
         let until = now + start + length + after;
-        self.desk.doing = Some((until, Doing::Running(job, length)));
+        self.links.doing = Some((until, Doing::Running(job, length)));
     }
 
     fn ran_here(&mut self, job: JobId, length: u64, now: u64, sink: &mut impl Sink) {
         // Meanwhile it heard of nothing.
-        self.desk.batch = BATCH;
+        self.links.batch = BATCH;
         let progress = self.sched.data_mut(job);
         progress.ran(length);
         let what = if progress.remaining == 0 {

@@ -3,7 +3,7 @@
 //! [`Outages`](crate::Outages) have any of it, and it stays out of the others' way: nothing in here is
 //! inlined.
 
-use super::desk::News;
+use super::links::News;
 use super::worker::Next;
 use super::{Domain, Sink, dispatch_key, id};
 use crate::agenda::{Key, NEVER, key, time};
@@ -77,7 +77,7 @@ impl Domain {
     #[cold]
     #[inline(never)]
     pub(super) fn timer(&mut self, now: u64, sink: &mut impl Sink) -> bool {
-        match self.desk.timers.take(now) {
+        match self.links.timers.take(now) {
             None => return false,
             Some(Timer::Wake(job, on)) => self.wake(job, on, now, sink),
             Some(Timer::Lose(worker)) => self.lose(usize::from(worker), now),
@@ -123,7 +123,7 @@ impl Domain {
     pub(super) fn sleep(&mut self, job: JobId, on: WorkerId, now: u64) {
         let wait = self.blocker.as_mut().map_or(0, |blocker| blocker.wait());
         // A wait that ends at once takes a nanosecond all the same: the job has left the worker.
-        self.desk.timers.set(now + wait.max(1), Timer::Wake(job, on));
+        self.links.timers.set(now + wait.max(1), Timer::Wake(job, on));
     }
 
     #[cold]
@@ -148,7 +148,7 @@ impl Domain {
         self.agenda.set(worker, NEVER);
         self.workers[worker].lost = Some(Lost { since: now, due, owed: Owed::Nothing });
         let Some(thief) = &mut self.thief else { return };
-        self.desk.timers.set(now + thief.length().max(1), Timer::Return(worker as u16));
+        self.links.timers.set(now + thief.length().max(1), Timer::Return(worker as u16));
         if thief.told {
             self.sched.worker_down(Nanos(now), id(worker));
         }
@@ -167,7 +167,7 @@ impl Domain {
             self.agenda.set(worker, key(time(due) + lost, rank));
         }
         if let Some(thief) = &mut self.thief {
-            self.desk.timers.set(now + thief.next().max(1), Timer::Lose(worker as u16));
+            self.links.timers.set(now + thief.next().max(1), Timer::Lose(worker as u16));
             if thief.told {
                 self.sched.worker_up(Nanos(now), id(worker));
             }

@@ -1,7 +1,7 @@
 //! A worker's side: it takes the next of the jobs it holds, runs it for a quantum, and says what
 //! became of it.
 
-use super::desk::News;
+use super::links::News;
 use super::timers::Lost;
 use super::{Domain, Sink, id};
 use crate::agenda::NEVER;
@@ -95,15 +95,18 @@ impl Domain {
     #[inline]
     pub(super) fn deliver(&mut self, worker: usize, job: JobId, now: u64) {
         let (known, &Progress { quanta, .. }) = self.job(job);
-        let at = &mut self.workers[worker];
-        at.core.ready(Nanos(now), known);
         // One that goes on brings its past along.
         if quanta > 0 {
-            at.quanta += u64::from(quanta);
+            self.workers[worker].quanta += u64::from(quanta);
             self.unreport(worker);
         }
-        if self.workers[worker].is_free() {
-            self.start(worker, now);
+        let at = &mut self.workers[worker];
+        if at.is_free() {
+            // It holds no other, so that this one would be picked at once.
+            let quantum = at.core.quantum();
+            self.run(worker, job, quantum, now);
+        } else {
+            at.core.ready(Nanos(now), known);
         }
     }
 
@@ -112,12 +115,17 @@ impl Domain {
     #[inline(always)]
     pub(super) fn start(&mut self, worker: usize, now: u64) {
         let at = &mut self.workers[worker];
-        let Some((job, quantum)) = at.core.pick(Nanos(now)) else {
-            at.next = Next::Nothing;
-            return;
-        };
-        let progress = self.sched.data_mut(job.id);
-        at.job = job.id;
+        match at.core.pick(Nanos(now)) {
+            Some((job, quantum)) => self.run(worker, job.id, quantum, now),
+            None => at.next = Next::Nothing,
+        }
+    }
+
+    #[inline(always)]
+    fn run(&mut self, worker: usize, job: JobId, quantum: Option<Nanos>, now: u64) {
+        let at = &mut self.workers[worker];
+        let progress = self.sched.data_mut(job);
+        at.job = job;
         at.started = now;
         at.quantum = match (progress.quantum, quantum) {
             (0, Some(quantum)) => quantum.0,
@@ -156,7 +164,7 @@ impl Domain {
 
     #[inline(always)]
     pub(super) fn quantum_end(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
-        if self.watched && !(self.ideal && self.desk.is_free()) {
+        if self.watched && !(self.ideal && self.links.is_free()) {
             // The dispatcher will see, sooner or later; until it does, the job runs.
             let at = &self.workers[worker];
             let (due, slice) = (at.started + self.sched.data(at.job).stretch(), at.slice);
@@ -271,6 +279,7 @@ impl Domain {
         }
     }
 
+    #[inline]
     fn finished(&mut self, worker: usize, now: u64, sink: &mut impl Sink) {
         let at = &mut self.workers[worker];
         let job = at.job;

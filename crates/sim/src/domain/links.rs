@@ -1,4 +1,4 @@
-//! What lies on the dispatcher's desk: what it does, what waits for it, and what it sent.
+//! The dispatcher's links to everything else: what it does, what waits for it, and what it sent.
 //!
 //! Delays are constant, so that each queue is in the order of time by itself.
 
@@ -50,7 +50,7 @@ pub(super) enum Doing {
     Running(JobId, u64),
 }
 
-pub(super) struct Desk {
+pub(super) struct Links {
     /// The key of the dispatcher's next event.
     pub(super) next: Key,
     /// What it does, and until when; `None`: it is free.
@@ -75,7 +75,7 @@ pub(super) struct Desk {
     pub(super) timers: Timers,
 }
 
-impl Desk {
+impl Links {
     /// `thief`: takes cores from so many workers.
     pub(super) fn new(thief: Option<(usize, &mut Thief)>) -> Self {
         let mut timers = Timers::new();
@@ -119,6 +119,7 @@ impl Desk {
     ///
     /// A job that it ran ends like a quantum, and after those of workers that end then: it looks at
     /// them when it comes back.
+    #[inline]
     fn own_key(&self, input: u64) -> Key {
         match self.doing {
             Some((until, Doing::Running(..))) => key(until, QUANTUM),
@@ -147,10 +148,12 @@ impl Desk {
     }
 
     /// What has waited longest by now; of equals, workers before requests before ends of quanta.
+    #[inline]
     pub(super) fn take(&mut self, now: u64) -> Option<Input> {
-        if !self.queued {
-            return None;
-        }
+        if self.queued { self.take_queued(now) } else { None }
+    }
+
+    fn take_queued(&mut self, now: u64) -> Option<Input> {
         let due = |at: Option<u64>| at.filter(|&at| at <= now).unwrap_or(u64::MAX);
         let news = due(self.news.front().map(|it| it.0));
         let requests = due(self.requests.front().map(|it| it.0));
