@@ -70,13 +70,11 @@ pub(crate) struct Sim {
     /// other options only --json goes with it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Draw a paper's figure again: its name, `simulated` (those that the papers simulate: concord-5,
-    /// shenango-1, tq-1, …), `measured` (those that they measure, with ideal and calibrated costs:
-    /// persephone-3, concord-6, tq-7, …), all. Or several programs on one machine: cores-programs,
-    /// cores-programs-tail. Or `auto`: that policy beside the best of the others, on every workload at
-    /// every load. A name that there is none of lists them. Of the other options only --jobs, --seed,
-    /// --threads, --costs (what `calibrated` is; default: as the documentation's), --figures-dir,
-    /// --markdown and --json go with it
+    /// Draw a paper's figure again: its name (a wrong one lists them), `simulated` (what the papers
+    /// simulate), `measured` (what they measure, with ideal and calibrated costs), all; or `auto`: that
+    /// policy beside the best of the others, on every workload at every load. --costs says what
+    /// `calibrated` is; beside it only --jobs, --seed, --threads, --figures-dir, --markdown and --json
+    /// go with it
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
     /// Where the figures' pictures, pages and JSON go
