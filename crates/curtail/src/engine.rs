@@ -10,6 +10,7 @@
 //! comes back from a handler, the hook included, ends the absence first.
 
 mod absence;
+mod alone;
 mod cancelled;
 mod counts;
 mod end;
@@ -30,8 +31,9 @@ use crate::remote::Remote;
 use crate::server::Rules;
 use crate::thread::{KThread, Tcb};
 use crate::timeline::{self, EventKind};
+use alone::Alone;
 pub(crate) use counts::Counts;
-use curtail_fiber::safepoint::{Mode, Safepoint, Watch};
+use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
@@ -114,9 +116,7 @@ pub(crate) struct Engine {
     running: *mut Activation,
     run_start: u64,
     quantum_cycles: u64,
-    /// What says that no other job wants its place.
-    watch: Watch,
-    closely_cycles: u64,
+    alone: Alone,
     /// Quanta had by the unfinished jobs that are here.
     quanta: u64,
     inbox: Option<spsc::Consumer<Message>>,
@@ -171,8 +171,7 @@ impl Engine {
             running: ptr::null_mut(),
             run_start: 0,
             quantum_cycles: 0,
-            watch: Watch::new(0, around.clock.cycles(GAP_NS)),
-            closely_cycles: around.clock.cycles(CLOSELY_NS),
+            alone: Alone::new(around.clock.cycles(GAP_NS), around.clock.cycles(CLOSELY_NS)),
             quanta: 0,
             inbox,
             kthread,

@@ -1,11 +1,11 @@
 //! A job's quantum: when it begins and ends, and what the hook of the safepoints decides then.
 
 use super::Engine;
+use super::alone::Words;
 use crate::clock;
 use curtail_fiber::safepoint::Mode;
 use curtail_policy::CorePolicy;
-use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 impl Engine {
     pub(super) fn armed(&self) -> bool {
@@ -38,7 +38,7 @@ impl Engine {
         if !self.armed() {
             return;
         }
-        self.unwatch();
+        self.alone.end(self.safepoint);
         let deadline = now + self.quantum_cycles;
         match &self.ticks {
             Some(ticks) if self.config.mode == Mode::Signal => {
@@ -58,7 +58,7 @@ impl Engine {
 
     pub(super) fn disarm(&mut self) {
         if self.armed() {
-            self.unwatch();
+            self.alone.end(self.safepoint);
             self.safepoint.disarm();
         }
     }
@@ -84,72 +84,32 @@ impl Engine {
             || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed) != 0)
     }
 
-    /// Begins another quantum of the running job, unless another one wants its place. As long as only
-    /// a word that another thread writes can change that, or what this one makes ready, the safepoints
-    /// look at these words from now on, before they save any vector register. At least every
-    /// `CLOSELY_NS` the hook looks at everything.
-    fn goes_on(&mut self, now: u64) -> bool {
-        let unwinds = std::thread::panicking();
-        if !unwinds && self.others_wait(now) {
-            return false;
-        }
-        let by_words = self.config.mode == Mode::Clock && self.core.is_empty() && !self.runs_last();
-        if unwinds || !by_words {
-            self.arm(now);
-            return true;
-        }
-        // The word is cleared before the last look, which sees what was made ready before.
-        let attention = self.kthread.watch_attention();
-        if self.others_wait(now) {
-            return false;
-        }
-        self.arm(now);
-        self.watch_words(attention, now);
-        true
-    }
-
-    /// Has the safepoints look at the words that say whether another job wants the place.
-    fn watch_words(&self, attention: *const AtomicU32, now: u64) {
-        static NOTHING: AtomicU32 = AtomicU32::new(0);
-        let Some(inbox) = &self.inbox else { return };
-        let contended = match self.config.central {
-            true => &raw const self.remote.wishes.contended,
-            false => &raw const NOTHING,
-        };
-        self.watch.set_beat(self.quantum_cycles);
-        // SAFETY: ring, kthread and `remote` live as long as the engine, whose end disarms.
-        unsafe {
-            let words = [inbox.watched(), (attention, 0), (contended, 0)];
-            self.watch.set(words, now + self.closely_cycles);
-            self.safepoint.set_watch(&raw const self.watch);
-        }
-    }
-
-    /// Quanta that ended without a call of the hook.
-    pub(super) fn count_passed(&mut self) {
-        let passed = self.watch.take_passed();
-        if passed != 0 {
-            // SAFETY: `running` is the job that runs, or has just left its fiber.
-            unsafe { (*self.running).preemptions += passed as u32 };
-            self.quanta += passed;
-        }
-    }
-
-    /// Every end of a quantum calls the hook.
-    fn unwatch(&self) {
-        // SAFETY: none is watched.
-        unsafe { self.safepoint.set_watch(ptr::null()) };
-    }
-
     /// What the hook decides: true, yield; false, another quantum.
     pub(crate) fn expired(&mut self) -> bool {
         self.expect_mail();
-        self.count_passed();
+        // SAFETY: `running` is the job whose fiber calls us.
+        unsafe { self.alone.count(self.running, &mut self.quanta) };
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = self.late(now);
         self.counts.late_ns.saturating_record(self.around.clock.ns(late));
         self.note_late(late, now);
-        if self.goes_on(now) {
+        let unwinds = std::thread::panicking();
+        let mut waits = !unwinds && self.others_wait(now);
+        let by_words = self.config.mode == Mode::Clock && self.core.is_empty() && !self.runs_last();
+        let mut attention = None;
+        if !unwinds && !waits && by_words {
+            // The word is cleared before the last look, which sees what was made ready before.
+            attention = Some(self.kthread.watch_attention());
+            waits = self.others_wait(now);
+        }
+        if !waits {
+            self.arm(now);
+            if let (Some(attention), Some(inbox)) = (attention, &self.inbox) {
+                let contended = self.config.central.then_some(&self.remote.wishes.contended);
+                let words = Words { inbox: inbox.watched(), attention, contended };
+                // SAFETY: ring, kthread and `remote` live as long as the engine, whose end disarms.
+                unsafe { self.alone.begin(self.safepoint, words, now, self.quantum_cycles) };
+            }
             // SAFETY: `running` is the job whose fiber calls us.
             unsafe { (*self.running).preemptions += 1 };
             self.quanta += 1;

@@ -232,7 +232,7 @@ impl KThread {
             Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
             Some(_) => {
                 self.woken.push(tcb);
-                self.note_own();
+                self.batch.note_own(&self.shared);
             }
         }
     }
@@ -243,7 +243,7 @@ impl KThread {
         match tcb.is_batch() {
             false => {
                 self.local.push(tcb);
-                self.note_own();
+                self.batch.note_own(&self.shared);
             }
             true => self.batch.push(tcb),
         }

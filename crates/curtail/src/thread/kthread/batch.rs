@@ -77,6 +77,14 @@ impl Batch {
     pub(super) fn push(&self, tcb: &Tcb) {
         self.started.push(tcb);
     }
+
+    /// Something else than a batch thread was made ready here, by what runs here.
+    #[inline]
+    pub(super) fn note_own(&self, shared: &Shared) {
+        if self.watched.get() {
+            shared.batch.attract();
+        }
+    }
 }
 
 /// What others may touch.
@@ -256,14 +264,6 @@ impl KThread {
         }
         note_none();
         self.nothing_runs();
-    }
-
-    /// Something else than a batch thread was made ready here, by what runs here.
-    #[inline]
-    pub(super) fn note_own(&self) {
-        if self.batch.watched.get() {
-            self.shared.batch.attract();
-        }
     }
 
     /// Has what is made ready here from now on set a word, which is 0 until then. Where it is.
