@@ -100,9 +100,9 @@ pub(super) fn run(
     let streams: Vec<_> = transports.iter_mut().enumerate().filter_map(lend).collect();
     let busy = settings.busy && transports.iter().any(|line| line.brings());
     let front = (!busy).then(|| domain.remote.clone());
-    let lines = transports.iter().map(|line| line.reply()).collect();
+    let replies = transports.iter().map(|line| line.reply()).collect();
     let port = elastic.as_ref().and_then(|elastic| elastic.port().cloned());
-    let common = common(settings, &domain, &names, (lines, front, port));
+    let common = common(settings, &domain, &names, replies, front, port);
     let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, idle, &quantum_cycles);
@@ -154,7 +154,9 @@ fn common(
     settings: &Settings<'_>,
     domain: &Domain,
     names: &[String],
-    (replies, front, port): (Box<[Arc<dyn Reply>]>, Option<Arc<Remote>>, Option<Arc<Port>>),
+    replies: Box<[Arc<dyn Reply>]>,
+    front: Option<Arc<Remote>>,
+    port: Option<Arc<Port>>,
 ) -> Arc<Common> {
     let tally = |_| CachePadded::new(Tally::new(names.iter().cloned()));
     Arc::new(Common {
