@@ -33,15 +33,6 @@ use heap::{Heaps, Key, Root};
 use preempt::Running;
 pub(crate) use rank::{Rank, Visit};
 
-/// What is expected of a job in all: zero where its class is not known yet, without end where it
-/// never will be.
-fn expected(classes: &Classes, job: &Job) -> Nanos {
-    let class = classes.index(job.class);
-    let nothing = if classes.is_known(class) { Nanos::ZERO } else { Nanos::MAX };
-    let by_class = || classes.service(class).filter(|_| classes.is_known(class));
-    job.hint.or_else(by_class).unwrap_or(nothing)
-}
-
 /// A central queue in the order of a rank; see the module's head.
 pub struct Ranked<R> {
     pub(crate) order: R,

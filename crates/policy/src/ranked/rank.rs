@@ -72,3 +72,12 @@ pub(crate) struct Visit {
     /// It did not complete.
     pub(crate) preempted: bool,
 }
+
+/// What is expected of a job in all: zero where its class is not known yet, without end where it
+/// never will be.
+pub(super) fn expected(classes: &Classes, job: &Job) -> Nanos {
+    let class = classes.index(job.class);
+    let nothing = if classes.is_known(class) { Nanos::ZERO } else { Nanos::MAX };
+    let by_class = || classes.service(class).filter(|_| classes.is_known(class));
+    job.hint.or_else(by_class).unwrap_or(nothing)
+}

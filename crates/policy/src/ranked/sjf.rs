@@ -3,7 +3,8 @@
 //! first, so that it becomes known; a job of an unknown class without a hint goes last. The rank
 //! costs O(1), so that a decision is [`super::Ranked`]'s: O(log jobs + log workers).
 
-use super::{Rank, expected};
+use super::Rank;
+use super::rank::expected;
 use crate::classes::Classes;
 use crate::{Job, Spec};
 

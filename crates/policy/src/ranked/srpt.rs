@@ -10,7 +10,8 @@
 //! The rank costs O(1), so that a decision, whom to pre-empt included, is [`super::Ranked`]'s:
 //! O(log jobs + log workers).
 
-use super::{Rank, expected};
+use super::Rank;
+use super::rank::expected;
 use crate::classes::Classes;
 use crate::{Job, Nanos, Spec};
 
