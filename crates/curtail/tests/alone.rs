@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{preset, serve};
+use common::{STUCK, preset, serve};
 use curtail::{App, ClassId, Nanos, Preempt, Response, WorkerId};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl App for Lonely {
             return response.write(b"served");
         }
         let (begun, on_core) = (Instant::now(), cpu_us());
-        while !self.0.other_ran.load(Ordering::Acquire) {
+        while !self.0.other_ran.load(Ordering::Acquire) && begun.elapsed() < STUCK {
             curtail::safepoint();
             let alone = begun.elapsed() > Duration::from_millis(2);
             self.0.runs_alone.store(alone, Ordering::Release);
@@ -71,7 +71,9 @@ fn quanta_pass_without_the_hook_until_another_request_comes() {
             |server| server.policy(spec).preempt(Preempt::Clock).workers(1),
             move |client, _| {
                 let long = client.submit(b"l".to_vec()).unwrap();
+                let begun = Instant::now();
                 while !watched.runs_alone.load(Ordering::Acquire) {
+                    assert!(begun.elapsed() < STUCK, "the request does not run");
                     std::thread::yield_now();
                 }
                 let short = client.call(b"s".to_vec()).unwrap();

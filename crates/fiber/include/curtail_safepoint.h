@@ -46,7 +46,8 @@ enum curtail_mode {
 
 /* What a thread looks at before it saves its vector registers for a call of `yield`: as long as the
  * words are as usual, it is not yet `until`, and the quantum ended in time, its end begins another
- * one without a call. Written by the owning thread; the words by others. */
+ * one without a call. Written by the owning thread; the words by others. Its layout is the runtime's
+ * own business: instrumented code does not see it, and it may change without a new ABI. */
 struct curtail_watch {
   const uint32_t *words[3];
   uint32_t usual[3];

@@ -4,6 +4,7 @@
 
 use crate::activation::Activation;
 use curtail_fiber::safepoint::{Safepoint, Watch};
+use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 
@@ -20,12 +21,14 @@ pub(super) struct Words<'a> {
 pub(super) struct Alone {
     watch: Watch,
     closely_cycles: u64,
+    /// The hook sees all from then on; 0: it sees all.
+    until: Cell<u64>,
 }
 
 impl Alone {
     /// The hook sees each quantum that ends `gap_cycles` late, and one in `closely_cycles`.
     pub(super) fn new(gap_cycles: u64, closely_cycles: u64) -> Self {
-        Self { watch: Watch::new(0, gap_cycles), closely_cycles }
+        Self { watch: Watch::new(0, gap_cycles), closely_cycles, until: Cell::new(0) }
     }
 
     /// Has this thread's safepoints look at the words, in quanta of so many cycles.
@@ -41,19 +44,28 @@ impl Alone {
     ) {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let contended = ptr::from_ref(words.contended.unwrap_or(&NOTHING));
+        let until = now + self.closely_cycles;
+        self.until.set(until);
         self.watch.set_beat(quantum_cycles);
         // SAFETY: by contract.
         unsafe {
             let words = [words.inbox, (words.attention, 0), (contended, 0)];
-            self.watch.set(words, now + self.closely_cycles);
+            self.watch.set(words, until);
             safepoint.set_watch(&raw const self.watch);
         }
     }
 
     /// Every end of a quantum calls the hook again.
     pub(super) fn end(&self, safepoint: Safepoint) {
+        self.until.set(0);
         // SAFETY: none is watched.
         unsafe { safepoint.set_watch(ptr::null()) };
+    }
+
+    /// Whether only some quanta's ends call the hook at `now`. Those that end late all do, so a sample
+    /// of lateness takes none of these.
+    pub(super) fn is_selective(&self, now: u64) -> bool {
+        now < self.until.get()
     }
 
     /// Counts the quanta that have ended without a call of the hook.

@@ -91,7 +91,9 @@ impl Engine {
         unsafe { self.alone.count(self.running, &mut self.quanta) };
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = self.late(now);
-        self.counts.late_ns.saturating_record(self.around.clock.ns(late));
+        if late <= self.gap_cycles || !self.alone.is_selective(now) {
+            self.counts.late_ns.saturating_record(self.around.clock.ns(late));
+        }
         self.note_late(late, now);
         let unwinds = std::thread::panicking();
         let mut waits = !unwinds && self.others_wait(now);
