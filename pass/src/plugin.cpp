@@ -1,6 +1,6 @@
 // The plugin's entry: `curtail-safepoints`, a module pass that runs last in the optimiser, at
 // compile time or (for bitcode) at link time, never twice over a function.
-#include "choose/cycle.h"
+#include "choose/place.h"
 #include "emit/emit.h"
 #include "emit/notes.h"
 #include "facts/coldcalls.h"
@@ -107,7 +107,6 @@ public:
         if (Function *F = Node->getFunction(); F && isOurs(*F, Excluded, Block, FAM, Known, R))
           Together.push_back(F);
       auto Of = [&](Function &F) { return analysesOf(F, FAM); };
-      Cycle.Branches = mayBranch(Together, Cycle.Members, Of);
       for (Function *F : Together)
         prepare(*F, Cycle, Far, FAM, Known);
       for (Planned &Each : planTogether(Together, Cycle, Far, Of, Known))
@@ -157,7 +156,7 @@ private:
     if (options().Migratable != Migration::No)
       reportThreadLocals(F, P, Known, A.TLI, R);
     for (const ShortLoop &S : P.Short)
-      noteBoundedLoop(*S.L, S.Trips, S.Iteration, P.depthOf(*S.L));
+      noteBoundedLoop(*S.L, S.Trips, S.Iteration);
     noteInstrumented(F, options());
     if (!P.Points.empty() || !P.Chunks.empty() || !P.LongCalls.empty())
       emit(F, P, Block, options(), A);

@@ -17,7 +17,6 @@ struct Totals {
     functions: u64,
     skipped: BTreeMap<String, u64>,
     safepoints: u64,
-    in_register: u64,
     chunked: u64,
     long_calls: u64,
     locks: u64,
@@ -63,7 +62,6 @@ impl Totals {
         } else {
             self.functions += 1;
             self.safepoints += number("safepoints");
-            self.in_register += number("in_register");
             self.chunked += number("chunked");
             self.long_calls += number("long_calls");
             self.thread_local_calls += number("thread_local_calls");
@@ -84,7 +82,7 @@ impl Totals {
         row("modules, functions", format!("{}, {}", self.modules, self.functions));
         row("instrumented", (self.functions - left_alone).to_string());
         row("left alone", with_reasons(left_alone, &self.skipped));
-        row("safepoints", format!("{}, {} in registers", self.safepoints, self.in_register));
+        row("safepoints", self.safepoints.to_string());
         row("loops cut into chunks", self.chunked.to_string());
         row("long calls in pieces", self.long_calls.to_string());
         if let Some((length, name, module)) = &self.longest {
@@ -142,8 +140,8 @@ mod tests {
     use super::*;
 
     const LINES: &str = r#"
-{"chunked":2,"function":"f","in_register":1,"longest":90,"long_calls":1,"module":"a.o","name":"f","safepoints":3,"skipped":null,"thread_local_calls":4,"thread_local_loops":0}
-{"chunked":0,"function":"_Zg","in_register":0,"longest":400,"long_calls":0,"module":"b.o","name":"g()","safepoints":1,"skipped":null,"thread_local_calls":0,"thread_local_loops":2}
+{"chunked":2,"function":"f","longest":90,"long_calls":1,"module":"a.o","name":"f","safepoints":3,"skipped":null,"thread_local_calls":4,"thread_local_loops":0}
+{"chunked":0,"function":"_Zg","longest":400,"long_calls":0,"module":"b.o","name":"g()","safepoints":1,"skipped":null,"thread_local_calls":0,"thread_local_loops":2}
 {"function":"m","longest":null,"module":"b.o","name":"m","safepoints":0,"skipped":"allocator"}
 {"function":"k","longest":null,"module":"b.o","name":"k","safepoints":0,"skipped":"keep-out list"}
 {"function":"l","longest":null,"module":"b.o","name":"l","safepoints":0,"skipped":"keep-out list"}
@@ -159,7 +157,7 @@ out/app
   modules, functions          2, 5
   instrumented                2
   left alone                  3: 2 keep-out list, 1 allocator
-  safepoints                  4, 1 in registers
+  safepoints                  4
   loops cut into chunks       2
   long calls in pieces        1
   longest path without one    400 units of 600: g() (b.o)

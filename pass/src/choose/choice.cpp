@@ -40,7 +40,7 @@ bool isCovered(const Facts &F, const Choice &C, const Loop &L, const Blocks &Oth
 Blocks beforeChunks(const Loops &L) {
   Blocks Before;
   for (const Chunk &C : L.Chunks)
-    if (C.isSelf())
+    if (!C.Gate)
       Before.insert(C.Preheader);
   return Before;
 }

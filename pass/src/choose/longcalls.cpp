@@ -1,6 +1,6 @@
 #include "choose/longcalls.h"
-#include "choose/loops.h"
 #include "emit/emitter.h"
+#include "facts/facts.h"
 #include "llvm/Analysis/MemoryBuiltins.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -87,7 +87,7 @@ static uint64_t mostBytes(const CallInst &Call, const Shape &S, ScalarEvolution 
   return Most;
 }
 
-// Fills in all but the nest. False: it is no such call, or provably short.
+// False: it is no such call, or provably short.
 static bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLibraryInfo &TLI, LongCall &Into) {
   if (Call.isMustTailCall() || Call.hasOperandBundles() || Call.getCallingConv() != CallingConv::C)
     return false;
@@ -101,25 +101,27 @@ static bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLi
   bool Search =
       S.Length < 0 || StringRef(S.Callee) == "curtail_memchr" || (Constant && StringRef(S.Callee) == "curtail_memcmp");
   auto When = Search ? LongCall::WhileArmed : Constant ? LongCall::Always : LongCall::ByLength;
-  Into = {&Call, S.Callee, When, S.Length, -1};
+  Into = {&Call, S.Callee, When, S.Length};
   return true;
 }
 
-SmallVector<LongCall, 4> findLongCalls(const Facts &F, const Loops &L) {
+static bool describeIn(const Facts &F, Instruction &I, LongCall &Into) {
+  auto *Call = dyn_cast<CallInst>(&I);
+  return Call && F.Opts.Safepoints != Kind::Reads && F.mayPlaceIn(*I.getParent()) && !F.Opts.KeepOut.containsPlace(I) &&
+         describeLongCall(*Call, F.A.SE, F.A.TLI, Into) && !F.Locals.heldDuring(*Call);
+}
+
+bool isLongCall(const Facts &F, Instruction &I) {
+  LongCall Ignored;
+  return describeIn(F, I, Ignored);
+}
+
+SmallVector<LongCall, 4> findLongCalls(const Facts &F) {
   SmallVector<LongCall, 4> Found;
-  if (F.Opts.Safepoints == Kind::Reads)
-    return Found;
   for (BasicBlock *BB : F.Order)
-    if (F.mayPlaceIn(*BB))
-      for (Instruction &I : *BB) {
-        auto *Call = dyn_cast<CallInst>(&I);
-        LongCall Long;
-        if (!Call || F.Opts.KeepOut.containsPlace(I) || !describeLongCall(*Call, F.A.SE, F.A.TLI, Long) ||
-            F.Locals.heldDuring(*Call))
-          continue;
-        Long.Nest = L.nestOf(BB);
+    for (Instruction &I : *BB)
+      if (LongCall Long; describeIn(F, I, Long))
         Found.push_back(Long);
-      }
   return Found;
 }
 
@@ -141,13 +143,8 @@ Value *Emitter::callRuntime(IRBuilder<> &B, const LongCall &Long) {
   FunctionCallee Callee = F.getParent()->getOrInsertFunction(Long.Callee, FunctionType::get(Returned, Types, false));
   if (auto *Declared = dyn_cast<Function>(Callee.getCallee()))
     Declared->setDSOLocal(Block.isDSOLocal());
-  // The runtime charges the budget in memory.
-  if (Long.Nest >= 0)
-    storeBudget(B, loadBudget(B, Long.Nest), -1);
   CallInst *Result = B.CreateCall(Callee, Arguments);
   Result->addFnAttr(Attribute::NoUnwind);
-  if (Long.Nest >= 0)
-    storeBudget(B, loadBudget(B, -1), Long.Nest);
   return Result;
 }
 

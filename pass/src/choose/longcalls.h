@@ -9,7 +9,6 @@
 namespace curtail {
 
 class Facts;
-class Loops;
 
 // The longest constant length that is charged as a part of its path; beyond, the runtime's function
 // is called in any case, and charges for itself.
@@ -22,12 +21,12 @@ struct LongCall {
   const char *Callee; // the runtime's function, whose arguments are the first of the call's
   Condition When;
   int Length; // which argument it is; -1 if none
-  int Nest;   // index into Plan::Nests, or -1
 };
 
 // Not where no safepoint may be; and where a thread-local address is live, a call stays as it is, since what it works
 // on might be that variable.
-llvm::SmallVector<LongCall, 4> findLongCalls(const Facts &F, const Loops &L);
+llvm::SmallVector<LongCall, 4> findLongCalls(const Facts &F);
+bool isLongCall(const Facts &F, llvm::Instruction &I);
 
 // Whether a function is given to one of the C library that calls it in a loop, a comparison to qsort: that loop
 // has no safepoint of its own.

@@ -14,7 +14,7 @@ const ShortLoop *Loops::shortOf(const Loop *L) const {
   return It == ShortIndex.end() ? nullptr : &Short[It->second];
 }
 
-unsigned Loops::longestIteration(const Loop &L, bool &Possible, bool PastGates) const {
+unsigned Loops::longestIteration(const Loop &L, bool &Possible) const {
   DenseMap<const BasicBlock *, unsigned> Distance;
   unsigned Longest = 0;
   for (BasicBlock *BB : F.Order) {
@@ -25,12 +25,10 @@ unsigned Loops::longestIteration(const Loop &L, bool &Possible, bool PastGates) 
       D = std::max(D, Distance.lookup(Before));
     Loop *Inner = A.LI.getLoopFor(BB);
     if (Inner != &L && Inner->getHeader() == BB) {
-      const ShortLoop *Counted = shortOf(Inner);
-      const Chunk *C = headOfChunk(BB);
-      if (Counted)
+      if (const ShortLoop *Counted = shortOf(Inner))
         D += (Counted->Trips - 1) * Counted->Iteration;
       else
-        Possible &= PastGates && C && C->Gate;
+        Possible = false;
     }
     for (Instruction &I : *BB) {
       D += F.costOf(I);

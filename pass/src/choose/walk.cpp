@@ -145,8 +145,7 @@ State Walk::stateAt(BasicBlock &BB, bool WithBackEdges) const {
   if (Head) {
     // The body's work starts from nothing: leaveChunk adds what was before.
     S.Mean = 0;
-    unsigned Rest = Head->isSelf() ? 0 : absorbed(F.Opts);
-    S.pass(Head->Whole ? Rest : (Head->First - 1) * Head->Iteration);
+    S.pass(Head->Gate ? (Head->Stride - 1) * Head->Iteration : 0);
   } else if (Short) {
     unsigned Rest = (Short->Trips - 1) * Short->Iteration;
     S.atLeast(Short->After);
@@ -157,29 +156,20 @@ State Walk::stateAt(BasicBlock &BB, bool WithBackEdges) const {
   return S;
 }
 
-// An edge out of chunked loops: their bodies' work is charged by them, what came before is not.
+// An edge out of a chunked loop: its body's work is charged by it, what came before is not. Of a gated one, most runs
+// are so short that LLVM's guess of their length would be most of what is charged for the loop around them.
 void Walk::leaveChunk(const BasicBlock *Before, const BasicBlock *BB, State &S) const {
-  const Chunk *Outermost = nullptr;
-  for (const Loop *Of = A.LI.getLoopFor(Before); Of && !Of->contains(BB); Of = Of->getParentLoop())
-    if (const Chunk *Left = L.chunkOf(Of))
-      Outermost = Left;
-  if (!Outermost)
+  const Loop *Of = A.LI.getLoopFor(Before);
+  const Chunk *Left = Of && !Of->contains(BB) ? L.chunkOf(Of) : nullptr;
+  if (!Left)
     return;
-  const Chunk &Left = *Outermost;
-  double Work = Left.Whole ? 0 : S.Mean;
-  if (!Left.Whole)
-    S.atLeast(Left.Stride * Left.Iteration);
-  // What does not come to the end of its first step. Of a gated loop most runs are so short that LLVM's guess
-  // of their length would be most of what is charged for the loop around them.
-  if (!Left.Whole && !Left.Gate) {
-    double Trips = F.frequencyOf(*Left.Header) / std::max(F.frequencyOf(*Left.Preheader), 1.0);
-    Work += Out.lookup(Left.Latch).Mean * (Trips < Left.First ? Trips : 0);
-  }
-  S.Mean = Out.lookup(Left.Preheader).Mean + Work;
+  if (Left->Gate)
+    S.atLeast(Left->Stride * Left->Iteration);
+  S.Mean = Out.lookup(Left->Preheader).Mean + (Left->Gate ? S.Mean : 0);
 }
 
 void Walk::place(Instruction *Before, State &S) {
-  W.Points.push_back({Before, S.Mean, L.nestOf(Before->getParent())});
+  W.Points.push_back({Before, S.Mean});
   restart(S);
 }
 
@@ -249,8 +239,8 @@ void Walk::leave(Instruction &Return, State &S) {
   W.S.FromLast = std::max(W.S.FromLast, S.Real);
 }
 
-// A short loop, or the first step of a chunked one, counts whole: what does not fit before the bound
-// goes before the loop. A loop that is charged as a whole is a safepoint itself.
+// A short loop, or a gated one up to its first gate, counts whole: what does not fit before the bound
+// goes before the loop. A loop that is cut is a safepoint itself.
 void Walk::beforeLoops(BasicBlock &BB, State &S) {
   for (BasicBlock *Next : successors(&BB)) {
     Loop *Of = A.LI.getLoopFor(Next);
@@ -258,12 +248,12 @@ void Walk::beforeLoops(BasicBlock &BB, State &S) {
       continue;
     const Chunk *Cut = L.chunkOf(Of);
     const ShortLoop *Short = L.shortOf(Of);
-    if (Cut && Cut->isSelf()) {
+    if (Cut && !Cut->Gate) {
       W.Chunks[Cut - L.Chunks.begin()].second = S.Mean;
       restart(S);
       return;
     }
-    unsigned Length = Short ? Short->Length : Cut && !Cut->Whole ? Cut->First * Cut->Iteration : 0;
+    unsigned Length = Short ? Short->Length : Cut ? Cut->Stride * Cut->Iteration : 0;
     if (S.Longest + Length > F.Bound && tryPlace(F.endOf(BB), S))
       return;
   }
@@ -278,7 +268,7 @@ void Walk::block(BasicBlock &BB, State S) {
     Out[&BB] = S;
     return;
   }
-  S.Mean += L.Stalls.lookup(&BB) + (catches(BB) ? CaughtWork : 0);
+  S.Mean += catches(BB) ? CaughtWork : 0;
   // A returning path must leave the caller its part: the last place for a safepoint is here.
   Instruction *Last = isa<ReturnInst>(BB.getTerminator()) ? F.endOf(BB) : nullptr;
   bool Recent = false; // nothing since the last safepoint
@@ -323,7 +313,7 @@ void Walk::closeLoops() {
     if (!A.LI.isLoopHeader(BB) || &*BB->getFirstInsertionPt() != Safepoint.Before)
       continue;
     State S = stateAt(*BB, /*WithBackEdges=*/true);
-    Safepoint.Mean = S.Mean + L.Stalls.lookup(BB);
+    Safepoint.Mean = S.Mean;
     W.Longest = std::max(W.Longest, S.Real);
   }
 }

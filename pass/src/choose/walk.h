@@ -18,7 +18,6 @@ namespace curtail {
 struct Point {
   llvm::Instruction *Before;
   double Mean;  // work to charge
-  int Nest;     // index into the nests, or -1: straight to the thread-local budget
 };
 
 struct Walked {

@@ -2,11 +2,9 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
-#include "llvm/Transforms/Utils/PromoteMemToReg.h"
 
 using namespace llvm;
 
@@ -67,38 +65,28 @@ Instruction *Emitter::coldBranch(Value *Due, Instruction *Before) {
   return End;
 }
 
-Value *Emitter::loadBudget(IRBuilder<> &B, int Nest) {
-  if (Nest >= 0)
-    return B.CreateLoad(B.getInt64Ty(), Budgets[Nest]);
+Value *Emitter::loadBudget(IRBuilder<> &B) {
   return B.CreateAlignedLoad(B.getInt64Ty(), field(B, BudgetOffset), Align(8));
 }
 
-void Emitter::storeBudget(IRBuilder<> &B, Value *Budget, int Nest) {
-  if (Nest >= 0)
-    B.CreateStore(Budget, Budgets[Nest]);
-  else
-    B.CreateAlignedStore(Budget, field(B, BudgetOffset), Align(8));
+void Emitter::storeBudget(IRBuilder<> &B, Value *Budget) {
+  B.CreateAlignedStore(Budget, field(B, BudgetOffset), Align(8));
 }
 
-// The slow path, taken if `Due`. In a nest the budget goes through memory for it.
-void Emitter::slowIf(Value *Due, Instruction *Before, int Nest) {
+// The slow path, taken if `Due`.
+void Emitter::slowIf(Value *Due, Instruction *Before) {
   Builder B(coldBranch(Due, Before), Before);
-  if (Nest >= 0)
-    storeBudget(B, loadBudget(B, Nest), -1);
   callSlow(B, Block, Slow);
-  if (Nest >= 0)
-    storeBudget(B, loadBudget(B, -1), Nest);
 }
 
 // Subtracts `Work` from the budget; what is left.
-Value *Emitter::charge(IRBuilder<> &B, Value *Work, int Nest) {
-  // In a register it cannot wrap: `sub; js`.
-  Value *Left = B.CreateSub(loadBudget(B, Nest), Work, "", false, /*HasNSW=*/Nest >= 0);
-  storeBudget(B, Left, Nest);
+Value *Emitter::charge(IRBuilder<> &B, Value *Work) {
+  Value *Left = B.CreateSub(loadBudget(B), Work);
+  storeBudget(B, Left);
   return Left;
 }
 
-// Charges for a safepoint, in one instruction: whether the budget in memory is below zero now. Its address
+// Charges for a safepoint, in one instruction: whether the budget is below zero now. Its address
 // has a base register, which is zero: with one, Zen 5 hands the budget on from one such instruction to the
 // next within a cycle; without, in 6.5, which is more than the shortest iterations of an interpreter take.
 Value *Emitter::spend(IRBuilder<> &B, uint64_t Units) {
@@ -137,54 +125,15 @@ void Emitter::emitPoint(const Point &Safepoint) {
     Due = polled(B);
   else if (Opts.Safepoints == Kind::Reads)
     Due = clockDue(B);
-  else if (Safepoint.Nest < 0 && Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel)
+  else if (Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel)
     Due = spend(B, Units);
   else
-    Due = B.CreateICmpSLT(charge(B, B.getInt64(Units), Safepoint.Nest), B.getInt64(0));
-  slowIf(Due, Safepoint.Before, Safepoint.Nest);
+    Due = B.CreateICmpSLT(charge(B, B.getInt64(Units)), B.getInt64(0));
+  slowIf(Due, Safepoint.Before);
   // Between the safepoint and an interpreter's dispatch there must be something: an empty block goes, and
   // from one that ends in a condition code generation does not copy the dispatch.
   if (leadsToDispatch(*Safepoint.Before->getParent()))
     assembly(B, B.getVoidTy(), "", "");
-}
-
-bool leadsNowhere(const BasicBlock *BB) {
-  for (unsigned Steps = 0; Steps < 8 && BB; Steps++) {
-    if (isa<UnreachableInst>(BB->getTerminator()))
-      return true;
-    BB = BB->getSingleSuccessor();
-  }
-  return false;
-}
-
-// The budget goes into a register before the nest and back to memory behind it.
-void Emitter::enterNest(unsigned Nest) {
-  Loop *L = P.Nests[Nest];
-  auto *Budget = Budgets[Nest];
-  SmallVector<BasicBlock *, 4> Outside;
-  for (BasicBlock *BB : predecessors(L->getHeader()))
-    if (!L->contains(BB) && !is_contained(Outside, BB))
-      Outside.push_back(BB);
-  BasicBlock *Entry = SplitBlockPredecessors(L->getHeader(), Outside, ".curtail.in");
-  Builder In(Entry->getTerminator(), &L->getHeader()->front());
-  In.CreateStore(In.CreateAlignedLoad(In.getInt64Ty(), field(In, BudgetOffset), Align(8)), Budget);
-
-  SmallSetVector<BasicBlock *, 4> Exits;
-  for (BasicBlock *BB : L->blocks())
-    for (BasicBlock *Next : successors(BB))
-      if (!L->contains(Next) && !leadsNowhere(Next))
-        Exits.insert(Next);
-  for (BasicBlock *Exit : Exits) {
-    SmallVector<BasicBlock *, 4> Inside;
-    for (BasicBlock *BB : predecessors(Exit))
-      if (L->contains(BB) && !is_contained(Inside, BB))
-        Inside.push_back(BB);
-    Instruction *Landing = &*Exit->getFirstInsertionPt();
-    if (none_of(Inside, [](BasicBlock *BB) { return isa<IndirectBrInst>(BB->getTerminator()); }))
-      Landing = SplitBlockPredecessors(Exit, Inside, ".curtail.out")->getTerminator();
-    Builder B(Landing, &Exit->front());
-    B.CreateAlignedStore(B.CreateLoad(B.getInt64Ty(), Budget), field(B, BudgetOffset), Align(8));
-  }
 }
 
 void Emitter::run() {
@@ -192,23 +141,15 @@ void Emitter::run() {
   SmallVector<std::pair<WeakVH, LongCall>, 4> Long;
   for (const LongCall &Call : P.LongCalls)
     Long.push_back({WeakVH(Call.Call), Call});
-  prepareChunks();
-  for (unsigned Nest = 0; Nest < P.Nests.size(); Nest++) {
-    IRBuilder<> B(&*F.getEntryBlock().getFirstInsertionPt());
-    Budgets.push_back(B.CreateAlloca(B.getInt64Ty()));
-    enterNest(Nest);
-  }
+  for (const Chunk &C : P.Chunks)
+    prepare(C);
   for (const Point &Safepoint : P.Points)
     emitPoint(Safepoint);
-  for (unsigned At = 0; At < P.Chunks.size(); At++)
-    cutLoop(At);
+  for (auto [C, R] : zip(P.Chunks, Ready))
+    C.Gate ? gateLoop(C, R) : cutLoop(C, R);
   for (auto &[There, Call] : Long)
     if (There) // a loop's old condition may have gone, and a search with it
       emitLongCall(Call);
-  if (!Budgets.empty()) {
-    DominatorTree DT(F);
-    PromoteMemToReg(Budgets, DT);
-  }
   // The stub's frame lies right below; and what was known of the memory effects holds no longer.
   F.addFnAttr(Attribute::NoRedZone);
   // What stands elsewhere in its cache line than before is sometimes a fifth slower, small functions

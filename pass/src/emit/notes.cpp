@@ -61,8 +61,7 @@ void noteSkipped(Function &F, StringRef Why) { noteFunction(F, numberOf(Why)); }
 // notes along. Depth and number of back edges tell the loop from one around it, and from two merged
 // into one, where code generation left no instruction between their headers.
 // Without operands and clobbers, in front of the loop: nothing inside it changes.
-static void noteLoop(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth,
-                     unsigned BackEdges) {
+void noteLoop(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth, unsigned BackEdges) {
   auto *Type = FunctionType::get(Type::getVoidTy(Entry->getContext()), false);
   std::string Text = "77:\n.pushsection .curtail.loops,\"?\",@progbits\n.quad 77b\n.quad " + std::to_string(MaxTrips) +
                      "\n.long " + std::to_string(IterationCost) + "\n.short 1\n.byte " +
@@ -76,23 +75,15 @@ static void noteLoop(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCo
   Call->addFnAttr(Attribute::NoMerge);
 }
 
-void noteBoundedLoop(Loop &L, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth) {
+void noteBoundedLoop(Loop &L, uint64_t MaxTrips, unsigned IterationCost) {
   SmallPtrSet<BasicBlock *, 4> Done;
   for (BasicBlock *Before : predecessors(L.getHeader())) {
     if (L.contains(Before) || !Done.insert(Before).second)
       continue;
     // An invoke's label would lie before the call: the loop then counts as unproven.
     if (!isa<InvokeInst, CallBrInst>(Before->getTerminator()))
-      noteLoop(Before->getTerminator(), MaxTrips, IterationCost, Depth, L.getNumBackEdges());
+      noteLoop(Before->getTerminator(), MaxTrips, IterationCost, L.getLoopDepth(), L.getNumBackEdges());
   }
-}
-
-void noteChunk(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth) {
-  noteLoop(Entry, MaxTrips, IterationCost, Depth, 1);
-}
-
-void noteGate(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth) {
-  noteLoop(Entry, MaxTrips, IterationCost, Depth, 2);
 }
 
 } // namespace curtail

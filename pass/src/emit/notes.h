@@ -15,16 +15,12 @@ void noteSkipped(llvm::Function &F, llvm::StringRef Why);
 
 // `L` has no safepoint, because its header runs at most `MaxTrips` times (more than 0) each time it
 // is entered, and an iteration costs at most `IterationCost`. Inner loops of `L` without a safepoint
-// need notes of their own. `Depth`: how deep in loops it will be. Call it while `L` is as LoopInfo
-// describes it; the control flow stays as it is, and nothing is put inside the loop.
-void noteBoundedLoop(llvm::Loop &L, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth);
+// need notes of their own. Call it while `L` is as LoopInfo describes it; the control flow stays as it is, and nothing
+// is put inside the loop.
+void noteBoundedLoop(llvm::Loop &L, uint64_t MaxTrips, unsigned IterationCost);
 
-// The same for a loop with one back edge that is entered by `Entry` alone. `MaxTrips` of 0: its run
-// was charged to the budget before it was entered, and is as short as the budget says.
-void noteChunk(llvm::Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth);
-
-// The same for a gated loop, which ends or has a safepoint as often. Where its header begins with a
-// test, code generation may repeat that in the latch: then two edges lead back.
-void noteGate(llvm::Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth);
+// The same for a loop of that depth, and with so many back edges, that is entered by `Entry` alone. `MaxTrips` of 0:
+// its run was charged to the budget before it was entered, and is as short as the budget says.
+void noteLoop(llvm::Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth, unsigned BackEdges);
 
 } // namespace curtail

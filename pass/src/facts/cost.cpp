@@ -1,6 +1,5 @@
 #include "facts/cost.h"
 #include "choose/longcalls.h"
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Instructions.h"
@@ -100,55 +99,6 @@ static unsigned costOfLibraryCall(LibFunc Function) {
   case LibFunc_pow: return Mathematics;
   default: return LibraryCall;
   }
-}
-
-// Cycles from operands to result, on today's processors.
-static unsigned latencyOf(const Instruction &I) {
-  switch (I.getOpcode()) {
-  case Instruction::PHI:
-  case Instruction::BitCast:
-  case Instruction::Freeze:
-  case Instruction::ZExt:
-  case Instruction::Trunc:
-  case Instruction::GetElementPtr: // mostly part of the access
-    return 0;
-  case Instruction::Load: return 4;
-  case Instruction::FAdd:
-  case Instruction::FSub:
-  case Instruction::FMul: return 4;
-  case Instruction::FDiv: return 13;
-  case Instruction::Mul: return 3;
-  case Instruction::UDiv:
-  case Instruction::SDiv:
-  case Instruction::URem:
-  case Instruction::SRem: return isa<Constant>(I.getOperand(1)) ? 5 : 14;
-  case Instruction::Call: return I.getType()->isFPOrFPVectorTy() ? 4 : 1;
-  default: return 1;
-  }
-}
-
-unsigned recurrenceOf(const Loop &L, ArrayRef<BasicBlock *> InOrder) {
-  BasicBlock *Latch = L.getLoopLatch();
-  unsigned Longest = 0, Phis = 0;
-  for (PHINode &Phi : L.getHeader()->phis()) {
-    if (!Latch || ++Phis > 16)
-      break;
-    DenseMap<const Value *, unsigned> Ready{{&Phi, 0}};
-    for (BasicBlock *BB : InOrder)
-      for (Instruction &I : *BB) {
-        if (&I == &Phi || (isa<PHINode>(I) && BB == L.getHeader()) || I.getType()->isVoidTy())
-          continue;
-        int From = -1;
-        for (Value *Operand : I.operands())
-          if (auto It = Ready.find(Operand); It != Ready.end())
-            From = std::max(From, int(It->second));
-        if (From >= 0)
-          Ready[&I] = unsigned(From) + latencyOf(I);
-      }
-    if (auto It = Ready.find(Phi.getIncomingValueForBlock(Latch)); It != Ready.end())
-      Longest = std::max(Longest, It->second);
-  }
-  return Longest;
 }
 
 bool isRealCall(const Instruction &I) {

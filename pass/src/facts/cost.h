@@ -1,7 +1,6 @@
 // What an instruction costs, in units of roughly one simple IR instruction. The run-time rate (units
 // per cycle) is measured as the program runs, so only proportions matter.
 #pragma once
-#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/InstrTypes.h"
@@ -10,10 +9,6 @@ namespace curtail {
 
 // Calls are charged their own overhead only; what the callee does is the summary's business.
 unsigned costOf(const llvm::Instruction &I, const llvm::TargetLibraryInfo &TLI, const llvm::TargetTransformInfo &TTI);
-
-// The cycles that one iteration of an innermost loop takes at least, because each needs the result of
-// the one before it: sums of floating-point numbers, lists.
-unsigned recurrenceOf(const llvm::Loop &L, llvm::ArrayRef<llvm::BasicBlock *> InOrder);
 
 // A call that leaves this function: not an intrinsic that becomes code in line, not inline assembly.
 bool isRealCall(const llvm::Instruction &I);

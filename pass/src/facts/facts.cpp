@@ -16,9 +16,8 @@ namespace curtail {
 static const unsigned UnseenCharge = 10;
 
 // Work between a call and a return that is let pass without a safepoint of its own. A chain of returns can
-// therefore be this much times its depth long. A list's recursion is as deep as the list is long; where
-// activations call more than once, it is as deep as a tree, and returns may take longer.
-static const unsigned Tolerance = 16, TreeTolerance = 48;
+// therefore be this much times its depth long, and a list's recursion is as deep as the list is long.
+static const unsigned Tolerance = 16;
 
 Facts::Facts(Function &F, const Analyses &A, const Summaries &Known, const CallCycle &Cycle, const Functions &Far,
              const Options &O)
@@ -30,7 +29,6 @@ Facts::Facts(Function &F, const Analyses &A, const Summaries &Known, const CallC
     Index[BB] = Order.size();
     Order.push_back(BB);
   }
-  expectFewCalls();
 }
 
 Effect Facts::effectOf(const CallBase &Call) const {
@@ -50,9 +48,8 @@ Effect Facts::effectOf(const CallBase &Call) const {
   // called through a pointer is mostly shorter still; in a cycle, only the activations that end the
   // recursion have none. Where one stands for several, each has its tolerance.
   const bool Continues = Cycle.continues(Callee);
-  unsigned Levels = Continues ? activationsOf(*Callee) : 1;
-  const unsigned OnReturn = Continues && Cycle.Branches ? TreeTolerance : Tolerance;
-  unsigned After = Quarter - std::min(Quarter, Levels * OnReturn);
+  const unsigned Levels = Continues ? activationsOf(*Callee) : 1;
+  unsigned After = Quarter - std::min(Quarter, Levels * Tolerance);
   unsigned Through = std::min(Quarter, Continues ? Cycle.Through : UsualThrough);
   if (Callee && !Continues)
     Through = std::max(Through, Quarter / 4);
@@ -83,41 +80,6 @@ unsigned Facts::sizeOf(const Loop &L) const {
 bool Facts::callsOut(const Loop &L) const {
   return any_of(L.blocks(),
                 [&](const BasicBlock *BB) { return any_of(*BB, [&](const Instruction &I) { return mayYieldAt(I); }); });
-}
-
-double Facts::frequencyOf(const BasicBlock &BB) const {
-  double Part = 1;
-  for (const Loop *L = A.LI.getLoopFor(&BB); L && !Fewer.empty(); L = L->getParentLoop())
-    if (auto It = Fewer.find(L); It != Fewer.end())
-      Part *= It->second;
-  return Part * double(A.BFI.getBlockFreq(&BB).getFrequency());
-}
-
-// Of a recursion that ends, each activation makes less than one call in the mean. LLVM does not know that, and
-// takes a loop around such calls for one of 32 iterations: here it has as few as the law allows, of loops in one
-// another the outer ones first.
-void Facts::expectFewCalls() {
-  SmallVector<const BasicBlock *, 8> Calling;
-  for (const BasicBlock *BB : Order)
-    for (const Instruction &I : *BB) {
-      auto *Call = dyn_cast<CallBase>(&I);
-      if (Call && Cycle.continues(Call->getCalledFunction()))
-        Calling.push_back(BB);
-    }
-  for (const Loop *L : A.LI.getLoopsInPreorder()) {
-    if (none_of(Calling, [&](const BasicBlock *BB) { return L->contains(BB); }))
-      continue;
-    double Calls = 0, Entered = 0;
-    for (const BasicBlock *BB : Calling)
-      Calls += frequencyOf(*BB);
-    for (const BasicBlock *Before : predecessors(L->getHeader()))
-      if (!L->contains(Before) && Index.count(Before))
-        Entered += frequencyOf(*Before) * A.BPI.getEdgeProbability(Before, L->getHeader()).toDouble();
-    double Most = std::max(Entered / std::max(frequencyOf(*L->getHeader()), 1.0),
-                           double(A.BFI.getEntryFreq().getFrequency()) / std::max(Calls, 1.0));
-    if (Most < 1)
-      Fewer[L] = Most;
-  }
 }
 
 SmallVector<BasicBlock *, 4> Facts::beforeIn(const Loop &L, BasicBlock &BB) const {

@@ -52,8 +52,6 @@ const unsigned UsualThrough = 20;
 // safepoint on its way to such a call.
 struct CallCycle {
   Functions Members;
-  // An activation may call members several times, one after the other.
-  bool Branches = false;
   // The longest way through a member without a safepoint.
   unsigned Through = UsualThrough;
   bool continues(const llvm::Function *Callee) const { return Callee && Members.contains(Callee); }
@@ -83,8 +81,8 @@ public:
   unsigned costOf(const llvm::Instruction &I) const;
   unsigned sizeOf(const llvm::Loop &L) const;
   bool callsOut(const llvm::Loop &L) const;
-  // How often a block runs, by estimate. LLVM's, but for recursion.
-  double frequencyOf(const llvm::BasicBlock &BB) const;
+  // How often a block runs, by LLVM's estimate.
+  double frequencyOf(const llvm::BasicBlock &BB) const { return double(A.BFI.getBlockFreq(&BB).getFrequency()); }
   // Whether an edge leads back.
   bool isBack(const llvm::BasicBlock *From, const llvm::BasicBlock *To) const {
     return Index.lookup(From) >= Index.lookup(To);
@@ -112,10 +110,7 @@ public:
   llvm::DenseMap<const llvm::BasicBlock *, unsigned> Index; // in that order
 
 private:
-  void expectFewCalls();
-
   const Summaries &Known;
-  llvm::DenseMap<const llvm::Loop *, double> Fewer; // iterations than LLVM expects: this part of them
 };
 
 } // namespace curtail

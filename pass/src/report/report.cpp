@@ -21,12 +21,10 @@ void Report::instrumented(const Function &F, const Plan &P) {
   Longest = std::max(Longest, P.Longest);
   if (Opts.Report.empty())
     return;
-  unsigned InRegister = count_if(P.Points, [](const Point &S) { return S.Nest >= 0; });
   json::Object O{{"module", M.getModuleIdentifier()},
                  {"function", F.getName()},
                  {"name", demangle(F.getName())},
                  {"safepoints", int64_t(P.Points.size())},
-                 {"in_register", int64_t(InRegister)},
                  {"chunked", int64_t(P.Chunks.size())},
                  {"long_calls", int64_t(P.LongCalls.size())},
                  {"longest", int64_t(P.Longest)},

@@ -29,26 +29,8 @@ more:
   ret i64 %z
 }
 
-; A small one is unrolled first: one safepoint serves two activations (of a single call, four).
-; CHECK-LABEL: define i64 @unrolled(
-; CHECK: more:
-; CHECK: more.i:
-; CHECK-LABEL: define void @tree(
-define i64 @unrolled(i64 %n) {
-  %small = icmp slt i64 %n, 2
-  br i1 %small, label %base, label %more
-base:
-  ret i64 %n
-more:
-  %a = add i64 %n, -1
-  %b = add i64 %n, -2
-  %x = call i64 @unrolled(i64 %a)
-  %y = call i64 @unrolled(i64 %b)
-  %z = add i64 %x, %y
-  ret i64 %z
-}
-
 ; Where a loop's safepoint lies on the way to the recursive call, the entry needs none.
+; CHECK-LABEL: define void @tree(
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: loop:
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"

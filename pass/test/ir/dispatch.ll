@@ -1,28 +1,24 @@
 ; The dispatch of an interpreter with computed gotos stays a small block of its own, which code
 ; generation copies into each handler: the safepoints are in the handlers, and do not leave them empty
-; behind. The budget lives in a register: there are places before the loop and behind it.
+; behind.
 ; RUN: CURTAIL_PASS=bound=400 opt -passes=curtail-safepoints,verify -S < %s | FileCheck %s
 
 ; CHECK-LABEL: define i64 @run(
-; CHECK: load i64, ptr
 ; CHECK: dispatch:
-; CHECK-NEXT: [[BUDGET:%.*]] = phi i64
 ; CHECK-NOT: {{threadlocal|TPOFF}}
 ; CHECK: indirectbr
 ; CHECK: add:
-; CHECK: sub nsw i64 [[BUDGET]], 9
+; CHECK: call i8 asm sideeffect "subq $$5, %fs:curtail_safepoint@TPOFF
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: call void asm sideeffect "", ""()
 ; CHECK-NEXT: br label %join
 ; CHECK: sub:
-; CHECK: sub nsw i64 [[BUDGET]], 11
+; CHECK: call i8 asm sideeffect "subq $$7, %fs:curtail_safepoint@TPOFF
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: call void asm sideeffect "", ""()
 ; CHECK-NEXT: br label %join
 ; CHECK: {{^}}halt:
 ; CHECK-NEXT: phi i64
-; CHECK-NEXT: [[BLOCK:%.*]] = call align 64 ptr @llvm.threadlocal.address
-; CHECK-NEXT: store i64 [[BUDGET]], ptr [[BLOCK]]
 ; CHECK-NEXT: ret i64
 @table = internal constant [3 x ptr] [ptr blockaddress(@run, %add), ptr blockaddress(@run, %sub), ptr blockaddress(@run, %halt)]
 
@@ -89,8 +85,7 @@ halt:
   ret i64 %before
 }
 
-; Where one comes to the target of a computed goto from elsewhere, too, there is no place behind the loop:
-; the budget stays in memory.
+; One comes to the target of a computed goto from elsewhere, too.
 ; CHECK-LABEL: define i64 @shared(
 ; CHECK: {{^}}add:
 ; CHECK: call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF

@@ -18,7 +18,7 @@
 ; CHECK-NEXT: [[LOW:%.*]] = and i64 %next.3, 28
 ; CHECK-NEXT: icmp eq i64 [[LOW]], 0
 ; CHECK-NEXT: br i1 %{{.*}}, label %{{.*}}, label %{{.*}}, !prof
-; CHECK: sub nsw i64
+; CHECK: asm sideeffect "subq
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; FLAG-LABEL: define void @compare(
 ; FLAG: and i64 %next.3, 28

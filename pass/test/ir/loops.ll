@@ -3,21 +3,11 @@
 
 declare void @unseen()
 
-; A tight loop whose end cannot be computed keeps the budget in a register: loaded before, a phi
-; within, stored behind.
+; A tight loop whose end cannot be computed has its safepoint in the header.
 ; CHECK-LABEL: define void @tight(
-; CHECK: entry:
-; CHECK: load i64, ptr %{{.*}}, align 8
 ; CHECK: loop:
-; CHECK: [[BUDGET:%.*]] = phi i64
-; CHECK-NOT: {{threadlocal|TPOFF}}
-; CHECK: [[LEFT:%.*]] = sub nsw i64 [[BUDGET]], [[#]]
-; CHECK-NEXT: [[DUE:%.*]] = icmp slt i64 [[LEFT]], 0
-; CHECK-NEXT: br i1 [[DUE]]
-; CHECK: store i64 [[LEFT]], ptr
+; CHECK: call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF($1)"
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
-; CHECK: load i64, ptr
-; CHECK: store i64 {{%.*}}, ptr
 ; CHECK: ret void
 define void @tight(ptr %p) {
 entry:
@@ -65,7 +55,7 @@ exit:
   ret void
 }
 
-; A loop with a call in it charges memory: no register would survive the call.
+; So has a loop with a call in it.
 ; CHECK-LABEL: define void @calls(
 ; CHECK: loop:
 ; CHECK: call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF($1)"
@@ -84,16 +74,13 @@ exit:
   ret void
 }
 
-; One budget for a whole nest: it is not handed over through memory at the inner loop's ends. Each iteration of the
-; outer loop passes the inner one's safepoint, and needs no other.
+; Each iteration of the outer loop passes the inner one's safepoint, and needs no other.
 ; CHECK-LABEL: define void @nest(
 ; CHECK: outer:
-; CHECK: phi i64
-; CHECK-NOT: sub nsw i64
+; CHECK-NOT: TPOFF
 ; CHECK: inner:
-; CHECK: sub nsw i64
-; CHECK: exit.curtail.out:
-; CHECK-NEXT: call {{.*}}@llvm.threadlocal.address
+; CHECK: call i8 asm sideeffect "subq $${{[0-9]+}}, %fs:curtail_safepoint@TPOFF($1)"
+; CHECK: ret void
 define void @nest(ptr %p) {
 entry:
   br label %outer
@@ -140,39 +127,4 @@ entry:
 loop:
   store volatile i64 1, ptr %p
   br label %loop
-}
-
-; Each iteration waits for the one before: a chain of a multiplication and an addition, longer than its
-; instructions. The safepoint charges that, too.
-; CHECK-LABEL: define double @waits(
-; CHECK: loop:
-; CHECK: sub nsw i64 {{%.*}}, {{[6-9][0-9]$}}
-; CHECK-LABEL: define double @runs(
-; CHECK: loop:
-; CHECK: sub nsw i64 {{%.*}}, {{1[0-9]$}}
-; CHECK: ret double
-define double @waits(double %a, double %b) {
-entry:
-  br label %loop
-loop:
-  %x = phi double [ 1.0, %entry ], [ %sum, %loop ]
-  %product = fmul double %x, %a
-  %sum = fadd double %product, %b
-  %done = fcmp ogt double %sum, 1.0e9
-  br i1 %done, label %exit, label %loop
-exit:
-  ret double %sum
-}
-
-define double @runs(ptr %p, double %b) {
-entry:
-  br label %loop
-loop:
-  %a = load volatile double, ptr %p
-  %product = fmul double %b, %a
-  %sum = fadd double %product, %b
-  %done = fcmp ogt double %sum, 1.0e9
-  br i1 %done, label %exit, label %loop
-exit:
-  ret double %sum
 }

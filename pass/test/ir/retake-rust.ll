@@ -52,7 +52,7 @@ exit:
 ; CHECK: loop:
 ; CHECK: curtail_safepoint_slow
 ; CHECK: loop.body:
-; CHECK-NEXT: [[BASE:%.*]] = call ptr @llvm.threadlocal.address.p0(ptr @KEPT)
+; CHECK: [[BASE:%.*]] = call ptr @llvm.threadlocal.address.p0(ptr @KEPT)
 ; CHECK-NOT: curtail_safepoint_slow
 ; CHECK: phi ptr [ [[BASE]], %loop.body
 ; CHECK-NOT: curtail_safepoint_slow

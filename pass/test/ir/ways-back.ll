@@ -32,7 +32,7 @@ done:
 ; CHECK-LABEL: define internal i64 @list(
 ; CHECK: again:
 ; CHECK: %at = phi ptr
-; CHECK-NEXT: sub nsw i64
+; CHECK-NEXT: call i8 asm sideeffect "subq
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow
 ; CHECK: volatile
 define internal i64 @list(ptr %p) {
