@@ -1,10 +1,10 @@
 //! What code generation copies: the end of a loop, and the choice that one begins with.
 
 use crate::code::Code;
-use crate::gates::stays;
 use crate::loops::{changes, decision, is_on_each_round, is_written, step_of};
 use iced_x86::{
-    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
+    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
 };
 
 /// Are these blocks, which lead back to a cycle's header, copies of one? Then all end with the same test
@@ -98,5 +98,47 @@ fn past_jumps(code: &Code, block: usize) -> usize {
 fn does_nothing(code: &Code, block: usize) -> bool {
     code.of(block).iter().all(|i| {
         i.mnemonic() == Mnemonic::Nop || i.flow_control() == FlowControl::UnconditionalBranch
+    })
+}
+
+/// Is what an instruction reads a place on the stack that the cycle does not write? Of other memory, and of
+/// what other pointers than the stack's write, nothing is known; calls write there if a callee may have
+/// its address.
+fn stays(code: &Code, cycle: &[usize], i: &Instruction) -> bool {
+    let own = |base, index| base == Register::RSP && index == Register::None;
+    if !own(i.memory_base(), i.memory_index()) {
+        return false;
+    }
+    let begin = i.memory_displacement64() as i64;
+    let end = begin + i.memory_size().size() as i64;
+    let mut factory = InstructionInfoFactory::new();
+    let mut all = cycle.iter().flat_map(|&block| code.of(block));
+    all.all(|other| {
+        if matches!(other.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+            return !is_given_away(code, begin);
+        }
+        let mut moves = false;
+        crate::probes::written(&mut factory, other, |r| moves |= r == Register::RSP);
+        !moves
+            && factory.info(other).used_memory().iter().all(|used| {
+                let (from, size) = (used.displacement() as i64, used.memory_size().size() as i64);
+                matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
+                    || own(used.base(), used.index())
+                        && size > 0
+                        && (from >= end || from + size <= begin)
+            })
+    })
+}
+
+/// Does the function make a pointer that may be to a place on its stack: to that, or to something below?
+fn is_given_away(code: &Code, place: i64) -> bool {
+    code.instructions.iter().any(|i| match i.mnemonic() {
+        Mnemonic::Lea => {
+            i.memory_base() == Register::RSP
+                && i.op0_register() != Register::RSP
+                && (i.memory_index() != Register::None || i.memory_displacement64() as i64 <= place)
+        }
+        Mnemonic::Mov => i.op1_kind() == OpKind::Register && i.op1_register() == Register::RSP,
+        _ => false,
     })
 }

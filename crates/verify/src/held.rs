@@ -11,9 +11,26 @@ use crate::finding::{Finding, What};
 use crate::paths::Outcome;
 use crate::probes;
 use crate::program::Program;
-use crate::ranges::{CALLER_SAVED, number};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use std::collections::{BTreeMap, HashSet};
+
+/// What a call may leave changed.
+const CALLER_SAVED: [Register; 9] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+];
+
+/// The index of a general register, whatever its width.
+fn number(register: Register) -> Option<usize> {
+    register.is_gpr().then(|| register.full_register() as usize - Register::RAX as usize)
+}
 
 /// How an address is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,10 @@
-//! Proofs that loops without a safepoint end soon: by what the pass noted of them, or by the loop's
-//! own counter.
+//! Proofs that loops without a safepoint end soon: what the pass noted of them. And loops that code generation makes.
 
 use crate::above::writes;
 use crate::code::Code;
 use crate::flow::{Prover, Rounds};
 use crate::frames::touches_pages;
-use crate::gates;
 use crate::nests::{Noted, NotedLoops, cycles};
-use crate::ranges::{Ranges, State, condition_on};
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
 };
@@ -17,10 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Loops<'a> {
     code: &'a Code,
     notes: NotedLoops,
-    ranges: Option<Ranges>,
     /// Loops whose whole run was charged before they began: their first blocks.
     pub charged: BTreeSet<usize>,
-    /// Loops that the counter proved.
+    /// Loops that code generation made, and what they do says how often they go round.
     pub counted: BTreeSet<usize>,
     /// Loops that a note bounds.
     pub noted_used: BTreeSet<usize>,
@@ -38,7 +34,6 @@ impl<'a> Loops<'a> {
         Loops {
             code,
             notes: NotedLoops::of(code, next, noted),
-            ranges: None,
             charged: BTreeSet::new(),
             counted: BTreeSet::new(),
             noted_used: BTreeSet::new(),
@@ -46,57 +41,6 @@ impl<'a> Loops<'a> {
             long: BTreeMap::new(),
             bound,
         }
-    }
-
-    /// What the registers hold when the cycle is entered.
-    fn on_entry(&mut self, cycle: &[usize], entries: &[usize]) -> Option<State> {
-        let code = self.code;
-        let ranges = self.ranges.get_or_insert_with(|| Ranges::of(code));
-        let mut joined: Option<State> = None;
-        for &entry in entries {
-            // Entered by a caller, or by the unwinder: anything.
-            if entry == 0 || code.blocks[entry].before.is_empty() {
-                return None;
-            }
-            for &from in &code.blocks[entry].before {
-                if cycle.binary_search(&from).is_err() {
-                    let state = ranges.on_edge(code, from, entry);
-                    match &mut joined {
-                        Some(old) => old.join(&state),
-                        None => joined = Some(state),
-                    }
-                }
-            }
-        }
-        joined
-    }
-
-    /// By the counter: one register that each round moves by a constant towards a limit.
-    fn count(&mut self, cycle: &[usize], entries: &[usize]) -> Option<Rounds> {
-        let code = self.code;
-        let inside = |block: usize| cycle.binary_search(&block).is_ok();
-        for &block in cycle {
-            let next = &code.blocks[block].next;
-            let Some(&stay) = next.iter().find(|&&to| inside(to)) else { continue };
-            if next.len() != 2 || next.iter().all(|&to| inside(to)) {
-                continue;
-            }
-            if let Some(rounds) = gates::rounds(code, cycle, block, stay) {
-                return Some(rounds);
-            }
-            let Some(test) = Test::of(code, block, stay) else { continue };
-            let Some(update) = update_of(code, cycle, test.register) else { continue };
-            if test.limit.is_some_and(|limit| is_written(code, cycle, limit))
-                || !tested_each_time(code, cycle, block, update.block)
-            {
-                continue;
-            }
-            let Some(state) = self.on_entry(cycle, entries) else { continue };
-            if let Some(most) = most_rounds(&test, &update, &state) {
-                return Some(Rounds { through: update.block, most });
-            }
-        }
-        None
     }
 }
 
@@ -110,9 +54,7 @@ impl Prover for Loops<'_> {
             }
             return Some(Rounds { through, most: most.max(1) });
         }
-        let found = atomic(self.code, cycle)
-            .or_else(|| touches_pages(self.code, cycle))
-            .or_else(|| self.count(cycle, entries));
+        let found = atomic(self.code, cycle).or_else(|| touches_pages(self.code, cycle));
         if found.is_some() {
             self.counted.insert(cycle[0]);
         }
@@ -158,6 +100,15 @@ fn atomic(code: &Code, cycle: &[usize]) -> Option<Rounds> {
     .then_some(Rounds { through: block, most: RETRIES })
 }
 
+/// The condition on which a branch leads to an address, one of the two that it may lead to.
+fn condition_on(branch: &Instruction, to: u64) -> ConditionCode {
+    let mut branch = *branch;
+    if branch.near_branch_target() != to {
+        branch.negate_condition_code();
+    }
+    branch.condition_code()
+}
+
 /// How a block decides to go on to another: the instruction that it tests, and the condition for it.
 pub(crate) fn decision(
     code: &Code,
@@ -171,49 +122,6 @@ pub(crate) fn decision(
     let on = condition_on(branch, code.address(to));
     let test = above.iter().rfind(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
     Some((test, on))
-}
-
-/// The comparison that ends a loop: it stays while `register` is so against the limit.
-#[derive(Debug)]
-struct Test {
-    register: Register,
-    constant: u64,
-    limit: Option<Register>,
-    /// The comparison is the counter's own update, against zero.
-    own: bool,
-    stay: ConditionCode,
-}
-
-impl Test {
-    fn of(code: &Code, block: usize, stay: usize) -> Option<Test> {
-        let (i, stay) = decision(code, block, stay)?;
-        if i.op0_kind() != OpKind::Register || !matches!(i.op0_register().size(), 4 | 8) {
-            return None;
-        }
-        let register = i.op0_register();
-        let plain = Test { register, constant: 0, limit: None, own: false, stay };
-        match i.mnemonic() {
-            Mnemonic::Cmp if i.op1_kind() == OpKind::Register => {
-                Some(Test { limit: Some(i.op1_register()), ..plain })
-            }
-            Mnemonic::Cmp => Some(Test { constant: i.try_immediate(1).ok()?, ..plain }),
-            Mnemonic::Test if i.op1_kind() == OpKind::Register && i.op1_register() == register => {
-                Some(plain)
-            }
-            Mnemonic::Add | Mnemonic::Sub | Mnemonic::Inc | Mnemonic::Dec => {
-                Some(Test { own: true, ..plain })
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The one instruction of a cycle that changes a counter: adds a constant.
-#[derive(Debug)]
-pub(crate) struct Update {
-    pub(crate) block: usize,
-    pub(crate) step: i64,
-    width: usize,
 }
 
 pub(crate) fn step_of(i: &Instruction) -> Option<i64> {
@@ -239,27 +147,6 @@ pub(crate) fn step_of(i: &Instruction) -> Option<i64> {
         }
         _ => None,
     }
-}
-
-pub(crate) fn update_of(code: &Code, cycle: &[usize], register: Register) -> Option<Update> {
-    let mut factory = InstructionInfoFactory::new();
-    let mut found = None;
-    for &block in cycle {
-        for i in code.of(block) {
-            if !changes(&mut factory, i, register) {
-                continue;
-            }
-            let step = (i.op0_kind() == OpKind::Register
-                && matches!(i.op0_register().size(), 4 | 8))
-            .then(|| step_of(i))
-            .flatten()?;
-            if found.is_some() || step == 0 {
-                return None;
-            }
-            found = Some(Update { block, step, width: i.op0_register().size() });
-        }
-    }
-    found
 }
 
 /// Registers that callees keep.
@@ -291,12 +178,6 @@ pub(crate) fn changes(
     writes(factory, i, register) || call && !is_preserved(register)
 }
 
-/// Is the test passed between any two updates? What the cycle's other blocks do among themselves is
-/// an inner loop, and looked at as such.
-pub(crate) fn tested_each_time(code: &Code, cycle: &[usize], test: usize, update: usize) -> bool {
-    test == update || !cycles_around(code, cycle, test).iter().any(|part| part.contains(&update))
-}
-
 /// Does every round of a cycle pass a block?
 pub(crate) fn is_on_each_round(code: &Code, cycle: &[usize], block: usize) -> bool {
     cycles_around(code, cycle, block).is_empty()
@@ -306,62 +187,4 @@ pub(crate) fn is_on_each_round(code: &Code, cycle: &[usize], block: usize) -> bo
 fn cycles_around(code: &Code, cycle: &[usize], without: usize) -> Vec<Vec<usize>> {
     let rest: Vec<usize> = cycle.iter().copied().filter(|&block| block != without).collect();
     cycles(&|block| &code.blocks[block].next, &rest)
-}
-
-/// How often a cycle goes round at most, from the counter's first value, step and limit.
-fn most_rounds(test: &Test, update: &Update, first: &State) -> Option<u64> {
-    let width = update.width.min(test.register.size());
-    let all = if width == 4 { u64::from(u32::MAX) } else { u64::MAX };
-    let (low, high) = first.get(sized(test.register, width)?)?;
-    let (limit_low, limit_high) = match test.limit {
-        Some(register) => first.get(sized(register, width)?)?,
-        None => (test.constant & all, test.constant & all),
-    };
-    let step = update.step.unsigned_abs();
-    let positive = all / 2;
-    let small = high <= positive && limit_high <= positive;
-    let about = |span: u64| Some(span / step + 2);
-    if update.step > 0 {
-        return match test.stay {
-            ConditionCode::b | ConditionCode::be if limit_high <= all.saturating_sub(step) => {
-                about(limit_high.saturating_sub(low))
-            }
-            ConditionCode::l | ConditionCode::le
-                if small && limit_high <= positive.saturating_sub(step) =>
-            {
-                about(limit_high.saturating_sub(low))
-            }
-            ConditionCode::ne => exact(low, high, limit_low, limit_high, step, all),
-            // Counts from below zero up to it.
-            ConditionCode::s if low == high && low > positive => about(all - low + 1),
-            _ => None,
-        };
-    }
-    match test.stay {
-        ConditionCode::ne => {
-            let (from, to) = ((all - high, all - low), (all - limit_high, all - limit_low));
-            exact(from.0, from.1, to.0, to.1, step, all)
-        }
-        ConditionCode::a | ConditionCode::ae if limit_low >= step => {
-            about(high.saturating_sub(limit_low))
-        }
-        // Its own borrow: sub n, r; jae.
-        ConditionCode::ae | ConditionCode::a if test.own => about(high),
-        ConditionCode::g | ConditionCode::ge if small => about(high.saturating_sub(limit_low)),
-        ConditionCode::ns if high <= positive => about(high),
-        _ => None,
-    }
-}
-
-/// Counting up to a value that must be hit.
-fn exact(low: u64, high: u64, limit_low: u64, limit_high: u64, step: u64, all: u64) -> Option<u64> {
-    if low == high && limit_low == limit_high {
-        let span = limit_low.wrapping_sub(low) & all;
-        return (span.is_multiple_of(step) && span > 0).then(|| span / step + 1);
-    }
-    (step == 1 && high < limit_low).then(|| limit_high - low + 1)
-}
-
-fn sized(register: Register, width: usize) -> Option<Register> {
-    if width == 8 { Some(register.full_register()) } else { Some(register.full_register32()) }
 }

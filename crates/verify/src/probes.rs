@@ -22,10 +22,8 @@ const WINDOW: usize = 12;
 /// How a safepoint decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Subtracts from the budget in memory.
+    /// Subtracts from the budget.
     Clock,
-    /// Subtracts from the budget in a register.
-    Register,
     /// Subtracts the work of a whole loop, and goes on to another check if that does not fit.
     Whole,
     /// Looks at the poll word.
@@ -143,12 +141,12 @@ fn checks_above(
 ) -> (bool, bool) {
     let mut pending = false;
     let mut bare = code.blocks[call].before.is_empty();
-    let mut work = vec![(call, stores_budget(image, code.of(call)))];
+    let mut work = vec![call];
     let mut seen = vec![call];
-    while let Some((block, stored)) = work.pop() {
+    while let Some(block) = work.pop() {
         for &above in &code.blocks[block].before {
             if code.blocks[above].next.len() == 2 {
-                match check_of(image, code, above, stored) {
+                match check_of(image, code, above) {
                     Some(Kind::Pending) => pending = true,
                     Some(kind) => checks.push((above, kind)),
                     None => bare = true,
@@ -158,7 +156,7 @@ fn checks_above(
                 if !seen.contains(&above) {
                     seen.push(above);
                     bare |= code.blocks[above].before.is_empty();
-                    work.push((above, stored || stores_budget(image, code.of(above))));
+                    work.push(above);
                 }
             } else {
                 bare = true;
@@ -168,15 +166,8 @@ fn checks_above(
     (bare, pending)
 }
 
-fn stores_budget(image: &Image<'_>, code: &[Instruction]) -> bool {
-    code.iter().any(|i| {
-        let store = i.mnemonic() == Mnemonic::Mov && i.op0_kind() == OpKind::Memory;
-        touches(image, i, BUDGET) && (store || field(image, i).is_none())
-    })
-}
-
 /// What the branch at a block's end depends on, if that is a safepoint's check.
-fn check_of(image: &Image<'_>, code: &Code, block: usize, stored: bool) -> Option<Kind> {
+fn check_of(image: &Image<'_>, code: &Code, block: usize) -> Option<Kind> {
     let instructions = code.of(block);
     let (branch, above) = instructions.split_last()?;
     let setter = above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
@@ -207,9 +198,6 @@ fn check_of(image: &Image<'_>, code: &Code, block: usize, stored: bool) -> Optio
     }
     if touches(PENDING) && touches(DEPTH) {
         return Some(Kind::Pending);
-    }
-    if signed && stored {
-        return Some(Kind::Register);
     }
     // Unoptimised code loads the word first.
     match (touches(BUDGET), touches(POLL)) {

@@ -160,7 +160,6 @@ impl Report {
             self.safepoints += 1;
             let name = match probe.kind {
                 Kind::Clock => "clock",
-                Kind::Register => "clock, in a register",
                 Kind::Whole => "for a whole loop",
                 Kind::Flag => "flag",
                 Kind::Pending => "after a critical section",
