@@ -107,14 +107,16 @@ fn the_slack_is_a_share_of_the_quantum() {
         assert_eq!(slack(26_000), 1_368);
         assert_eq!(slack(1 << 40), 4_096, "a flag is seen in time");
     }
-    // In mode FLAG the poll word is looked at as often.
-    let now = tsc();
-    safepoint.arm(Mode::Flag, now, now + 26_000);
-    assert_eq!(block().budget, 2 * 1_368);
-    block().budget = -1;
+    // In mode FLAG the poll word is looked at as often, and in time by slow programs.
     safepoint.set_hook(Some(nothing));
-    here();
-    assert_eq!(block().budget, 2 * 1_368);
+    for (quantum, work) in [(5_200, 2 * 273), (26_000, 2_400), (1 << 40, 2_400)] {
+        let now = tsc();
+        safepoint.arm(Mode::Flag, now, now + quantum);
+        assert_eq!(block().budget, work);
+        block().budget = -1;
+        here();
+        assert_eq!(block().budget, work);
+    }
 
     thread_local! {
         static FIRED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
