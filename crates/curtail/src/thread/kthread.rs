@@ -230,10 +230,7 @@ impl KThread {
             }
             Some(Tcb::NOTICE) => self.note_notice(),
             Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
-            Some(_) => {
-                self.woken.push(tcb);
-                self.batch.note_own(&self.shared);
-            }
+            Some(_) => self.woken.push(tcb),
         }
     }
 
@@ -243,7 +240,7 @@ impl KThread {
         match tcb.is_batch() {
             false => {
                 self.local.push(tcb);
-                self.batch.note_own(&self.shared);
+                self.note_own();
             }
             true => self.batch.push(tcb),
         }

@@ -26,7 +26,7 @@ impl KThread {
         }
         block.tcb.set_batch(false);
         self.shared.push_fresh(&block.tcb);
-        self.batch.note_own(&self.shared);
+        self.note_own();
         if let Some(seat) = &self.seat {
             seat.wake_idle();
         }
