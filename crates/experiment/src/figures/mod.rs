@@ -1,14 +1,14 @@
 //! The papers' figures, drawn again (`curtail sim --figure`).
 //!
-//! A figure is data ([`figure`]): what is simulated, how it is plotted, what the paper says of it and
-//! how that is checked. Its points are independent runs on all cores ([`simulate`]); what is read off
-//! them ([`drawn`]) is held against the paper; [`write`] shows it. Simulations depend on the number
+//! A figure is data (`figure`): what is simulated, how it is plotted, what the paper says of it and
+//! how that is checked. Its points are independent runs on all cores (`simulate`); what is read off
+//! them (`drawn`) is held against the paper; [`write`] shows it. Simulations depend on the number
 //! of requests, the seed, and the costs that are called calibrated.
 //!
-//! Those that the papers measured on prototypes are in [`measured`]: drawn twice, without costs and
+//! Those that the papers measured on prototypes are in `measured`: drawn twice, without costs and
 //! with calibrated ones.
 //!
-//! [`auto`] is no paper's: the policy that chooses, beside the best of the others.
+//! `auto` is no paper's: the policy that chooses, beside the best of the others.
 
 mod auto;
 mod beside;
