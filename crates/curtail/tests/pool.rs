@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{STUCK, in_kernel};
+use common::{STUCK, in_kernel, in_time};
 use curtail::pool::{Class, Error, Job, Pool, Why};
 use curtail::{ClassId, Preempt, StartError, policy};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -247,13 +247,15 @@ fn jobs_of_one_pool_wait_for_jobs_of_another_and_of_their_own() {
 
 #[test]
 fn a_shutdown_waits_for_what_there_is_and_takes_no_more() {
-    let pool = two_classes(2).build().unwrap();
-    let jobs: Vec<_> = (0..200).map(|n| pool.run(B, move || n)).collect();
-    assert_eq!(pool.shutdown(STUCK), 0);
-    assert!((0..).zip(jobs).all(|(n, job)| job.wait().unwrap() == n));
-    assert_eq!(why(pool.run(B, || 0).wait()), Why::ShutDown);
-    assert_eq!(pool.try_run(B, || 0).unwrap_err().refused.why, Why::ShutDown);
-    assert_eq!((pool.stats()[1].refused_shut_down, pool.shutdown(STUCK)), (2, 0));
+    in_time(|| {
+        let pool = two_classes(2).build().unwrap();
+        let jobs: Vec<_> = (0..200).map(|n| pool.run(B, move || n)).collect();
+        assert_eq!(pool.shutdown(STUCK), 0);
+        assert!((0..).zip(jobs).all(|(n, job)| job.wait().unwrap() == n));
+        assert_eq!(why(pool.run(B, || 0).wait()), Why::ShutDown);
+        assert_eq!(pool.try_run(B, || 0).unwrap_err().refused.why, Why::ShutDown);
+        assert_eq!((pool.stats()[1].refused_shut_down, pool.shutdown(STUCK)), (2, 0));
+    });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The application of the pool's server: it runs jobs.
 
 use super::error::{Error, Panic};
-use super::gate::{Gate, count};
+use super::gate::Gate;
 use super::kernel::Placing;
 use super::shared::{Shared, class_of, slot_of};
 use super::state::{State, Value};
@@ -12,7 +12,6 @@ use crate::{Response, WorkerId, calls, contain};
 use curtail_policy::ClassId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 pub(super) struct Serve {
     pub shared: Arc<Shared>,
@@ -70,11 +69,10 @@ impl Serve {
         if gate.max_age.is_some() && waited > gate.max_age_cycles {
             return self.shared.refuse_old(state, gate);
         }
-        let Some(body) = state.begin() else { return };
+        let Some(body) = state.begin(&gate.in_progress) else { return };
         if let Some(request) = crate::context() {
             state.runs_as(request);
         }
-        gate.in_progress.fetch_add(1, Ordering::Relaxed);
         let before = calls::served_cycles().unwrap_or(0);
         let result = catch_unwind(AssertUnwindSafe(|| crate::user::call(body)));
         let served = calls::served_cycles().unwrap_or(0).saturating_sub(before);
@@ -102,11 +100,7 @@ impl Serve {
                 }
             },
         };
-        state.end(result, || {
-            count(counter);
-            gate.in_progress.fetch_sub(1, Ordering::Relaxed);
-            self.shared.leave(gate);
-        });
+        self.shared.ended(state, result, Some(counter));
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::error::{Error, Refused, Why};
 use super::gate::{Gate, count};
-use super::state::{Body, State};
+use super::state::{Body, State, Value};
 use crate::cancel::Cause;
 use crate::clock;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::LocalClient;
 use curtail_policy::ClassId;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -186,29 +186,46 @@ impl Shared {
     pub(super) fn refuse_old(&self, state: &State, gate: &Gate) {
         let Some(limit) = gate.max_age else { return };
         let refused = self.refusal(state.class, Why::TooOld { limit });
-        state.refuse(refused.into(), || {
-            count(&gate.counts.refused_too_old);
-            self.leave(gate);
-        });
+        self.refuse(state, refused.into(), &gate.counts.refused_too_old);
     }
 
     /// Refuses a job for which the server had no room or no memory.
     pub(super) fn refuse_full(&self, state: &State) {
         let gate = &self.gates[usize::from(state.class)];
         let refused = self.refusal(state.class, Why::Full { limit: gate.limit });
-        state.refuse(refused.into(), || {
-            count(&gate.counts.refused_full);
-            self.leave(gate);
-        });
+        self.refuse(state, refused.into(), &gate.counts.refused_full);
     }
 
     /// A job was cancelled before it began.
     pub(super) fn cancelled(&self, state: &State, cause: Cause) {
         let gate = &self.gates[usize::from(state.class)];
-        state.refuse(Error::cancelled(gate.name.clone(), cause), || {
-            count(&gate.counts.cancelled);
-            self.leave(gate);
+        self.refuse(state, Error::cancelled(gate.name.clone(), cause), &gate.counts.cancelled);
+    }
+
+    /// Ends a job without running it, if it waits still.
+    fn refuse(&self, state: &State, error: Error, counter: &AtomicU64) {
+        let gate = &self.gates[usize::from(state.class)];
+        state.refuse(error, || {
+            count(counter);
+            gate.leave();
         });
+        self.tell_left();
+    }
+
+    /// A job has run, or will run no more, if it was in progress.
+    pub(super) fn ended(
+        &self,
+        state: &State,
+        result: Result<Value, Error>,
+        counter: Option<&AtomicU64>,
+    ) {
+        let gate = &self.gates[usize::from(state.class)];
+        state.end(result, || {
+            counter.map(count);
+            gate.in_progress.fetch_sub(1, Ordering::Relaxed);
+            gate.leave();
+        });
+        self.tell_left();
     }
 
     /// A job was abandoned in progress: it never ends, and its waiter is notified.
@@ -217,17 +234,20 @@ impl Shared {
         let Some(state) = self.get(slot) else { return };
         let gate = &self.gates[usize::from(state.class)];
         let cause = state.cause().unwrap_or(Cause::Asked);
-        state.end(Err(Error::cancelled(gate.name.clone(), cause)), || {
-            count(&gate.counts.abandoned);
-            gate.in_progress.fetch_sub(1, Ordering::Relaxed);
-            self.leave(gate);
-        });
+        let result = Err(Error::cancelled(gate.name.clone(), cause));
+        self.ended(&state, result, Some(&gate.counts.abandoned));
         self.take(slot);
     }
 
     /// One less is under way.
-    pub(super) fn leave(&self, gate: &Gate) {
+    fn leave(&self, gate: &Gate) {
         gate.leave();
+        self.tell_left();
+    }
+
+    /// Wakes the thread that waits for the last one, where there may be one. Never under a job's lock:
+    /// a request may wait here, and is left behind when the server ends.
+    fn tell_left(&self) {
         if self.closed.load(Ordering::SeqCst) {
             locked(&self.settled.0, |()| self.settled.1.notify_all());
         }
@@ -271,12 +291,9 @@ impl Shared {
         let jobs = locked(&self.table, |table| std::mem::take(&mut table.jobs));
         for state in jobs.into_iter().flatten() {
             let gate = &self.gates[usize::from(state.class)];
-            state.refuse(self.refusal(state.class, Why::ShutDown).into(), || {
-                count(&gate.counts.refused_shut_down);
-                self.leave(gate);
-            });
-            let left_behind = Error::LeftBehind { class: gate.name.clone() };
-            state.end(Err(left_behind), || self.leave(gate));
+            let refused = self.refusal(state.class, Why::ShutDown);
+            self.refuse(&state, refused.into(), &gate.counts.refused_shut_down);
+            self.ended(&state, Err(Error::LeftBehind { class: gate.name.clone() }), None);
         }
     }
 }
@@ -317,4 +334,54 @@ pub(super) fn slot_of(bytes: &[u8]) -> Option<u32> {
 pub(super) fn class_of(bytes: &[u8]) -> ClassId {
     let class = bytes.get(4..6).and_then(|bytes| bytes.try_into().ok());
     class.map_or(ClassId::UNKNOWN, |class| ClassId(u16::from_le_bytes(class)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::task::{Poll, Waker};
+
+    const STUCK: Duration = Duration::from_secs(30);
+
+    fn shared() -> Arc<Shared> {
+        let (_, client) = curtail_net::Local::new(1).unwrap();
+        let shared = Shared::new(Box::new([Gate::new("a", 1, None, 0)]), client);
+        shared.gates[0].enter();
+        shared.close();
+        Arc::new(shared)
+    }
+
+    /// A request that waits to tell of the last job may be left behind: the end of the pool, and the
+    /// thread that waits for the job, must get that job's lock all the same.
+    #[test]
+    fn a_jobs_lock_is_free_while_its_end_is_told() {
+        for begins in [false, true] {
+            let shared = shared();
+            let state = Arc::new(State::new(0, 0, Box::new(|| Box::new(()))));
+            if begins {
+                state.begin(&shared.gates[0].in_progress);
+            }
+            let (tells, told) = channel();
+            std::thread::scope(|scope| {
+                let settling = lock(&shared.settled.0);
+                scope.spawn(|| match begins {
+                    false => shared.refuse_full(&state),
+                    true => shared.ended(&state, Ok(Box::new(())), None),
+                });
+                scope.spawn(|| {
+                    let begun = Instant::now();
+                    while shared.under_way() > 0 && begun.elapsed() < STUCK {
+                        std::thread::yield_now();
+                    }
+                    let ended = state.poll(Waker::noop());
+                    tells.send(matches!(ended, Poll::Ready(_))).unwrap();
+                });
+                let ended = told.recv_timeout(STUCK);
+                drop(settling);
+                assert_eq!(ended, Ok(true), "begins: {begins}");
+            });
+            assert_eq!((shared.settle(STUCK), shared.gates[0].stats().in_progress), (0, 0));
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //!
 //! `Runs` is left once, by the worker on which it ended or by the end of the pool. What a stage
 //! held is dropped outside of the lock, since that is the user's code. Nothing is pre-empted under
-//! the lock: the other side is a thread of an executor.
+//! the lock, and nothing waits there: the other side is a thread of an executor, and a request that
+//! waits may be left behind, with what it holds.
 
 use super::error::Error;
 use crate::cancel::Cause;
@@ -13,7 +14,7 @@ use crate::context::Context;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::any::Any;
 use std::mem::replace;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -98,9 +99,12 @@ impl State {
         rest.ok().map(|body| (body, waker))
     }
 
-    /// A worker begins it; `None`: it is not to be run any more.
-    pub(super) fn begin(&self) -> Option<Body> {
-        self.leave_waiting(Stage::Runs, || {}).map(|(body, _)| body)
+    /// A worker begins it, which is counted; `None`: it is not to be run any more.
+    pub(super) fn begin(&self, in_progress: &AtomicUsize) -> Option<Body> {
+        let count = || {
+            in_progress.fetch_add(1, Ordering::Relaxed);
+        };
+        self.leave_waiting(Stage::Runs, count).map(|(body, _)| body)
     }
 
     /// The request that runs it, which is cancelled when the job is given up.
