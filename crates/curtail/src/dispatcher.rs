@@ -28,6 +28,7 @@ use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
 use crate::thread::KThread;
+use crate::yields::Yields;
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::{Nanos, WorkerId};
@@ -77,6 +78,7 @@ pub(crate) struct Dispatcher {
     item_cycles: u64,
     /// When this turn began (TSC), and how much it had to do.
     turn: u64,
+    yields: Yields,
     items: u64,
     closing: Option<u64>,
     deadlines: Deadlines,
@@ -128,6 +130,7 @@ impl Dispatcher {
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
             turn: 0,
+            yields: Yields::new(),
             items: 0,
             closing: None,
             deadlines: Deadlines::new(set.around.deadlines.clone()),
@@ -344,18 +347,21 @@ impl Dispatcher {
 
     /// Sleeps until a transport has something, a worker reports, a command comes, or the scheduler
     /// wants to be asked. While central jobs wait for a worker to report, and where that time comes
-    /// soon, it stays awake between yields to others.
+    /// soon, it stays awake between yields to others, unless these take long.
     fn sleep(&mut self) {
         const LONGEST: Nanos = Nanos::from_micros(100_000);
         const SOON: Nanos = Nanos::from_micros(50);
+        // A worker that reports ends the sleep.
+        const CROWDED: Nanos = Nanos::from_micros(1_000);
         let now = self.nanos(clock::now());
         let deadline = self.deadlines.first().map(|tsc| self.nanos(tsc));
         let next = self.sched.poll_timeout().into_iter().chain(deadline).min();
         let timeout = next.map_or(LONGEST, |at| at.since(now).min(LONGEST));
-        if self.sched.waiting() > 0 || timeout <= SOON {
-            std::thread::yield_now();
+        let soon = self.sched.waiting() > 0 || timeout <= SOON;
+        if soon && self.yields.pass(clock::now()).is_some() {
             return;
         }
+        let timeout = if soon { timeout.min(CROWDED) } else { timeout };
         let remote = self.set.own_remote.clone();
         let (own, asker) = (self.set.own, &self.asker);
         let (workers, control, waiter) =

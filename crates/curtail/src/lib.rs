@@ -111,6 +111,7 @@ mod topology;
 mod user;
 mod wait;
 mod worker;
+mod yields;
 
 pub use app::{App, Class, ClassifyFn};
 pub use blocking::blocking;

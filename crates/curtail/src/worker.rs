@@ -6,6 +6,7 @@ use crate::message::Event;
 use crate::remote::Remote;
 use crate::thread::KThread;
 use crate::topology::Idle;
+use crate::yields::Yields;
 use curtail_policy::{AnyCore, Kind, Mix, Nanos};
 use curtail_ring::spsc;
 use rustix::time::{ClockId, clock_gettime};
@@ -46,6 +47,7 @@ struct Worker {
     engine: *mut Engine,
     links: Links,
     idle: Idle,
+    yields: Yields,
     mix: Mix,
     epoch: u32,
     idle_cycles: u64,
@@ -59,6 +61,7 @@ pub(crate) fn work(mut engine: Box<Engine>, links: Links, idle: Idle) -> WorkerR
         engine: &raw mut *engine,
         links,
         idle,
+        yields: Yields::new(),
         mix: Mix::new(ONE),
         epoch: 0,
         idle_cycles: 0,
@@ -200,13 +203,15 @@ impl Worker {
                 self.spun_cycles += passed;
             }
             before = now;
-            if now - since > self.idle.spin_cycles {
-                self.rest();
-                before = clock::now();
-            } else if self.idle.shares_core {
-                std::thread::yield_now();
-                before = clock::now();
+            let stays = now - since <= self.idle.spin_cycles;
+            if stays && !self.idle.shares_core {
+                continue;
             }
+            let yielded = stays.then(|| self.yields.pass(now)).flatten();
+            before = yielded.unwrap_or_else(|| {
+                self.rest();
+                clock::now()
+            });
         }
     }
 

@@ -7,6 +7,7 @@ use super::kthread::{KThread, Quanta, Shared};
 use super::parker::Parker;
 use super::tcb::{Block, Tcb};
 use crate::clock;
+use crate::yields::Yields;
 use curtail_fiber::StackError;
 use curtail_policy::{Load, Loot, Thief, WorkerId};
 use curtail_ring::{CachePadded, StealRing};
@@ -86,6 +87,7 @@ pub(crate) struct Seat {
     common: Arc<Common>,
     thief: RefCell<Thief>,
     idleness: Cell<Idleness>,
+    yields: Yields,
     /// The thread with which the runtime ends; null: it is another kthread's, or there is none.
     first: Cell<*const Tcb>,
 }
@@ -112,6 +114,7 @@ impl Seat {
             common: common.clone(),
             thief: RefCell::new(thief),
             idleness: Cell::default(),
+            yields: Yields::new(),
             first: Cell::new(ptr::null()),
         };
         let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
@@ -312,8 +315,10 @@ impl Seat {
                 return false;
             }
             if self.common.shares_core {
-                rustix::thread::sched_yield();
-                now = clock::now();
+                match self.yields.pass(now) {
+                    Some(after) => now = after,
+                    None => return false,
+                }
             }
         }
     }
