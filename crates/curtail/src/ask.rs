@@ -1,43 +1,42 @@
 //! What the application is asked about a request before that is a job: its class, how long it will
 //! take, and what to answer where there is no room for it.
 //!
-//! Its code may wait, as a handler may, and for what a handler has to do first. So it runs on a fiber,
-//! on the thread that takes requests in, with a copy of the request. What a transport has brought at
-//! once is asked about in one go ([`Asker::ask_all`]), which mostly costs two switches and no more. Where the
-//! code waits at a request, this request is *parked* with the fiber; others are asked about on a
-//! fresh one, and its answer comes later ([`Asker::go_on`]).
+//! Its code may wait, as a handler may, and for what a handler has to do first. So the whole loop that
+//! takes requests in runs on a fiber ([`drive`]): it stages questions, with copies of their requests,
+//! and asks them between two of its steps, by plain calls. Where the code waits, the fiber is *parked*
+//! with that one request, and a fresh fiber goes on with the loop. When the wait is over the parked
+//! fiber goes on to the end of its question and no further ([`Asker::go_on`]).
 //!
 //! **Who touches it.** The thread that takes requests in, which is a kthread, alone. What ends a wait
 //! reaches a parked fiber as it reaches a request's: through its control block, whose number is the
 //! runner's.
 //!
-//! **The invariant.** An inquiry is idle, staged, parked with one runner, or the caller's. A runner
-//! refers to what it asks about only, and the caller to none that is parked. At most [`MOST`] are
+//! **The invariant.** An inquiry is idle, staged, asked by the one runner that has the loop, parked with
+//! one runner, answered, or the caller's. While the application is asked, nothing refers to the loop or
+//! to its asker, and a runner that was parked touches only its inquiry from then on. At most [`MOST`] are
 //! parked about classes, with `memory` bytes and one request more, and [`MORE`] about refusals
 //! beyond these.
 
-mod batch;
 mod entry;
+mod inquiry;
+mod lead;
 mod payload;
 mod runner;
 
-use crate::Response;
 use crate::app::ErasedApp;
-use crate::cancel::Cause;
 use crate::classify::Classifier;
-use crate::contain::contain;
+use crate::contain::discard;
 use crate::thread::{KThread, Tcb};
 use crate::wait;
-use batch::Batch;
-use curtail_fiber::{StackError, StackPool};
-use curtail_net::Peer;
-use curtail_policy::{ClassId, JobId, Nanos};
+use curtail_fiber::{StackError, StackPool, Suspend};
+use curtail_policy::JobId;
 pub(crate) use entry::{Entry, Parts, TurnedAway, tag};
+pub(crate) use inquiry::{Inquiry, Origin, Question};
+pub(crate) use lead::{Loop, drive};
 pub(crate) use payload::Payload;
-use runner::Runner;
+use runner::{Application, Runner};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Requests that are parked, at most.
 const MOST: usize = 256;
@@ -45,89 +44,17 @@ const MOST: usize = 256;
 const MORE: usize = 16;
 /// No more is staged when so many bytes are.
 const STAGED_BYTES: usize = 1 << 20;
-
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
-    /// Its class, and if that is wanted how long it will take.
-    Class { hint: bool },
-    /// There is no room for it, of that class: what to answer.
-    Refusal { class: ClassId },
-    /// It was cancelled before it began: what to answer.
-    Cancellation { class: ClassId, cause: Cause },
-}
-
-/// Where a request has come from, and when.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub peer: Peer,
-    pub transport: u16,
-    pub arrived_tsc: u64,
-}
+/// A runner's stack is no smaller: transports and the log run on it, too. What is not touched takes no
+/// memory.
+const STACK_BYTES: usize = 1 << 20;
 
 /// Names an inquiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Id(u32);
 
-/// A request that is asked about, and the answer.
-pub(crate) struct Inquiry {
-    pub question: Question,
-    pub origin: Origin,
-    pub payload: Payload,
-    /// So many are parked that it was not asked.
-    pub unasked: bool,
-    /// `None`: the classifier panicked at it.
-    pub class: Option<ClassId>,
-    pub hint: Option<Nanos>,
-    /// Within which time it is wanted.
-    pub deadline: Option<Duration>,
-    /// Empty where the application has none.
-    pub refusal: Response,
-}
-
-impl Inquiry {
-    fn new() -> Self {
-        Self {
-            question: Question::Class { hint: false },
-            origin: Origin { peer: Peer::None, transport: 0, arrived_tsc: 0 },
-            payload: Payload::default(),
-            unasked: false,
-            class: None,
-            hint: None,
-            deadline: None,
-            refusal: Response::default(),
-        }
-    }
-
-    /// Has the application answer.
-    fn ask(&mut self, app: &dyn ErasedApp, classifier: &Classifier) {
-        let bytes = self.payload.bytes();
-        match self.question {
-            Question::Class { hint } => {
-                self.class = classifier.class_of(bytes);
-                let hint = hint && self.class.is_some();
-                self.hint = hint.then(|| contain(|| app.hint(bytes)).flatten()).flatten();
-                self.deadline = contain(|| app.deadline(bytes)).flatten();
-            }
-            Question::Cancellation { cause, .. } => {
-                let refusal = &mut self.refusal;
-                if contain(|| app.cancelled(bytes, cause, refusal)).is_none() {
-                    self.refusal.clear();
-                }
-            }
-            Question::Refusal { .. } => {
-                let refusal = &mut self.refusal;
-                if contain(|| app.overloaded(bytes, refusal)).is_none() {
-                    self.refusal.clear();
-                }
-            }
-        }
-    }
-}
-
 /// See the module's head.
 pub(crate) struct Asker {
-    classifier: Arc<Classifier>,
+    application: Arc<Application>,
     stacks: StackPool,
     /// By number. Each stays where it is until the end.
     inquiries: Vec<*mut Inquiry>,
@@ -135,12 +62,13 @@ pub(crate) struct Asker {
     sizes: Vec<usize>,
     idle: Vec<Id>,
     /// To be asked about next, and their bytes.
-    staged: Vec<Id>,
+    staged: VecDeque<Id>,
     staged_bytes: usize,
-    batch: Box<Batch>,
-    /// By number.
-    runners: Vec<Runner>,
-    idle_runners: Vec<u32>,
+    /// Those that have their answers, for the loop.
+    answered: Vec<Id>,
+    /// By number. Each stays where it is until the end.
+    runners: Vec<*mut Runner>,
+    spare: Vec<u32>,
     /// Those that can go on.
     ready: VecDeque<u32>,
     parked: usize,
@@ -162,28 +90,27 @@ impl Asker {
     ) -> Result<Self, String> {
         let text = |error: StackError| error.to_string();
         let mut asker = Self {
-            batch: Box::new(Batch::new(app, classifier.clone())),
-            classifier,
-            stacks: StackPool::new(stack_size).map_err(text)?,
+            application: Arc::new(Application { app, classifier }),
+            stacks: StackPool::new(stack_size.max(STACK_BYTES)).map_err(text)?,
             inquiries: Vec::new(),
             sizes: Vec::new(),
             idle: Vec::new(),
-            staged: Vec::new(),
+            staged: VecDeque::new(),
             staged_bytes: 0,
+            answered: Vec::new(),
             runners: Vec::new(),
-            idle_runners: Vec::new(),
+            spare: Vec::new(),
             ready: VecDeque::new(),
             parked: 0,
             bytes: 0,
             memory: memory / 4,
         };
-        let first = asker.new_runner().map_err(text)?;
-        asker.idle_runners.push(first);
+        asker.new_runner().map_err(text)?;
         Ok(asker)
     }
 
     pub(crate) fn classifier(&self) -> &Classifier {
-        &self.classifier
+        &self.application.classifier
     }
 
     /// How many requests are parked.
@@ -200,6 +127,12 @@ impl Asker {
     #[inline]
     pub(crate) fn is_laden(&self) -> bool {
         self.staged_bytes >= STAGED_BYTES
+    }
+
+    /// Whether something is to be asked.
+    #[inline]
+    pub(crate) fn has_staged(&self) -> bool {
+        !self.staged.is_empty()
     }
 
     /// What the caller has.
@@ -232,7 +165,7 @@ impl Asker {
         inquiry.unasked = false;
         inquiry.refusal.clear();
         self.staged_bytes += self.sizes[id.0 as usize];
-        self.staged.push(id);
+        self.staged.push_back(id);
     }
 
     /// The caller needs it no more.
@@ -242,76 +175,27 @@ impl Asker {
         self.idle.push(id);
     }
 
-    /// Asks about all that are staged. `answered` gets those that have their answers, in order.
-    pub(crate) fn ask_all(&mut self, answered: &mut Vec<Id>) {
-        let staged = std::mem::take(&mut self.staged);
-        self.staged_bytes = 0;
-        let mut next = 0;
-        while let Some(&id) = staged.get(next) {
-            // One by one, where one more may be too many.
-            let end = if self.parked == 0 { staged.len() } else { next + 1 };
-            if self.parked > 0 && !self.has_room(id) {
-                self.get(id).unasked = true;
-                answered.push(id);
-                next = end;
-                continue;
+    /// The next that is to be asked about. Those for which there is no room are answered: nothing was
+    /// asked.
+    #[inline]
+    fn next(&mut self) -> Option<(Id, *mut Inquiry)> {
+        while let Some(id) = self.staged.pop_front() {
+            self.staged_bytes -= self.sizes[id.0 as usize];
+            if self.may_wait(id) {
+                return Some((id, self.inquiries[id.0 as usize]));
             }
-            let runs = &staged[next..end];
-            let Some(runner) = self.idle_runner() else {
-                self.get(id).unasked = true;
-                answered.push(id);
-                next += 1;
-                continue;
-            };
-            let asked = self.begin(runner, runs);
-            answered.extend_from_slice(&runs[..asked]);
-            next += asked + usize::from(asked < runs.len());
+            self.get(id).unasked = true;
+            self.answered.push(id);
         }
-        self.staged = staged;
-        self.staged.clear();
+        None
     }
 
-    /// Has a runner ask about some: how many have their answers, which are the first ones. Where that is
-    /// not all of them, it has parked the next.
-    fn begin(&mut self, runner: u32, ids: &[Id]) -> usize {
-        self.batch.begin(runner, ids.iter().map(|id| self.inquiries[id.0 as usize]));
-        let ended = self.runners[runner as usize].begin(&self.batch);
-        let asked = self.batch.end();
-        if ended {
-            self.idle_runners.push(runner);
-            return ids.len();
-        }
-        let parked = ids[asked];
-        self.runners[runner as usize].parked = Some(parked);
-        self.parked += 1;
-        self.bytes += self.sizes[parked.0 as usize];
-        if self.runners[runner as usize].has_yielded() {
-            self.ready.push_back(runner);
-        }
-        asked
+    /// Whether that request may be parked beside the others, and the loop go on without its runner.
+    #[inline]
+    fn may_wait(&mut self, id: Id) -> bool {
+        (self.parked == 0 || self.has_room(id)) && (!self.spare.is_empty() || self.has_new_runner())
     }
 
-    /// Goes on with those parked that can. `answered` gets those that have their answers.
-    pub(crate) fn go_on(&mut self, answered: &mut Vec<Id>) {
-        while let Some(number) = KThread::here().pop_woken_aside() {
-            self.ready.push_back(number);
-        }
-        for _ in 0..self.ready.len() {
-            let Some(number) = self.ready.pop_front() else { break };
-            let runner = &mut self.runners[number as usize];
-            if runner.go_on() {
-                let id = runner.parked.take().expect("what goes on was parked");
-                self.idle_runners.push(number);
-                self.parked -= 1;
-                self.bytes -= self.sizes[id.0 as usize];
-                answered.push(id);
-            } else if runner.has_yielded() {
-                self.ready.push_back(number);
-            }
-        }
-    }
-
-    /// Whether that request may be parked beside the others.
     fn has_room(&mut self, id: Id) -> bool {
         let (parked, bytes) = (self.parked, self.bytes + self.sizes[id.0 as usize]);
         let fits = bytes <= self.memory;
@@ -322,15 +206,80 @@ impl Asker {
     }
 
     #[inline]
-    fn idle_runner(&mut self) -> Option<u32> {
-        let idle = self.idle_runners.pop();
-        idle.or_else(|| self.new_runner().map_err(|error| tracing::error!(%error)).ok())
+    fn note_answered(&mut self, id: Id) {
+        self.answered.push(id);
     }
 
-    fn new_runner(&mut self) -> Result<u32, StackError> {
+    #[inline]
+    fn has_answered(&self) -> bool {
+        !self.answered.is_empty()
+    }
+
+    /// Goes on with those parked that can; true: some have their answers now.
+    pub(crate) fn go_on(&mut self) -> bool {
+        while let Some(number) = KThread::here().pop_woken_aside() {
+            self.ready.push_back(number);
+        }
+        let before = self.answered.len();
+        for _ in 0..self.ready.len() {
+            let Some(number) = self.ready.pop_front() else { break };
+            // SAFETY: it is parked; nothing else refers to it.
+            let runner = unsafe { &mut *self.runner(number) };
+            let id = runner.parked().expect("what goes on was parked");
+            match runner.go_on() {
+                // What is no panic of Rust's, out of a call that should have contained it.
+                Suspend::Panicked(payload) => discard(payload),
+                Suspend::Done => {}
+                Suspend::Blocked => continue,
+                Suspend::Preempted | Suspend::Yielded => {
+                    self.ready.push_back(number);
+                    continue;
+                }
+            }
+            self.spare.push(number);
+            self.parked -= 1;
+            self.bytes -= self.sizes[id.0 as usize];
+            self.answered.push(id);
+        }
+        self.answered.len() > before
+    }
+
+    /// A runner waits, or has yielded, in the middle of its question.
+    fn park(&mut self, number: u32, why: &Suspend) {
+        // SAFETY: its fiber does not run; nothing else refers to it.
+        let id = unsafe { (*self.runner(number)).park() };
+        self.parked += 1;
+        self.bytes += self.sizes[id.0 as usize];
+        if !matches!(why, Suspend::Blocked) {
+            self.ready.push_back(number);
+        }
+    }
+
+    /// One that is idle: there is one, since nothing is asked without ([`Asker::may_wait`]).
+    fn take_spare(&mut self) -> u32 {
+        self.spare.pop().expect("a spare runner")
+    }
+
+    /// It is idle again.
+    fn put_back(&mut self, number: u32) {
+        self.spare.push(number);
+    }
+
+    fn runner(&self, number: u32) -> *mut Runner {
+        self.runners[number as usize]
+    }
+
+    #[cold]
+    fn has_new_runner(&mut self) -> bool {
+        self.new_runner().map_err(|error| tracing::error!(%error)).is_ok()
+    }
+
+    fn new_runner(&mut self) -> Result<(), StackError> {
         let number = self.runners.len() as u32;
-        self.runners.push(Runner::new(number, &mut self.stacks)?);
-        Ok(number)
+        let runner = Runner::new(number, Arc::as_ptr(&self.application), &mut self.stacks)?;
+        self.runners.push(Box::into_raw(Box::new(runner)));
+        self.spare.push(number);
+        Ok(())
     }
 }
 
@@ -343,13 +292,17 @@ impl Drop for Asker {
         let parks = self.parked > 0;
         let unlinked = if parks { wait::forget(&here.shared, Tcb::is_aside) } else { Vec::new() };
         let mut left = Vec::new();
-        for (number, runner) in self.runners.drain(..).enumerate() {
-            let Some(id) = runner.parked else { continue };
+        for (number, &runner) in self.runners.iter().enumerate() {
+            // SAFETY: made by `new_runner`; its fiber does not run.
+            let (parked, waited) = unsafe { ((*runner).parked(), (*runner).waits_for()) };
+            let Some(id) = parked else {
+                // SAFETY: as above, and it has no task.
+                drop(unsafe { Box::from_raw(runner) });
+                continue;
+            };
             left.push(id);
             here.abandon_request();
-            let waited = runner.waits_for();
             let job = JobId(Tcb::of_aside_number(number as u32));
-            std::mem::forget(runner);
             if waited != 0 && !unlinked.contains(&job) {
                 wait::wake_one(waited);
             }

@@ -2,10 +2,11 @@
 //! requests in, tells of them and of what the workers did, feeds the workers, keeps their time where
 //! they poll flags, and runs requests itself where it is told to (Concord §3.3).
 //!
-//! One thread. Everything in here is its own; workers are reached through rings and the words in
-//! [`Remote`].
+//! One thread, whose loop runs on fibers, since it asks the application ([`crate::ask`]). Everything
+//! in here is its own; workers are reached through rings and the words in [`Remote`].
 
 mod cancel;
+mod idle;
 mod link;
 mod orders;
 mod place;
@@ -16,7 +17,7 @@ pub(crate) use cancel::Deadlines;
 pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config};
 
-use crate::ask::{Asker, Entry, Id, TurnedAway};
+use crate::ask::{self, Asker, Entry, TurnedAway};
 use crate::clock::{self, Clock};
 use crate::control::Control;
 use crate::engine::{Engine, GAP_NS, Surroundings};
@@ -27,7 +28,6 @@ use crate::message::{Event, What};
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
-use crate::thread::KThread;
 use crate::yields::Yields;
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
@@ -70,7 +70,6 @@ pub(crate) struct Dispatcher {
     returns: Vec<(WorkerId, Event)>,
     asker: Asker,
     turned_away: TurnedAway,
-    answered: Vec<Id>,
     told: Told,
     stuck: Vec<Stuck>,
     losses: Losses,
@@ -80,6 +79,11 @@ pub(crate) struct Dispatcher {
     turn: u64,
     yields: Yields,
     items: u64,
+    /// The time of this turn (TSC), and whether it had anything to do.
+    now: u64,
+    active: bool,
+    /// How long jobs may take to leave, at the end.
+    drain_cycles: u64,
     closing: Option<u64>,
     deadlines: Deadlines,
     /// Peers have gone; slots that are to be looked at for that, and where the look is.
@@ -123,7 +127,6 @@ impl Dispatcher {
             returns: Vec::with_capacity(EVENTS),
             asker,
             turned_away: Vec::new(),
-            answered: Vec::new(),
             told: Told::default(),
             stuck: Vec::new(),
             losses: Losses::default(),
@@ -132,6 +135,9 @@ impl Dispatcher {
             turn: 0,
             yields: Yields::new(),
             items: 0,
+            now: 0,
+            active: false,
+            drain_cycles: 0,
             closing: None,
             deadlines: Deadlines::new(set.around.deadlines.clone()),
             departed: false,
@@ -143,33 +149,48 @@ impl Dispatcher {
 
     /// Until every transport has closed and the last job has left, or draining took too long.
     pub(crate) fn run(&mut self, drain: Duration) {
-        let drain_cycles = self.set.around.clock.cycles(drain.as_nanos() as u64);
+        self.drain_cycles = self.set.around.clock.cycles(drain.as_nanos() as u64);
         self.turn = clock::now();
-        loop {
-            let now = clock::now();
-            self.watch(now);
-            // In the order that the scheduler's README states.
-            let mut active = self.hear(now);
-            active |= self.take_requests(now);
-            active |= self.hear_answers(now);
-            active |= self.cancel_some(now);
-            self.take_back(now);
-            self.look_after_stuck(now);
-            active |= self.place(now);
-            self.obey(now);
-            self.tell(now);
-            // Also in the middle of work, which may be a handler's that never ends, here.
-            if self.closing.is_some_and(|since| now.saturating_sub(since) > drain_cycles) {
-                return;
-            }
-            if active {
-                continue;
-            }
-            if self.is_done() {
-                return;
-            }
-            self.idle();
+        self.gather();
+        ask::drive(self);
+    }
+
+    /// A turn begins: takes in what has come. Here and in [`Dispatcher::decide`], all is in the order
+    /// that the scheduler's README states.
+    fn gather(&mut self) {
+        let now = clock::now();
+        self.now = now;
+        self.watch(now);
+        self.active = self.hear(now);
+        self.active |= self.take_requests(now);
+        if self.asker.parked() > 0 {
+            self.active |= self.asker.go_on() || self.asker.has_ready();
         }
+    }
+
+    /// The rest of a turn, in which jobs get their places; false: it was the last.
+    fn decide(&mut self) -> bool {
+        let now = self.now;
+        self.tell_turned_away();
+        self.active |= self.cancel_some(now);
+        self.take_back(now);
+        self.look_after_stuck(now);
+        self.active |= self.place(now);
+        self.obey(now);
+        self.tell(now);
+        let staged = self.asker.has_staged();
+        // Also in the middle of work, which may be a handler's that never ends, here.
+        if self.closing.is_some_and(|since| now.saturating_sub(since) > self.drain_cycles) {
+            return staged;
+        }
+        if self.active || staged {
+            return true;
+        }
+        if self.is_done() {
+            return false;
+        }
+        self.idle();
+        true
     }
 
     fn clock(&self) -> Clock {
@@ -286,25 +307,11 @@ impl Dispatcher {
         for (index, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
             let mut desk = self.desk(index, now);
             line.open = line.transport.poll(now, &mut desk) == Status::Open;
-            desk.ask_all();
             taken += desk.taken;
-            for (_, completion) in self.turned_away.drain(..) {
-                line.transport.completed(&completion);
-            }
         }
         self.set.lines = lines;
         self.items += taken as u64;
         taken > 0
-    }
-
-    /// Goes on with requests whose classes, or refusals, were waited for.
-    fn hear_answers(&mut self, now: u64) -> bool {
-        if self.asker.parked() == 0 {
-            return false;
-        }
-        let heard = self.desk(0, now).hear();
-        self.tell_turned_away();
-        heard || self.asker.has_ready()
     }
 
     /// Where requests of that transport come in.
@@ -323,7 +330,6 @@ impl Dispatcher {
             malformed: &mut self.tally.malformed,
             replies: &self.set.around.replies,
             turned_away: &mut self.turned_away,
-            answered: &mut self.answered,
             transport: transport as u16,
             taken: 0,
             rules: &self.set.around.rules,
@@ -331,55 +337,25 @@ impl Dispatcher {
             departed: &mut self.departed,
         }
     }
+}
 
-    /// Nothing to do.
-    fn idle(&mut self) {
-        if !self.set.busy {
-            self.sleep();
-        } else if self.set.shares_core {
-            std::thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-            return;
-        }
-        self.turn = clock::now();
+impl ask::Loop for Dispatcher {
+    #[inline]
+    fn asker(&mut self) -> &mut Asker {
+        &mut self.asker
     }
 
-    /// Sleeps until a transport has something, a worker reports, a command comes, or the scheduler
-    /// wants to be asked. While central jobs wait for a worker to report, and where that time comes
-    /// soon, it stays awake between yields to others, unless these take long.
-    fn sleep(&mut self) {
-        const LONGEST: Nanos = Nanos::from_micros(100_000);
-        const SOON: Nanos = Nanos::from_micros(50);
-        // A worker that reports ends the sleep.
-        const CROWDED: Nanos = Nanos::from_micros(1_000);
-        let now = self.nanos(clock::now());
-        let deadline = self.deadlines.first().map(|tsc| self.nanos(tsc));
-        let next = self.sched.poll_timeout().into_iter().chain(deadline).min();
-        let timeout = next.map_or(LONGEST, |at| at.since(now).min(LONGEST));
-        let soon = self.sched.waiting() > 0 || timeout <= SOON;
-        if soon && self.yields.pass(clock::now()).is_some() {
-            return;
+    #[inline]
+    fn answer(&mut self) {
+        self.desk(0, self.now).answer();
+    }
+
+    #[inline]
+    fn turn(&mut self) -> bool {
+        let goes_on = self.decide();
+        if goes_on {
+            self.gather();
         }
-        let timeout = if soon { timeout.min(CROWDED) } else { timeout };
-        let remote = self.set.own_remote.clone();
-        let (own, asker) = (self.set.own, &self.asker);
-        let (workers, control, waiter) =
-            (&mut self.set.workers, &self.set.control, &mut self.set.waiter);
-        let work = || {
-            control.has_mail()
-                || asker.has_ready()
-                || KThread::here().has_threads()
-                || workers.iter_mut().any(|worker| !worker.events.is_empty())
-                // SAFETY: this thread's engine, which runs nothing now.
-                || unsafe { (*own).has_mail() }
-        };
-        let most = KThread::here().time_left(Some(Duration::from_nanos(timeout.0)));
-        remote.parker.sleep(work, || {
-            if let Err(error) = waiter.wait(most) {
-                tracing::warn!(%error, "epoll");
-                std::thread::yield_now();
-            }
-        });
+        goes_on
     }
 }

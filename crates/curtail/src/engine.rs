@@ -10,6 +10,7 @@
 //! comes back from a handler, the hook included, ends the absence first.
 
 mod absence;
+mod alone;
 mod cancelled;
 mod counts;
 mod end;
@@ -30,6 +31,7 @@ use crate::remote::Remote;
 use crate::server::Rules;
 use crate::thread::{KThread, Tcb};
 use crate::timeline::{self, EventKind};
+use alone::Alone;
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
@@ -49,6 +51,8 @@ use std::time::Duration;
 pub(crate) const GAP_NS: u64 = if cfg!(debug_assertions) { 50_000 } else { 5_000 };
 /// How often a worker that has work looks for more.
 const LOOK_NS: u64 = 1_000;
+/// From one look at everything to the next while safepoints look at some words only.
+const CLOSELY_NS: u64 = 10_000;
 
 /// How an engine is to work; changes while it runs.
 #[derive(Clone, Debug)]
@@ -112,6 +116,7 @@ pub(crate) struct Engine {
     running: *mut Activation,
     run_start: u64,
     quantum_cycles: u64,
+    alone: Alone,
     /// Quanta had by the unfinished jobs that are here.
     quanta: u64,
     inbox: Option<spsc::Consumer<Message>>,
@@ -166,6 +171,7 @@ impl Engine {
             running: ptr::null_mut(),
             run_start: 0,
             quantum_cycles: 0,
+            alone: Alone::new(around.clock.cycles(GAP_NS), around.clock.cycles(CLOSELY_NS)),
             quanta: 0,
             inbox,
             kthread,

@@ -38,7 +38,6 @@ pub(crate) struct Desk<'a> {
     pub malformed: &'a mut u64,
     pub replies: &'a [Arc<dyn Reply>],
     pub turned_away: &'a mut TurnedAway,
-    pub answered: &'a mut Vec<Id>,
     pub transport: u16,
     /// The policy wants to know how long requests will take.
     pub hints: bool,
@@ -78,7 +77,6 @@ impl Entry for Desk<'_> {
             malformed: self.malformed,
             replies: self.replies,
             turned_away: self.turned_away,
-            answered: self.answered,
             now_tsc: self.now_tsc,
         }
     }

@@ -8,7 +8,8 @@ use std::str::FromStr;
 /// How a running request is made to yield.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preempt {
-    /// As the policy wants it.
+    /// As the policy wants it, but by the clock where safepoints can tell the time and a flag would
+    /// only end quanta.
     #[default]
     Auto,
     /// Not at all: requests run to completion, unless they block or yield by themselves.
@@ -66,11 +67,15 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// `wished`: by the user; `policy`: what the policy would have; `busy`: the dispatcher polls all
-    /// the time, so that it can keep the workers' time.
-    pub(crate) fn make(wished: Preempt, policy: PreemptKind, kind: Kind, busy: bool) -> Self {
-        let asked = match (wished, policy) {
+    /// `wished`: by the user; `spec`: the policy; `busy`: the dispatcher polls all the time, so that
+    /// it can keep the workers' time.
+    pub(crate) fn make(wished: Preempt, spec: &Spec, kind: Kind, busy: bool) -> Self {
+        let asked = match (wished, spec.preempt) {
             (Preempt::Auto, PreemptKind::Never) => Preempt::Never,
+            // A clock build looks at a flag by its slow path, which costs more than a clock does.
+            (Preempt::Auto, PreemptKind::Flag) if kind == Kind::Clock && !spec.asks_midway() => {
+                Preempt::Clock
+            }
             (Preempt::Auto, PreemptKind::Flag) => Preempt::Flag,
             (Preempt::Auto, PreemptKind::Clock) => Preempt::Clock,
             (Preempt::Auto, PreemptKind::Signal) => Preempt::Signal,
@@ -147,14 +152,19 @@ impl Choice {
 mod tests {
     use super::*;
 
+    /// A policy that ends quanta in that way.
+    fn policy(preempt: PreemptKind) -> Spec {
+        Spec::preset("tq").unwrap().with_preempt(preempt)
+    }
+
     #[test]
     fn a_program_without_safepoints_says_that_it_is_not_preempted() {
         for wished in [Preempt::Flag, Preempt::Clock] {
-            let choice = Choice::make(wished, PreemptKind::Clock, Kind::None, true);
+            let choice = Choice::make(wished, &policy(PreemptKind::Clock), Kind::None, true);
             assert_eq!(choice.effective, Preempt::Never);
             assert!(choice.note.unwrap().contains("pre-emption is off"));
         }
-        let never = Choice::make(Preempt::Never, PreemptKind::Clock, Kind::None, true);
+        let never = Choice::make(Preempt::Never, &policy(PreemptKind::Clock), Kind::None, true);
         assert_eq!(never.note, None, "nothing was asked for, nothing is missing");
     }
 
@@ -163,7 +173,7 @@ mod tests {
         for (kind, expected) in [(Kind::None, PreemptKind::Never), (Kind::Flag, PreemptKind::Flag)]
         {
             let mut spec = Spec::preset("auto").unwrap();
-            Choice::make(Preempt::Auto, spec.preempt, kind, true).limit(&mut spec, kind);
+            Choice::make(Preempt::Auto, &spec, kind, true).limit(&mut spec, kind);
             assert_eq!(spec.preempt, expected, "{kind:?}");
         }
     }
@@ -171,33 +181,59 @@ mod tests {
     #[test]
     fn the_dispatcher_runs_requests_only_if_it_can_cut_them() {
         for (kind, expected) in [(Kind::None, false), (Kind::Flag, true), (Kind::Clock, true)] {
-            let choice = Choice::make(Preempt::Auto, PreemptKind::Flag, kind, true);
-            let mut spec = Spec::preset("concord").unwrap();
-            choice.limit(&mut spec, kind);
-            assert_eq!(spec.work_conserving, expected, "{kind:?}");
+            for wished in [Preempt::Auto, Preempt::Flag] {
+                let mut spec = Spec::preset("concord").unwrap();
+                Choice::make(wished, &spec, kind, true).limit(&mut spec, kind);
+                assert_eq!(spec.work_conserving, expected, "{kind:?} {wished}");
+            }
         }
     }
 
     #[test]
     fn a_signal_needs_no_safepoints() {
         for (kind, busy) in [(Kind::None, true), (Kind::None, false), (Kind::Clock, true)] {
-            let choice = Choice::make(Preempt::Signal, PreemptKind::Clock, kind, busy);
+            let choice = Choice::make(Preempt::Signal, &policy(PreemptKind::Clock), kind, busy);
             assert_eq!((choice.effective, &choice.note), (Preempt::Signal, &None));
             assert_eq!((choice.mode(), choice.is_watched()), (Mode::Signal, busy));
         }
-        let policy = Choice::make(Preempt::Auto, PreemptKind::Signal, Kind::None, true);
+        let policy = Choice::make(Preempt::Auto, &policy(PreemptKind::Signal), Kind::None, true);
         assert_eq!(policy.effective, Preempt::Signal);
         assert_eq!("signal".parse(), Ok(Preempt::Signal));
     }
 
     #[test]
-    fn a_flag_needs_somebody_to_raise_it() {
-        let busy = Choice::make(Preempt::Auto, PreemptKind::Flag, Kind::Clock, true);
+    fn auto_takes_the_clock_where_a_flag_would_only_end_quanta() {
+        let preset = |name| Spec::preset(name).unwrap();
+        let ends =
+            [preset("concord"), preset("shinjuku"), preset("shinjuku-mq"), preset("darc-ps")];
+        let takes = |spec: &Spec, kind, busy| {
+            let choice = Choice::make(Preempt::Auto, spec, kind, busy);
+            assert_eq!(choice.note, None, "{}", spec.name);
+            choice.effective
+        };
+        for spec in ends.into_iter().chain([preset("drr").with_preemptive(true).unwrap()]) {
+            assert_eq!(spec.preempt, PreemptKind::Flag, "{}", spec.name);
+            assert_eq!(takes(&spec, Kind::Clock, true), Preempt::Clock, "{}", spec.name);
+            assert_eq!(takes(&spec, Kind::Clock, false), Preempt::Clock, "{}", spec.name);
+            assert_eq!(takes(&spec, Kind::Flag, true), Preempt::Flag, "{}", spec.name);
+            let asked = Choice::make(Preempt::Flag, &spec, Kind::Clock, true);
+            assert_eq!((asked.effective, asked.note), (Preempt::Flag, None), "{}", spec.name);
+        }
+        // These ask for a place as soon as a job comes that ranks before the one that runs.
+        for spec in [preset("srpt"), preset("auto"), preset("fp").with_preemptive(true).unwrap()] {
+            assert_eq!(takes(&spec, Kind::Clock, true), Preempt::Flag, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn a_flag_needs_a_dispatcher_that_raises_it() {
+        let busy = Choice::make(Preempt::Flag, &policy(PreemptKind::Flag), Kind::Clock, true);
         assert_eq!((busy.effective, busy.note), (Preempt::Flag, None));
-        let asleep = Choice::make(Preempt::Auto, PreemptKind::Flag, Kind::Clock, false);
+        let asleep = Choice::make(Preempt::Flag, &policy(PreemptKind::Flag), Kind::Clock, false);
         assert_eq!(asleep.effective, Preempt::Clock);
         assert!(asleep.note.is_some());
-        let only_flags = Choice::make(Preempt::Clock, PreemptKind::Clock, Kind::Flag, false);
+        let only_flags =
+            Choice::make(Preempt::Clock, &policy(PreemptKind::Clock), Kind::Flag, false);
         assert_eq!(only_flags.effective, Preempt::Never);
     }
 }

@@ -28,8 +28,8 @@ pub(crate) struct Progress {
 /// Written by the dispatcher.
 #[derive(Default)]
 pub(crate) struct Wishes {
-    /// Jobs wait centrally that could run here.
-    pub contended: AtomicBool,
+    /// 1: jobs wait centrally that could run here. (A word: safepoints watch it.)
+    pub contended: AtomicU32,
     /// When the poll word was last raised (TSC).
     pub raised: AtomicU64,
     /// Raised when the worker is to look at its new configuration.

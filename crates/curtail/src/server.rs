@@ -164,7 +164,7 @@ impl Server {
         let Self { settings, .. } = self;
         // Without a dispatcher the workers' time is not watched.
         let watches = self.is_busy() && !settings.spec.is_dispatcherless();
-        Choice::make(settings.preempt, settings.spec.preempt, self.kind(), watches)
+        Choice::make(settings.preempt, &settings.spec, self.kind(), watches)
     }
 
     fn kind(&self) -> SafepointKind {

@@ -44,26 +44,29 @@ enum curtail_mode {
                        * raised, so that each safepoint takes the slow path and reads the TSC */
 };
 
-/* What a thread looks at by itself where its quanta are short: as long as both words are as usual
- * and it is not yet `until`, the end of a quantum begins another one without a call. Written by the
- * owning thread; the words by others. */
+/* What a thread looks at before it saves its vector registers for a call of `yield`: as long as the
+ * words are as usual, it is not yet `until`, and the quantum ended in time, its end begins another
+ * one without a call. Written by the owning thread; the words by others. Its layout is the runtime's
+ * own business: instrumented code does not see it, and it may change without a new ABI. */
 struct curtail_watch {
-  const uint32_t *words[2];
-  uint32_t usual[2];
+  const uint32_t *words[3];
+  uint32_t usual[3];
   uint64_t until; /* TSC */
-  uint64_t beat;  /* cycles of each quantum */
+  uint64_t beat; /* cycles of each quantum */
+  uint64_t most_late; /* cycles behind the deadline that are in time, below 2^62 */
+  uint64_t passed; /* quanta that ended without a call */
 };
 
 struct curtail_safepoint_block {
-  int64_t budget;       /*  0: clock fast path; below zero: slow path */
-  uint32_t poll;        /*  8: flag fast path; non-zero: slow path */
-  uint32_t depth;       /* 12: critical-section depth; no yield unless 0 */
-  uint32_t pending;     /* 16: a yield was due while depth was not 0 */
-  uint32_t mode;        /* 20: enum curtail_mode */
-  uint64_t deadline;    /* 24: TSC at which the quantum ends */
+  int64_t budget; /*  0: clock fast path; below zero: slow path */
+  uint32_t poll; /*  8: flag fast path; non-zero: slow path */
+  uint32_t depth; /* 12: critical-section depth; no yield unless 0 */
+  uint32_t pending; /* 16: a yield was due while depth was not 0 */
+  uint32_t mode; /* 20: enum curtail_mode */
+  uint64_t deadline; /* 24: TSC at which the quantum ends */
   uint64_t refilled_at; /* 32: TSC of the last refill */
-  int64_t granted;      /* 40: all budget given since the sample began */
-  uint64_t rate;        /* 48: work per 1,024 cycles, measured as the program runs */
+  int64_t granted; /* 40: all budget given since the sample began */
+  uint64_t rate; /* 48: work per 1,024 cycles, measured as the program runs */
   /* 56: called by the stub on the interrupted stack with everything saved; may switch fibers. NULL:
    * there is nothing to yield to, the safepoint goes on. */
   void (*yield)(struct curtail_safepoint_block *);

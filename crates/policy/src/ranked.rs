@@ -88,7 +88,7 @@ impl<R: Rank> Ranked<R> {
             pinned: vec![Root::EMPTY; workers],
             first_pinned: Tournament::new(workers, Heaps::WORST, Heaps::WORST),
             places: Places::new(workers, spec.jbsq),
-            running: Running::new(workers, spec.shares() && spec.jbsq == 1),
+            running: Running::new(workers, spec.asks_midway()),
             epoch: 0,
             stale: None,
         }

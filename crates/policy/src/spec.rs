@@ -182,6 +182,19 @@ impl Spec {
         self.dispatch.is_dispatcherless()
     }
 
+    /// A job may be asked for its place before its quantum is over
+    /// ([`Decision::Preempt`](crate::Decision::Preempt)). Otherwise pre-emption only ends quanta.
+    #[must_use]
+    pub fn asks_midway(&self) -> bool {
+        match self.dispatch {
+            Dispatch::FixedPriority | Dispatch::Srpt | Dispatch::Edf | Dispatch::Auto => {
+                self.shares() && self.jbsq == 1
+            }
+            Dispatch::Own => true,
+            _ => false,
+        }
+    }
+
     /// A dispatcher ends quanta; otherwise the worker does.
     fn is_watched(&self) -> bool {
         matches!(self.preempt, PreemptKind::Flag | PreemptKind::Signal)

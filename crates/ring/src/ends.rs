@@ -230,6 +230,15 @@ impl<T> Reader<T> {
         Ok(self.cached() == 0 && self.len()? == 0)
     }
 
+    /// The lower half of the writer's index, and what it was when we looked last: it is another as
+    /// soon as there is more.
+    #[cfg(not(loom))]
+    pub(crate) fn watched(&self) -> (*const std::sync::atomic::AtomicU32, u32) {
+        const { assert!(cfg!(target_endian = "little")) };
+        let index = &raw const self.view.header().producer.index;
+        (index.cast(), self.tail as u32)
+    }
+
     /// Asks for the lines of the writer's index and of the next element at once; each would have to
     /// be waited for otherwise, one after the other.
     #[inline]

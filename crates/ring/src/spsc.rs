@@ -252,6 +252,14 @@ impl<T> Consumer<T> {
         self.reader.prefetch();
     }
 
+    /// A word of the producer's index and what it was at the last look at it: as long as it stays so
+    /// nothing was put in. To be read by code outside of Rust, while this consumer lives.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn watched(&self) -> (*const std::sync::atomic::AtomicU32, u32) {
+        self.reader.watched()
+    }
+
     /// How many are there by the last look at the producer's index, without another one.
     #[inline]
     #[must_use]

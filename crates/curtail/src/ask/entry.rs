@@ -18,8 +18,6 @@ pub(crate) struct Parts<'a> {
     pub malformed: &'a mut u64,
     pub replies: &'a [Arc<dyn Reply>],
     pub turned_away: &'a mut TurnedAway,
-    /// To be used again.
-    pub answered: &'a mut Vec<Id>,
     pub now_tsc: u64,
 }
 
@@ -36,26 +34,12 @@ pub(crate) trait Entry {
         self.parts().asker.stage(Question::Class { hint }, payload, origin);
     }
 
-    /// Asks about those that have come, and does with them what is said.
-    fn ask_all(&mut self) {
-        let mut answered = std::mem::take(self.parts().answered);
-        loop {
-            self.parts().asker.ask_all(&mut answered);
-            if answered.is_empty() {
-                break;
-            }
-            answered.drain(..).for_each(|id| self.answered(id));
-        }
-        *self.parts().answered = answered;
-    }
-
-    /// Does the same with those for whose answers was waited; true: there were some.
-    fn hear(&mut self) -> bool {
-        let mut answered = Vec::new();
-        self.parts().asker.go_on(&mut answered);
-        answered.iter().for_each(|&id| self.answered(id));
-        self.ask_all();
-        !answered.is_empty()
+    /// Deals with all that was answered.
+    #[inline]
+    fn answer(&mut self) {
+        let mut answered = std::mem::take(&mut self.parts().asker.answered);
+        answered.drain(..).for_each(|id| self.answered(id));
+        self.parts().asker.answered = answered;
     }
 
     /// A question has its answer.
@@ -93,7 +77,7 @@ pub(crate) trait Entry {
         }
     }
 
-    /// The same of a request that was let in. [`Entry::ask_all`] asks what to answer.
+    /// The same of a request that was let in.
     #[cold]
     fn refuse_late(&mut self, payload: &[u8], origin: Origin, class: ClassId) {
         let parts = self.parts();
@@ -101,7 +85,7 @@ pub(crate) trait Entry {
         parts.asker.stage(Question::Refusal { class }, payload, origin);
     }
 
-    /// A request that was let in was cancelled before it began. [`Entry::ask_all`] asks what to answer.
+    /// A request that was let in was cancelled before it began: what is to be answered?
     fn cancelled(&mut self, payload: &[u8], origin: Origin, (class, cause): (ClassId, Cause)) {
         self.parts().asker.stage(Question::Cancellation { class, cause }, payload, origin);
     }

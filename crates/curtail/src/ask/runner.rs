@@ -1,82 +1,98 @@
-//! A fiber on which the application is asked.
+//! A fiber from which the application is asked.
 
-use super::Id;
-use super::batch::Batch;
-use crate::contain::discard;
+use super::{Id, Inquiry};
+use crate::app::ErasedApp;
+use crate::classify::Classifier;
+use crate::contain::contain;
 use crate::thread::{KThread, Tcb};
 use curtail_fiber::{Fiber, Label, StackError, StackPool, Suspend, Task};
 use curtail_policy::WorkerId;
 use std::cell::Cell;
 use std::ptr;
+use std::sync::Arc;
 
-/// Owned by the asker.
+/// What is asked.
+pub(super) struct Application {
+    pub app: Arc<dyn ErasedApp>,
+    pub classifier: Arc<Classifier>,
+}
+
+/// Owned by the asker, at one address.
 pub(super) struct Runner {
     fiber: Fiber,
     /// What it is to the code on the fiber.
     inside: Box<Inside>,
-    /// It has given the kthread up to others, and can go on.
-    yielded: bool,
-    /// The request at which it waits.
-    pub parked: Option<Id>,
 }
 
 /// Of one address, and all cells: the fiber refers to it.
-struct Inside {
+pub(super) struct Inside {
     tcb: Tcb,
-    number: u32,
-    batch: Cell<*const Batch>,
+    application: *const Application,
+    /// The loop that it was begun with.
+    pub has: Cell<*mut ()>,
+    /// What it asks about, or asked about last.
+    asks: Cell<Id>,
+    /// It waits in the middle of that, or did: another runner has the loop.
+    parked: Cell<bool>,
 }
 
 impl Runner {
-    /// One that is idle, at home on the calling kthread.
-    pub(super) fn new(number: u32, stacks: &mut StackPool) -> Result<Self, StackError> {
+    /// One that is idle, at home on the calling kthread. The application outlives its tasks.
+    pub(super) fn new(
+        number: u32,
+        application: *const Application,
+        stacks: &mut StackPool,
+    ) -> Result<Self, StackError> {
         let fiber = Fiber::new(stacks)?;
         let tcb = Tcb::of_aside(number);
         tcb.come_to(&KThread::here().shared);
-        let inside = Box::new(Inside { tcb, number, batch: Cell::new(ptr::null()) });
-        Ok(Self { fiber, inside, yielded: false, parked: None })
+        let inside = Box::new(Inside {
+            tcb,
+            application,
+            has: Cell::new(ptr::null_mut()),
+            asks: Cell::new(Id(0)),
+            parked: Cell::new(false),
+        });
+        Ok(Self { fiber, inside })
     }
 
-    /// Asks about what is in the batch, which stays where it is: until the end (true) or until one
-    /// waits.
-    #[inline]
-    pub(super) fn begin(&mut self, batch: &Batch) -> bool {
-        self.inside.batch.set(batch);
+    /// Runs `task` with a loop, until it ends or waits.
+    ///
+    /// # Safety
+    /// `task` may be called with this runner's inside, and the loop stays where it is until it has
+    /// ended or the runner is parked.
+    pub(super) unsafe fn begin(&mut self, task: unsafe fn(*mut ()), has: *mut ()) -> Suspend {
+        self.inside.has.set(has);
+        self.inside.parked.set(false);
         let inside: *const Inside = &raw const *self.inside;
-        self.run(|fiber| {
-            let label = Label { worker: WorkerId::DISPATCHER.0, ..Label::default() };
-            let task = Task { run: ask, argument: inside.cast_mut().cast() };
-            // SAFETY: the fiber's code refers to `inside` and to the batch, both of which stay
-            // where they are until it has ended, and are left for ever where it never does.
-            unsafe { fiber.start(task, label) }
-        })
+        let label = Label { worker: WorkerId::DISPATCHER.0, ..Label::default() };
+        let task = Task { run: task, argument: inside.cast_mut().cast() };
+        // SAFETY: by contract; `inside` stays where it is until the task has ended, and is left for
+        // ever where it never does.
+        let why = unsafe { self.fiber.start(task, label) };
+        KThread::here().set_current(ptr::null());
+        why
     }
 
-    /// Goes on where it waited: to the end of that request (true), or until it waits again.
-    pub(super) fn go_on(&mut self) -> bool {
-        // SAFETY: it never leaves this kthread.
-        self.run(|fiber| unsafe { fiber.resume() })
+    /// It waits in the middle of a question: about what.
+    pub(super) fn park(&self) -> Id {
+        self.inside.parked.set(true);
+        self.inside.asks.get()
     }
 
-    #[inline]
-    fn run(&mut self, switch: impl FnOnce(&mut Fiber) -> Suspend) -> bool {
+    /// Goes on where it waited: to the end of that question, or until it waits again.
+    pub(super) fn go_on(&mut self) -> Suspend {
         let here = KThread::here();
         here.set_current(&raw const self.inside.tcb);
-        let why = switch(&mut self.fiber);
+        // SAFETY: it never leaves this kthread.
+        let why = unsafe { self.fiber.resume() };
         here.set_current(ptr::null());
-        self.yielded = matches!(why, Suspend::Yielded | Suspend::Preempted);
-        match why {
-            Suspend::Done => {}
-            // What is no panic of Rust's, out of a call that should have contained it.
-            Suspend::Panicked(payload) => discard(payload),
-            Suspend::Preempted | Suspend::Yielded | Suspend::Blocked => return false,
-        }
-        true
+        why
     }
 
-    /// Whether it can go on by itself.
-    pub(super) fn has_yielded(&self) -> bool {
-        self.yielded
+    /// What it waits with.
+    pub(super) fn parked(&self) -> Option<Id> {
+        (!self.fiber.is_idle() && self.inside.is_parked()).then(|| self.inside.asks.get())
     }
 
     /// The address that it waits for, of C's locks and futexes; 0: none.
@@ -85,14 +101,25 @@ impl Runner {
     }
 }
 
-/// The fiber's task.
-///
-/// # Safety
-/// `argument` is an [`Inside`], with a batch of which the same holds as for [`Batch::ask`].
-unsafe fn ask(argument: *mut ()) {
-    // SAFETY: by contract.
-    unsafe {
-        let inside = &*argument.cast::<Inside>();
-        (*inside.batch.get()).ask(inside.number, &inside.tcb);
+impl Inside {
+    pub(super) fn is_parked(&self) -> bool {
+        self.parked.get()
+    }
+
+    /// Asks about a request, on the runner's fiber.
+    ///
+    /// # Safety
+    /// The inquiry stays where it is, and nothing else refers to it until this returns.
+    #[inline]
+    pub(super) unsafe fn ask(&self, id: Id, inquiry: *mut Inquiry) {
+        self.asks.set(id);
+        let here = KThread::here();
+        here.set_current(&raw const self.tcb);
+        // SAFETY: by contract; the application outlives the task.
+        unsafe { (*inquiry).ask(&*self.application) };
+        // Here, where a destructor may wait.
+        let _ = contain(|| self.tcb.destroy_locals());
+        self.tcb.end_request();
+        here.set_current(ptr::null());
     }
 }

@@ -141,7 +141,7 @@ impl Dispatcher {
         }
     }
 
-    /// A request was cancelled before it began, and has left the scheduler: tells the client so,
+    /// A request was cancelled before it began, and has left the scheduler: has the client told so,
     /// and tells of its end.
     pub(super) fn drop_cancelled(&mut self, job: JobId, now: u64) {
         let Held { message, peer, transport, .. } = self.sched.data(job);
@@ -160,10 +160,8 @@ impl Dispatcher {
             row(&mut self.set.classes, message.class).cancelled_queued += 1;
             let arrived_tsc = message.arrived_tsc;
             let origin = Origin { peer, transport: transport as u16, arrived_tsc };
-            let mut desk = self.desk(transport, now);
-            desk.cancelled(&payload, origin, (message.class, cause));
-            desk.ask_all();
-            return self.tell_turned_away();
+            let asked = (message.class, cause);
+            return self.desk(transport, now).cancelled(&payload, origin, asked);
         }
         let outcome = match cause {
             Cause::Departed => Outcome::Orphaned,
@@ -200,6 +198,7 @@ impl Dispatcher {
     }
 
     /// Tells the transports of requests that were not let in, or dropped.
+    #[inline]
     pub(super) fn tell_turned_away(&mut self) {
         for (transport, completion) in self.turned_away.drain(..) {
             self.set.lines[usize::from(transport)].transport.completed(&completion);

@@ -46,7 +46,7 @@ impl WorkerLink {
     pub(crate) fn set_contended(&mut self, contended: bool) {
         if self.contended != contended {
             self.contended = contended;
-            self.remote.wishes.contended.store(contended, Ordering::Relaxed);
+            self.remote.wishes.contended.store(u32::from(contended), Ordering::Relaxed);
             fence(Ordering::Release);
         }
     }

@@ -39,7 +39,7 @@ impl Dispatcher {
     /// the new policy, and the workers get their part of it.
     fn switch(&mut self, spec: Spec, now: u64) {
         let mut spec = knowing(spec, &*self.set.around.app);
-        self.set.choice = Choice::make(self.set.wished, spec.preempt, self.set.kind, self.set.busy);
+        self.set.choice = Choice::make(self.set.wished, &spec, self.set.kind, self.set.busy);
         self.set.choice.limit(&mut spec, self.set.kind);
         // For good once signals have interrupted handlers: then it is not only safepoints where they
         // may be continued.
@@ -65,7 +65,7 @@ impl Dispatcher {
         unsafe { (*self.set.own).config = own_config(&self.set.choice, self.set.kind) };
         for worker in &mut self.set.workers {
             worker.contended = false;
-            worker.remote.wishes.contended.store(false, Ordering::Relaxed);
+            worker.remote.wishes.contended.store(0, Ordering::Relaxed);
             let core = spec.build_core(self.set.around.jobs);
             *worker.orders.lock().unwrap_or_else(|p| p.into_inner()) = Some((config.clone(), core));
             worker.remote.wishes.epoch.fetch_add(1, Ordering::Release);

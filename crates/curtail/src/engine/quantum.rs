@@ -1,6 +1,7 @@
 //! A job's quantum: when it begins and ends, and what the hook of the safepoints decides then.
 
 use super::Engine;
+use super::alone::Words;
 use crate::clock;
 use curtail_fiber::safepoint::Mode;
 use curtail_policy::CorePolicy;
@@ -37,6 +38,7 @@ impl Engine {
         if !self.armed() {
             return;
         }
+        self.alone.end(self.safepoint);
         let deadline = now + self.quantum_cycles;
         match &self.ticks {
             Some(ticks) if self.config.mode == Mode::Signal => {
@@ -56,6 +58,7 @@ impl Engine {
 
     pub(super) fn disarm(&mut self) {
         if self.armed() {
+            self.alone.end(self.safepoint);
             self.safepoint.disarm();
         }
     }
@@ -78,22 +81,41 @@ impl Engine {
             || self.runs_for_nothing()
             || self.core.wants_place(self.around.clock.nanos(ran))
             || self.has_mail()
-            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed))
+            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed) != 0)
     }
 
     /// What the hook decides: true, yield; false, another quantum.
     pub(crate) fn expired(&mut self) -> bool {
         self.expect_mail();
+        // SAFETY: `running` is the job whose fiber calls us.
+        unsafe { self.alone.count(self.running, &mut self.quanta) };
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = self.late(now);
-        self.counts.late_ns.saturating_record(self.around.clock.ns(late));
+        if late <= self.gap_cycles || !self.alone.is_selective(now) {
+            self.counts.late_ns.saturating_record(self.around.clock.ns(late));
+        }
         self.note_late(late, now);
-        if std::thread::panicking() || !self.others_wait(now) {
+        let unwinds = std::thread::panicking();
+        let mut waits = !unwinds && self.others_wait(now);
+        let by_words = self.config.mode == Mode::Clock && self.core.is_empty() && !self.runs_last();
+        let mut attention = None;
+        if !unwinds && !waits && by_words {
+            // The word is cleared before the last look, which sees what was made ready before.
+            attention = Some(self.kthread.watch_attention());
+            waits = self.others_wait(now);
+        }
+        if !waits {
+            self.arm(now);
+            if let (Some(attention), Some(inbox)) = (attention, &self.inbox) {
+                let contended = self.config.central.then_some(&self.remote.wishes.contended);
+                let words = Words { inbox: inbox.watched(), attention, contended };
+                // SAFETY: ring, kthread and `remote` live as long as the engine, whose end disarms.
+                unsafe { self.alone.begin(self.safepoint, words, now, self.quantum_cycles) };
+            }
             // SAFETY: `running` is the job whose fiber calls us.
             unsafe { (*self.running).preemptions += 1 };
             self.quanta += 1;
             self.kthread.note_pick(0);
-            self.arm(now);
             return false;
         }
         self.counts.preemptions += 1;

@@ -191,6 +191,8 @@ impl Engine {
     /// After the switch back, at `end`. When the worker is free again (TSC), after it has sent the
     /// answer, if there is one.
     fn conclude(&mut self, pointer: *mut Activation, why: Suspend, start: u64, end: u64) -> u64 {
+        // SAFETY: `running` has just left its fiber.
+        unsafe { self.alone.count(self.running, &mut self.quanta) };
         if self.armed() && !matches!(why, Suspend::Preempted) {
             self.note_late(self.late(end), end);
         }

@@ -230,7 +230,10 @@ impl KThread {
             }
             Some(Tcb::NOTICE) => self.note_notice(),
             Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
-            Some(_) => self.woken.push(tcb),
+            Some(_) => {
+                self.woken.push(tcb);
+                self.batch.note_own(&self.shared);
+            }
         }
     }
 
@@ -240,7 +243,7 @@ impl KThread {
         match tcb.is_batch() {
             false => {
                 self.local.push(tcb);
-                self.note_own();
+                self.batch.note_own(&self.shared);
             }
             true => self.batch.push(tcb),
         }

@@ -44,13 +44,14 @@ fn what_is_watched_keeps_the_hook_away_until_it_changes() {
         CALLS.set(CALLS.get() + 1);
     }
     let safepoint = Safepoint::this_thread();
-    let (word, other) = (AtomicU32::new(7), AtomicU32::new(0));
-    let watch = Watch::new(QUANTUM);
+    let (word, other, third) = (AtomicU32::new(7), AtomicU32::new(0), AtomicU32::new(0));
+    let watch = Watch::new(QUANTUM, Watch::ANY);
     safepoint.set_hook(Some(count));
     let calls = |until: u64| {
         // SAFETY: both live longer than this test's quanta.
         unsafe {
-            watch.set([(&raw const word, 7), (&raw const other, 0)], until);
+            let words = [(&raw const word, 7), (&raw const other, 0), (&raw const third, 0)];
+            watch.set(words, until);
             safepoint.set_watch(&raw const watch);
         }
         let before = CALLS.get();
@@ -62,8 +63,9 @@ fn what_is_watched_keeps_the_hook_away_until_it_changes() {
         CALLS.get() - before
     };
     assert_eq!(calls(u64::MAX), 0, "nothing has changed");
+    assert_eq!((watch.take_passed(), watch.take_passed()), (3, 0));
     assert_eq!(calls(0), 3, "it is late");
-    for changed in [&word, &other] {
+    for changed in [&word, &other, &third] {
         let usual = changed.swap(9, Ordering::Relaxed);
         assert_eq!(calls(u64::MAX), 3);
         changed.store(usual, Ordering::Relaxed);
@@ -71,6 +73,17 @@ fn what_is_watched_keeps_the_hook_away_until_it_changes() {
     // It goes on with a whole quantum.
     assert_eq!(calls(u64::MAX), 0);
     assert!(safepoint.deadline() > tsc() - QUANTUM);
+    // A minute after the deadline.
+    let strict = Watch::new(QUANTUM, 1_000);
+    // SAFETY: as above.
+    unsafe {
+        strict.set([(&raw const word, 7), (&raw const other, 0), (&raw const third, 0)], u64::MAX);
+        safepoint.set_watch(&raw const strict);
+    }
+    let (before, now) = (CALLS.get(), tsc());
+    safepoint.arm(Mode::Clock, now - (1 << 37), now - (1 << 37) + 1);
+    here();
+    assert_eq!(CALLS.get() - before, 1, "so late that the hook is to know");
     safepoint.disarm();
     // SAFETY: none is watched.
     unsafe { safepoint.set_watch(std::ptr::null()) };
@@ -94,14 +107,16 @@ fn the_slack_is_a_share_of_the_quantum() {
         assert_eq!(slack(26_000), 1_368);
         assert_eq!(slack(1 << 40), 4_096, "a flag is seen in time");
     }
-    // In mode FLAG the poll word is looked at as often.
-    let now = tsc();
-    safepoint.arm(Mode::Flag, now, now + 26_000);
-    assert_eq!(block().budget, 2 * 1_368);
-    block().budget = -1;
+    // In mode FLAG the poll word is looked at as often, and in time by slow programs.
     safepoint.set_hook(Some(nothing));
-    here();
-    assert_eq!(block().budget, 2 * 1_368);
+    for (quantum, work) in [(5_200, 2 * 273), (26_000, 2_400), (1 << 40, 2_400)] {
+        let now = tsc();
+        safepoint.arm(Mode::Flag, now, now + quantum);
+        assert_eq!(block().budget, work);
+        block().budget = -1;
+        here();
+        assert_eq!(block().budget, work);
+    }
 
     thread_local! {
         static FIRED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };

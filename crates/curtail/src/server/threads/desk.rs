@@ -36,7 +36,6 @@ pub(super) struct Desk {
     next: usize,
     pub asker: Asker,
     turned_away: TurnedAway,
-    answered: Vec<Id>,
 }
 
 impl Desk {
@@ -57,7 +56,6 @@ impl Desk {
             next: 0,
             asker,
             turned_away: Vec::new(),
-            answered: Vec::new(),
         }
     }
 
@@ -101,11 +99,8 @@ impl Desk {
     }
 
     /// Goes on with requests whose classes, or refusals, were waited for; true: something came of it.
-    pub(super) fn hear_answers(&mut self, now_tsc: u64) -> bool {
-        if self.asker.parked() == 0 {
-            return false;
-        }
-        self.at(0, now_tsc).hear() || self.asker.has_ready()
+    pub(super) fn go_on(&mut self) -> bool {
+        self.asker.parked() > 0 && (self.asker.go_on() || self.asker.has_ready())
     }
 
     /// A request is back: what became of it; `None`: it is refused, and told of when it was.
@@ -124,7 +119,6 @@ impl Desk {
                 let origin = Origin { peer, transport, arrived_tsc };
                 let mut turn = self.at(usize::from(transport), body.finished_tsc);
                 turn.refuse_late(&payload, origin, class);
-                turn.ask_all();
                 body.payload = payload;
                 None
             }
@@ -255,7 +249,6 @@ impl Entry for Turn<'_> {
             malformed: &mut desk.malformed,
             replies: &desk.common.replies,
             turned_away: &mut desk.turned_away,
-            answered: &mut desk.answered,
             now_tsc: self.now_tsc,
         }
     }

@@ -5,7 +5,7 @@
 
 use super::desk::Desk;
 use super::request::Request;
-use crate::ask::Entry;
+use crate::ask::{self, Asker, Entry};
 use crate::clock::{self, Clock};
 use crate::control::{Command, Control};
 use crate::dispatcher::{ITEM_NS, Line, Tally as Gaps};
@@ -44,43 +44,60 @@ pub(super) struct Front {
     /// When this turn began (TSC), and how much it had to do.
     pub turn: u64,
     pub items: u64,
+    /// The time of this turn (TSC), and whether it had anything to do.
+    pub now: u64,
+    pub active: bool,
+    pub losses: Losses,
+    /// When to tell of losses again (TSC).
+    pub look: u64,
+    pub drain_cycles: u64,
     pub closing: Option<u64>,
 }
 
 impl Front {
     /// Until every transport has closed and the last request has left, or draining took too long.
     pub(super) fn run(&mut self, drain: Duration) {
-        let clock = self.clock();
-        let drain_cycles = clock.cycles(drain.as_nanos() as u64);
-        let (gap, item) = (clock.cycles(GAP_NS), clock.cycles(ITEM_NS));
+        self.drain_cycles = self.clock().cycles(drain.as_nanos() as u64);
         self.turn = clock::now();
-        let (mut losses, mut look) = (Losses::default(), self.turn);
-        loop {
-            let now = clock::now();
-            self.watch(now, gap, item);
-            if now >= look {
-                look = now + clock.cycles(1_000_000_000);
-                let malformed = ("malformed", self.desk.malformed());
-                losses.tell(self.transports().into_iter().chain([malformed]).collect());
-            }
-            let mut active = self.take_requests(now);
-            active |= self.go_on(now);
-            active |= self.take_back();
-            self.obey(now);
-            if active || !self.busy {
-                self.desk.look_at_memory();
-            }
-            if self.closing.is_some_and(|since| now.saturating_sub(since) > drain_cycles) {
-                return;
-            }
-            if active {
-                continue;
-            }
-            if self.desk.in_system() == 0 && self.lines.iter().all(|line| !line.open) {
-                return;
-            }
-            self.idle();
+        self.look = self.turn;
+        self.gather();
+        ask::drive(self);
+    }
+
+    /// A turn begins: takes in what has come.
+    fn gather(&mut self) {
+        let (now, clock) = (clock::now(), self.clock());
+        self.now = now;
+        self.watch(now, clock.cycles(GAP_NS), clock.cycles(ITEM_NS));
+        if now >= self.look {
+            self.look = now + clock.cycles(1_000_000_000);
+            let malformed = ("malformed", self.desk.malformed());
+            self.losses.tell(self.transports().into_iter().chain([malformed]).collect());
         }
+        self.active = self.take_requests(now);
+        self.active |= self.go_on(now);
+        self.active |= self.take_back();
+    }
+
+    /// The rest of a turn; false: it was the last.
+    fn conclude(&mut self) -> bool {
+        let now = self.now;
+        self.tell_turned_away();
+        self.obey(now);
+        if self.active || !self.busy {
+            self.desk.look_at_memory();
+        }
+        if self.closing.is_some_and(|since| now.saturating_sub(since) > self.drain_cycles) {
+            return false;
+        }
+        if self.active {
+            return true;
+        }
+        if self.desk.in_system() == 0 && self.lines.iter().all(|line| !line.open) {
+            return false;
+        }
+        self.idle();
+        true
     }
 
     fn clock(&self) -> Clock {
@@ -106,15 +123,7 @@ impl Front {
         for (index, line) in self.lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
             let mut turn = self.desk.at(index, now);
             line.open = line.transport.poll(now, &mut turn) == Status::Open;
-            turn.ask_all();
             taken += turn.taken();
-            for (_, completion) in self.desk.turned_away() {
-                line.transport.completed(&completion);
-            }
-        }
-        if taken > 0 {
-            // Waking a kthread, or the core allocator, is no gap.
-            self.turn = clock::now();
         }
         taken > 0
     }
@@ -122,10 +131,8 @@ impl Front {
     /// Goes on with what the application was asked and waited for, and with threads that it spawned.
     fn go_on(&mut self, now: u64) -> bool {
         self.kthread.look_around(now);
-        let mut active = self.kthread.run_threads(0);
-        active |= self.desk.hear_answers(now);
-        self.tell_turned_away();
-        active
+        let active = self.kthread.run_threads(0);
+        self.desk.go_on() || active
     }
 
     fn tell_turned_away(&mut self) {
@@ -147,7 +154,6 @@ impl Front {
             }
             count += 1;
         });
-        self.tell_turned_away();
         self.items += count;
         count > 0
     }
@@ -267,5 +273,25 @@ impl Front {
                 rustix::thread::sched_yield();
             }
         });
+    }
+}
+
+impl ask::Loop for Front {
+    fn asker(&mut self) -> &mut Asker {
+        &mut self.desk.asker
+    }
+
+    fn answer(&mut self) {
+        self.desk.at(0, self.now).answer();
+        // Waking a kthread, or the core allocator, is no gap.
+        self.turn = clock::now();
+    }
+
+    fn turn(&mut self) -> bool {
+        let goes_on = self.conclude();
+        if goes_on {
+            self.gather();
+        }
+        goes_on
     }
 }

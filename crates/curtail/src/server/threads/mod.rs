@@ -26,6 +26,7 @@ use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::dispatcher::{Line, Tally as Gaps};
 use crate::engine::{Counts, GAP_NS};
+use crate::losses::Losses;
 use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Cpu, Noise, Report};
@@ -126,6 +127,11 @@ pub(super) fn run(
         gaps: Gaps::default(),
         turn: 0,
         items: 0,
+        now: 0,
+        active: false,
+        losses: Losses::default(),
+        look: 0,
+        drain_cycles: 0,
         closing: None,
     };
     let begun = clock::now();

@@ -51,8 +51,8 @@ pub(crate) struct Batch {
     look_cycles: u64,
     closely_cycles: u64,
     watch: Watch,
-    /// A batch thread runs.
-    runs: Cell<bool>,
+    /// Safepoints watch `attention`: a batch thread runs, or this is a server's worker.
+    watched: Cell<bool>,
     /// Looks at everything of the one that runs since it was picked; being cut is no end of that.
     looks: Cell<u32>,
     /// The first of `started` was cut.
@@ -66,8 +66,8 @@ impl Batch {
             fresh_turn: Cell::new(false),
             look_cycles: Clock::get().cycles(LOOK_NS),
             closely_cycles: Clock::get().cycles(CLOSELY_NS),
-            watch: Watch::new(Clock::get().cycles(LOOK_NS)),
-            runs: Cell::new(false),
+            watch: Watch::new(Clock::get().cycles(LOOK_NS), Watch::ANY),
+            watched: Cell::new(false),
             looks: Cell::new(0),
             cut: Cell::new(false),
         }
@@ -76,6 +76,14 @@ impl Batch {
     #[inline]
     pub(super) fn push(&self, tcb: &Tcb) {
         self.started.push(tcb);
+    }
+
+    /// Something else than a batch thread was made ready here, by what runs here.
+    #[inline]
+    pub(super) fn note_own(&self, shared: &Shared) {
+        if self.watched.get() {
+            shared.batch.attract();
+        }
     }
 }
 
@@ -235,7 +243,7 @@ impl KThread {
         self.current.set(tcb);
         let timer = self.wheel.next_tsc().unwrap_or(0);
         self.shared.progress.timer.store(timer, Ordering::Relaxed);
-        self.batch.runs.set(true);
+        self.batch.watched.set(true);
         // SAFETY: it is taken back below.
         unsafe { self.safepoint.set_watch(&raw const self.batch.watch) };
         let now = clock::now();
@@ -248,7 +256,7 @@ impl KThread {
         self.safepoint.disarm();
         // SAFETY: none is watched.
         unsafe { self.safepoint.set_watch(ptr::null()) };
-        self.batch.runs.set(false);
+        self.batch.watched.set(false);
         self.current.set(ptr::null());
         let ended = self.ended.replace(ptr::null());
         if !ended.is_null() {
@@ -258,12 +266,12 @@ impl KThread {
         self.nothing_runs();
     }
 
-    /// Something else than a batch thread was made ready here, by what runs here.
-    #[inline]
-    pub(super) fn note_own(&self) {
-        if self.batch.runs.get() {
-            self.shared.batch.attract();
-        }
+    /// Has what is made ready here from now on set a word, which is 0 until then. Where it is.
+    pub(crate) fn watch_attention(&self) -> *const AtomicU32 {
+        self.batch.watched.set(true);
+        // What was made visible before is seen after this.
+        self.shared.batch.attention.swap(0, Ordering::AcqRel);
+        &raw const *self.shared.batch.attention
     }
 
     /// Until when safepoints look at two words only.
@@ -275,7 +283,7 @@ impl KThread {
         let attention: *const AtomicU32 = &raw const *self.shared.batch.attention;
         // SAFETY: `shared` lives as long as `self`; the board's word as long as no other is followed,
         // which is done between two threads.
-        unsafe { self.batch.watch.set([(attention, 0), asked], until) };
+        unsafe { self.batch.watch.set([(attention, 0), asked, (&raw const NOTHING, 0)], until) };
     }
 
     pub(super) fn arm_batch(&self, now: u64) {

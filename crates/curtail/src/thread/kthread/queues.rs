@@ -26,7 +26,7 @@ impl KThread {
         }
         block.tcb.set_batch(false);
         self.shared.push_fresh(&block.tcb);
-        self.note_own();
+        self.batch.note_own(&self.shared);
         if let Some(seat) = &self.seat {
             seat.wake_idle();
         }

@@ -25,6 +25,8 @@ impl KThread {
         self.shared.progress.timer.store(timer, Ordering::Relaxed);
         let begun = clock::now();
         self.arm(begun);
+        // The loop of a thread that takes requests in runs on a fiber.
+        self.base.stands_for(curtail_fiber::current());
         while !ptr::eq(next, &raw const self.base) {
             // SAFETY: this is the base; what is picked is suspended, or was prepared, and is ours.
             unsafe { switch(&raw const self.base, next, self.safepoint) };

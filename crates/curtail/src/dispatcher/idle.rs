@@ -1,0 +1,60 @@
+//! What the dispatcher does when it has nothing to do.
+
+use super::Dispatcher;
+use crate::clock;
+use crate::thread::KThread;
+use curtail_policy::Nanos;
+use std::time::Duration;
+
+impl Dispatcher {
+    /// Nothing to do.
+    pub(super) fn idle(&mut self) {
+        if !self.set.busy {
+            self.sleep();
+        } else if self.set.shares_core {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+            return;
+        }
+        self.turn = clock::now();
+    }
+
+    /// Sleeps until a transport has something, a worker reports, a command comes, or the scheduler
+    /// wants to be asked. While central jobs wait for a worker to report, and where that time comes
+    /// soon, it stays awake between yields to others, unless these take long.
+    fn sleep(&mut self) {
+        const LONGEST: Nanos = Nanos::from_micros(100_000);
+        const SOON: Nanos = Nanos::from_micros(50);
+        // A worker that reports ends the sleep.
+        const CROWDED: Nanos = Nanos::from_micros(1_000);
+        let now = self.nanos(clock::now());
+        let deadline = self.deadlines.first().map(|tsc| self.nanos(tsc));
+        let next = self.sched.poll_timeout().into_iter().chain(deadline).min();
+        let timeout = next.map_or(LONGEST, |at| at.since(now).min(LONGEST));
+        let soon = self.sched.waiting() > 0 || timeout <= SOON;
+        if soon && self.yields.pass(clock::now()).is_some() {
+            return;
+        }
+        let timeout = if soon { timeout.min(CROWDED) } else { timeout };
+        let remote = self.set.own_remote.clone();
+        let (own, asker) = (self.set.own, &self.asker);
+        let (workers, control, waiter) =
+            (&mut self.set.workers, &self.set.control, &mut self.set.waiter);
+        let work = || {
+            control.has_mail()
+                || asker.has_ready()
+                || KThread::here().has_threads()
+                || workers.iter_mut().any(|worker| !worker.events.is_empty())
+                // SAFETY: this thread's engine, which runs nothing now.
+                || unsafe { (*own).has_mail() }
+        };
+        let most = KThread::here().time_left(Some(Duration::from_nanos(timeout.0)));
+        remote.parker.sleep(work, || {
+            if let Err(error) = waiter.wait(most) {
+                tracing::warn!(%error, "epoll");
+                std::thread::yield_now();
+            }
+        });
+    }
+}
