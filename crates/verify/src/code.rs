@@ -82,6 +82,13 @@ impl Code {
         &self.instructions[self.blocks[block].past - 1]
     }
 
+    /// What sets the flags that a block's branch depends on: the how manieth of its instructions.
+    #[must_use]
+    pub fn setter_of(&self, block: usize) -> Option<usize> {
+        let (branch, above) = self.of(block).split_last()?;
+        above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)
+    }
+
     /// The block that begins at, or contains, an address.
     #[must_use]
     pub fn block_at(&self, address: u64) -> Option<usize> {
@@ -307,8 +314,7 @@ impl Code {
 
     /// What fills up the space in front of an aligned block runs only if something falls into it.
     fn drop_padding(&mut self) {
-        let mut reached = vec![false; self.blocks.len()];
-        self.blocks.iter().flat_map(|block| &block.next).for_each(|&to| reached[to] = true);
+        let reached = reached(&self.blocks, |block| block.next.clone());
         let padding = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
         for (block, _) in
             self.blocks.iter_mut().zip(reached).skip(1).filter(|(_, reached)| !reached)
@@ -352,8 +358,7 @@ impl Code {
         };
         // What nothing leads to is a landing pad, from which it may come back as well.
         let mut seen = vec![false; self.blocks.len()];
-        let mut reached = vec![false; self.blocks.len()];
-        self.blocks.iter().flat_map(next).for_each(|to| reached[to] = true);
+        let reached = reached(&self.blocks, next);
         let mut work: Vec<usize> =
             (0..self.blocks.len()).filter(|&b| b == 0 || !reached[b]).collect();
         while let Some(at) = work.pop() {
@@ -370,12 +375,16 @@ impl Code {
     }
 }
 
+/// Where some edge leads to.
+fn reached(blocks: &[Block], next: impl Fn(&Block) -> Vec<usize>) -> Vec<bool> {
+    let mut reached = vec![false; blocks.len()];
+    blocks.iter().flat_map(next).for_each(|to| reached[to] = true);
+    reached
+}
+
 /// Unknown jumps reach every block that nothing else does; then the edges backwards.
 fn connect(code: &mut Code) {
-    let mut reached = vec![false; code.blocks.len()];
-    for block in &code.blocks {
-        block.next.iter().for_each(|&to| reached[to] = true);
-    }
+    let reached = reached(&code.blocks, |block| block.next.clone());
     let orphans: Vec<usize> = (1..code.blocks.len()).filter(|&at| !reached[at]).collect();
     for block in &mut code.blocks {
         if block.end == End::Unknown {
