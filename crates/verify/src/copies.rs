@@ -1,5 +1,6 @@
 //! What code generation copies: the end of a loop, and the choice that one begins with.
 
+use crate::above::writes;
 use crate::code::Code;
 use crate::loops::{changes, decision, is_on_each_round, is_written, step_of};
 use iced_x86::{
@@ -117,9 +118,7 @@ fn stays(code: &Code, cycle: &[usize], i: &Instruction) -> bool {
         if matches!(other.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
             return !is_given_away(code, begin);
         }
-        let mut moves = false;
-        crate::probes::written(&mut factory, other, |r| moves |= r == Register::RSP);
-        !moves
+        !writes(&mut factory, other, Register::RSP)
             && factory.info(other).used_memory().iter().all(|used| {
                 let (from, size) = (used.displacement() as i64, used.memory_size().size() as i64);
                 matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)

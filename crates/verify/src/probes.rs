@@ -7,9 +7,7 @@
 use crate::above::writes;
 use crate::code::{Code, End};
 use crate::image::Image;
-use iced_x86::{
-    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
-};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register, RflagsBits};
 
 /// The thread-local block's fields (`curtail_safepoint.h`).
 pub(crate) const BUDGET: i64 = 0;
@@ -168,9 +166,8 @@ fn checks_above(
 
 /// What the branch at a block's end depends on, if that is a safepoint's check.
 fn check_of(image: &Image<'_>, code: &Code, block: usize) -> Option<Kind> {
-    let instructions = code.of(block);
-    let (branch, above) = instructions.split_last()?;
-    let setter = above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
+    let (branch, above) = code.of(block).split_last()?;
+    let setter = code.setter_of(block)?;
     let nearby = &above[above.len().saturating_sub(WINDOW)..];
     let touches = |offset: i64| nearby.iter().any(|i| touches(image, i, offset));
     let mut signed = branch.rflags_read() & RflagsBits::SF != 0;
@@ -218,17 +215,4 @@ fn counts(i: &Instruction) -> bool {
             | Mnemonic::Cmp
             | Mnemonic::Test
     )
-}
-
-/// Registers that an instruction writes, as full registers.
-pub fn written(
-    factory: &mut InstructionInfoFactory,
-    i: &Instruction,
-    mut each: impl FnMut(Register),
-) {
-    for used in factory.info(i).used_registers() {
-        if !matches!(used.access(), OpAccess::Read | OpAccess::CondRead) {
-            each(used.register().full_register());
-        }
-    }
 }
