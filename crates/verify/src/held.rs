@@ -8,24 +8,12 @@
 
 use crate::code::{Code, End, Target};
 use crate::finding::{Finding, What};
+use crate::loops::is_preserved;
 use crate::paths::Outcome;
 use crate::probes;
 use crate::program::Program;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
-use std::collections::{BTreeMap, HashSet};
-
-/// What a call may leave changed.
-const CALLER_SAVED: [Register; 9] = [
-    Register::RAX,
-    Register::RCX,
-    Register::RDX,
-    Register::RSI,
-    Register::RDI,
-    Register::R8,
-    Register::R9,
-    Register::R10,
-    Register::R11,
-];
+use std::collections::BTreeMap;
 
 /// The index of a general register, whatever its width.
 fn number(register: Register) -> Option<usize> {
@@ -126,11 +114,7 @@ struct Look<'a> {
 impl Look<'_> {
     fn stale_use(&self, factory: &mut InstructionInfoFactory) -> Option<(u64, u64)> {
         let code = self.code;
-        let checks: HashSet<usize> = self.program.probes[self.function]
-            .iter()
-            .filter(|probe| probe.kind.is_check())
-            .map(|probe| probe.block)
-            .collect();
+        let checks = self.program.checks(self.function);
         let mut before: Vec<Option<State>> = vec![None; code.blocks.len()];
         let mut work: Vec<usize> = (0..code.blocks.len())
             .filter(|&b| b == 0 || code.blocks[b].before.is_empty())
@@ -184,8 +168,8 @@ impl Look<'_> {
             Target::Import(name) => name.as_str(),
             _ => "",
         };
-        for register in CALLER_SAVED {
-            state.registers[register as usize - Register::RAX as usize] = None;
+        for (register, held) in (Register::RAX as usize..).zip(&mut state.registers) {
+            *held = held.filter(|_| Register::try_from(register).is_ok_and(is_preserved));
         }
         if name.starts_with("__tls_get_addr") {
             state.registers[0] = Some(Held::Fresh);

@@ -6,7 +6,7 @@ use crate::flow::{Prover, Rounds};
 use crate::frames::touches_pages;
 use crate::nests::{Noted, NotedLoops, cycles};
 use iced_x86::{
-    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
+    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,37 +120,31 @@ pub(crate) fn decision(
         return None;
     }
     let on = condition_on(branch, code.address(to));
-    let test = above.iter().rfind(|i| i.rflags_modified() & branch.rflags_read() != 0)?;
-    Some((test, on))
+    Some((&above[code.setter_of(block)?], on))
 }
 
+/// The constant that an instruction adds to its first operand, if that is all it does.
 pub(crate) fn step_of(i: &Instruction) -> Option<i64> {
-    let immediate = |n: u32| {
-        i.try_immediate(n)
-            .ok()
-            .map(|c| if i.op0_register().size() == 4 { i64::from(c as i32) } else { c as i64 })
-    };
+    let narrow = i.op0_register().size() == 4;
+    let immediate = i.try_immediate(1).ok();
+    let immediate = immediate.map(|c| if narrow { i64::from(c as i32) } else { c as i64 });
     match i.mnemonic() {
         Mnemonic::Inc => Some(1),
         Mnemonic::Dec => Some(-1),
-        Mnemonic::Add if i.op1_kind() != OpKind::Register && i.op1_kind() != OpKind::Memory => {
-            immediate(1)
-        }
-        Mnemonic::Sub if i.op1_kind() != OpKind::Register && i.op1_kind() != OpKind::Memory => {
-            immediate(1).and_then(i64::checked_neg)
-        }
+        Mnemonic::Add => immediate,
+        Mnemonic::Sub => immediate.and_then(i64::checked_neg),
         Mnemonic::Lea
             if i.memory_base().full_register() == i.op0_register().full_register()
                 && i.memory_index() == Register::None =>
         {
-            i64::try_from(i128::from(i.memory_displacement64() as i64)).ok()
+            Some(i.memory_displacement64() as i64)
         }
         _ => None,
     }
 }
 
 /// Registers that callees keep.
-fn is_preserved(register: Register) -> bool {
+pub(crate) fn is_preserved(register: Register) -> bool {
     matches!(
         register.full_register(),
         Register::RBX
@@ -180,11 +174,6 @@ pub(crate) fn changes(
 
 /// Does every round of a cycle pass a block?
 pub(crate) fn is_on_each_round(code: &Code, cycle: &[usize], block: usize) -> bool {
-    cycles_around(code, cycle, block).is_empty()
-}
-
-/// The cycles that are left of one without a block.
-fn cycles_around(code: &Code, cycle: &[usize], without: usize) -> Vec<Vec<usize>> {
-    let rest: Vec<usize> = cycle.iter().copied().filter(|&block| block != without).collect();
-    cycles(&|block| &code.blocks[block].next, &rest)
+    let rest: Vec<usize> = cycle.iter().copied().filter(|&other| other != block).collect();
+    cycles(&|block| &code.blocks[block].next, &rest).is_empty()
 }

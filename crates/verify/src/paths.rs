@@ -179,11 +179,7 @@ impl View<'_> {
         if code.blocks.is_empty() {
             return Outcome::default();
         }
-        let probes: HashSet<usize> = program.probes[function]
-            .iter()
-            .filter(|probe| probe.kind.is_check())
-            .map(|probe| probe.block)
-            .collect();
+        let probes = program.checks(function);
         let events: Vec<Event> =
             (0..code.blocks.len()).map(|block| self.event(code, &probes, block)).collect();
         let cold = code.cold();
@@ -348,6 +344,10 @@ impl View<'_> {
 fn distances(code: &Code, events: &[Event], cold: &[bool]) -> (Graph, HashMap<usize, At>) {
     let mut graph = Graph::default();
     let mut starts: HashMap<usize, At> = HashMap::new();
+    let mut begin = |block: usize, at: At| {
+        let known = starts.entry(block).or_default();
+        *known = known.join(at);
+    };
     for block in 0..code.blocks.len() {
         let own: u64 = code.of(block).iter().map(cost::of).sum();
         let hands_on = events[block].hands_on();
@@ -359,23 +359,18 @@ fn distances(code: &Code, events: &[Event], cold: &[bool]) -> (Graph, HashMap<us
             .filter(|&to| !cold[to] && !cold[block])
             .collect();
         if let Some(begun) = events[block].begins() {
-            for &to in &next {
-                let at = At { entry: None, local: Some((begun, code.last_of(block).ip())) };
-                let known = starts.entry(to).or_default();
-                *known = known.join(at);
-            }
+            let local = Some((begun, code.last_of(block).ip()));
+            next.iter().for_each(|&to| begin(to, At { entry: None, local }));
         }
         graph.next.push(if hands_on.is_some() { next } else { Vec::new() });
         if cold[block] {
             continue;
         }
         if block == 0 {
-            let known = starts.entry(0).or_default();
-            *known = known.join(At { entry: Some(0), local: None });
+            begin(0, At { entry: Some(0), local: None });
         } else if code.blocks[block].before.is_empty() {
             // A landing pad: what threw ran in the unwinder's code, which is not instrumented.
-            let known = starts.entry(block).or_default();
-            *known = known.join(At { entry: None, local: Some((0, code.address(block))) });
+            begin(block, At { entry: None, local: Some((0, code.address(block))) });
         }
     }
     (graph, starts)

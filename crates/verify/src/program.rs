@@ -47,11 +47,6 @@ impl<'a> Program<'a> {
         codes.iter_mut().for_each(|code| code.settle(&stops));
         let slow = SLOW
             .map(|name| image.symbols.get(name).and_then(|&address| image.function_from(address)));
-        let is_slow = |target: &Target| match target {
-            Target::Function(f) => slow.contains(&Some(*f)),
-            Target::Import(name) => SLOW.contains(&name.as_str()),
-            _ => false,
-        };
         let probes = codes
             .iter()
             .zip(&image.functions)
@@ -60,7 +55,7 @@ impl<'a> Program<'a> {
                     return Vec::new();
                 }
                 let calls = |b: usize| {
-                    matches!(&code.blocks[b].end, End::Call(t) | End::Tail(t) if is_slow(t))
+                    matches!(&code.blocks[b].end, End::Call(t) | End::Tail(t) if is_slow(&slow, t))
                 };
                 probes::find(&image, code, &calls)
             })
@@ -82,11 +77,14 @@ impl<'a> Program<'a> {
     /// Is it the slow path that is called?
     #[must_use]
     pub fn is_slow(&self, target: &Target) -> bool {
-        match target {
-            Target::Function(f) => self.slow.contains(&Some(*f)),
-            Target::Import(name) => SLOW.contains(&name.as_str()),
-            _ => false,
-        }
+        is_slow(&self.slow, target)
+    }
+
+    /// The blocks of a function with a safepoint that paths pass.
+    #[must_use]
+    pub fn checks(&self, function: usize) -> HashSet<usize> {
+        let probes = self.probes[function].iter();
+        probes.filter(|probe| probe.kind.is_check()).map(|probe| probe.block).collect()
     }
 
     /// Did the pass put safepoints in, or decide that none are needed?
@@ -122,6 +120,14 @@ impl<'a> Program<'a> {
             | End::MaybeTail(Target::Function(f)) => Some(f),
             _ => None,
         })
+    }
+}
+
+fn is_slow(slow: &[Option<usize>], target: &Target) -> bool {
+    match target {
+        Target::Function(f) => slow.contains(&Some(*f)),
+        Target::Import(name) => SLOW.contains(&name.as_str()),
+        _ => false,
     }
 }
 
