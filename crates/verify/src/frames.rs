@@ -134,21 +134,13 @@ fn step(i: &Instruction, frame: &mut Frame) {
         {
             frame.base = frame.stack;
         }
-        Mnemonic::Lea
-            if to(Register::RSP)
-                && i.memory_base() == Register::RBP
-                && i.memory_index() == Register::None =>
-        {
-            frame.stack =
-                frame.base.and_then(|base| base.checked_add(i.memory_displacement64() as i64));
-        }
-        Mnemonic::Lea
-            if to(Register::RSP)
-                && i.memory_base() == Register::RSP
-                && i.memory_index() == Register::None =>
-        {
-            frame.stack =
-                frame.stack.and_then(|stack| stack.checked_add(i.memory_displacement64() as i64));
+        Mnemonic::Lea if to(Register::RSP) && i.memory_index() == Register::None => {
+            let from = match i.memory_base() {
+                Register::RBP => frame.base,
+                Register::RSP => frame.stack,
+                _ => None,
+            };
+            frame.stack = from.and_then(|from| from.checked_add(i.memory_displacement64() as i64));
         }
         Mnemonic::Add if to(Register::RSP) => {
             frame.stack = frame.stack.zip(constant()).and_then(|(stack, n)| stack.checked_add(n));
@@ -159,11 +151,8 @@ fn step(i: &Instruction, frame: &mut Frame) {
         Mnemonic::Leave => {
             *frame = Frame { stack: frame.base.map(|base| base.saturating_add(8)), base: None }
         }
-        Mnemonic::Pop if to(Register::RBP) => {
-            frame.base = None;
-            frame.stack = frame.stack.map(|stack| stack.saturating_add(8));
-        }
         Mnemonic::Push | Mnemonic::Pop | Mnemonic::Pushfq | Mnemonic::Popfq => {
+            frame.base = frame.base.filter(|_| i.mnemonic() != Mnemonic::Pop || !to(Register::RBP));
             let by = i64::from(i.stack_pointer_increment());
             frame.stack = frame.stack.map(|stack| stack.saturating_add(by));
         }

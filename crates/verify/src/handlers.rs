@@ -4,7 +4,7 @@
 use crate::above::Above;
 use crate::code::{End, Target};
 use crate::program::Program;
-use iced_x86::{Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use std::collections::HashMap;
 
 /// How many instructions above the call are looked at.
@@ -58,69 +58,47 @@ impl Look<'_> {
         let Some(at) = self.above.writer(Register::RSI, self.above.code.len()) else {
             return Vec::new();
         };
-        let pointer = self.above.code[at];
-        let (base, displacement) = match pointer.mnemonic() {
+        let mut pointer = self.above.code[at];
+        // The struct lies at the top of the stack, or its address was kept.
+        if pointer.mnemonic() == Mnemonic::Mov && pointer.op1_kind() == OpKind::Register {
+            if pointer.op1_register() == Register::RSP {
+                return self.stored(|i| is_at(i, Register::RSP, 0));
+            }
+            let Some(at) = self.above.writer(pointer.op1_register(), at) else {
+                return Vec::new();
+            };
+            pointer = self.above.code[at];
+        }
+        match pointer.mnemonic() {
             Mnemonic::Lea if pointer.is_ip_rel_memory_operand() => {
-                return self.in_static(pointer.ip_rel_memory_address());
+                self.in_static(pointer.ip_rel_memory_address())
             }
             Mnemonic::Lea if pointer.memory_index() == Register::None => {
-                (pointer.memory_base(), pointer.memory_displacement64())
+                let (base, displacement) = (pointer.memory_base(), pointer.memory_displacement64());
+                self.stored(|i| is_at(i, base, displacement))
             }
-            // The struct lies at the top of the stack, or its address was kept.
-            Mnemonic::Mov if pointer.op1_kind() == OpKind::Register => {
-                return match pointer.op1_register() {
-                    Register::RSP => self.stored(Register::RSP, 0),
-                    kept => match self.above.writer(kept, at).map(|at| self.above.code[at]) {
-                        Some(lea)
-                            if lea.mnemonic() == Mnemonic::Lea
-                                && !lea.is_ip_rel_memory_operand() =>
-                        {
-                            self.stored(lea.memory_base(), lea.memory_displacement64())
-                        }
-                        Some(lea) if lea.mnemonic() == Mnemonic::Lea => {
-                            self.in_static(lea.ip_rel_memory_address())
-                        }
-                        _ => Vec::new(),
-                    },
-                };
-            }
-            Mnemonic::Mov => {
-                return pointer.try_immediate(1).map_or(Vec::new(), |a| self.in_static(a));
-            }
-            _ => return Vec::new(),
-        };
-        self.stored(base, displacement)
+            Mnemonic::Mov => pointer.try_immediate(1).map_or(Vec::new(), |a| self.in_static(a)),
+            _ => Vec::new(),
+        }
     }
 
     /// A struct in data: what the file holds there, and what the code above stores.
     fn in_static(&mut self, address: u64) -> Vec<u64> {
-        let mut found: Vec<u64> = self.program.image.word_at(address).into_iter().collect();
-        for at in 0..self.above.code.len() {
-            let i = self.above.code[at];
-            if i.op0_kind() == OpKind::Memory
-                && i.is_ip_rel_memory_operand()
-                && i.ip_rel_memory_address() == address
-            {
-                found.extend(self.stored_by(at));
-            }
-        }
+        let is_there =
+            |i: &Instruction| i.is_ip_rel_memory_operand() && i.ip_rel_memory_address() == address;
+        let mut found = self.stored(is_there);
+        found.extend(self.program.image.word_at(address));
         found
     }
 
-    fn stored(&mut self, base: Register, displacement: u64) -> Vec<u64> {
-        let mut found = Vec::new();
-        for at in 0..self.above.code.len() {
-            let i = &self.above.code[at];
-            if i.op_count() == 2
-                && i.op0_kind() == OpKind::Memory
-                && i.memory_base() == base
-                && i.memory_index() == Register::None
-                && i.memory_displacement64() == displacement
-            {
-                found.extend(self.stored_by(at));
-            }
-        }
-        found
+    /// What the code stores at a place.
+    fn stored(&mut self, is_there: impl Fn(&Instruction) -> bool) -> Vec<u64> {
+        let code = self.above.code;
+        let stores = (0..code.len()).filter(|&at| {
+            let i = &code[at];
+            i.op_count() == 2 && i.op0_kind() == OpKind::Memory && is_there(i)
+        });
+        stores.filter_map(|at| self.stored_by(at)).collect()
     }
 
     fn stored_by(&mut self, at: usize) -> Option<u64> {
@@ -130,4 +108,11 @@ impl Look<'_> {
             _ => i.try_immediate(1).ok(),
         }
     }
+}
+
+/// Is an instruction's operand in memory so far from where a register points?
+fn is_at(i: &Instruction, base: Register, displacement: u64) -> bool {
+    i.memory_base() == base
+        && i.memory_index() == Register::None
+        && i.memory_displacement64() == displacement
 }
