@@ -34,7 +34,7 @@ pub struct Extent {
 }
 
 /// The file, read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Image<'a> {
     /// Loaded sections, by address.
     pub sections: Vec<Section<'a>>,
@@ -78,17 +78,7 @@ impl<'a> Image<'a> {
         if !sections.iter().any(|section| section.code && !section.data.is_empty()) {
             return Err("there is no code in it".into());
         }
-        let mut image = Image {
-            sections,
-            functions: Vec::new(),
-            symbols: HashMap::new(),
-            relative: BTreeMap::new(),
-            pointed: BTreeSet::new(),
-            imports: HashMap::new(),
-            stubs: HashMap::new(),
-            block: None,
-            names: Names::default(),
-        };
+        let mut image = Image { sections, ..Image::default() };
         image.read_relocations(&file);
         image.pointed = image.relative.values().copied().collect();
         image.read_symbols(&file);

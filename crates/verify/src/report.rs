@@ -45,7 +45,7 @@ pub struct Entry {
 }
 
 /// The whole result.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Report {
     schema: u32,
     clean: bool,
@@ -89,22 +89,10 @@ pub fn verify(bytes: &[u8], options: &Options) -> Result<Report, String> {
     findings.extend(held::check(&program, &outcomes));
     let mut report = Report {
         schema: 1,
-        clean: true,
         bound,
         noted_bound,
         functions: program.codes.len(),
-        instrumented: 0,
-        safepoints: 0,
-        by_kind: BTreeMap::new(),
-        longest: 0,
-        longest_in: None,
-        loops_counted: 0,
-        loops_noted: 0,
-        loops_charged: 0,
-        unresolved_jumps: 0,
-        counts: BTreeMap::new(),
-        findings: Vec::new(),
-        remarks: Vec::new(),
+        ..Report::default()
     };
     for (function, outcome) in outcomes.into_iter().enumerate() {
         report.count_probes(&program, function);
