@@ -84,21 +84,10 @@ pub fn of(i: &Instruction) -> u64 {
 pub fn of_library(name: &str) -> u64 {
     let plain = name.split('@').next().unwrap_or(name);
     match plain {
-        "malloc"
-        | "calloc"
-        | "realloc"
-        | "free"
-        | "_Znwm"
-        | "_Znam"
-        | "_ZdlPv"
-        | "_ZdlPvm"
-        | "_ZdaPv"
-        | "_ZdaPvm"
-        | "_ZnwmSt11align_val_t"
-        | "_ZdlPvSt11align_val_t" => 40,
         "memcpy" | "memmove" | "memset" | "memcmp" | "bcmp" | "strlen" | "memchr" => 30,
         "sin" | "cos" | "tan" | "exp" | "log" | "pow" | "exp2" | "log2" | "sinf" | "cosf"
         | "expf" | "logf" | "powf" => 40,
+        _ if is_listed("allocator", plain) => 40,
         _ => LIBRARY,
     }
 }
