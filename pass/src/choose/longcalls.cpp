@@ -163,7 +163,7 @@ void Emitter::emitLongCall(const LongCall &Long) {
     Value *Length = Call->getArgOperand(Long.Length);
     Takes = B.CreateICmpUGT(Length, ConstantInt::get(Length->getType(), ShortEnough));
   } else {
-    Value *Mode = B.CreateAlignedLoad(B.getInt32Ty(), field(B, ModeOffset), Align(4));
+    Value *Mode = B.CreateAlignedLoad(B.getInt32Ty(), field(B, Block, ModeOffset), Align(4));
     Takes = B.CreateICmpNE(Mode, B.getInt32(0));
   }
   MDNode *Rare = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 20);

@@ -2,9 +2,7 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
 
@@ -51,39 +49,22 @@ Emitter::Builder::Builder(Instruction *Before, const Instruction *Source) : IRBu
   SetCurrentDebugLocation(locationNear(Source));
 }
 
-// The address is taken anew each time: that makes it part of the instruction that uses it.
-Value *Emitter::field(IRBuilder<> &B, uint64_t Offset) {
-  Value *Base = B.CreateThreadLocalAddress(&Block);
-  return Offset ? B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Base, Offset) : Base;
-}
-
 Instruction *Emitter::coldBranch(Value *Due, Instruction *Before) {
-  MDNode *Rare = MDBuilder(F.getContext()).createBranchWeights(1, 1 << 20);
-  Instruction *End = SplitBlockAndInsertIfThen(Due, Before->getIterator(), false, Rare);
-  End->setDebugLoc(locationNear(Before));
-  cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())->setDebugLoc(locationNear(Before));
-  return End;
+  return rarelyBefore(Before, Due, locationNear(Before));
 }
 
 Value *Emitter::loadBudget(IRBuilder<> &B) {
-  return B.CreateAlignedLoad(B.getInt64Ty(), field(B, BudgetOffset), Align(8));
+  return B.CreateAlignedLoad(B.getInt64Ty(), field(B, Block, BudgetOffset), Align(8));
 }
 
 void Emitter::storeBudget(IRBuilder<> &B, Value *Budget) {
-  B.CreateAlignedStore(Budget, field(B, BudgetOffset), Align(8));
+  B.CreateAlignedStore(Budget, field(B, Block, BudgetOffset), Align(8));
 }
 
 // The slow path, taken if `Due`.
 void Emitter::slowIf(Value *Due, Instruction *Before) {
   Builder B(coldBranch(Due, Before), Before);
   callSlow(B, Block, Slow);
-}
-
-// Subtracts `Work` from the budget; what is left.
-Value *Emitter::charge(IRBuilder<> &B, Value *Work) {
-  Value *Left = B.CreateSub(loadBudget(B), Work);
-  storeBudget(B, Left);
-  return Left;
 }
 
 // Charges for a safepoint, in one instruction: whether the budget is below zero now. Its address
@@ -97,13 +78,13 @@ Value *Emitter::spend(IRBuilder<> &B, uint64_t Units) {
 
 Value *Emitter::polled(IRBuilder<> &B) {
   // Volatile: another thread writes it, so each look must be one.
-  Value *Poll = B.CreateAlignedLoad(B.getInt32Ty(), field(B, PollOffset), Align(4), true);
+  Value *Poll = B.CreateAlignedLoad(B.getInt32Ty(), field(B, Block, PollOffset), Align(4), true);
   return B.CreateICmpNE(Poll, B.getInt32(0));
 }
 
 Value *Emitter::clockDue(IRBuilder<> &B) {
   Value *Now = B.CreateIntrinsic(B.getInt64Ty(), Intrinsic::readcyclecounter, {});
-  Value *End = B.CreateAlignedLoad(B.getInt64Ty(), field(B, DeadlineOffset), Align(8));
+  Value *End = B.CreateAlignedLoad(B.getInt64Ty(), field(B, Block, DeadlineOffset), Align(8));
   return B.CreateICmpUGE(Now, End);
 }
 
@@ -127,8 +108,11 @@ void Emitter::emitPoint(const Point &Safepoint) {
     Due = clockDue(B);
   else if (Block.getThreadLocalMode() == GlobalValue::LocalExecTLSModel)
     Due = spend(B, Units);
-  else
-    Due = B.CreateICmpSLT(charge(B, B.getInt64(Units)), B.getInt64(0));
+  else {
+    Value *Left = B.CreateSub(loadBudget(B), B.getInt64(Units));
+    storeBudget(B, Left);
+    Due = B.CreateICmpSLT(Left, B.getInt64(0));
+  }
   slowIf(Due, Safepoint.Before);
   // Between the safepoint and an interpreter's dispatch there must be something: an empty block goes, and
   // from one that ends in a condition code generation does not copy the dispatch.

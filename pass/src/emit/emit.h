@@ -9,6 +9,7 @@ enum : uint64_t {
   BudgetOffset = 0,
   PollOffset = 8,
   DepthOffset = 12,
+  PendingOffset = 16,
   ModeOffset = 20,
   DeadlineOffset = 24,
   BlockSize = 128,

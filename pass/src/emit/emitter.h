@@ -30,12 +30,10 @@ private:
   void emitPoint(const Point &Safepoint);
   void emitLongCall(const LongCall &Long);
   llvm::Value *callRuntime(llvm::IRBuilder<> &B, const LongCall &Long);
-  llvm::Instruction *coldBranch(llvm::Value *Due, llvm::Instruction *Before);
+  static llvm::Instruction *coldBranch(llvm::Value *Due, llvm::Instruction *Before);
   void slowIf(llvm::Value *Due, llvm::Instruction *Before);
-  llvm::Value *field(llvm::IRBuilder<> &B, uint64_t Offset);
   llvm::Value *loadBudget(llvm::IRBuilder<> &B);
   void storeBudget(llvm::IRBuilder<> &B, llvm::Value *Budget);
-  llvm::Value *charge(llvm::IRBuilder<> &B, llvm::Value *Work);
   llvm::Value *spend(llvm::IRBuilder<> &B, uint64_t Units);
   llvm::Value *polled(llvm::IRBuilder<> &B);
   llvm::Value *clockDue(llvm::IRBuilder<> &B);

@@ -9,10 +9,9 @@ using namespace llvm;
 
 namespace curtail {
 
-static const uint64_t PendingOffset = 16;
-
-static Value *field(IRBuilder<> &B, GlobalVariable &Block, uint64_t Offset) {
-  return B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), B.CreateThreadLocalAddress(&Block), Offset);
+Value *field(IRBuilder<> &B, GlobalVariable &Block, uint64_t Offset) {
+  Value *Base = B.CreateThreadLocalAddress(&Block);
+  return Offset ? B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Base, Offset) : Base;
 }
 
 // Volatile: a critical section's edges stay where they are.
@@ -86,16 +85,20 @@ void callSlow(IRBuilder<> &B, GlobalVariable &Block, SlowPath How) {
   B.GetInsertBlock()->getParent()->addFnAttr(Attribute::NoRedZone);
 }
 
+Instruction *rarelyBefore(Instruction *Before, Value *Due, const DebugLoc &Location) {
+  MDNode *Rare = MDBuilder(Before->getContext()).createBranchWeights(1, 1 << 20);
+  Instruction *End = SplitBlockAndInsertIfThen(Due, Before->getIterator(), false, Rare);
+  End->setDebugLoc(Location);
+  cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())->setDebugLoc(Location);
+  return End;
+}
+
 void yieldIfPending(Instruction *Where, GlobalVariable &Block, SlowPath How, const DebugLoc &Location) {
   IRBuilder<> B(Where);
   B.SetCurrentDebugLocation(Location);
   // `pending` is 0 or 1: it is above the depth only if it is set and the depth is zero.
   Value *Due = B.CreateICmpUGT(load(B, field(B, Block, PendingOffset)), load(B, field(B, Block, DepthOffset)));
-  MDNode *Rare = MDBuilder(Where->getContext()).createBranchWeights(1, 1 << 20);
-  Instruction *End = SplitBlockAndInsertIfThen(Due, Where->getIterator(), false, Rare);
-  End->setDebugLoc(Location);
-  cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())->setDebugLoc(Location);
-  IRBuilder<> Slow(End);
+  IRBuilder<> Slow(rarelyBefore(Where, Due, Location));
   Slow.SetCurrentDebugLocation(Location);
   callSlow(Slow, Block, How);
 }

@@ -24,6 +24,13 @@ llvm::CallInst *assembly(llvm::IRBuilder<> &B, llvm::Type *Result, llvm::StringR
 // it keeps its registers, and a leaf function stays one.
 void callSlow(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, SlowPath How);
 
+// The address of a field of the thread-local block. Taken anew each time: that makes it part of the instruction
+// that uses it.
+llvm::Value *field(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, uint64_t Offset);
+
+// A block that is run before `Before` if `Due`, which is rare: its end.
+llvm::Instruction *rarelyBefore(llvm::Instruction *Before, llvm::Value *Due, const llvm::DebugLoc &Location);
+
 // depth += By (i32).
 void changeDepth(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, llvm::Value *By);
 void changeDepthBefore(llvm::Instruction *Where, llvm::GlobalVariable &Block, int By, const llvm::DebugLoc &Location);
