@@ -101,7 +101,7 @@ bool Loops::mayCopy(const Loop &L) const {
            return BB->hasAddressTaken() || any_of(*BB, [&](Instruction &I) {
                     auto *Call = dyn_cast<CallBase>(&I);
                     return I.getType()->isTokenTy() || (Call && (Call->cannotDuplicate() || Call->isConvergent())) ||
-                           isLongCall(F, I);
+                           longCallAt(F, I);
                   });
          });
 }

@@ -87,41 +87,30 @@ static uint64_t mostBytes(const CallInst &Call, const Shape &S, ScalarEvolution 
   return Most;
 }
 
-// False: it is no such call, or provably short.
-static bool describeLongCall(CallInst &Call, ScalarEvolution &SE, const TargetLibraryInfo &TLI, LongCall &Into) {
-  if (Call.isMustTailCall() || Call.hasOperandBundles() || Call.getCallingConv() != CallingConv::C)
-    return false;
-  Shape S = shapeOf(Call, TLI);
-  if (!S.Callee)
-    return false;
-  auto *Constant = S.Length < 0 ? nullptr : dyn_cast<ConstantInt>(Call.getArgOperand(S.Length));
-  if (Constant ? Constant->getValue().ule(LongestInline) : mostBytes(Call, S, SE, TLI) <= ShortEnough)
-    return false;
+std::optional<LongCall> longCallAt(const Facts &F, Instruction &I) {
+  auto *Call = dyn_cast<CallInst>(&I);
+  if (!Call || F.Opts.Safepoints == Kind::Reads || !F.mayPlaceIn(*I.getParent()) || F.Opts.KeepOut.containsPlace(I) ||
+      Call->isMustTailCall() || Call->hasOperandBundles() || Call->getCallingConv() != CallingConv::C)
+    return std::nullopt;
+  Shape S = shapeOf(*Call, F.A.TLI);
+  if (!S.Callee || F.Locals.liveBefore(I))
+    return std::nullopt;
+  auto *Constant = S.Length < 0 ? nullptr : dyn_cast<ConstantInt>(Call->getArgOperand(S.Length));
+  if (Constant ? Constant->getValue().ule(LongestInline) : mostBytes(*Call, S, F.A.SE, F.A.TLI) <= ShortEnough)
+    return std::nullopt;
   // A search ends where it finds something: its length says too little to leave the way for it.
   bool Search =
       S.Length < 0 || StringRef(S.Callee) == "curtail_memchr" || (Constant && StringRef(S.Callee) == "curtail_memcmp");
   auto When = Search ? LongCall::WhileArmed : Constant ? LongCall::Always : LongCall::ByLength;
-  Into = {&Call, S.Callee, When, S.Length};
-  return true;
-}
-
-static bool describeIn(const Facts &F, Instruction &I, LongCall &Into) {
-  auto *Call = dyn_cast<CallInst>(&I);
-  return Call && F.Opts.Safepoints != Kind::Reads && F.mayPlaceIn(*I.getParent()) && !F.Opts.KeepOut.containsPlace(I) &&
-         describeLongCall(*Call, F.A.SE, F.A.TLI, Into) && !F.Locals.heldDuring(*Call);
-}
-
-bool isLongCall(const Facts &F, Instruction &I) {
-  LongCall Ignored;
-  return describeIn(F, I, Ignored);
+  return LongCall{Call, S.Callee, When, S.Length};
 }
 
 SmallVector<LongCall, 4> findLongCalls(const Facts &F) {
   SmallVector<LongCall, 4> Found;
   for (BasicBlock *BB : F.Order)
     for (Instruction &I : *BB)
-      if (LongCall Long; describeIn(F, I, Long))
-        Found.push_back(Long);
+      if (std::optional<LongCall> Long = longCallAt(F, I))
+        Found.push_back(*Long);
   return Found;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Instructions.h"
+#include <optional>
 
 namespace curtail {
 
@@ -23,10 +24,10 @@ struct LongCall {
   int Length; // which argument it is; -1 if none
 };
 
-// Not where no safepoint may be; and where a thread-local address is live, a call stays as it is, since what it works
-// on might be that variable.
+// None if it is no such call, or provably short. Not where no safepoint may be; and where a thread-local address is
+// live, a call stays as it is, since what it works on might be that variable.
+std::optional<LongCall> longCallAt(const Facts &F, llvm::Instruction &I);
 llvm::SmallVector<LongCall, 4> findLongCalls(const Facts &F);
-bool isLongCall(const Facts &F, llvm::Instruction &I);
 
 // Whether a function is given to one of the C library that calls it in a loop, a comparison to qsort: that loop
 // has no safepoint of its own.

@@ -88,7 +88,7 @@ static SmallVector<CallBase *, 4> findBracketed(const Facts &F) {
     return Bracketed;
   for (Instruction &I : instructions(F.F)) {
     auto *Call = dyn_cast<CallBase>(&I);
-    if (Call && !Call->isMustTailCall() && F.mayYieldAt(I) && F.Locals.heldDuring(*Call))
+    if (Call && !Call->isMustTailCall() && F.mayYieldAt(I) && F.Locals.liveBefore(I))
       Bracketed.push_back(Call);
   }
   return Bracketed;

@@ -143,30 +143,15 @@ ThreadLocalLiveness::ThreadLocalLiveness(const Function &F) {
   findLive(F);
 }
 
-ThreadLocalLiveness::Values ThreadLocalLiveness::liveAfter(const Instruction &I) const {
-  Values Live = LiveOut.lookup(I.getParent());
-  for (const Instruction &Later : reverse(*I.getParent())) {
-    if (&Later == &I)
-      break;
-    step(Later, Live);
-  }
-  return Live;
-}
-
 bool ThreadLocalLiveness::liveBefore(const Instruction &I) const {
   if (!any())
     return false;
-  Values Live = liveAfter(I);
-  step(I, Live);
-  return !Live.empty();
-}
-
-bool ThreadLocalLiveness::heldDuring(const CallBase &Call) const {
-  if (!any())
-    return false;
-  Values Live = liveAfter(Call);
-  Live.erase(&Call);
-  step(Call, Live);
+  Values Live = LiveOut.lookup(I.getParent());
+  for (const Instruction &Later : reverse(*I.getParent())) {
+    step(Later, Live);
+    if (&Later == &I)
+      break;
+  }
   return !Live.empty();
 }
 

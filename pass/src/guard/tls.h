@@ -22,8 +22,6 @@ public:
   bool any() const { return !Derived.empty(); } // no value is in flight without an address
   // Is an address live just before `I`: defined earlier, and used by `I` or later?
   bool liveBefore(const llvm::Instruction &I) const;
-  // Live across the call, or handed to it.
-  bool heldDuring(const llvm::CallBase &Call) const;
 
 private:
   using Values = llvm::SmallPtrSet<const llvm::Instruction *, 8>;
@@ -33,7 +31,6 @@ private:
   // Is the value live because of this use?
   bool counts(const llvm::Instruction &Value, const llvm::Instruction &Use) const;
   void findLive(const llvm::Function &F);
-  Values liveAfter(const llvm::Instruction &I) const;
   void step(const llvm::Instruction &I, Values &Live) const;
 
   Values Derived;
