@@ -33,7 +33,7 @@ unsigned Loops::longestIteration(const Loop &L, bool &Possible) const {
     for (Instruction &I : *BB) {
       D += F.costOf(I);
       if (isRealCall(I)) {
-        Effect E = F.effectOf(cast<CallBase>(I));
+        Summary E = F.effectOf(cast<CallBase>(I));
         Possible &= !E.MayYield && E.Through;
         D += E.ThroughMax;
       }
@@ -107,7 +107,7 @@ bool Loops::shortBetweenCalls(Loop &L, bool Before) {
         continue;
       }
       auto &Call = cast<CallBase>(I);
-      Effect E = F.effectOf(Call);
+      Summary E = F.effectOf(Call);
       bool Endless = F.Cycle.continues(Call.getCalledFunction());
       bool Point = E.MayYield && (Endless || (E.Through && Before));
       if (Point && (!Before || Inner != &L || !F.mayPlaceIn(*BB) || !F.legal(I)))

@@ -200,8 +200,8 @@ bool Walk::tryPlace(Instruction *Before, State &S) {
 }
 
 void Walk::call(const CallBase &Call, State &S) {
-  Effect E = F.effectOf(Call);
-  S.Mean += E.Charge;
+  Summary E = F.effectOf(Call);
+  S.Mean += E.Uncharged;
   if (E.MayYield) {
     W.S.MayYield = true;
     if (S.SinceEntry)
@@ -219,8 +219,8 @@ void Walk::call(const CallBase &Call, State &S) {
 
 // Where an exception comes from a call: it may have been thrown before any safepoint there, or long after one.
 State Walk::unwound(const InvokeInst &Call, State S) const {
-  Effect E = F.effectOf(Call);
-  S.Mean += E.Charge;
+  Summary E = F.effectOf(Call);
+  S.Mean += E.Uncharged;
   S.pass(E.ToFirst);
   S.atLeast(E.MayYield ? E.FromLast : 0);
   return S;

@@ -31,16 +31,16 @@ Facts::Facts(Function &F, const Analyses &A, const Summaries &Known, const CallC
   }
 }
 
-Effect Facts::effectOf(const CallBase &Call) const {
+Summary Facts::effectOf(const CallBase &Call) const {
   if (isPlainLibraryCall(Call, A.TLI)) {
     unsigned Cost = costOf(Call);
-    return {Cost, true, Cost, false, 0, double(Cost)};
+    return {Cost, true, Cost, 0, double(Cost), false};
   }
   const Function *Callee = Call.getCalledFunction();
   auto It = Callee ? Known.find(Callee) : Known.end();
   if (It != Known.end()) {
     const Summary &S = It->second;
-    return {S.ToFirst + 5, S.Through, S.ThroughMax + 5, S.MayYield, S.FromLast, S.Uncharged + 5};
+    return {S.ToFirst + 5, S.Through, S.ThroughMax + 5, S.FromLast, S.Uncharged + 5, S.MayYield};
   }
   // Not seen, or (in a cycle) not yet: what the convention says. Most have a safepoint, or are much
   // shorter than the quarter that they may be. At a fourth of that, no more than ten come in a row, which
@@ -53,7 +53,7 @@ Effect Facts::effectOf(const CallBase &Call) const {
   unsigned Through = std::min(Quarter, Continues ? Cycle.Through : UsualThrough);
   if (Callee && !Continues)
     Through = std::max(Through, Quarter / 4);
-  return {Quarter, true, Through, true, After, double(UnseenCharge)};
+  return {Quarter, true, Through, After, double(UnseenCharge), true};
 }
 
 bool Facts::mayYieldAt(const Instruction &I) const { return isRealCall(I) && effectOf(cast<CallBase>(I)).MayYield; }
@@ -63,7 +63,7 @@ bool Facts::mayYieldAt(const Instruction &I) const { return isRealCall(I) && eff
 bool Facts::alwaysLooks(const Instruction &I) const {
   if (!isRealCall(I) || F.callsFunctionThatReturnsTwice())
     return false;
-  Effect E = effectOf(cast<CallBase>(I));
+  Summary E = effectOf(cast<CallBase>(I));
   return E.MayYield && !E.Through;
 }
 

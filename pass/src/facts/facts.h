@@ -57,23 +57,14 @@ struct CallCycle {
   bool continues(const llvm::Function *Callee) const { return Callee && Members.contains(Callee); }
 };
 
-// What a call does to the paths that it lies on.
-struct Effect {
-  unsigned ToFirst;
-  bool Through;
-  unsigned ThroughMax;
-  bool MayYield;
-  unsigned FromLast;
-  double Charge;
-};
-
 class Facts {
 public:
   // `Far`: see returningFar.
   Facts(llvm::Function &F, const Analyses &A, const Summaries &Known, const CallCycle &Cycle, const Functions &Far,
         const Options &O);
 
-  Effect effectOf(const llvm::CallBase &Call) const;
+  // What a call does to the paths that it lies on: what is known of its callee, and its own overhead.
+  Summary effectOf(const llvm::CallBase &Call) const;
   // Whether an instruction is a call that may yield.
   bool mayYieldAt(const llvm::Instruction &I) const;
   // Whether a call comes back behind a safepoint only.
