@@ -1,8 +1,7 @@
 #include "emit/notes.h"
+#include "guard/critical.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Constants.h"
-#include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
@@ -62,17 +61,14 @@ void noteSkipped(Function &F, StringRef Why) { noteFunction(F, numberOf(Why)); }
 // into one, where code generation left no instruction between their headers.
 // Without operands and clobbers, in front of the loop: nothing inside it changes.
 void noteLoop(Instruction *Entry, uint64_t MaxTrips, unsigned IterationCost, unsigned Depth, unsigned BackEdges) {
-  auto *Type = FunctionType::get(Type::getVoidTy(Entry->getContext()), false);
   std::string Text = "77:\n.pushsection .curtail.loops,\"?\",@progbits\n.quad 77b\n.quad " + std::to_string(MaxTrips) +
                      "\n.long " + std::to_string(IterationCost) + "\n.short 1\n.byte " +
                      std::to_string(std::min(Depth, 255u)) + "\n.byte " + std::to_string(std::min(BackEdges, 255u)) +
                      "\n.popsection";
   IRBuilder<> B(Entry);
   B.SetCurrentDebugLocation(Entry->getDebugLoc());
-  CallInst *Call = B.CreateCall(Type, InlineAsm::get(Type, Text, "", /*hasSideEffects=*/true));
-  Call->addFnAttr(Attribute::NoUnwind);
   // The same text twice in a function must stay two places.
-  Call->addFnAttr(Attribute::NoMerge);
+  assembly(B, B.getVoidTy(), Text, "")->addFnAttr(Attribute::NoMerge);
 }
 
 void noteBoundedLoop(Loop &L, uint64_t MaxTrips, unsigned IterationCost) {
