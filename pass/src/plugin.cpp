@@ -4,6 +4,7 @@
 #include "emit/emit.h"
 #include "emit/notes.h"
 #include "facts/coldcalls.h"
+#include "facts/cost.h"
 #include "guard/exclude.h"
 #include "guard/locks.h"
 #include "guard/migrate.h"
@@ -37,10 +38,7 @@ static Summary summaryOfSkipped(const Function &F) {
   unsigned Size = std::min<unsigned>(F.getInstructionCount(), 40);
   S.ToFirst = S.ThroughMax = S.FromLast = Size;
   S.Uncharged = Size;
-  S.MayYield = any_of(instructions(F), [](const Instruction &I) {
-    return isa<CallBase>(I) && !cast<CallBase>(I).isInlineAsm() &&
-           cast<CallBase>(I).getIntrinsicID() == Intrinsic::not_intrinsic;
-  });
+  S.MayYield = any_of(instructions(F), isRealCall);
   return S;
 }
 

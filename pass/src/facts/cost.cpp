@@ -103,11 +103,8 @@ static unsigned costOfLibraryCall(LibFunc Function) {
 
 bool isRealCall(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
-  if (!Call || Call->isInlineAsm())
-    return false;
-  auto *Intrinsic = dyn_cast<IntrinsicInst>(Call);
   // Memory intrinsics may become library calls, but those never yield.
-  return !Intrinsic;
+  return Call && !Call->isInlineAsm() && !isa<IntrinsicInst>(Call);
 }
 
 bool isPlainLibraryCall(const CallBase &Call, const TargetLibraryInfo &TLI) {

@@ -2,6 +2,7 @@
 #include "guard/critical.h"
 #include "guard/locknames.h"
 #include "guard/tls.h"
+#include "guard/unwind.h"
 #include "names.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/CFG.h"
@@ -222,17 +223,6 @@ void Locks::findYieldEdges(BasicBlock &BB, unsigned Steps, const Value *Lock) {
     else if (!Locals->liveBefore(*End) && !Locals->liveBefore(*Next->getFirstNonPHIIt()))
       YieldOn.insert({End, Way});
   }
-}
-
-// The first place behind `I`; for an invoke, where it returns to.
-static Instruction *behind(Instruction &I) {
-  auto *Invoke = dyn_cast<InvokeInst>(&I);
-  if (!Invoke)
-    return I.getNextNode();
-  BasicBlock *Normal = Invoke->getNormalDest();
-  if (!Normal->getSinglePredecessor())
-    Normal = SplitEdge(Invoke->getParent(), Normal);
-  return &*Normal->getFirstInsertionPt();
 }
 
 // Lowers the depth behind `After` where `Condition` is as wanted. `Given`: because a lock was given

@@ -84,7 +84,7 @@ static bool callsBack(const Function &Callee) {
          (Name.starts_with("_ZNSt3__1") && Name.contains("11__call_once"));
 }
 
-bool bracketLibraryCallbacks(Function &F, GlobalVariable &Block) {
+void bracketLibraryCallbacks(Function &F, GlobalVariable &Block) {
   SmallVector<CallBase *, 4> Calls;
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
@@ -94,7 +94,6 @@ bool bracketLibraryCallbacks(Function &F, GlobalVariable &Block) {
   }
   for (CallBase *Call : Calls)
     bracketCall(*Call, Block);
-  return !Calls.empty();
 }
 
 } // namespace curtail

@@ -14,6 +14,6 @@ bool shieldBody(llvm::Function &F, const Exclusions &Excluded, const Summaries &
 
 // Raises the depth around calls of library functions that call back into the program while they hold
 // a lock of the library's: destructors at exit, initialisers of loaded objects, C's call_once.
-bool bracketLibraryCallbacks(llvm::Function &F, llvm::GlobalVariable &Block);
+void bracketLibraryCallbacks(llvm::Function &F, llvm::GlobalVariable &Block);
 
 } // namespace curtail

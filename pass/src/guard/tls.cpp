@@ -13,10 +13,19 @@ using namespace llvm;
 
 namespace curtail {
 
+bool isThreadLocalAddress(const Instruction &I) {
+  auto *Intrinsic = dyn_cast<IntrinsicInst>(&I);
+  return Intrinsic && Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address;
+}
+
+bool isDerivedAddress(const Instruction &I) {
+  return isa<GetElementPtrInst, CastInst, PHINode, SelectInst, FreezeInst>(I);
+}
+
 // The address of errno is the same wherever the compiler asks for it, unless the fiber migrates.
 static bool isSource(const Instruction &I) {
-  if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
-    return Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address;
+  if (isThreadLocalAddress(I))
+    return true;
   auto *Call = dyn_cast<CallBase>(&I);
   return Call && Call->getCalledFunction() && options().Migratable != Migration::No &&
          Call->getCalledFunction()->getName() == "__errno_location";
@@ -44,7 +53,7 @@ void ThreadLocalLiveness::findDerived(const Function &F) {
     const Instruction *I = Work.pop_back_val();
     for (const User *U : I->users()) {
       auto *Use = dyn_cast<Instruction>(U);
-      if (Use && isa<GetElementPtrInst, CastInst, PHINode, SelectInst, FreezeInst>(Use) && Derived.insert(Use).second)
+      if (Use && isDerivedAddress(*Use) && Derived.insert(Use).second)
         Work.push_back(Use);
     }
   }
@@ -177,14 +186,11 @@ void bracketCall(CallBase &Call, GlobalVariable &Block) {
       return changeDepthBefore(Call.getNextNode(), Block, -1, Call.getDebugLoc());
     Invoke = &unwindTo(*Plain, *Pad);
   }
-  BasicBlock *Normal = Invoke->getNormalDest();
-  if (!Normal->getSinglePredecessor())
-    Normal = SplitEdge(Invoke->getParent(), Normal);
-  changeDepthBefore(&*Normal->getFirstInsertionPt(), Block, -1, Invoke->getDebugLoc());
+  changeDepthBefore(behind(*Invoke), Block, -1, Invoke->getDebugLoc());
   lowerOnUnwind(*Invoke, Block);
 }
 
-bool bracketGuards(Function &F, GlobalVariable &Block) {
+void bracketGuards(Function &F, GlobalVariable &Block) {
   SmallVector<CallBase *, 4> Acquired, Released;
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
@@ -204,7 +210,6 @@ bool bracketGuards(Function &F, GlobalVariable &Block) {
   }
   for (CallBase *Call : Released)
     changeDepthBefore(Call->getNextNode(), Block, -1, Call->getDebugLoc());
-  return !Acquired.empty() || !Released.empty();
 }
 
 } // namespace curtail

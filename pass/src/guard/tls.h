@@ -41,11 +41,17 @@ private:
   llvm::DenseMap<const llvm::BasicBlock *, Values> LiveOut;
 };
 
+// Is it llvm.threadlocal.address?
+bool isThreadLocalAddress(const llvm::Instruction &I);
+
+// Is it an address, made of the one that it uses?
+bool isDerivedAddress(const llvm::Instruction &I);
+
 // A call to be bracketed by depth++ and depth--. Splits edges and landing pads where it must.
 void bracketCall(llvm::CallBase &Call, llvm::GlobalVariable &Block);
 
 // Raises the depth while a function-local static of C++ is being initialised: after
-// __cxa_guard_acquire returned non-zero, until release or abort. Returns whether anything changed.
-bool bracketGuards(llvm::Function &F, llvm::GlobalVariable &Block);
+// __cxa_guard_acquire returned non-zero, until release or abort.
+void bracketGuards(llvm::Function &F, llvm::GlobalVariable &Block);
 
 } // namespace curtail

@@ -2,6 +2,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
@@ -37,6 +38,16 @@ BasicBlock *createCleanup(Function &F) {
   Exception->setCleanup(true);
   B.CreateResume(Exception);
   return Pad;
+}
+
+Instruction *behind(Instruction &I) {
+  auto *Invoke = dyn_cast<InvokeInst>(&I);
+  if (!Invoke)
+    return I.getNextNode();
+  BasicBlock *Normal = Invoke->getNormalDest();
+  if (!Normal->getSinglePredecessor())
+    Normal = SplitEdge(Invoke->getParent(), Normal);
+  return &*Normal->getFirstInsertionPt();
 }
 
 InvokeInst &unwindTo(CallInst &Call, BasicBlock &Pad) {

@@ -11,6 +11,9 @@ bool mayLeaveBy(const llvm::CallInst &Call);
 // personality, as in C.
 llvm::BasicBlock *createCleanup(llvm::Function &F);
 
+// The first place behind `I`; for an invoke, where it returns to. Splits an edge where it must.
+llvm::Instruction *behind(llvm::Instruction &I);
+
 // The call, as one that unwinds to a landing pad.
 llvm::InvokeInst &unwindTo(llvm::CallInst &Call, llvm::BasicBlock &Pad);
 

@@ -1,16 +1,16 @@
 #include "prepare/identity.h"
+#include "guard/tls.h"
 #include "names.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
 namespace curtail {
 
-static SmallVector<IntrinsicInst *, 8> addressesOf(GlobalVariable &G) {
-  SmallVector<IntrinsicInst *, 8> Found;
+static SmallVector<Instruction *, 8> addressesOf(GlobalVariable &G) {
+  SmallVector<Instruction *, 8> Found;
   for (User *U : G.users())
-    if (auto *I = dyn_cast<IntrinsicInst>(U); I && I->getIntrinsicID() == Intrinsic::threadlocal_address)
+    if (auto *I = dyn_cast<Instruction>(U); I && isThreadLocalAddress(*I))
       Found.push_back(I);
   return Found;
 }
@@ -19,7 +19,7 @@ static SmallVector<IntrinsicInst *, 8> addressesOf(GlobalVariable &G) {
 // waits. Any address on the caller's stack does as well: no two fibers share one.
 static bool takeStacksForIds(GlobalVariable &Id) {
   auto Addresses = addressesOf(Id);
-  for (IntrinsicInst *I : Addresses) {
+  for (Instruction *I : Addresses) {
     IRBuilder<> B(I);
     I->replaceAllUsesWith(B.CreateIntrinsic(Intrinsic::frameaddress, {B.getPtrTy()}, {B.getInt32(0)}));
     I->eraseFromParent();
@@ -41,7 +41,7 @@ static bool showDestroyed(GlobalVariable &Entry) {
   auto *Destroyed = new GlobalVariable(M, Value->getType(), /*isConstant=*/true, GlobalValue::PrivateLinkage, Value,
                                        "curtail.destroyed");
   Destroyed->setAlignment(Entry.getAlign());
-  for (IntrinsicInst *I : Addresses) {
+  for (Instruction *I : Addresses) {
     I->replaceAllUsesWith(Destroyed);
     I->eraseFromParent();
   }

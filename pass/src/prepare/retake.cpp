@@ -1,4 +1,5 @@
 #include "prepare/retake.h"
+#include "guard/tls.h"
 #include "names.h"
 #include "options.h"
 #include "llvm/ADT/MapVector.h"
@@ -8,7 +9,6 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
-#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
@@ -24,11 +24,6 @@ static const char Named[] = "curtail.names-thread-local";
 
 bool namesItsVariable(const StoreInst &Store) { return Store.hasMetadata(Named); }
 
-static bool isAddress(const Instruction &I) {
-  auto *Intrinsic = dyn_cast<IntrinsicInst>(&I);
-  return Intrinsic && Intrinsic->getIntrinsicID() == Intrinsic::threadlocal_address;
-}
-
 // Through such a function C++ reaches a variable that may have to be initialised.
 static bool isWrapper(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
@@ -39,7 +34,7 @@ static bool isPartOfVariable(const Value &Address) {
   if (isa<GetElementPtrInst, BitCastInst>(Address))
     return isPartOfVariable(*cast<User>(Address).getOperand(0));
   auto *From = dyn_cast<Instruction>(&Address);
-  return From && (isAddress(*From) || isWrapper(*From));
+  return From && (isThreadLocalAddress(*From) || isWrapper(*From));
 }
 
 bool noteNames(Module &M) {
@@ -78,7 +73,7 @@ static const DILocation *holderOf(const PHINode &Phi) {
   for (size_t At = 0; At < Addresses.size(); At++)
     for (const User *U : Addresses[At]->users()) {
       auto *I = cast<Instruction>(U);
-      if (isa<GetElementPtrInst, CastInst, PHINode, SelectInst, FreezeInst>(I)) {
+      if (isDerivedAddress(*I)) {
         Addresses.insert(I);
         continue;
       }
@@ -274,7 +269,7 @@ bool retakeThreadLocals(Function &F, FunctionAnalysisManager &FAM) {
     return false;
   MapVector<const GlobalValue *, SmallVector<Instruction *, 2>> Addresses;
   for (Instruction &I : instructions(F))
-    if (isAddress(I))
+    if (isThreadLocalAddress(I))
       Addresses[cast<GlobalValue>(I.getOperand(0)->stripPointerCasts())].push_back(&I);
   bool Changed = false;
   for (auto &[Of, Taken] : Addresses) {
