@@ -7,7 +7,6 @@
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
-#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
@@ -71,10 +70,9 @@ void Checker::escape(const Instruction &I, const Value *Address, const GlobalVal
 void Checker::findUses() {
   SmallVector<const Instruction *, 8> Work;
   for (const Instruction &I : instructions(F)) {
-    auto *Intrinsic = dyn_cast<IntrinsicInst>(&I);
-    if (!Intrinsic || Intrinsic->getIntrinsicID() != Intrinsic::threadlocal_address)
+    if (!isThreadLocalAddress(I))
       continue;
-    auto *Of = cast<GlobalValue>(Intrinsic->getArgOperand(0)->stripPointerCasts());
+    auto *Of = cast<GlobalValue>(I.getOperand(0)->stripPointerCasts());
     if (Of->getName() == "curtail_safepoint")
       continue;
     Derived[&I] = Of;
@@ -87,7 +85,7 @@ void Checker::findUses() {
       auto *I = dyn_cast<Instruction>(U);
       if (!I)
         continue;
-      if (isa<GetElementPtrInst, CastInst, PHINode, SelectInst, FreezeInst>(I)) {
+      if (isDerivedAddress(*I)) {
         if (Derived.try_emplace(I, Of).second)
           Work.push_back(I);
       } else {
@@ -114,11 +112,6 @@ void Checker::cross(const Instruction &At, State &S) const {
     }
 }
 
-static std::string placeOf(const Instruction &I) {
-  const DILocation *At = I.getDebugLoc();
-  return At ? (At->getFilename() + ":" + Twine(At->getLine())).str() : "";
-}
-
 void Checker::pass(const Instruction &I, State &S) {
   if (Before.contains(&I))
     cross(I, S);
@@ -126,7 +119,7 @@ void Checker::pass(const Instruction &I, State &S) {
     for (const GlobalValue *Of : It->second) {
       Use &U = S[Of];
       if (U.Crossed && Told.insert(Of).second) {
-        std::string Place = placeOf(*U.Crossed);
+        std::string Place = Report::placeOf(U.Crossed);
         R.threadLocal(F, I, *Of, "used before and after a safepoint" + (Place.empty() ? "" : " at " + Place));
       }
       U = {&I, nullptr};

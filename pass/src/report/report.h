@@ -2,6 +2,7 @@
 #pragma once
 #include "options.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/JSON.h"
 
 namespace curtail {
 
@@ -23,7 +24,13 @@ public:
   // build do not mix theirs. Ends the process with a message if that fails.
   void write();
 
+  // File and line of an instruction; empty where they are not known.
+  static std::string placeOf(const llvm::Instruction *I);
+
 private:
+  // Lines of the report: one on a function, one of any kind.
+  void tellOf(const llvm::Function &F, llvm::StringRef Name, llvm::json::Object What);
+  void add(llvm::json::Object What);
   std::string tell(const llvm::Function &F, const llvm::Instruction *I, const llvm::Twine &What, bool IsError);
 
   const llvm::Module &M;
