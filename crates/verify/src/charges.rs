@@ -6,7 +6,7 @@
 
 use crate::code::{Code, End};
 use crate::image::Image;
-use crate::probes::{BUDGET, Kind, Probe, field};
+use crate::probes::{BUDGET, Kind, Probe, field, setter_of};
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind};
 
 /// How many blocks may lie between the branch and the check.
@@ -40,7 +40,7 @@ pub fn find(image: &Image<'_>, code: &Code, checks: &[Probe]) -> Vec<Probe> {
 /// Does a block's branch depend on whether the budget covers what is subtracted from it?
 fn decides(image: &Image<'_>, code: &Code, block: usize) -> bool {
     let Some((branch, above)) = code.of(block).split_last() else { return false };
-    let Some(at) = code.setter_of(block) else { return false };
+    let Some(at) = setter_of(code, block) else { return false };
     let setter = &above[at];
     let ordered = matches!(
         branch.condition_code(),
@@ -83,7 +83,7 @@ fn undone<'a>(
         let found = check(block);
         // The charge may be taken back in the check's own block, before what it looks at.
         let all = code.of(block);
-        let before = found.map_or(all.len(), |_| code.setter_of(block).unwrap_or(0));
+        let before = found.map_or(all.len(), |_| setter_of(code, block).unwrap_or(0));
         undone |= all[..before].iter().any(|i| stores(image, i));
         if found.is_some() {
             return found.filter(|_| undone);

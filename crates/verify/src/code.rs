@@ -82,13 +82,6 @@ impl Code {
         &self.instructions[self.blocks[block].past - 1]
     }
 
-    /// What sets the flags that a block's branch depends on: the how manieth of its instructions.
-    #[must_use]
-    pub fn setter_of(&self, block: usize) -> Option<usize> {
-        let (branch, above) = self.of(block).split_last()?;
-        above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)
-    }
-
     /// The block that begins at, or contains, an address.
     #[must_use]
     pub fn block_at(&self, address: u64) -> Option<usize> {

@@ -5,6 +5,7 @@ use crate::code::Code;
 use crate::flow::{Prover, Rounds};
 use crate::frames::touches_pages;
 use crate::nests::{Noted, NotedLoops, cycles};
+use crate::probes::setter_of;
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register,
 };
@@ -120,7 +121,7 @@ pub(crate) fn decision(
         return None;
     }
     let on = condition_on(branch, code.address(to));
-    Some((&above[code.setter_of(block)?], on))
+    Some((&above[setter_of(code, block)?], on))
 }
 
 /// The constant that an instruction adds to its first operand, if that is all it does.

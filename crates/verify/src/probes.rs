@@ -164,10 +164,16 @@ fn checks_above(
     (bare, pending)
 }
 
+/// What sets the flags that a block's branch depends on: the how manieth of its instructions.
+pub(crate) fn setter_of(code: &Code, block: usize) -> Option<usize> {
+    let (branch, above) = code.of(block).split_last()?;
+    above.iter().rposition(|i| i.rflags_modified() & branch.rflags_read() != 0)
+}
+
 /// What the branch at a block's end depends on, if that is a safepoint's check.
 fn check_of(image: &Image<'_>, code: &Code, block: usize) -> Option<Kind> {
     let (branch, above) = code.of(block).split_last()?;
-    let setter = code.setter_of(block)?;
+    let setter = setter_of(code, block)?;
     let nearby = &above[above.len().saturating_sub(WINDOW)..];
     let touches = |offset: i64| nearby.iter().any(|i| touches(image, i, offset));
     let mut signed = branch.rflags_read() & RflagsBits::SF != 0;
