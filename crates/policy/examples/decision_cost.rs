@@ -138,6 +138,7 @@ fn main() -> Result<(), SpecError> {
     for name in ["fp", "edf"] {
         rows.push((format!("{name} --preemptive"), preset(name).with_preemptive(true)?));
     }
+    rows.push(("shinjuku --jbsq 1000".to_owned(), preset("shinjuku").with_jbsq(1_000)?));
     println!("{:<24} {:>8} {:>12} {:>14}", "policy", "workers", "ns per job", "ns per quantum");
     for (name, mut spec) in rows {
         for (class, (ns, occurrence)) in

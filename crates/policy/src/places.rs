@@ -1,7 +1,7 @@
 //! The workers' inboxes: how many jobs each holds and whether it takes more ([`Inboxes`]), under every
 //! policy; under a central one, which is the shortest, of at most *k* jobs (JBSQ(k), Concord §3.2):
-//! a change is O(1), and the question looks at 2k bits for each worker at most, 64 of them at a time
-//! ([`Places`]).
+//! a change is O(1), and the question looks at a bit for each worker, 64 of them at a time, length
+//! by length; of many lengths only at those that there are ([`Places`]).
 //!
 //! Workers may be divided into groups that have nothing to do with each other; usually there is one.
 //! Of equally short inboxes, a job that may run anywhere is sent to one that no pinned job waits
@@ -67,6 +67,9 @@ impl Inboxes {
     }
 }
 
+/// So many rows are looked at one by one.
+const FEW: usize = 32;
+
 /// See the module's head.
 pub(crate) struct Places {
     /// Of JBSQ(k).
@@ -80,6 +83,10 @@ pub(crate) struct Places {
     rows: Vec<u64>,
     /// So many make a row.
     words: usize,
+    /// Where there are more than [`FEW`] rows: those that are not empty, a bit each.
+    filled: Vec<u64>,
+    /// The first word of these that is not zero.
+    first: usize,
     group_of: Vec<u32>,
     groups: Vec<Range<usize>>,
 }
@@ -94,12 +101,15 @@ impl Places {
     pub(crate) fn grouped(sizes: &[usize], k: u16) -> Self {
         let workers: usize = sizes.iter().sum();
         let words = workers.div_ceil(64);
+        let rows = 2 * usize::from(k);
         let mut places = Self {
             k: u32::from(k),
             inboxes: Inboxes::new(workers),
             wanted: vec![false; workers],
-            rows: vec![0; 2 * usize::from(k) * words],
+            rows: vec![0; rows * words],
             words,
+            filled: if rows > FEW { vec![0; rows.div_ceil(64)] } else { Vec::new() },
+            first: 0,
             group_of: Vec::new(),
             groups: Vec::new(),
         };
@@ -109,6 +119,9 @@ impl Places {
             places.group_of.resize(first + size, group as u32);
         }
         (0..workers).for_each(|worker| places.rows[worker / 64] |= 1 << (worker % 64));
+        if let Some(filled) = places.filled.first_mut() {
+            *filled = 1;
+        }
         places
     }
 
@@ -141,7 +154,27 @@ impl Places {
     #[inline]
     pub(crate) fn shortest_in(&self, range: Range<usize>, most: u32) -> Option<usize> {
         let rows = 0..2 * most.min(self.k) as usize;
-        { rows }.find_map(|row| self.first_in(row, range.clone()))
+        if self.filled.is_empty() {
+            { rows }.find_map(|row| self.first_in(row, range.clone()))
+        } else {
+            self.shortest_of_many(rows.end, range)
+        }
+    }
+
+    #[cold]
+    fn shortest_of_many(&self, rows: usize, range: Range<usize>) -> Option<usize> {
+        for (word, &filled) in self.filled.iter().enumerate().skip(self.first) {
+            let mut rest = filled;
+            while rest != 0 {
+                let row = 64 * word + rest.trailing_zeros() as usize;
+                let found = (row < rows).then(|| self.first_in(row, range.clone()))?;
+                if found.is_some() {
+                    return found;
+                }
+                rest &= rest - 1;
+            }
+        }
+        None
     }
 
     /// The first worker of `range` in that row.
@@ -177,9 +210,14 @@ impl Places {
     pub(crate) fn set_wanted(&mut self, worker: usize, wanted: bool) -> bool {
         let was = self.wanted[worker];
         if was != wanted {
-            self.change(worker, |places| places.wanted[worker] = wanted);
+            self.turn(worker);
         }
         was || wanted
+    }
+
+    #[inline(never)]
+    fn turn(&mut self, worker: usize) {
+        self.change(worker, |places| places.wanted[worker] ^= true);
     }
 
     /// The worker takes jobs from now on, or none.
@@ -187,23 +225,46 @@ impl Places {
         self.change(worker, |places| places.inboxes.set_up(worker, up));
     }
 
-    /// The word of the worker's bit, where it has a free place.
+    /// The worker's row, where it has a free place.
     #[inline]
-    fn word(&self, worker: usize) -> Option<usize> {
+    fn row(&self, worker: usize) -> Option<usize> {
         let row = || 2 * self.inboxes.held(worker) as usize + usize::from(self.wanted[worker]);
-        self.has_place(worker).then(|| row() * self.words + worker / 64)
+        self.has_place(worker).then(row)
     }
 
     #[inline]
     fn change<R>(&mut self, worker: usize, change: impl FnOnce(&mut Self) -> R) {
         let bit = 1 << (worker % 64);
-        if let Some(word) = self.word(worker) {
-            self.rows[word] &= !bit;
+        if let Some(row) = self.row(worker) {
+            self.rows[row * self.words + worker / 64] &= !bit;
+            if !self.filled.is_empty() {
+                self.left(row);
+            }
         }
         change(self);
-        if let Some(word) = self.word(worker) {
-            self.rows[word] |= bit;
+        if let Some(row) = self.row(worker) {
+            self.rows[row * self.words + worker / 64] |= bit;
+            if !self.filled.is_empty() {
+                self.entered(row);
+            }
         }
+    }
+
+    #[cold]
+    fn left(&mut self, row: usize) {
+        let mut words = self.rows[row * self.words..][..self.words].iter();
+        if words.all(|&word| word == 0) {
+            self.filled[row / 64] &= !(1 << (row % 64));
+            while self.filled.get(self.first) == Some(&0) {
+                self.first += 1;
+            }
+        }
+    }
+
+    #[cold]
+    fn entered(&mut self, row: usize) {
+        self.filled[row / 64] |= 1 << (row % 64);
+        self.first = self.first.min(row / 64);
     }
 }
 
@@ -224,7 +285,7 @@ mod tests {
     fn agrees_with_a_scan() {
         let mut rng = Rng::new(7);
         for (sizes, k) in
-            [(&[1][..], 1), (&[3], 2), (&[64], 1), (&[65], 3), (&[2, 70, 1], 2), (&[200], 1)]
+            [(&[1][..], 40), (&[3], 2), (&[64], 1), (&[65], 3), (&[2, 70, 1], 20), (&[200], 1)]
         {
             let mut places = Places::grouped(sizes, k);
             let n = places.workers();
