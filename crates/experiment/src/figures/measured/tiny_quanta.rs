@@ -4,7 +4,7 @@ use super::super::SUSTAINED;
 use super::super::figure::{Curve, Figure, Scale, Sweep};
 use super::super::system::System;
 use super::systems::{LOADS, TINY_QUANTAS_INTERRUPT, at, shinjuku, stealing, tiny_quanta};
-use super::{Measured, Paper, Reading, Tail, UNKNOWN, claim};
+use super::{Measured, Paper, Reading, Tail, UNKNOWN, claim, packets};
 use curtail_policy::{Balance, CoreKind};
 use curtail_report::Unit;
 use curtail_sim::Costs;
@@ -119,7 +119,7 @@ pub(super) static FIG_7: Measured = Measured {
             "More than Caladan",
             Paper::Is(2.1),
             in_time(TQ, CALADAN, SHORT),
-            "TQ's dispatcher: with one that costs nothing it is 1.87 times, without any costs 1.77.",
+            packets!("2.12 times."),
         ),
         claim(
             "Long requests (5 ms): TQ sustains more than Shinjuku",
@@ -127,7 +127,7 @@ pub(super) static FIG_7: Measured = Measured {
             long(TQ, SHINJUKU),
             "What the dispatcher costs decides: with one that costs nothing it is 1.37 times.",
         ),
-        claim("And more than Caladan", Paper::Is(1.2), long(TQ, CALADAN), UNKNOWN),
+        claim("And more than Caladan", Paper::Is(1.2), long(TQ, CALADAN), packets!("1.22 times.")),
     ],
 };
 
@@ -151,9 +151,14 @@ pub(super) static FIG_7_HIGH: Measured = Measured {
             "Within 50 µs for short requests, TQ sustains more than Caladan",
             Paper::Is(1.65),
             in_time(TQ, CALADAN, SHORT),
-            UNKNOWN,
+            packets!("1.50 times."),
         ),
-        claim("More than Shinjuku", Paper::Is(1.33), in_time(TQ, SHINJUKU, SHORT), UNKNOWN),
+        claim(
+            "More than Shinjuku",
+            Paper::Is(1.33),
+            in_time(TQ, SHINJUKU, SHORT),
+            "What the dispatcher costs decides: with one that costs nothing it is 1.27 times.",
+        ),
     ],
 };
 
@@ -265,7 +270,7 @@ pub(super) static FIG_12: Measured = Measured {
             "Within 50 µs for GETs, TQ-RAND sustains of TQ's",
             Paper::Is(0.53),
             in_time(RAND, TQ, GET),
-            UNKNOWN,
+            "TQ's workers turn to eight requests at a time (§5.1), ours to all. With eight, and without costs, 0.49 times where a new one comes last, 0.55 where first.",
         ),
         claim("TQ-POWER-TWO", Paper::Is(1.0), in_time(POWER_TWO, TQ, GET), UNKNOWN),
         claim(
@@ -274,7 +279,12 @@ pub(super) static FIG_12: Measured = Measured {
             Reading::MostShorter { of: TQ, than: POWER_TWO, tail: GET },
             UNKNOWN,
         ),
-        claim("TQ-FCFS", Paper::Is(0.34), in_time(TQ_FCFS, TQ, GET), UNKNOWN),
+        claim(
+            "TQ-FCFS",
+            Paper::Is(0.34),
+            in_time(TQ_FCFS, TQ, GET),
+            "What counts is when the dispatcher hears of a free worker. It sustains 0.46 of the load if at once, 0.37 after 322 ns, 0.31 after 1 µs. TQ's reads counters, how often is not said.",
+        ),
     ],
 };
 
