@@ -135,7 +135,7 @@ pub(super) static FIG_8: Measured = Measured {
             "Concord sustains 2% less than Shinjuku",
             Paper::Is(0.98),
             gain(CONCORD_5, SHINJUKU_5),
-            UNKNOWN,
+            BUSY,
         ),
         claim("And than Perséphone-FCFS", Paper::Is(0.98), gain(CONCORD_5, FCFS), BUSY),
     ],
