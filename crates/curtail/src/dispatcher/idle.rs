@@ -26,8 +26,8 @@ impl Dispatcher {
     fn sleep(&mut self) {
         const LONGEST: Nanos = Nanos::from_micros(100_000);
         const SOON: Nanos = Nanos::from_micros(50);
-        // A worker that reports ends the sleep.
-        const CROWDED: Nanos = Nanos::from_micros(1_000);
+        // While jobs wait; a worker that reports ends the sleep.
+        const SHORT: Nanos = Nanos::from_micros(1_000);
         let now = self.nanos(clock::now());
         let deadline = self.deadlines.first().map(|tsc| self.nanos(tsc));
         let next = self.sched.poll_timeout().into_iter().chain(deadline).min();
@@ -36,7 +36,7 @@ impl Dispatcher {
         if soon && self.yields.pass(clock::now()).is_some() {
             return;
         }
-        let timeout = if soon { timeout.min(CROWDED) } else { timeout };
+        let timeout = if soon { timeout.min(SHORT) } else { timeout };
         let remote = self.set.own_remote.clone();
         let (own, asker) = (self.set.own, &self.asker);
         let (workers, control, waiter) =
