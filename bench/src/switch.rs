@@ -7,7 +7,7 @@ use crate::machine::{Cores, Pinned};
 use crate::peers::switches;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
-use curtail_fiber::{Fiber, Label, StackPool, Suspend, Task, suspend};
+use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task, suspend};
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::Instant;

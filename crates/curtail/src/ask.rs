@@ -28,7 +28,7 @@ use crate::classify::Classifier;
 use crate::contain::discard;
 use crate::thread::{KThread, Tcb};
 use crate::wait;
-use curtail_fiber::{StackError, StackPool, Suspend};
+use curtail_fiber::{Locals, StackError, StackPool, Suspend};
 use curtail_policy::JobId;
 pub(crate) use entry::{Entry, Parts, TurnedAway, tag};
 pub(crate) use inquiry::{Inquiry, Origin, Question};
@@ -91,7 +91,7 @@ impl Asker {
         let text = |error: StackError| error.to_string();
         let mut asker = Self {
             application: Arc::new(Application { app, classifier }),
-            stacks: StackPool::new(stack_size.max(STACK_BYTES)).map_err(text)?,
+            stacks: StackPool::new(stack_size.max(STACK_BYTES), Locals::Own).map_err(text)?,
             inquiries: Vec::new(),
             sizes: Vec::new(),
             idle: Vec::new(),

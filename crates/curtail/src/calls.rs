@@ -11,18 +11,17 @@ use crate::thread::{KThread, Tcb};
 use curtail_fiber::Suspend;
 use curtail_fiber::safepoint::{Block, Safepoint};
 use std::cell::Cell;
-use std::ptr;
 use std::sync::Once;
 
 thread_local! {
-    static ENGINE: Cell<*mut Engine> = const { Cell::new(ptr::null_mut()) };
     /// The process's panic hook runs on this thread.
     static REPORTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes `engine` this thread's; null: it has none any more.
-pub(crate) fn set_engine(engine: *mut Engine) {
-    ENGINE.set(engine);
+/// The calling kthread's engine; null: it has none.
+#[inline]
+fn engine() -> *mut Engine {
+    KThread::here().engine.get().cast()
 }
 
 /// Of a fork's child, which has the thread that forked, in the middle of a job, and no other: nothing
@@ -33,7 +32,6 @@ fn keep_to_one_job_in_children() {
         // The block of a kthread's safepoints may lie in such memory.
         Safepoint::this_thread().keep_block(curtail_shm::leave_to_parent);
         if KThread::try_here().is_some() {
-            set_engine(ptr::null_mut());
             KThread::forget_here();
             Safepoint::this_thread().set_hook(None);
         }
@@ -67,7 +65,7 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
         Some(_) => {
             // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
             // reference into it.
-            if unsafe { Engine::back(ENGINE.get(), Engine::expired) } {
+            if unsafe { Engine::back(engine(), Engine::expired) } {
                 suspend(tcb, Suspend::Preempted);
             }
         }
@@ -97,7 +95,7 @@ pub fn served_cycles() -> Option<u64> {
         return Some(late.ran(clock::now()));
     }
     tcb.request().filter(|job| !Tcb::is_aside(*job))?;
-    let engine = ENGINE.get();
+    let engine = engine();
     // SAFETY: this thread's engine, with a running job.
     unsafe { Engine::served(engine, clock::now()) }
 }
@@ -121,8 +119,8 @@ pub(crate) fn cause() -> Option<Cause> {
         Some(late) => here.cause_of(late),
         // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
         None => unsafe {
-            (*ENGINE.get()).attend();
-            tcb.cancel.cause().or_else(|| (*ENGINE.get()).cause_of_running())
+            (*engine()).attend();
+            tcb.cancel.cause().or_else(|| (*engine()).cause_of_running())
         },
     }
 }
@@ -134,7 +132,7 @@ pub(crate) fn facts(tcb: &Tcb) -> Option<Facts> {
     }
     tcb.request().filter(|job| !Tcb::is_aside(*job))?;
     // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
-    unsafe { (*ENGINE.get()).facts_of_running() }
+    unsafe { (*engine()).facts_of_running() }
 }
 
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
@@ -174,5 +172,5 @@ fn suspend_followed(tcb: &Tcb, why: Suspend) {
 fn begin_quantum() {
     // SAFETY: this thread's engine, with a running request; `Engine::run`, below us, holds no
     // reference into it.
-    unsafe { Engine::back(ENGINE.get(), Engine::begin_quantum) };
+    unsafe { Engine::back(engine(), Engine::begin_quantum) };
 }

@@ -34,7 +34,7 @@ use crate::timeline::{self, EventKind};
 use alone::Alone;
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
-use curtail_fiber::{Fiber, StackPool, signal};
+use curtail_fiber::{Fiber, Locals, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::spsc;
@@ -148,12 +148,12 @@ impl Engine {
     ) -> Result<Box<Self>, String> {
         let text = |error: curtail_fiber::StackError| error.to_string();
         let shared = remote.kthread.clone();
-        let kthread = KThread::new(shared, around.stack_size, None, None).map_err(text)?;
+        let kthread = KThread::new(shared, (around.stack_size, Locals::Own), None, None).map_err(text)?;
         calls::hook_safepoints();
         let safepoint = Safepoint::this_thread();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
-        let mut stacks = StackPool::new(around.stack_size).map_err(text)?;
+        let mut stacks = StackPool::new(around.stack_size, Locals::Own).map_err(text)?;
         let reserve = Some(Fiber::new(&mut stacks).map_err(text)?);
         let state = contain(|| around.app.setup_worker(around.in_server(id)));
         let mut engine = Box::new(Self {
@@ -185,7 +185,8 @@ impl Engine {
             look_cycles: around.clock.cycles(LOOK_NS),
             around,
         });
-        calls::set_engine(&raw mut *engine);
+        let pointer: *mut Self = &raw mut *engine;
+        engine.kthread.engine.set(pointer.cast());
         fences::prepare();
         engine.tell_of_mail();
         engine.prepare_ticks();

@@ -184,7 +184,7 @@ unsafe fn wait_on_fiber(
         park(futex);
         return Some(0);
     }
-    if is_thread_local(word) {
+    if !KThread::has_own_locals() && is_thread_local(word) {
         return None;
     }
     let changed = || futex.load(Ordering::SeqCst) != value;

@@ -7,6 +7,7 @@
 //!
 //! While there is no recording, an event is a look at one word that is not written.
 
+use crate::thread::KThread;
 use crate::clock::{self, Clock};
 use curtail_ring::CachePadded;
 use std::cell::{Cell, OnceCell};
@@ -109,10 +110,23 @@ impl Drop for Own {
 }
 
 thread_local! {
+    /// Of a thread of the kernel's that is no kthread.
     static RING: OnceCell<Own> = const { OnceCell::new() };
-    static RUNS: Cell<Runs> = const { Cell::new(Runs::NOTHING) };
+}
+
+/// What is recorded of a kthread, whatever runs there.
+pub(crate) struct OfKthread {
+    ring: OnceCell<Own>,
+    runs: Cell<Runs>,
     /// Why that leaves, where that is known.
-    static WHY: Cell<EventKind> = const { Cell::new(EventKind::Ran) };
+    why: Cell<EventKind>,
+}
+
+impl Default for OfKthread {
+    fn default() -> Self {
+        let (ring, runs) = (OnceCell::new(), Cell::new(Runs::NOTHING));
+        Self { ring, runs, why: Cell::new(EventKind::Ran) }
+    }
 }
 
 /// What runs on this kthread.
@@ -198,15 +212,20 @@ fn write(kind: EventKind, (start, cycles): (u64, u64), job: u32, class: u16) {
     let push = |own: &OnceCell<Own>| {
         own.get_or_init(|| Own(Ring::of_this_thread())).0.push([start, cycles, rest]);
     };
-    // A thread that is ending has none any more.
-    let _ = RING.try_with(push);
+    match KThread::try_here() {
+        Some(here) => push(&here.timeline.ring),
+        // A thread that is ending has none any more.
+        None => _ = RING.try_with(push),
+    }
 }
 
 /// What runs on this kthread is about to leave its core, for that reason.
 #[cold]
 #[inline(never)]
 pub(crate) fn leaves(why: EventKind) {
-    WHY.set(why);
+    if let Some(here) = KThread::try_here() {
+        here.timeline.why.set(why);
+    }
 }
 
 /// This kthread goes on with another thread, or, where `next` is none, with none.
@@ -216,8 +235,11 @@ pub(crate) fn switch_to(next: Option<(u32, u16)>) {
     let (now, recording) = (clock::now(), NUMBER.load(Ordering::Relaxed));
     let since = if next.is_some() { now } else { 0 };
     let (job, class) = next.unwrap_or_default();
+    let Some(OfKthread { runs, why, .. }) = KThread::try_here().map(|here| &here.timeline) else {
+        return;
+    };
     let (why, ran) =
-        (WHY.replace(EventKind::Ran), RUNS.replace(Runs { recording, since, job, class }));
+        (why.replace(EventKind::Ran), runs.replace(Runs { recording, since, job, class }));
     // An earlier recording may have ended in between.
     if ran.since != 0 && ran.recording == recording {
         write(why, (ran.since, now.saturating_sub(ran.since)), ran.job, ran.class);

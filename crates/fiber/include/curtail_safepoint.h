@@ -78,6 +78,13 @@ struct curtail_safepoint_block {
   uint64_t doubt; /* 104: how far off the rate was lately, in 1,024ths */
   struct curtail_watch *watch; /* 112: NULL: every end of a quantum calls `yield` */
   int64_t slack; /* 120: closer to the deadline than so many cycles counts as there */
+  /* What the runtime keeps for the code that runs: its own business, as the watch is. Where a stack has
+   * thread-locals of its own, it has a block of its own, too, and each switch to it brings these. */
+  const void *context; /* 128: of the fiber that runs; NULL: none does */
+  const void *kthread; /* 136: NULL: a thread of the kernel's that runs no fibers */
+  uintptr_t base; /* 144: the kthread's own thread pointer; 0: as above */
+  const void *ticks; /* 152: of mode SIGNAL */
+  uint32_t **raised_at; /* 160: where the kthread tells others which word to raise; NULL: nowhere */
 } __attribute__((aligned(64)));
 
 #ifdef __cplusplus
@@ -87,7 +94,8 @@ struct curtail_safepoint_block {
 #endif
 CURTAIL_TLS struct curtail_safepoint_block curtail_safepoint;
 
-/* This thread's block. Its address is stable for the thread's life. */
+/* This thread's block. Its address is stable for the thread's life; a fiber with thread-locals of its
+ * own has one of its own. */
 struct curtail_safepoint_block *curtail_safepoint_self(void);
 
 /* The register-preserving stub. Called by instrumented code only: at any stack alignment, but never

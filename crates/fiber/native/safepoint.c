@@ -44,7 +44,12 @@ _Static_assert(offsetof(struct curtail_safepoint_block, edge) == 72, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, readings) == 80, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, watch) == 112, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, slack) == 120, "ABI");
-_Static_assert(sizeof(struct curtail_safepoint_block) == 128, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, context) == 128, "the runtime's");
+_Static_assert(offsetof(struct curtail_safepoint_block, kthread) == 136, "the runtime's");
+_Static_assert(offsetof(struct curtail_safepoint_block, base) == 144, "the runtime's");
+_Static_assert(offsetof(struct curtail_safepoint_block, ticks) == 152, "the runtime's");
+_Static_assert(offsetof(struct curtail_safepoint_block, raised_at) == 160, "the runtime's");
+_Static_assert(sizeof(struct curtail_safepoint_block) == 192, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
 const int curtail_safepoint_abi_1 = CURTAIL_SAFEPOINT_ABI;

@@ -13,8 +13,10 @@
 //! suspended, by a switch away from it or by [`Context::prepare`].
 
 use crate::entry::curtail_fiber_entry;
-use crate::safepoint::Safepoint;
+use crate::image::set_thread_pointer;
+use crate::safepoint::{self, Safepoint};
 use crate::sanitize::Seen;
+use crate::stack::FiberStack;
 use crate::words::Words;
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -52,6 +54,8 @@ pub enum Kind {
 #[repr(C)]
 pub struct Context {
     sp: Cell<usize>,
+    /// Its thread pointer; 0: that of the kthread on which it runs.
+    locals: Cell<usize>,
     depth: Cell<u32>,
     /// A task has begun and has not ended: only then may a signal make it yield. Before, there is
     /// nothing to yield from; after, it would be a task that has been reported as done.
@@ -76,16 +80,13 @@ impl Default for Context {
 /// Of the top of each stack, where its context's address lies.
 pub(crate) const MARK_BYTES: usize = 16;
 
-thread_local! {
-    static CURRENT: Cell<*const Context> = const { Cell::new(ptr::null()) };
-}
-
 impl Context {
     /// Of a kthread's own stack, or of a fiber that is yet to be prepared.
     #[must_use]
     pub const fn new() -> Self {
         Self {
             sp: Cell::new(0),
+            locals: Cell::new(0),
             depth: Cell::new(0),
             in_task: Cell::new(false),
             kind: Cell::new(Kind::Kthread),
@@ -98,16 +99,16 @@ impl Context {
         }
     }
 
-    /// Makes it a suspended fiber's whose first switch-in calls `entry(argument)`, on the stack
-    /// `stack` (above its guard), below `top`.
+    /// Makes it a suspended fiber's whose first switch-in calls `entry(argument)`, on the stack, below
+    /// `top`.
     ///
     /// # Safety
-    /// The stack is writable memory that nothing else uses until the fiber has ended; `top` lies in
-    /// it, is a multiple of 16, and at least 512 bytes lie below it.
+    /// Nothing else uses the stack until the fiber has ended; `top` lies in it, is a multiple of 16, and
+    /// at least 512 bytes lie below it.
     #[inline]
     pub unsafe fn prepare(
         &self,
-        stack: &Range<usize>,
+        stack: &FiberStack,
         top: usize,
         entry: unsafe extern "C" fn(*mut ()) -> !,
         argument: *mut (),
@@ -118,12 +119,14 @@ impl Context {
         self.kind.set(kind);
         self.shown.set(self);
         self.words.clear();
-        self.low.set(stack.start);
-        self.top.set(stack.end);
+        self.locals.set(stack.thread_pointer());
+        let usable = stack.usable();
+        self.low.set(usable.start);
+        self.top.set(usable.end);
         // For debuggers (`gdb/curtail.py`) and for `suspended`, which find the stacks by their
         // slabs, and whose each is by this word.
-        let word: *mut *const Self = ptr::with_exposed_provenance_mut(stack.end - MARK_BYTES);
-        // SAFETY: within the stack, by contract; what is prepared here comes after.
+        let word: *mut *const Self = ptr::with_exposed_provenance_mut(stack.mark());
+        // SAFETY: the stack's own, above all that runs there.
         unsafe { word.write(self) };
         // SAFETY: by contract.
         unsafe { self.prepare_again(top, entry, argument) };
@@ -142,7 +145,7 @@ impl Context {
         argument: *mut (),
     ) {
         debug_assert!(
-            top.is_multiple_of(16) && (self.low.get()..self.top.get()).contains(&(top - 512))
+            top.is_multiple_of(16) && (self.low.get()..=self.top.get()).contains(&(top - 512))
         );
         let frame: *mut usize = ptr::with_exposed_provenance_mut(top - 40);
         // SAFETY: within the stack, by contract. The order is that in which the switch and the entry
@@ -190,6 +193,17 @@ impl Context {
     /// This stack stands for `outer` (or for no fiber: null): [`current`] answers that while it runs.
     pub fn stands_for(&self, outer: *const Context) {
         self.shown.set(outer);
+    }
+
+    /// This stack has the thread-locals that the caller has.
+    pub(crate) fn has_locals_of_caller(&self) {
+        self.locals.set(safepoint::thread_pointer());
+    }
+
+    /// Whether it has thread-locals of its own.
+    #[inline]
+    pub fn has_own_locals(&self) -> bool {
+        self.locals.get() != 0
     }
 
     /// Whose stack it is.
@@ -244,6 +258,13 @@ impl Bytes {
         (is_one && stack.contains(&sp) && sp.is_multiple_of(8)).then_some((sp, kind))
     }
 
+    /// Its stack.
+    pub(crate) fn stack(&self) -> Range<usize> {
+        let [low, top] = [offset_of!(Context, low), offset_of!(Context, top)]
+            .map(|at| usize::from_ne_bytes(self.take(at)));
+        low..top
+    }
+
     /// What it works for.
     pub(crate) fn label(&self) -> Label {
         let at = |field| offset_of!(Context, label) + field;
@@ -266,27 +287,27 @@ pub(crate) const SAVED: usize = 9;
 #[inline]
 #[must_use]
 pub fn current() -> *const Context {
-    CURRENT.get()
+    safepoint::context()
 }
 
 /// Whether the caller runs on a fiber.
 #[inline]
 #[must_use]
 pub fn on_fiber() -> bool {
-    !CURRENT.get().is_null()
+    !safepoint::context().is_null()
 }
 
 /// What the running fiber works for.
 #[must_use]
 pub fn current_label() -> Option<Label> {
-    let context = CURRENT.get();
-    // SAFETY: CURRENT points to the context of the running fiber, which is alive while it runs.
+    let context = safepoint::context();
+    // SAFETY: it is the context of the running fiber, which is alive while it runs.
     (!context.is_null()).then(|| unsafe { (*context).label.get() })
 }
 
 /// The stack of the running fiber, above its guard, if its task has begun and has not ended.
 pub(crate) fn stack_in_task() -> Option<Range<usize>> {
-    let context = CURRENT.get();
+    let context = safepoint::context();
     if context.is_null() {
         return None;
     }
@@ -296,9 +317,31 @@ pub(crate) fn stack_in_task() -> Option<Range<usize>> {
 }
 
 /// What of a switch is not on the stacks.
+///
+/// # Safety
+/// `to` is suspended, and comes to this kthread. Its thread-locals, if it has some, are its own.
 #[inline(always)]
-pub(crate) fn exchange(from: &Context, to: &Context, safepoint: Safepoint) {
-    from.depth.set(safepoint.replace_depth(to.depth.get()));
-    from.words.exchange(&to.words);
-    CURRENT.set(to.shown.get());
+pub(crate) unsafe fn exchange(from: &Context, to: &Context) {
+    let here = safepoint::thread_pointer();
+    let there = match to.locals.get() {
+        0 => safepoint::base(),
+        locals => locals,
+    };
+    if there == here || there == 0 {
+        from.depth.set(Safepoint::this_thread().replace_depth(to.depth.get()));
+        from.words.exchange(&to.words);
+        safepoint::set_context(to.shown.get());
+        return;
+    }
+    if from.locals.get() == 0 {
+        from.words.save();
+    }
+    // SAFETY: by contract. What follows asks anew where thread-locals are.
+    unsafe {
+        from.depth.set(safepoint::hand_over(there, to.depth.get(), to.shown.get()));
+        set_thread_pointer(there);
+    }
+    if to.locals.get() == 0 {
+        to.words.load();
+    }
 }

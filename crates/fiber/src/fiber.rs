@@ -8,7 +8,6 @@
 //! `back` context. (Threads switch to each other without a resumer: see [`crate::Context`].)
 
 use crate::context::{self, Context, Kind, Label};
-use crate::safepoint::Safepoint;
 use crate::stack::{FiberStack, StackError, StackPool};
 use crate::switch::{switch_back, switch_back_for_good, switch_in};
 use std::any::Any;
@@ -136,8 +135,8 @@ impl Fiber {
         let core: *const Core = &raw const *self.core;
         // SAFETY: the stack is this fiber's, and idle: nothing is on it.
         unsafe {
-            let (stack, top) = (self.stack.usable(), self.stack.top());
-            self.core.context.prepare(&stack, top, run_task, core.cast_mut().cast(), Kind::Fiber);
+            let top = self.stack.top();
+            self.core.context.prepare(&self.stack, top, run_task, core.cast_mut().cast(), Kind::Fiber);
         }
         self.core.context.set_label(label);
         self.switch_in()
@@ -179,11 +178,8 @@ impl Fiber {
         unsafe {
             let outer = context::current();
             (*core).back.stands_for(outer);
-            switch_in(
-                &raw const (*core).back,
-                &raw const (*core).context,
-                Safepoint::this_thread(),
-            );
+            (*core).back.has_locals_of_caller();
+            switch_in(&raw const (*core).back, &raw const (*core).context);
         }
         let why = self.core.said();
         if matches!(why, Suspend::Done | Suspend::Panicked(_)) {
@@ -222,13 +218,7 @@ unsafe extern "C" fn run_task(core: *mut ()) -> ! {
         Err(payload) => Suspend::Panicked(payload),
     });
     // SAFETY: the resumer waits in `back`; nothing is left on this stack that is needed.
-    unsafe {
-        switch_back_for_good(
-            &raw const core.context,
-            &raw const core.back,
-            Safepoint::this_thread(),
-        )
-    }
+    unsafe { switch_back_for_good(&raw const core.context, &raw const core.back) }
 }
 
 /// The payload of [`Suspend::Panicked`] where a C++ exception left the task.
@@ -285,6 +275,6 @@ pub fn suspend(why: Suspend) {
     // thread-local is touched after the switch.
     unsafe {
         (*core).say(why);
-        switch_back(&raw const (*core).context, &raw const (*core).back, Safepoint::this_thread());
+        switch_back(&raw const (*core).context, &raw const (*core).back);
     }
 }

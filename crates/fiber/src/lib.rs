@@ -6,6 +6,7 @@
 //! looks at what is suspended is called by that thread alone.
 //!
 //! * `stack` — stacks with guards, carved from large mappings, pooled;
+//! * [`image`] — thread-locals of a stack's own;
 //! * `context` — what is saved of a stack that does not run, C++ exception state included;
 //! * `switch` — from one stack to another;
 //! * `fiber` — a fiber that its owner resumes, one task after another;
@@ -18,6 +19,7 @@
 mod context;
 mod entry;
 mod fiber;
+pub mod image;
 mod overflow;
 pub mod safepoint;
 mod sanitize;
@@ -29,8 +31,9 @@ mod words;
 
 pub use context::{Context, Kind as ContextKind, Label, current, current_label, on_fiber};
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
+pub use image::end_thread_locals;
 pub use overflow::prepare_thread;
-pub use stack::{FiberStack, StackError, StackPool};
+pub use stack::{FiberStack, Locals, StackError, StackPool};
 pub use suspended::{StackCopy, Suspended, peek, suspended};
 pub use switch::{switch, switch_away};
 pub use words::{MOST_WORDS, keep_word};

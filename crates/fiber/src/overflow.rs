@@ -55,6 +55,7 @@ fn in_a_guard(address: usize) -> bool {
 /// Makes stack overflows on this thread's fibers end with a message. Call it once on every thread
 /// that runs fibers; what it sets up stays until the thread ends.
 pub fn prepare_thread() {
+    crate::safepoint::set_base();
     install_handler();
     give_alternate_stack();
 }
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn guards_are_told_from_stacks() {
-        let stack = StackPool::new(32 * 1024).unwrap().take().unwrap();
+        let stack = StackPool::new(32 * 1024, crate::Locals::Own).unwrap().take().unwrap();
         let (low, top) = (stack.usable().start - GUARD, stack.top());
         assert!(in_a_guard(low) && in_a_guard(low + GUARD - 1));
         assert!(!in_a_guard(low + GUARD) && !in_a_guard(top - 1));

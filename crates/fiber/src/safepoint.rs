@@ -1,13 +1,22 @@
-//! This thread's safepoint block, as `include/curtail_safepoint.h` lays it out.
+//! The running code's safepoint block, as `include/curtail_safepoint.h` lays it out.
 //!
-//! The block is the owning thread's; only `poll` is written by others, through [`Poll`].
+//! The block is the owning thread's; only `poll` is written by others, through [`Poll`]. A stack with
+//! thread-locals of its own has a block of its own, and each switch to such a stack brings the words of
+//! the block before ([`hand_over`]): they are the kthread's.
 
 mod watch;
+mod words;
 
 use std::mem::offset_of;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
 pub use watch::Watch;
+pub(crate) use words::{
+    base, block_of, context, hand_over, leave_kthread, set_base, set_context, set_ticks,
+    thread_pointer, ticks,
+};
+pub use words::{kthread, set_kthread};
 
 /// What a program was built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +68,11 @@ pub struct Block {
     doubt: u64,
     watch: *const Watch,
     slack: i64,
+    context: *const (),
+    kthread: *const (),
+    base: usize,
+    ticks: *const (),
+    raised_at: *const AtomicPtr<AtomicU32>,
 }
 
 const _: () = {
@@ -77,11 +91,15 @@ const _: () = {
     assert!(offset_of!(Block, doubt) == 104);
     assert!(offset_of!(Block, watch) == 112);
     assert!(offset_of!(Block, slack) == 120);
-    assert!(size_of::<Block>() == 128);
+    assert!(offset_of!(Block, context) == 128);
+    assert!(offset_of!(Block, kthread) == 136);
+    assert!(offset_of!(Block, base) == 144);
+    assert!(offset_of!(Block, ticks) == 152);
+    assert!(offset_of!(Block, raised_at) == 160);
+    assert!(size_of::<Block>() == 192);
 };
 
 unsafe extern "C" {
-    fn curtail_safepoint_self() -> *mut Block;
     fn curtail_safepoint_arm(block: *mut Block, mode: u32, now: u64, deadline: u64);
     fn curtail_safepoint_disarm(block: *mut Block);
     fn curtail_leave_critical();
@@ -105,49 +123,66 @@ pub fn board_layout() -> [u32; 10] {
     unsafe { curtail_board_layout }
 }
 
-/// The owning thread's handle. Not `Send`.
+/// The running code's block, whichever that is where it is asked. Not `Send`.
 #[derive(Clone, Copy, Debug)]
-pub struct Safepoint {
-    block: *mut Block,
-}
+pub struct Safepoint(std::marker::PhantomData<*mut Block>);
 
-/// Another thread's handle: it may ask the owner to yield.
+/// Another thread's handle to a kthread: it may ask what runs there to yield.
+///
+/// Which word that is changes with each switch between stacks that have thread-locals of their own: the
+/// kthread publishes it before the block there is in use, and takes over what was raised in the block
+/// before. Blocks lie in the kthread's own thread-locals or on stacks, whose memory stays mapped; a word
+/// that is raised too late is a yield too many.
 ///
 /// # Safety of use
 /// Made by [`Safepoint::poll`]; see there.
-#[derive(Clone, Copy, Debug)]
-pub struct Poll(*const AtomicU32);
-
-// SAFETY: it only stores to an atomic; that the word is alive is the contract of `Safepoint::poll`.
-unsafe impl Send for Poll {}
-// SAFETY: as above.
-unsafe impl Sync for Poll {}
+#[derive(Clone, Debug)]
+pub struct Poll(Arc<AtomicPtr<AtomicU32>>);
 
 impl Poll {
     /// Asks the owner to yield at its next safepoint.
     #[inline]
-    pub fn raise(self) {
-        // SAFETY: alive by the contract of `Safepoint::poll`; atomic.
-        unsafe { (*self.0).store(1, Ordering::Relaxed) };
+    pub fn raise(&self) {
+        let mut word = self.0.load(Ordering::Acquire);
+        loop {
+            // SAFETY: alive by the contract of `Safepoint::poll`; atomic.
+            unsafe { (*word).store(1, Ordering::Relaxed) };
+            // Pairs with that of `hand_over`: either it sees what was raised, or this sees the new word.
+            fence(Ordering::SeqCst);
+            match self.0.load(Ordering::Acquire) {
+                now if now == word => return,
+                now => word = now,
+            }
+        }
     }
 }
 
 impl Safepoint {
-    /// This thread's.
+    /// The one of whatever code uses it.
+    #[inline(always)]
     #[must_use]
-    pub fn this_thread() -> Self {
-        // SAFETY: returns the address of this thread's block, which lives as long as the thread.
-        Self { block: unsafe { curtail_safepoint_self() } }
+    pub const fn this_thread() -> Self {
+        Self(std::marker::PhantomData)
     }
 
-    /// The word by which other threads ask this one to yield.
+    #[inline(always)]
+    fn block(self) -> *mut Block {
+        block_of(words::thread_pointer())
+    }
+
+    /// By which other threads ask what runs on this kthread to yield. From its own stack.
     ///
     /// # Safety
-    /// The result is not used after this thread has ended.
+    /// The result is not used to raise after this thread has ended.
     #[must_use]
     pub unsafe fn poll(self) -> Poll {
-        // SAFETY: `block` is this thread's live block.
-        Poll(unsafe { &raw const (*self.block).poll })
+        // SAFETY: this thread's live block.
+        let word = unsafe { (&raw const (*self.block()).poll).cast_mut() };
+        let place = Arc::new(AtomicPtr::new(word));
+        // SAFETY: as above. The place is leaked once for each kthread that is asked this way: stacks which
+        // ran there name it until they run elsewhere.
+        unsafe { (*self.block()).raised_at = Arc::into_raw(place.clone()) };
+        Poll(place)
     }
 
     /// The page that this thread's block has for itself, in whose place other memory may be put that holds
@@ -157,12 +192,12 @@ impl Safepoint {
     pub fn page(self) -> Option<NonNull<u8>> {
         // SAFETY: reads a constant of the program.
         let has_page = unsafe { curtail_safepoint_has_page() } != 0;
-        NonNull::new(self.block.cast()).filter(|_| has_page)
+        NonNull::new(self.block().cast()).filter(|_| has_page)
     }
 
     /// Calls `f`, which may put other memory where the block is, and has the block be as it was before.
     pub fn keep_block(self, f: impl FnOnce()) {
-        let place: *mut [u64; size_of::<Block>() / 8] = self.block.cast();
+        let place: *mut [u64; size_of::<Block>() / 8] = self.block().cast();
         // SAFETY: our own block; plain words, read as they are.
         let kept = unsafe { place.read_volatile() };
         f();
@@ -176,8 +211,8 @@ impl Safepoint {
         // SAFETY: our own block; the code that was interrupted expects its words to change at any
         // call, and reads each once.
         unsafe {
-            (*self.block).poll.store(1, Ordering::Relaxed);
-            (&raw mut (*self.block).budget).write_volatile(-1);
+            (*self.block()).poll.store(1, Ordering::Relaxed);
+            (&raw mut (*self.block()).budget).write_volatile(-1);
         }
     }
 
@@ -185,7 +220,7 @@ impl Safepoint {
     /// to yield.
     pub fn set_hook(self, hook: Option<unsafe extern "C" fn(*mut Block)>) {
         // SAFETY: our own block; safepoints of this thread read it, none runs now.
-        unsafe { (*self.block).yield_hook = hook };
+        unsafe { (*self.block()).yield_hook = hook };
     }
 
     /// What the ends of quanta look at from now on; null: they call the hook, as usual.
@@ -195,7 +230,7 @@ impl Safepoint {
     #[inline]
     pub unsafe fn set_watch(self, watch: *const Watch) {
         // SAFETY: our own block; safepoints of this thread read it, none runs now.
-        unsafe { (*self.block).watch = watch };
+        unsafe { (*self.block()).watch = watch };
     }
 
     /// Starts a quantum; takes back what was asked before. `now`, `deadline`: TSC.
@@ -203,8 +238,8 @@ impl Safepoint {
     pub fn arm(self, mode: Mode, now: u64, deadline: u64) {
         // SAFETY: our own block.
         unsafe {
-            (*self.block).poll.store(0, Ordering::Relaxed);
-            curtail_safepoint_arm(self.block, mode as u32, now, deadline);
+            (*self.block()).poll.store(0, Ordering::Relaxed);
+            curtail_safepoint_arm(self.block(), mode as u32, now, deadline);
         }
     }
 
@@ -212,7 +247,7 @@ impl Safepoint {
     #[inline]
     pub fn disarm(self) {
         // SAFETY: our own block.
-        unsafe { curtail_safepoint_disarm(self.block) };
+        unsafe { curtail_safepoint_disarm(self.block()) };
     }
 
     /// How deep in critical sections the running code is.
@@ -220,7 +255,7 @@ impl Safepoint {
     #[must_use]
     pub fn depth(self) -> u32 {
         // SAFETY: our own block.
-        unsafe { (*self.block).depth }
+        unsafe { (*self.block()).depth }
     }
 
     /// Replaces the depth, when another fiber comes in: returns the old one's.
@@ -228,8 +263,8 @@ impl Safepoint {
     pub fn replace_depth(self, depth: u32) -> u32 {
         // SAFETY: our own block; no reference to it is alive.
         unsafe {
-            (*self.block).pending = 0;
-            std::mem::replace(&mut (*self.block).depth, depth)
+            (*self.block()).pending = 0;
+            std::mem::replace(&mut (*self.block()).depth, depth)
         }
     }
 
@@ -238,14 +273,14 @@ impl Safepoint {
     #[must_use]
     pub fn last_reading(self) -> Option<u64> {
         // SAFETY: our own block.
-        let tsc = unsafe { (*self.block).refilled_at };
+        let tsc = unsafe { (*self.block()).refilled_at };
         (tsc != 0).then_some(tsc)
     }
 
     /// Whether a quantum of mode [`Mode::Signal`] runs.
     pub(crate) fn awaits_signal(self) -> bool {
         // SAFETY: our own block.
-        unsafe { (*self.block).mode == Mode::Signal as u32 }
+        unsafe { (*self.block()).mode == Mode::Signal as u32 }
     }
 
     /// The quantum is over, and a critical section is not: leaving the outermost yields.
@@ -253,15 +288,15 @@ impl Safepoint {
         // SAFETY: our own block. The signal may have interrupted `curtail_leave_critical` before its
         // look at `pending` or after; what comes after is made up for by the next tick.
         unsafe {
-            (*self.block).pending = 1;
-            (*self.block).refilled_at = 0;
+            (*self.block()).pending = 1;
+            (*self.block()).refilled_at = 0;
         }
     }
 
     /// The handler ends the quantum: no other tick does until armed again.
     pub(crate) fn end(self) {
         // SAFETY: our own block.
-        unsafe { (*self.block).mode = Mode::Off as u32 };
+        unsafe { (*self.block()).mode = Mode::Off as u32 };
     }
 
     /// The deadline of the current quantum (TSC).
@@ -269,7 +304,7 @@ impl Safepoint {
     #[must_use]
     pub fn deadline(self) -> u64 {
         // SAFETY: our own block.
-        unsafe { (*self.block).deadline }
+        unsafe { (*self.block()).deadline }
     }
 }
 

@@ -27,7 +27,7 @@ mod context;
 
 pub use code::{Code, Refusal, Ticks, allow};
 
-use crate::safepoint::{Mode, Safepoint};
+use crate::safepoint::{self, Mode, Safepoint};
 use code::CODE;
 use context::Interrupted;
 use std::cell::Cell;
@@ -124,10 +124,6 @@ pub struct Owner {
     thread: PhantomData<*const ()>,
 }
 
-thread_local! {
-    static STATE: Cell<*const State> = const { Cell::new(ptr::null()) };
-}
-
 impl Owner {
     /// Makes this thread one that can be interrupted. `ns_per_cycle`: of the TSC, as a 32.32
     /// fixed-point number.
@@ -178,7 +174,7 @@ impl Owner {
             begun: Cell::new(0),
             refusals: Cell::new(0),
         });
-        STATE.set(&raw const *state);
+        safepoint::set_ticks((&raw const *state).cast());
         Ok(Self { state, thread: PhantomData })
     }
 
@@ -209,7 +205,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        STATE.set(ptr::null());
+        safepoint::set_ticks(ptr::null());
         // SAFETY: our own timer, once. A tick under way finds no state.
         unsafe { libc::timer_delete(self.state.timer) };
     }
@@ -331,7 +327,7 @@ fn install() -> io::Result<libc::c_int> {
 
 /// The handler.
 extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let state = STATE.get();
+    let state: *const State = safepoint::ticks().cast();
     if state.is_null() {
         return; // The owner has ended.
     }

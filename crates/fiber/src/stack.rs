@@ -6,9 +6,13 @@
 //! fibers stay far from `vm.max_map_count`; elsewhere `mprotect` splits it, at two mappings a stack.
 //!
 //! A pool belongs to one thread; a stack that is dropped goes to a reserve that all pools of its
-//! size share, and its memory to the system. Slabs are never unmapped while the process lives.
+//! kind share, and its memory to the system. Slabs are never unmapped while the process lives.
+//!
+//! Of a pool of [`Locals::Own`], each stack has an image of thread-locals at its top ([`crate::image`]),
+//! which is made with the stack's first use and stays for ever.
 
 use crate::context::MARK_BYTES;
+use crate::image::{self, Image};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -41,9 +45,30 @@ pub enum StackError {
     /// The kernel refused memory.
     #[error("no memory for fiber stacks: {0} (vm.max_map_count or a memory limit?)")]
     Memory(#[from] rustix::io::Errno),
+    /// There are no thread-locals for it.
+    #[error("no thread-locals for a stack: {0}")]
+    Locals(image::Refusal),
     /// More slabs than the overflow handler can know.
     #[error("more than {} stack slabs", crate::overflow::MAX_SLABS)]
     TooManySlabs,
+}
+
+/// Whose thread-locals what runs on a stack has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locals {
+    /// Its own. Where that can't be ([`image::support`]), its kthread's.
+    #[default]
+    Own,
+    /// Those of the kthread that it runs on, and of all else that shares them there.
+    Shared,
+}
+
+impl Locals {
+    /// What there is of it in this process.
+    #[must_use]
+    pub fn in_effect(self) -> Self {
+        if self == Self::Own && image::support().is_err() { Self::Shared } else { self }
+    }
 }
 
 /// One stack, owned.
@@ -54,6 +79,8 @@ pub struct FiberStack {
     top: NonZeroUsize,
     /// Bytes of the whole slot.
     slot: usize,
+    /// At the top, where it has one.
+    image: Option<Image>,
 }
 
 impl FiberStack {
@@ -61,34 +88,76 @@ impl FiberStack {
     #[inline]
     #[must_use]
     pub fn usable(&self) -> Range<usize> {
-        self.low.get() + GUARD..self.top.get()
+        self.low.get() + GUARD..self.end()
     }
 
-    /// Where what runs on it begins, a multiple of 16. Above lies a word for debuggers
-    /// ([`Context::prepare`](crate::Context::prepare)).
+    /// Where what it may use ends: below its thread-locals, and below a word at its very top, which is
+    /// for debuggers ([`Context::prepare`](crate::Context::prepare)).
+    #[inline]
+    fn end(&self) -> usize {
+        self.image.map_or(self.mark(), Image::start)
+    }
+
+    /// Where that word is.
+    #[inline]
+    pub(crate) fn mark(&self) -> usize {
+        self.top.get() - MARK_BYTES
+    }
+
+    /// Its own thread-locals' thread pointer; 0: it has none.
+    #[inline]
+    #[must_use]
+    pub fn thread_pointer(&self) -> usize {
+        self.image.map_or(0, Image::pointer)
+    }
+
+    /// The thread that ran on it has ended, and another is to begin: thread-locals are new.
+    ///
+    /// # Safety
+    /// Nothing runs on it, and what did has ended by [`crate::end_thread_locals`].
+    pub unsafe fn renew_locals(&self) {
+        if let Some(image) = self.image {
+            // SAFETY: by contract.
+            unsafe { image.renew() };
+        }
+    }
+
+    /// Where what runs on it begins, a multiple of 16.
     #[inline]
     #[must_use]
     pub fn top(&self) -> usize {
-        self.top.get() - MARK_BYTES
+        self.end()
     }
 }
 
-/// Stacks whose pools are gone: (slot bytes, low end, top).
-static RESERVE: Mutex<Vec<(usize, NonZeroUsize, NonZeroUsize)>> = Mutex::new(Vec::new());
+/// A stack without an owner: slot bytes, low end, top, thread-locals.
+type Unowned = (usize, NonZeroUsize, NonZeroUsize, Option<Image>);
 
-fn reserve() -> std::sync::MutexGuard<'static, Vec<(usize, NonZeroUsize, NonZeroUsize)>> {
+/// Stacks whose pools are gone; their thread-locals are new.
+static RESERVE: Mutex<Vec<Unowned>> = Mutex::new(Vec::new());
+
+fn reserve() -> std::sync::MutexGuard<'static, Vec<Unowned>> {
     RESERVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Drop for FiberStack {
     fn drop(&mut self) {
         let usable = self.usable();
+        if let Some(image) = self.image {
+            // SAFETY: whatever ran on it is gone.
+            unsafe { image.retire() };
+        }
         // SAFETY: whatever ran on it is gone, and the range lies in its mapping, above its guard.
         unsafe {
             let low = ptr::with_exposed_provenance_mut(usable.start);
-            libc::madvise(low, self.slot - GUARD, libc::MADV_DONTNEED);
+            let end = match self.image {
+                // A page that it shares with thread-locals stays.
+                Some(image) => image.start() & !(rustix::param::page_size() - 1),
+                None => self.low.get() + self.slot,
+            };
+            libc::madvise(low, end - usable.start, libc::MADV_DONTNEED);
         }
-        reserve().push((self.slot, self.low, self.top));
+        reserve().push((self.slot, self.low, self.top, self.image));
     }
 }
 
@@ -96,41 +165,65 @@ impl Drop for FiberStack {
 #[derive(Debug)]
 pub struct StackPool {
     usable: usize,
+    asked: usize,
+    locals: Locals,
     free: Vec<FiberStack>,
     made: usize,
 }
 
 impl StackPool {
-    /// A pool of stacks with at least `usable` bytes each, rounded up to whole pages. Nothing is
-    /// mapped yet.
+    /// A pool of stacks with at least `usable` bytes each, besides thread-locals of their own, rounded
+    /// up to whole pages. Nothing is mapped yet.
     ///
     /// # Errors
     /// [`StackError::Size`].
-    pub fn new(usable: usize) -> Result<Self, StackError> {
+    pub fn new(usable: usize, locals: Locals) -> Result<Self, StackError> {
         if !(MIN_USABLE..=1 << 30).contains(&usable) {
             return Err(StackError::Size(usable));
         }
-        let usable = usable.next_multiple_of(rustix::param::page_size());
-        Ok(Self { usable, free: Vec::new(), made: 0 })
+        let locals = locals.in_effect();
+        let own = if locals == Locals::Own { Image::bytes().unwrap_or(0) } else { 0 };
+        let asked = usable;
+        let usable = (usable + own).next_multiple_of(rustix::param::page_size());
+        Ok(Self { usable, asked, locals, free: Vec::new(), made: 0 })
     }
 
-    /// Usable bytes of each stack.
+    /// Bytes of each stack, thread-locals of its own included.
     #[must_use]
     pub fn usable(&self) -> usize {
         self.usable
     }
 
-    /// Whether `stack` is of this pool's size.
+    /// Whose thread-locals what runs on its stacks has.
+    #[must_use]
+    pub fn locals(&self) -> Locals {
+        self.locals
+    }
+
+    /// Bytes of each stack without thread-locals of its own.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.asked
+    }
+
+    /// Whether the other's stacks would serve as well.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.usable, self.locals) == (other.usable, other.locals)
+    }
+
+    /// Whether `stack` is of this pool's kind.
     #[inline]
     #[must_use]
     pub fn fits(&self, stack: &FiberStack) -> bool {
-        stack.slot == self.usable + GUARD
+        stack.slot == self.usable + GUARD && stack.image.is_some() == (self.locals == Locals::Own)
     }
 
     /// The stack that was returned last, if there is one.
     #[inline]
     pub fn take_warm(&mut self) -> Option<FiberStack> {
-        self.free.pop()
+        let is_ready = self.free.last()?.image.is_some() == (self.locals == Locals::Own);
+        if is_ready { self.free.pop() } else { None }
     }
 
     /// A stack: the one returned last, or a new one.
@@ -141,7 +234,13 @@ impl StackPool {
         if self.free.is_empty() {
             self.carve()?;
         }
-        Ok(self.free.pop().expect("carve adds stacks or fails"))
+        let mut stack = self.free.pop().expect("carve adds stacks or fails");
+        if self.locals == Locals::Own && stack.image.is_none() {
+            // SAFETY: the top of a stack that was never used: zero, and this stack's alone.
+            let image = unsafe { Image::make(stack.mark()) };
+            stack.image = Some(image.map_err(StackError::Locals)?);
+        }
+        Ok(stack)
     }
 
     /// Gives a stack back. Whatever ran on it is gone. Of many free ones, half are dropped.
@@ -175,11 +274,12 @@ impl StackPool {
 
     fn carve(&mut self) -> Result<(), StackError> {
         let slot = self.usable + GUARD;
+        let own = self.locals == Locals::Own;
         self.free.extend(
             reserve()
-                .extract_if(.., |&mut (bytes, ..)| bytes == slot)
+                .extract_if(.., |&mut (bytes, _, _, image)| bytes == slot && image.is_some() == own)
                 .take(SLAB_SLOTS)
-                .map(|(slot, low, top)| FiberStack { low, top, slot }),
+                .map(|(slot, low, top, image)| FiberStack { low, top, slot, image }),
         );
         if !self.free.is_empty() {
             return Ok(());
@@ -189,7 +289,7 @@ impl StackPool {
             let range = range_of(low as usize, slot, index);
             let nonzero = |address| NonZeroUsize::new(address).expect("inside a mapping");
             let (low, top) = (nonzero(range.start - GUARD), nonzero(range.end));
-            self.free.push(FiberStack { low, top, slot });
+            self.free.push(FiberStack { low, top, slot, image: None });
         }
         self.made += SLAB_SLOTS;
         Ok(())
@@ -276,7 +376,8 @@ mod tests {
     #[test]
     fn a_pool_that_shrinks_keeps_the_warmest_and_gives_memory_back() {
         // A size that no other test asks for.
-        let mut pool = StackPool::new(MIN_USABLE + 77 * rustix::param::page_size()).unwrap();
+        let mut pool =
+            StackPool::new(MIN_USABLE + 77 * rustix::param::page_size(), Locals::Shared).unwrap();
         let stacks: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
         let bottoms: Vec<_> = stacks
             .iter()

@@ -80,8 +80,9 @@ fn marks(stacks: &[Range<usize>]) -> Vec<usize> {
     words
 }
 
-fn look(context: usize, stack: Range<usize>) -> Option<Suspended> {
+fn look(context: usize, slot: Range<usize>) -> Option<Suspended> {
     let bytes = context_at(context)?;
+    let stack = Some(bytes.stack()).filter(|it| it.start >= slot.start && it.end <= slot.end)?;
     let (_, kind) = bytes.suspended(context, &stack)?;
     Some(Suspended { context, kind, label: bytes.label(), stack })
 }
@@ -105,7 +106,7 @@ impl Suspended {
 
     fn try_copy(&self, most: usize) -> Option<StackCopy> {
         let sp = self.sp()?;
-        let left = (self.stack.end - MARK_BYTES).checked_sub(sp)? / size_of::<usize>();
+        let left = self.stack.end.checked_sub(sp)? / size_of::<usize>();
         let count = left.min(most.saturating_add(SAVED));
         let mut words = words_at(sp, count)?;
         if count < SAVED || words_at(sp, count)? != words || self.sp()? != sp {

@@ -4,7 +4,6 @@
 //! suspended, by a switch away from it or by [`Context::prepare`].
 
 use crate::context::{Context, exchange};
-use crate::safepoint::Safepoint;
 use crate::sanitize::Seen;
 
 /// Suspends the caller's stack as `from` and goes on with `to`. Returns when something switches to
@@ -13,12 +12,12 @@ use crate::sanitize::Seen;
 ///
 /// # Safety
 /// `from` is the calling stack's own context; `to` is suspended, on this kthread or free to come
-/// here; both outlive their stacks' use. `safepoint` is this kthread's.
+/// here; both outlive their stacks' use.
 #[inline(always)]
-pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepoint) {
+pub unsafe fn switch(from: *const Context, to: *const Context) {
     // SAFETY: by contract.
     unsafe {
-        let (place, sp) = leave(from, to, safepoint, false);
+        let (place, sp) = leave(from, to, false);
         curtail_switch(place, sp);
         Seen::arrive(&*from);
     }
@@ -30,16 +29,11 @@ pub unsafe fn switch(from: *const Context, to: *const Context, safepoint: Safepo
 /// # Safety
 /// As for [`switch`], or for [`switch_away`] if it is for good.
 #[inline(always)]
-unsafe fn leave(
-    from: *const Context,
-    to: *const Context,
-    safepoint: Safepoint,
-    for_good: bool,
-) -> (*mut usize, usize) {
+unsafe fn leave(from: *const Context, to: *const Context, for_good: bool) -> (*mut usize, usize) {
     // SAFETY: by contract; nothing else touches a context's cells.
     unsafe {
         let (from, to) = (&*from, &*to);
-        exchange(from, to, safepoint);
+        exchange(from, to);
         Seen::leave(from, to, for_good);
         (from.stack_pointer_place(), to.take_stack_pointer())
     }
@@ -52,10 +46,10 @@ unsafe fn leave(
 /// # Safety
 /// As for [`switch`].
 #[inline(always)]
-pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context, safepoint: Safepoint) {
+pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context) {
     // SAFETY: by contract.
     unsafe {
-        let (place, sp) = leave(from, to, safepoint, false);
+        let (place, sp) = leave(from, to, false);
         curtail_switch_in(place, sp);
         Seen::arrive(&*from);
     }
@@ -66,10 +60,10 @@ pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context, safepoi
 /// # Safety
 /// As for [`switch`]; `to` waits in [`switch_in`].
 #[inline(always)]
-pub(crate) unsafe fn switch_back(from: *const Context, to: *const Context, safepoint: Safepoint) {
+pub(crate) unsafe fn switch_back(from: *const Context, to: *const Context) {
     // SAFETY: by contract. A call of `curtail_switch`, with its return address pushed by hand.
     unsafe {
-        let (place, sp) = leave(from, to, safepoint, false);
+        let (place, sp) = leave(from, to, false);
         std::arch::asm!(
             "lea rax, [rip + 2f]",
             "push rax",
@@ -89,14 +83,10 @@ pub(crate) unsafe fn switch_back(from: *const Context, to: *const Context, safep
 /// # Safety
 /// As for [`switch_away`]; `to` waits in [`switch_in`].
 #[inline(always)]
-pub(crate) unsafe fn switch_back_for_good(
-    from: *const Context,
-    to: *const Context,
-    safepoint: Safepoint,
-) -> ! {
+pub(crate) unsafe fn switch_back_for_good(from: *const Context, to: *const Context) -> ! {
     // SAFETY: by contract.
     unsafe {
-        let (_, sp) = leave(from, to, safepoint, true);
+        let (_, sp) = leave(from, to, true);
         std::arch::asm!(
             "jmp {away}",
             away = sym curtail_switch_away,
@@ -111,9 +101,9 @@ pub(crate) unsafe fn switch_back_for_good(
 /// # Safety
 /// As for [`switch`]; nothing switches to `from` again before it is prepared anew.
 #[inline(always)]
-pub unsafe fn switch_away(from: *const Context, to: *const Context, safepoint: Safepoint) -> ! {
+pub unsafe fn switch_away(from: *const Context, to: *const Context) -> ! {
     // SAFETY: by contract.
-    unsafe { curtail_switch_away(leave(from, to, safepoint, true).1) }
+    unsafe { curtail_switch_away(leave(from, to, true).1) }
 }
 
 /// Saves what the ABI has a callee preserve, and goes on with the other stack where it left off. Its last

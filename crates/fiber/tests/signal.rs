@@ -5,7 +5,7 @@ mod everything;
 
 use curtail_fiber::safepoint::{self, Block, Mode, Safepoint};
 use curtail_fiber::signal::{self, Code, Owner, Refusal, Ticks};
-use curtail_fiber::{Fiber, Label, StackPool, Suspend, Task};
+use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task};
 use everything::{Image, Work, test_loop, test_loop_begin, test_loop_end, width};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,7 +63,7 @@ impl Bench {
     fn new() -> Self {
         allow_the_loop();
         Safepoint::this_thread().set_hook(Some(on_tick));
-        let mut pool = StackPool::new(64 * 1024).unwrap();
+        let mut pool = StackPool::new(64 * 1024, Locals::Own).unwrap();
         Self { owner: Owner::new(NS_PER_CYCLE).unwrap(), fiber: Fiber::new(&mut pool).unwrap() }
     }
 
@@ -208,7 +208,7 @@ unsafe fn with_x87(work: *mut ()) {
 /// Descends until less than what a yield needs is left.
 unsafe fn with_little_stack(work: *mut ()) {
     // The tops of stacks are up to 4 KiB apart.
-    let mut stack = std::mem::MaybeUninit::<[u8; 56 * 1024 + 512]>::uninit();
+    let mut stack = std::mem::MaybeUninit::<[u8; 58 * 1024 + 512]>::uninit();
     std::hint::black_box(stack.as_mut_ptr());
     // SAFETY: as the test made it.
     unsafe { test_loop(work.cast()) };

@@ -6,7 +6,7 @@
 
 use curtail_fiber::safepoint::{Block, Safepoint};
 use curtail_fiber::signal::{self, Code, Owner, Ticker};
-use curtail_fiber::{Fiber, Label, StackPool, Suspend, Task};
+use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task};
 use std::cell::Cell;
 use std::ptr;
 
@@ -75,7 +75,7 @@ fn no_tick_is_taken_before_the_task_begins() {
     unsafe { signal::allow(Code { application: everything(), program: 0..usize::MAX }) };
     let owner = Owner::new(1 << 31).unwrap();
     Safepoint::this_thread().set_hook(Some(on_tick));
-    let mut pool = StackPool::new(64 * 1024).unwrap();
+    let mut pool = StackPool::new(64 * 1024, Locals::Own).unwrap();
     let mut fiber = Fiber::new(&mut pool).unwrap();
     let ticker = owner.ticker();
     handle_traps();

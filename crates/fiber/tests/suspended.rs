@@ -1,7 +1,8 @@
 //! Looks from outside at what is suspended.
 
 use curtail_fiber::{
-    ContextKind, Fiber, Label, StackPool, Suspend, Suspended, Task, peek, suspend, suspended,
+    ContextKind, Fiber, Label, Locals, StackPool, Suspend, Suspended, Task, peek, suspend,
+    suspended,
 };
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +55,7 @@ fn kept(found: &Suspended) -> Option<Vec<usize>> {
 #[test]
 fn what_is_suspended_is_seen_and_what_runs_or_has_ended_is_not() {
     const JOB: u64 = 77_001;
-    let mut pool = StackPool::new(128 * 1024).unwrap();
+    let mut pool = StackPool::new(128 * 1024, Locals::Own).unwrap();
     let mut fiber = Fiber::new(&mut pool).unwrap();
     let mut body = || {
         let mut kept = Kept { magic: [0; 3], values: [0; 256] };
@@ -87,7 +88,7 @@ fn a_copy_is_of_one_moment() {
     const JOB: u64 = 77_002;
     let stop = AtomicBool::new(false);
     let turns = || {
-        let mut fiber = Fiber::new(&mut StackPool::new(128 * 1024).unwrap()).unwrap();
+        let mut fiber = Fiber::new(&mut StackPool::new(128 * 1024, Locals::Own).unwrap()).unwrap();
         let mut body = || {
             let mut kept = Kept { magic: [0; 3], values: [0; 256] };
             kept.fill(0);

@@ -4,7 +4,7 @@
 use super::Engine;
 use crate::activation::Activation;
 use crate::thread::Tcb;
-use crate::{calls, wait};
+use crate::wait;
 use curtail_policy::JobId;
 use std::ptr;
 
@@ -29,7 +29,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        calls::set_engine(ptr::null_mut());
+        self.kthread.engine.set(ptr::null_mut());
         self.safepoint.disarm();
         self.safepoint.set_hook(None);
         // What waits will not run again. It takes no wake-up from others, and one that it has had

@@ -296,7 +296,7 @@ impl ServerBuilder {
         if !(1..=1 << 22).contains(&self.capacity) {
             return Err(StartError::Setting("capacity: from 1 to 4,194,304 requests".to_owned()));
         }
-        curtail_fiber::StackPool::new(self.stack_size)
+        curtail_fiber::StackPool::new(self.stack_size, curtail_fiber::Locals::Own)
             .map_err(|error| StartError::Setting(error.to_string()))?;
         if self.preempt == Preempt::Signal {
             crate::signal::interruptible(&self.keep_out).map_err(|reason| {

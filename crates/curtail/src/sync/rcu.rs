@@ -18,6 +18,7 @@
 
 use crate::block::{self, Place, Queue, Wait};
 use crate::fences;
+use crate::thread::KThread;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::Cell;
 use std::fmt;
@@ -27,7 +28,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A kernel thread's. Never freed; another thread takes it over.
+/// A kernel thread's, whatever thread of ours runs there. Never freed; another thread takes it over.
 struct Record {
     /// Odd: the thread reads.
     count: AtomicU64,
@@ -54,24 +55,49 @@ struct GiveBack;
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
-        let record = RECORD.replace(ptr::null());
-        // SAFETY: records are never freed.
-        if let Some(record) = unsafe { record.as_ref() }
-            && record.nesting.get() == 0
-        {
-            record.in_use.store(false, Ordering::Release);
-        }
+        give_back(RECORD.replace(ptr::null()));
     }
 }
 
-/// This thread's.
+fn give_back(record: *const Record) {
+    // SAFETY: records are never freed.
+    if let Some(record) = unsafe { record.as_ref() }
+        && record.nesting.get() == 0
+    {
+        record.in_use.store(false, Ordering::Release);
+    }
+}
+
+/// A kthread's record: what reads is not pre-empted and does not wait, so all that runs there shares it.
+pub(crate) struct OfKthread(Cell<*const Record>);
+
+impl Default for OfKthread {
+    fn default() -> Self {
+        Self(Cell::new(ptr::null()))
+    }
+}
+
+impl Drop for OfKthread {
+    fn drop(&mut self) {
+        give_back(self.0.get());
+    }
+}
+
+/// The kernel thread's, if it has one.
+#[inline]
+fn known() -> Option<&'static Record> {
+    let record = match KThread::try_here() {
+        Some(here) => here.rcu.0.get(),
+        None => RECORD.get(),
+    };
+    // SAFETY: records are never freed.
+    unsafe { record.as_ref() }
+}
+
+/// The kernel thread's.
 #[inline]
 fn record() -> &'static Record {
-    // SAFETY: records are never freed.
-    match unsafe { RECORD.get().as_ref() } {
-        Some(record) => record,
-        None => register(),
-    }
+    known().unwrap_or_else(register)
 }
 
 #[cold]
@@ -89,17 +115,21 @@ fn register() -> &'static Record {
         made
     });
     drop(records);
-    RECORD.set(record);
-    // Where the thread is ending already, its record stays taken.
-    let _ = GIVE_BACK.try_with(|_| {});
+    match KThread::try_here() {
+        Some(here) => here.rcu.0.set(record),
+        None => {
+            RECORD.set(record);
+            // Where the thread is ending already, its record stays taken.
+            let _ = GIVE_BACK.try_with(|_| {});
+        }
+    }
     record
 }
 
 /// Whether the running code reads: then it must not wait.
 #[inline]
 pub(crate) fn is_reading() -> bool {
-    // SAFETY: records are never freed.
-    unsafe { RECORD.get().as_ref() }.is_some_and(|record| record.nesting.get() != 0)
+    known().is_some_and(|record| record.nesting.get() != 0)
 }
 
 /// While it is there, nothing that [`synchronize`] waits for goes away. The thread is not pre-empted

@@ -19,6 +19,7 @@ mod look;
 mod quanta;
 mod queues;
 mod shared;
+mod stacks;
 mod switch;
 
 use super::elastic::Member;
@@ -30,13 +31,14 @@ use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::timeline::{self, EventKind};
 use batch::Batch;
-use curtail_fiber::safepoint::Safepoint;
-use curtail_fiber::{Context, StackError, StackPool};
+use curtail_fiber::safepoint::{self, Safepoint};
+use curtail_fiber::{Context, Locals, StackError};
 pub(crate) use gaps::GapCounts;
 use gaps::Gaps;
 pub(crate) use quanta::Quanta;
 pub(crate) use shared::Shared;
-use std::cell::{Cell, OnceCell, UnsafeCell};
+use stacks::Stacks;
+use std::cell::{Cell, OnceCell};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -82,19 +84,18 @@ pub(crate) struct KThread {
     /// Blocks of threads that have ended, for new ones: linked, and how many.
     warm: Cell<*const Block>,
     warm_count: Cell<u32>,
-    stacks: UnsafeCell<StackPool>,
-    /// When stacks of a peak were last given back (TSC).
-    gave_back: Cell<u64>,
-    /// Of other sizes.
-    odd_stacks: UnsafeCell<Vec<StackPool>>,
+    stacks: Stacks,
+    /// What serves here: see `crate::calls`, and `server::threads::post`; null: nothing does.
+    pub(crate) engine: Cell<*mut ()>,
+    pub(crate) post: Cell<*const ()>,
+    /// What is recorded of it.
+    pub(crate) timeline: timeline::OfKthread,
+    /// As a reader: see `crate::sync::rcu`.
+    pub(crate) rcu: crate::sync::rcu::OfKthread,
     poller: OnceCell<Poller>,
     pub(super) seat: Option<Seat>,
     /// Under a core allocator.
     pub(super) member: Option<Member>,
-}
-
-thread_local! {
-    static HERE: Cell<*const KThread> = const { Cell::new(ptr::null()) };
 }
 
 impl KThread {
@@ -102,11 +103,11 @@ impl KThread {
     /// kthreads of a runtime.
     pub(crate) fn new(
         shared: Arc<Shared>,
-        stack_size: usize,
+        (stack_size, locals): (usize, Locals),
         seat: Option<Seat>,
         member: Option<Member>,
     ) -> Result<Box<Self>, StackError> {
-        assert!(HERE.get().is_null(), "this thread is a kthread already");
+        assert!(safepoint::kthread().is_null(), "this thread is a kthread already");
         curtail_fiber::prepare_thread();
         let kthread = Box::new(Self {
             shared,
@@ -132,24 +133,26 @@ impl KThread {
             wheel: Wheel::new(clock::now()),
             warm: Cell::new(ptr::null()),
             warm_count: Cell::new(0),
-            stacks: UnsafeCell::new(StackPool::new(stack_size)?),
-            gave_back: Cell::new(0),
-            odd_stacks: UnsafeCell::new(Vec::new()),
+            stacks: Stacks::new(stack_size, locals)?,
+            engine: Cell::new(ptr::null_mut()),
+            post: Cell::new(ptr::null()),
+            timeline: timeline::OfKthread::default(),
+            rcu: crate::sync::rcu::OfKthread::default(),
             poller: OnceCell::new(),
             seat,
             member,
         });
         kthread.shared.set_lives(true);
-        HERE.set(&raw const *kthread);
+        safepoint::set_kthread((&raw const *kthread).cast());
         Ok(kthread)
     }
 
     /// This kernel thread's, if it is one.
     #[inline]
     pub(crate) fn try_here() -> Option<&'static Self> {
-        // SAFETY: set while the kthread is alive. What borrows it does not outlive the call that
-        // asked for it.
-        unsafe { HERE.get().as_ref() }
+        // SAFETY: set while the kthread is alive, by `new` or by the switch to what runs. What borrows it
+        // does not outlive the call that asked for it.
+        unsafe { safepoint::kthread().cast::<Self>().as_ref() }
     }
 
     /// This kernel thread's.
@@ -165,12 +168,20 @@ impl KThread {
         Self::try_here().and_then(|here| unsafe { here.current.get().as_ref() })
     }
 
+    /// Whether what runs here has thread-locals of its own.
+    #[inline]
+    pub(crate) fn has_own_locals() -> bool {
+        let context = curtail_fiber::current();
+        // SAFETY: that of what runs, which is alive.
+        unsafe { context.as_ref() }.is_some_and(curtail_fiber::Context::has_own_locals)
+    }
+
     /// In the child of a fork: it has one thread, and goes on with that alone.
     pub(crate) fn forget_here() {
         if let Some(member) = Self::try_here().and_then(|here| here.member.as_ref()) {
             member.run_anywhere();
         }
-        HERE.set(ptr::null());
+        safepoint::set_kthread(ptr::null());
     }
 
     /// Calls `f` as if nothing of Curtail's ran here: what waits in it waits in the kernel, and
@@ -322,7 +333,7 @@ impl Drop for KThread {
         }
         self.shared.set_lives(false);
         self.safepoint.disarm();
-        HERE.set(ptr::null());
+        safepoint::set_kthread(ptr::null());
         if self.shared.alive() + self.shared.abandoned() > 0 {
             // Their nodes stay in queues, where wakers ask whether this has ended.
             std::mem::forget(self.shared.clone());

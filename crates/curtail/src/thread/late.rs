@@ -186,14 +186,14 @@ impl Late {
 
     /// It starts as soon as it is switched to.
     pub(super) fn prepare(&self, stack: FiberStack) {
-        let (usable, top) = (stack.usable(), stack.top());
-        self.stack.set(Some(stack));
+        let top = stack.top();
         let context = &self.tcb.context;
         // SAFETY: the stack is this thread's alone until `publish_end`.
         unsafe {
-            context.prepare(&usable, top, main, self.tcb.late.get().cast_mut().cast(), Self::KIND);
+            context.prepare(&stack, top, main, self.tcb.late.get().cast_mut().cast(), Self::KIND);
         }
         context.set_label(Label { class: self.tcb.class.get(), ..Label::default() });
+        self.stack.set(Some(stack));
     }
 
     const KIND: ContextKind = ContextKind::Thread;
@@ -232,7 +232,7 @@ pub(super) fn publish_end(late: &Late) {
         return unsafe { (late.duty.abandoned)(late.tcb.late.get()) };
     }
     if let Some(stack) = late.stack.take() {
-        KThread::here().give_stack(stack);
+        KThread::here().give_stack_of_request(stack);
     }
     late.come_to_an_end();
 }

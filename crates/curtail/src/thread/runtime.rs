@@ -12,6 +12,7 @@ use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
 use crate::clock::Clock;
 use crate::topology::{Usable, check_cores, pin};
+use curtail_fiber::Locals;
 use curtail_fiber::safepoint::{Kind, Mode, kind};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ impl Runtime {
             quantum: None,
             class_quanta: Vec::new(),
             spin: None,
+            locals: Locals::Own,
             wish: Wish::default(),
             watchdog: Watching::default(),
             on_start: OnStart::default(),
@@ -77,6 +79,7 @@ pub struct RuntimeBuilder {
     quantum: Option<Duration>,
     class_quanta: Vec<(u16, Option<Duration>)>,
     spin: Option<Duration>,
+    locals: Locals,
     pub(super) wish: Wish,
     watchdog: Watching,
     on_start: OnStart,
@@ -130,6 +133,12 @@ impl RuntimeBuilder {
     pub fn class_quantum(mut self, class: u16, quantum: Option<Duration>) -> Self {
         self.class_quanta.retain(|(other, _)| *other != class);
         self.class_quanta.push((class, quantum));
+        self
+    }
+
+    /// All threads are light: see [`Builder::light`].
+    pub fn light(mut self) -> Self {
+        self.locals = Locals::Shared;
         self
     }
 
@@ -309,7 +318,7 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     }
     let beats = || common.elastic.as_ref().and_then(|_| settings.wish.beats(kind()));
     let quanta = settings.quanta().or_else(beats);
-    Seat::take(common, index, settings.stack_size, quanta).expect("memory for stacks")
+    Seat::take(common, index, (settings.stack_size, settings.locals), quanta).expect("memory for stacks")
 }
 
 impl Started {
@@ -350,6 +359,12 @@ impl RuntimeBuilder {
         assert!(!least.is_zero(), "a quantum of zero");
         if kind() != Kind::Clock {
             tracing::warn!("no pre-emption: this program has no safepoints that time themselves");
+            return None;
+        }
+        if self.locals == Locals::Own
+            && let Err(reason) = curtail_fiber::image::support()
+        {
+            tracing::warn!(reason, "no pre-emption: threads have no thread-locals of their own");
             return None;
         }
         let ticks = |quantum: Option<Duration>| {

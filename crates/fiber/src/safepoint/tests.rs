@@ -17,7 +17,7 @@ fn ahead(safepoint: Safepoint, by_the_stub: bool) -> u64 {
         here();
     }
     // SAFETY: our own block.
-    let block = unsafe { &*safepoint.block };
+    let block = unsafe { &*safepoint.block() };
     (u64::try_from(block.budget - block.edge).unwrap_or(0) << 10) / block.pace
 }
 
@@ -95,7 +95,7 @@ fn what_is_watched_keeps_the_hook_away_until_it_changes() {
 fn the_slack_is_a_share_of_the_quantum() {
     let safepoint = Safepoint::this_thread();
     // SAFETY: our own block; nothing else looks at it meanwhile.
-    let block = || unsafe { &mut *safepoint.block };
+    let block = || unsafe { &mut *safepoint.block() };
     for mode in [Mode::Clock, Mode::Flag] {
         let slack = |quantum| {
             let now = tsc();
@@ -149,7 +149,7 @@ fn a_raised_word_yields_at_the_deadline_and_not_before() {
     }
     let safepoint = Safepoint::this_thread();
     // SAFETY: our own block.
-    let is_raised = || unsafe { (*safepoint.block).poll.load(Ordering::Relaxed) } != 0;
+    let is_raised = || unsafe { (*safepoint.block()).poll.load(Ordering::Relaxed) } != 0;
     safepoint.set_hook(Some(count));
     let now = tsc();
     safepoint.arm(Mode::Raised, now, now + (1 << 40));

@@ -34,6 +34,7 @@ use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Port, Quanta};
 use crate::topology::{Idle, pin};
 use accept::Door;
 use asked::Asked;
+use curtail_fiber::Locals;
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Reply, Streams, Transport};
@@ -203,7 +204,7 @@ fn asker(
 ) -> Result<(Box<KThread>, Asker), RunError> {
     let error = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
     let (app, classifier) = (common.app.clone(), common.classifier.clone());
-    let kthread = KThread::new(remote.kthread.clone(), settings.stack_size, None, None)
+    let kthread = KThread::new(remote.kthread.clone(), (settings.stack_size, Locals::Own), None, None)
         .map_err(|problem| error(problem.to_string()))?;
     crate::calls::hook_safepoints();
     let asker = Asker::new(app, classifier, settings.stack_size, settings.memory);

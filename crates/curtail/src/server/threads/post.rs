@@ -77,10 +77,6 @@ pub(super) struct Post {
     spare_bytes: Cell<usize>,
 }
 
-thread_local! {
-    static HERE: Cell<*const Post> = const { Cell::new(ptr::null()) };
-}
-
 /// What the threads of requests do.
 pub(super) static DUTY: Duty =
     Duty { run: serve, ended, cause, left, rule, may_abandon, abandoned, facts };
@@ -98,14 +94,14 @@ impl Post {
             spare: RefCell::default(),
             spare_bytes: Cell::new(0),
         });
-        HERE.set(&raw const *post);
+        KThread::here().post.set((&raw const *post).cast());
         Ok(post)
     }
 
     pub(super) fn here() -> &'static Self {
         // SAFETY: set as long as the kthread runs threads; what borrows it is a thread or a call of
         // this kthread.
-        unsafe { HERE.get().as_ref() }.expect("requests run on a server's kthreads")
+        unsafe { KThread::here().post.get().cast::<Self>().as_ref() }.expect("requests run on a server's kthreads")
     }
 
     /// Its kthread's number.
@@ -211,7 +207,9 @@ impl Post {
 
 impl Drop for Post {
     fn drop(&mut self) {
-        HERE.set(ptr::null());
+        if let Some(here) = KThread::try_here() {
+            here.post.set(ptr::null());
+        }
     }
 }
 

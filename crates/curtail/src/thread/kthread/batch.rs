@@ -252,7 +252,7 @@ impl KThread {
         self.clock_in(tcb);
         note_coming(tcb);
         // SAFETY: this is the base; what was picked is suspended, or was prepared, and is ours.
-        unsafe { switch(&raw const self.base, &raw const tcb.context, self.safepoint) };
+        unsafe { switch(&raw const self.base, &raw const tcb.context) };
         self.safepoint.disarm();
         // SAFETY: none is watched.
         unsafe { self.safepoint.set_watch(ptr::null()) };

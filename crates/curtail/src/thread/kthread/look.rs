@@ -2,17 +2,8 @@
 
 use super::KThread;
 use crate::block::Deadline;
-use crate::clock::{self, Clock};
 use crate::socket::Poller;
-use curtail_fiber::StackPool;
 use std::time::Duration;
-
-/// Free stacks that a kthread without work keeps.
-const KEEP: usize = 16;
-/// It gives others back, not more often than this: they may be needed again soon.
-const PAUSE: Duration = Duration::from_secs(1);
-/// So many were a peak, after which the allocator has something to give back, too.
-const PEAK: usize = 256;
 
 impl KThread {
     /// Makes ready what has become so: from elsewhere, by time, by a socket.
@@ -88,24 +79,6 @@ impl KThread {
         }
     }
 
-    /// There is nothing to do: gives the memory of stacks back that a peak needed, and where it is too
-    /// early for that, says when to ask again.
-    pub(crate) fn give_back(&self, stacks: &mut StackPool) -> Option<Duration> {
-        if stacks.free() <= KEEP {
-            return None;
-        }
-        let now = clock::now();
-        let pause = Clock::get().cycles(PAUSE.as_nanos() as u64);
-        if now.saturating_sub(self.gave_back.get()) < pause {
-            return Some(PAUSE);
-        }
-        self.gave_back.set(now);
-        if stacks.shrink(KEEP) >= PEAK {
-            curtail_net::give_back_to_kernel();
-        }
-        None
-    }
-
     /// Sleeps until something is ready, a timer is due, or `most` has passed, unless `work`, asked
     /// after the announcement, finds some.
     pub(crate) fn rest(&self, work: impl FnOnce() -> bool, most: Option<Duration>) {
@@ -113,8 +86,7 @@ impl KThread {
         if most.is_some_and(|most| most.is_zero()) {
             return;
         }
-        // SAFETY: this kthread's own; the pool calls nothing of ours.
-        let kept = self.give_back(unsafe { &mut *self.stacks.get() });
+        let kept = self.give_own_back();
         let most = kept.map_or(most, |soon| Some(most.map_or(soon, |most| most.min(soon))));
         let work = || self.has_any_mail() || work();
         match self.poller.get() {

@@ -68,6 +68,9 @@ impl KThread {
         let read = self.safepoint.last_reading();
         let now = read.unwrap_or_else(clock::now);
         self.shared.progress.tick();
+        if !me.context.has_own_locals() {
+            return self.arm(now); // A light thread: others would find its thread-locals half written.
+        }
         if me.is_batch() {
             return self.look_from_batch(me, now);
         }

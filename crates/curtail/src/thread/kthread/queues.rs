@@ -5,7 +5,6 @@ use super::{KThread, Shared};
 use crate::thread::late::Late;
 use crate::thread::seat::Seat;
 use crate::thread::tcb::{Block, Tcb};
-use curtail_fiber::{FiberStack, StackError, StackPool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -118,7 +117,7 @@ impl KThread {
     /// must not block, as it would at a lock of the stacks' reserve.
     fn equip(&self, late: &Late) -> bool {
         let mut equipped = false;
-        self.as_plain_thread(|| match self.take_stack(None) {
+        self.as_plain_thread(|| match self.stacks.take_for_request() {
             Ok(stack) => {
                 late.prepare(stack);
                 equipped = true;
@@ -204,55 +203,13 @@ impl KThread {
     /// many.
     #[inline]
     pub(in crate::thread) fn keep_warm(&self, block: &Block) -> bool {
-        // SAFETY: this kthread's own; the pool calls nothing of ours.
-        let fits = unsafe { (*self.stacks.get()).fits(&block.stack) };
-        let keeps = fits && self.warm_count.get() < WARM;
+        let keeps = self.stacks.is_usual(&block.stack) && self.warm_count.get() < WARM;
         if keeps {
             block.tcb.link().store(self.warm.get().cast_mut().cast(), Ordering::Relaxed);
             self.warm.set(block);
             self.warm_count.set(self.warm_count.get() + 1);
         }
         keeps
-    }
-
-    /// A stack of `size` bytes, or of the usual size.
-    #[inline]
-    pub(in crate::thread) fn take_stack(
-        &self,
-        size: Option<usize>,
-    ) -> Result<FiberStack, StackError> {
-        // SAFETY: this kthread's own; the pool calls nothing of ours.
-        let (usual, odd) = unsafe { (&mut *self.stacks.get(), &mut *self.odd_stacks.get()) };
-        let Some(size) = size else {
-            return match usual.take_warm() {
-                Some(stack) => Ok(stack),
-                None => usual.take(),
-            };
-        };
-        let wanted = StackPool::new(size)?;
-        if usual.usable() == wanted.usable() {
-            return usual.take();
-        }
-        let place = odd.iter().position(|pool| pool.usable() == wanted.usable());
-        let place = place.unwrap_or_else(|| {
-            odd.push(wanted);
-            odd.len() - 1
-        });
-        odd[place].take()
-    }
-
-    /// A stack that nothing runs on any more.
-    #[inline]
-    pub(in crate::thread) fn give_stack(&self, stack: FiberStack) {
-        // SAFETY: as in `take_stack`.
-        let (usual, odd) = unsafe { (&mut *self.stacks.get(), &mut *self.odd_stacks.get()) };
-        if usual.fits(&stack) {
-            return usual.give(stack);
-        }
-        match odd.iter_mut().find(|pool| pool.fits(&stack)) {
-            Some(pool) => pool.give(stack),
-            None => drop(stack), // To the reserve.
-        }
     }
 
     /// How many threads have started here and have not ended.

@@ -29,7 +29,7 @@ impl KThread {
         self.base.stands_for(curtail_fiber::current());
         while !ptr::eq(next, &raw const self.base) {
             // SAFETY: this is the base; what is picked is suspended, or was prepared, and is ours.
-            unsafe { switch(&raw const self.base, next, self.safepoint) };
+            unsafe { switch(&raw const self.base, next) };
             let ended = self.ended.replace(ptr::null());
             if ended.is_null() {
                 break;
@@ -91,7 +91,7 @@ impl KThread {
             return self.leave_followed(me, next);
         }
         // SAFETY: `me` is the calling thread; `next` is suspended, and this kthread's.
-        unsafe { switch(&raw const me.context, next, self.safepoint) }
+        unsafe { switch(&raw const me.context, next) }
     }
 
     /// [`KThread::leave`] of a thread whose switches something is told of.
@@ -100,7 +100,7 @@ impl KThread {
     fn leave_followed(&self, me: &Tcb, next: *const Context) {
         me.followed.leaves();
         // SAFETY: as in `leave`.
-        unsafe { switch(&raw const me.context, next, self.safepoint) }
+        unsafe { switch(&raw const me.context, next) }
         me.followed.is_back();
         match me.is_batch() {
             true => self.arm_batch(clock::now()),
@@ -214,7 +214,7 @@ impl KThread {
             }
         };
         // SAFETY: this stack's context, never resumed again; `next` is suspended, and ours.
-        unsafe { switch_away(&raw const block.tcb.context, next, self.safepoint) }
+        unsafe { switch_away(&raw const block.tcb.context, next) }
     }
 
     /// The calling thread, which was given its stack when it started, has ended.
@@ -223,7 +223,7 @@ impl KThread {
         note_leaving(EventKind::RanToEnd);
         self.ended.set(me);
         // SAFETY: this stack's context, never resumed again; the base is suspended.
-        unsafe { switch_away(&raw const me.context, &raw const self.base, self.safepoint) }
+        unsafe { switch_away(&raw const me.context, &raw const self.base) }
     }
 
     /// It comes in: a request's time is counted from here.

@@ -1,0 +1,160 @@
+//! The words of a block that are the kthread's, and how they come from one stack's block to another's.
+//!
+//! They are read and written by instructions that name the thread pointer (`%fs`) anew each time: a
+//! switch changes it, and an address that was formed before would be another stack's.
+
+use super::Block;
+use crate::context::Context;
+use std::arch::asm;
+use std::mem::offset_of;
+use std::ptr;
+use std::sync::atomic::{Ordering, fence};
+
+/// The thread pointer: where the running code's thread-locals are.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    // SAFETY: the first word there is its own address (the psABI's variant II).
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    pointer
+}
+
+/// The block among the thread-locals at that thread pointer.
+#[inline(always)]
+pub(crate) fn block_of(thread_pointer: usize) -> *mut Block {
+    let offset: usize;
+    // SAFETY: reads where the linker put the block: the same for every thread pointer.
+    unsafe {
+        asm!("mov {}, qword ptr [rip + curtail_safepoint@GOTTPOFF]", out(reg) offset,
+            options(nostack, pure, readonly, preserves_flags));
+    }
+    ptr::with_exposed_provenance_mut(thread_pointer.wrapping_add(offset))
+}
+
+/// A word of the running code's block.
+#[inline(always)]
+fn word<const AT: usize>() -> usize {
+    let word;
+    // SAFETY: reads a word of the running code's own block.
+    unsafe {
+        asm!("mov {word}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
+            "mov {word}, qword ptr fs:[{word} + {at}]", word = out(reg) word, at = const AT,
+            options(nostack, readonly, preserves_flags));
+    }
+    word
+}
+
+/// The kthread that runs the code; null: none does, or it has not said so.
+#[inline(always)]
+#[must_use]
+pub fn kthread() -> *const () {
+    ptr::with_exposed_provenance(word::<{ offset_of!(Block, kthread) }>())
+}
+
+/// The context of the fiber that runs; null: none does.
+#[inline(always)]
+pub(crate) fn context() -> *const Context {
+    ptr::with_exposed_provenance(word::<{ offset_of!(Block, context) }>())
+}
+
+/// The kthread's own thread pointer; 0: it has not prepared itself for fibers.
+#[inline(always)]
+pub(crate) fn base() -> usize {
+    word::<{ offset_of!(Block, base) }>()
+}
+
+/// What the handler of ticks needs; null: there are none here.
+pub(crate) fn ticks() -> *const () {
+    ptr::with_exposed_provenance(word::<{ offset_of!(Block, ticks) }>())
+}
+
+fn block() -> *mut Block {
+    block_of(thread_pointer())
+}
+
+/// Says which kthread runs the code, for [`kthread`]: here, and on each stack that is switched to from
+/// here on.
+pub fn set_kthread(kthread: *const ()) {
+    // SAFETY: the running code's own block.
+    unsafe { (*block()).kthread = kthread };
+}
+
+/// The calling thread's own thread-locals are its kthread's.
+pub(crate) fn set_base() {
+    // SAFETY: the running code's own block.
+    unsafe { (*block()).base = thread_pointer() };
+}
+
+/// The running code is no kthread's any more: nothing yields.
+pub(crate) fn leave_kthread() {
+    let block = block();
+    // SAFETY: the running code's own block.
+    unsafe {
+        super::curtail_safepoint_disarm(block);
+        (*block).yield_hook = None;
+        (*block).watch = ptr::null();
+        (*block).depth = 0;
+        (*block).context = ptr::null();
+        (*block).kthread = ptr::null();
+        (*block).base = 0;
+        (*block).ticks = ptr::null();
+        (*block).raised_at = ptr::null();
+    }
+}
+
+pub(crate) fn set_ticks(ticks: *const ()) {
+    // SAFETY: the running code's own block.
+    unsafe { (*block()).ticks = ticks };
+}
+
+#[inline(always)]
+pub(crate) fn set_context(context: *const Context) {
+    // SAFETY: the running code's own block.
+    unsafe { (*block()).context = context.cast() };
+}
+
+/// The kthread goes on with other thread-locals, at `there`: their block gets what the kthread's words are
+/// now, and that depth and context. Returns the depth here.
+///
+/// # Safety
+/// There are thread-locals at `there` that no other thread uses.
+#[inline(always)]
+pub(crate) unsafe fn hand_over(there: usize, depth: u32, context: *const Context) -> u32 {
+    /// All words from there on but the context, which differs.
+    const FIRST: usize = offset_of!(Block, pending) / 8;
+    const CONTEXT: usize = offset_of!(Block, context) / 8;
+    const COUNT: usize = offset_of!(Block, raised_at) / 8 + 1;
+    let (from, to) = (block(), block_of(there));
+    // SAFETY: both are blocks, the calling thread's and one that it alone has; word by word, since the
+    // stores that wrote them were of words, and wider loads would wait for those.
+    unsafe {
+        (*to).budget = (*from).budget;
+        (*to).depth = depth;
+        let (words, place): (*const u64, *mut u64) = (from.cast(), to.cast());
+        let mut at = FIRST;
+        while at < COUNT {
+            if at != CONTEXT {
+                place.add(at).write(words.add(at).read());
+            }
+            at += 1;
+        }
+        (*to).pending = 0;
+        (*to).context = context.cast();
+        let raised_at = (*from).raised_at;
+        if raised_at.is_null() {
+            let raised = (*from).poll.load(Ordering::Relaxed);
+            (*to).poll.store(raised, Ordering::Relaxed);
+        } else {
+            (*to).poll.store(0, Ordering::Relaxed);
+            (*raised_at).store((&raw const (*to).poll).cast_mut(), Ordering::Release);
+            // See `Poll::raise`.
+            fence(Ordering::SeqCst);
+            if (*from).poll.load(Ordering::Relaxed) != 0 {
+                (*to).poll.store(1, Ordering::Relaxed);
+            }
+        }
+        (*from).depth
+    }
+}
