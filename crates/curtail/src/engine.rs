@@ -148,7 +148,8 @@ impl Engine {
     ) -> Result<Box<Self>, String> {
         let text = |error: curtail_fiber::StackError| error.to_string();
         let shared = remote.kthread.clone();
-        let kthread = KThread::new(shared, (around.stack_size, Locals::Own), None, None).map_err(text)?;
+        let kthread =
+            KThread::new(shared, (around.stack_size, Locals::Own), None, None).map_err(text)?;
         calls::hook_safepoints();
         let safepoint = Safepoint::this_thread();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.

@@ -7,8 +7,8 @@
 //!
 //! While there is no recording, an event is a look at one word that is not written.
 
-use crate::thread::KThread;
 use crate::clock::{self, Clock};
+use crate::thread::KThread;
 use curtail_ring::CachePadded;
 use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

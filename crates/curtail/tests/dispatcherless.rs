@@ -10,22 +10,27 @@ use curtail::{
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::Duration;
 
 const KTHREADS: [usize; 3] = [1, 2, 4];
 
 /// Each kthread's state knows its thread.
 struct Places {
-    made: Mutex<Vec<(WorkerId, ThreadId)>>,
+    made: Mutex<Vec<(WorkerId, libc::pid_t)>>,
     dropped: Arc<AtomicUsize>,
 }
 
-struct Place(WorkerId, ThreadId, Arc<AtomicUsize>);
+fn kernel_thread() -> libc::pid_t {
+    // SAFETY: no arguments, always succeeds.
+    unsafe { libc::gettid() }
+}
+
+struct Place(WorkerId, libc::pid_t, Arc<AtomicUsize>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        assert_eq!(thread::current().id(), self.1, "on the thread that made it");
+        assert_eq!(kernel_thread(), self.1, "on the thread that made it");
         self.2.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -36,15 +41,15 @@ impl App for Shared {
     type Worker = Place;
 
     fn setup_worker(&self, worker: WorkerId) -> Place {
-        let here = thread::current().id();
+        let here = kernel_thread();
         self.0.made.lock().unwrap().push((worker, here));
         Place(worker, here, self.0.dropped.clone())
     }
 
     fn handle(&self, place: &Place, _: &[u8], response: &mut Response) {
-        assert_eq!(thread::current().id(), place.1, "a request runs where its worker's state is");
+        assert_eq!(kernel_thread(), place.1, "a request runs where its worker's state is");
         curtail::yield_now();
-        assert_eq!(thread::current().id(), place.1, "and stays there");
+        assert_eq!(kernel_thread(), place.1, "and stays there");
         response.write(place.0.0.to_string().as_bytes());
     }
 }

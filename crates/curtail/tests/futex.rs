@@ -220,8 +220,9 @@ fn an_initialiser_that_is_preempted_is_waited_for() {
 
 #[test]
 fn park_and_yield_let_the_one_that_ends_them_run() {
-    let shared = Arc::new((AtomicU32::new(0), Mutex::new(None)));
-    let mut all = tasks(&shared, 3, |(gone, _), _| {
+    let shared = Arc::new((AtomicU32::new(0), Mutex::new(Vec::new())));
+    let mut all = tasks(&shared, 3, |(gone, threads), _| {
+        threads.lock().unwrap().push(thread::current());
         while gone.load(Ordering::Acquire) == 0 {
             thread::park();
         }
@@ -230,8 +231,7 @@ fn park_and_yield_let_the_one_that_ends_them_run() {
             thread::park_timeout(Duration::from_millis(1));
         }
     });
-    all.extend(tasks(&shared, 3, |(gone, thread), _| {
-        *thread.lock().unwrap() = Some(thread::current());
+    all.extend(tasks(&shared, 3, |(gone, _), _| {
         // No pre-emption helps.
         curtail::sync::no_preempt(|| {
             while gone.load(Ordering::Acquire) == 0 {
@@ -239,11 +239,9 @@ fn park_and_yield_let_the_one_that_ends_them_run() {
             }
         });
     }));
-    all.extend(tasks(&shared, 1, |(gone, thread), _| {
+    all.extend(tasks(&shared, 1, |(gone, threads), _| {
         gone.store(1, Ordering::Release);
-        if let Some(thread) = thread.lock().unwrap().take() {
-            thread.unpark();
-        }
+        threads.lock().unwrap().drain(..).for_each(|thread| thread.unpark());
     }));
     run(shared_core(), 1, all);
 }

@@ -136,7 +136,13 @@ impl Fiber {
         // SAFETY: the stack is this fiber's, and idle: nothing is on it.
         unsafe {
             let top = self.stack.top();
-            self.core.context.prepare(&self.stack, top, run_task, core.cast_mut().cast(), Kind::Fiber);
+            self.core.context.prepare(
+                &self.stack,
+                top,
+                run_task,
+                core.cast_mut().cast(),
+                Kind::Fiber,
+            );
         }
         self.core.context.set_label(label);
         self.switch_in()

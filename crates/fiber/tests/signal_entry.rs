@@ -7,16 +7,14 @@
 use curtail_fiber::safepoint::{Block, Safepoint};
 use curtail_fiber::signal::{self, Code, Owner, Ticker};
 use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task};
-use std::cell::Cell;
 use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 const TRAP_FLAG: i64 = 0x100;
 
-thread_local! {
-    /// Sends the ticks, while the thread steps.
-    static STEPPING: Cell<*const Ticker> = const { Cell::new(ptr::null()) };
-    static STEPS: Cell<u64> = const { Cell::new(0) };
-}
+/// Sends the ticks, while the thread steps, which has other thread-locals on the fiber.
+static STEPPING: AtomicPtr<Ticker> = AtomicPtr::new(ptr::null_mut());
+static STEPS: AtomicU64 = AtomicU64::new(0);
 
 fn now() -> u64 {
     // SAFETY: every x86-64 has the instruction.
@@ -24,12 +22,12 @@ fn now() -> u64 {
 }
 
 unsafe extern "C" fn on_tick(_: *mut Block) {
-    STEPPING.set(ptr::null());
+    STEPPING.store(ptr::null_mut(), Relaxed);
     curtail_fiber::suspend(Suspend::Preempted);
 }
 
 extern "C" fn on_trap(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let ticker = STEPPING.get();
+    let ticker = STEPPING.load(Relaxed);
     if ticker.is_null() {
         // SAFETY: the kernel's context, ours until this handler returns.
         unsafe {
@@ -38,7 +36,7 @@ extern "C" fn on_trap(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
         }
         return;
     }
-    STEPS.set(STEPS.get() + 1);
+    STEPS.fetch_add(1, Relaxed);
     // SAFETY: the test's own, alive while it steps.
     unsafe { (*ticker).tick(now()) };
 }
@@ -57,7 +55,7 @@ fn handle_traps() {
 
 /// From here on a trap after each instruction, until `STEPPING` is null.
 fn step(ticker: &Ticker) {
-    STEPPING.set(ptr::from_ref(ticker));
+    STEPPING.store(ptr::from_ref(ticker).cast_mut(), Relaxed);
     // SAFETY: changes the trap flag alone; its handler is in place.
     unsafe {
         std::arch::asm!("pushfq", "or dword ptr [rsp], {flag}", "popfq", flag = const TRAP_FLAG);
@@ -88,7 +86,7 @@ fn no_tick_is_taken_before_the_task_begins() {
         step(&ticker);
         // SAFETY: the task's argument outlives the fiber.
         let why = unsafe { fiber.start(task, Label::default()) };
-        STEPPING.set(ptr::null());
+        STEPPING.store(ptr::null_mut(), Relaxed);
         Safepoint::this_thread().disarm();
         let ticks = ticker.counts();
         assert!(matches!(why, Suspend::Preempted), "{round}: {why:?} {ticks:?}");
@@ -99,7 +97,7 @@ fn no_tick_is_taken_before_the_task_begins() {
         // SAFETY: the fiber has ended, so nothing else uses it.
         assert_eq!(unsafe { (&raw const number).read_volatile() }, round);
     }
-    assert!(STEPS.get() > 100);
+    assert!(STEPS.load(Relaxed) > 100);
 }
 
 #[allow(clippy::single_range_in_vec_init, reason = "it is one range")]

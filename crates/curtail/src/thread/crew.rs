@@ -252,10 +252,11 @@ fn start_one(
         {
             tracing::warn!(%problem, worker = index);
         }
-        let kthread = match Seat::take(&common, index, (stack_size, curtail_fiber::Locals::Own), quanta) {
-            Ok(kthread) => kthread,
-            Err(error) => return drop(ready.send(Err(error.to_string()))),
-        };
+        let kthread =
+            match Seat::take(&common, index, (stack_size, curtail_fiber::Locals::Own), quanta) {
+                Ok(kthread) => kthread,
+                Err(error) => return drop(ready.send(Err(error.to_string()))),
+            };
         match enter(index) {
             Ok(kept) => {
                 let _ = ready.send(Ok(()));

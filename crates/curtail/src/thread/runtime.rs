@@ -318,7 +318,8 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     }
     let beats = || common.elastic.as_ref().and_then(|_| settings.wish.beats(kind()));
     let quanta = settings.quanta().or_else(beats);
-    Seat::take(common, index, (settings.stack_size, settings.locals), quanta).expect("memory for stacks")
+    Seat::take(common, index, (settings.stack_size, settings.locals), quanta)
+        .expect("memory for stacks")
 }
 
 impl Started {

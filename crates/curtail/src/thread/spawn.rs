@@ -216,7 +216,9 @@ unsafe fn discard_packet<T>(packet: *mut ()) {
 /// A thread that is not launched yet, with room for a packet.
 fn create(builder: &Builder, layout: Layout, calls: &'static Calls) -> io::Result<NonNull<Block>> {
     let here = KThread::try_here().unwrap_or_else(|| panic!("{NO_RUNTIME}"));
-    let stack = here.take_stack(builder.stack_size, builder.light.then_some(Locals::Shared)).map_err(io::Error::other)?;
+    let stack = here
+        .take_stack(builder.stack_size, builder.light.then_some(Locals::Shared))
+        .map_err(io::Error::other)?;
     let heap = (layout.size() > MOST_ON_STACK || layout.align() > BLOCK_ALIGN).then_some(layout);
     let place = (stack.top() - size_of::<Block>()) & !(BLOCK_ALIGN - 1);
     let in_place = (place - layout.size()) & !(layout.align() - 1);

@@ -204,8 +204,9 @@ fn asker(
 ) -> Result<(Box<KThread>, Asker), RunError> {
     let error = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
     let (app, classifier) = (common.app.clone(), common.classifier.clone());
-    let kthread = KThread::new(remote.kthread.clone(), (settings.stack_size, Locals::Own), None, None)
-        .map_err(|problem| error(problem.to_string()))?;
+    let kthread =
+        KThread::new(remote.kthread.clone(), (settings.stack_size, Locals::Own), None, None)
+            .map_err(|problem| error(problem.to_string()))?;
     crate::calls::hook_safepoints();
     let asker = Asker::new(app, classifier, settings.stack_size, settings.memory);
     Ok((kthread, asker.map_err(error)?))

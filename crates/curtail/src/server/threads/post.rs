@@ -101,7 +101,8 @@ impl Post {
     pub(super) fn here() -> &'static Self {
         // SAFETY: set as long as the kthread runs threads; what borrows it is a thread or a call of
         // this kthread.
-        unsafe { KThread::here().post.get().cast::<Self>().as_ref() }.expect("requests run on a server's kthreads")
+        unsafe { KThread::here().post.get().cast::<Self>().as_ref() }
+            .expect("requests run on a server's kthreads")
     }
 
     /// Its kthread's number.

@@ -90,7 +90,13 @@ mod tests {
     #[test]
     fn a_gap_in_which_the_core_changed_hands_is_not_the_machines() {
         let parker = Arc::new(CachePadded::new(Parker::default()));
-        let kthread = KThread::new(Shared::new(parker, None), (64 << 10, curtail_fiber::Locals::Own), None, None).unwrap();
+        let kthread = KThread::new(
+            Shared::new(parker, None),
+            (64 << 10, curtail_fiber::Locals::Own),
+            None,
+            None,
+        )
+        .unwrap();
         let (least, since) = (kthread.gaps.least_cycles, clock::now());
         kthread.note_quiet(since, since + least);
         assert_eq!((kthread.gaps().gaps, kthread.last_gap()), (0, 0), "it is too short");
