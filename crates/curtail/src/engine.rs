@@ -29,12 +29,12 @@ use crate::fences;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use crate::server::Rules;
-use crate::thread::{KThread, Tcb};
+use crate::thread::{KThread, TaskSettings, Tcb};
 use crate::timeline::{self, EventKind};
 use alone::Alone;
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
-use curtail_fiber::{Fiber, Locals, StackPool, signal};
+use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::spsc;
@@ -73,7 +73,7 @@ pub(crate) struct Surroundings {
     pub envelopes: Arc<Envelopes>,
     pub replies: Arc<[Arc<dyn Reply>]>,
     pub clock: Clock,
-    pub stack_size: usize,
+    pub tasks: TaskSettings,
     pub jobs: usize,
     /// The number in the server of this dispatcher's first worker.
     pub first_worker: u16,
@@ -148,13 +148,13 @@ impl Engine {
     ) -> Result<Box<Self>, String> {
         let text = |error: curtail_fiber::StackError| error.to_string();
         let shared = remote.kthread.clone();
-        let kthread =
-            KThread::new(shared, (around.stack_size, Locals::Own), None, None).map_err(text)?;
+        let kthread = KThread::new(shared, around.tasks, None, None).map_err(text)?;
         calls::hook_safepoints();
         let safepoint = Safepoint::this_thread();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
-        let mut stacks = StackPool::new(around.stack_size, Locals::Own).map_err(text)?;
+        let mut stacks =
+            StackPool::new(around.tasks.stack_size, around.tasks.locals).map_err(text)?;
         let reserve = Some(Fiber::new(&mut stacks).map_err(text)?);
         let state = contain(|| around.app.setup_worker(around.in_server(id)));
         let mut engine = Box::new(Self {

@@ -135,10 +135,10 @@ pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, RequestState, RequestStats, Stats, WorkerStats};
 pub use terminate::on_terminate;
 pub use thread::{
-    Builder, DaemonError, Follow, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder, Scope,
-    ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId, ThreadStack,
-    UthreadKey, current, is_plain_thread, park, park_timeout, run, scope, spawn, stacks, suspended,
-    unfollow, yield_now,
+    Builder, DaemonError, Follow, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder,
+    Scope, ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId,
+    ThreadStack, UthreadKey, current, is_plain_thread, park, park_timeout, run, scope, spawn,
+    stacks, suspended, unfollow, yield_now,
 };
 pub use topology::allowed_cores;
 

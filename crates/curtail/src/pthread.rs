@@ -3,8 +3,8 @@
 //! The program's own definitions below win over libc's, for the program and for the libraries it
 //! loads (libstdc++'s condition variables). Off a fiber they pass everything through. On a fiber:
 //!
-//! * the holder of a mutex, read–write lock or spin lock is not pre-empted: taking one raises the
-//!   critical-section depth, giving it back lowers it;
+//! * the holder of a mutex, read–write lock or spin lock has a grace: where its quantum ends, it goes on
+//!   for a while;
 //! * a fiber that must wait for one blocks in the table of `wait` until it is released here, by a
 //!   fiber or by a plain thread. What libc gives back by itself (a plain thread waits for a
 //!   condition) is found by trying again from time to time;
@@ -21,7 +21,7 @@ use crate::block::{Deadline, Place, Wait};
 use crate::real::real;
 use crate::{condclock, wait};
 use curtail_fiber::on_fiber;
-use curtail_fiber::safepoint::{enter_critical, leave_critical, leave_critical_if_inside};
+use curtail_fiber::safepoint::{enter_lock, leave_lock, leave_lock_if_held};
 use libc::{c_int, c_void, clockid_t, timespec};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{Ordering, fence};
@@ -42,10 +42,10 @@ fn is_taken(answer: c_int) -> bool {
 
 /// One try on a fiber.
 fn attempt(attempt: impl FnOnce() -> c_int) -> c_int {
-    enter_critical();
+    enter_lock();
     let answer = attempt();
     if !is_taken(answer) {
-        leave_critical();
+        leave_lock();
     }
     answer
 }
@@ -82,11 +82,11 @@ fn insist(lock: *mut c_void, mut once: impl FnMut() -> c_int, until: Option<Unti
             answer = once();
             answer == libc::EBUSY
         };
-        enter_critical();
+        enter_lock();
         let deadline = Deadline::after(left.min(look));
         let ended = wait::wait(lock as usize, place, deadline, still, || {});
         if !is_taken(answer) {
-            leave_critical();
+            leave_lock();
         }
         match ended {
             Wait::NotNeeded => return answer,
@@ -119,7 +119,7 @@ fn give_back(lock: *mut c_void, answer: c_int, next: Next) -> c_int {
         }
     }
     if on_fiber() {
-        leave_critical_if_inside();
+        leave_lock_if_held();
     }
     answer
 }

@@ -199,7 +199,7 @@ impl Server {
             capacity: self.settings.capacity,
             memory: self.settings.memory,
             keeps_room: self.settings.keeps_room,
-            stack_size: self.settings.stack_size,
+            tasks: self.settings.tasks,
             migratable: self.settings.migratable,
             drain: self.settings.drain,
             seed: self.settings.seed,

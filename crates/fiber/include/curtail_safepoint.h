@@ -44,6 +44,9 @@ enum curtail_mode {
                        * raised, so that each safepoint takes the slow path and reads the TSC */
 };
 
+/* The highest bit of `most_grace`. */
+#define CURTAIL_GRACE_EXACT ((uint64_t)1 << 63)
+
 /* What a thread looks at before it saves its vector registers for a call of `yield`: as long as the
  * words are as usual, it is not yet `until`, and the quantum ended in time, its end begins another
  * one without a call. Written by the owning thread; the words by others. Its layout is the runtime's
@@ -60,8 +63,9 @@ struct curtail_watch {
 struct curtail_safepoint_block {
   int64_t budget; /*  0: clock fast path; below zero: slow path */
   uint32_t poll; /*  8: flag fast path; non-zero: slow path */
-  uint32_t depth; /* 12: critical-section depth; no yield unless 0 */
-  uint32_t pending; /* 16: a yield was due while depth was not 0 */
+  uint16_t critical; /* 12: critical-section depth; no yield unless 0 */
+  uint16_t locks; /* 14: locks held; where it is not 0, a yield waits for the grace's end */
+  uint32_t pending; /* 16: a yield was due while one of these was not 0 */
   uint32_t mode; /* 20: enum curtail_mode */
   uint64_t deadline; /* 24: TSC at which the quantum ends */
   uint64_t refilled_at; /* 32: TSC of the last refill */
@@ -85,6 +89,9 @@ struct curtail_safepoint_block {
   uintptr_t base; /* 144: the kthread's own thread pointer; 0: as above */
   const void *ticks; /* 152: of mode SIGNAL */
   uint32_t **raised_at; /* 160: where the kthread tells others which word to raise; NULL: nowhere */
+  uint64_t grace; /* 168: how long a quantum that ends while a lock is held goes on, in cycles */
+  uint64_t most_grace; /* 176: as long as the quantum, but so much at most; or CURTAIL_GRACE_EXACT and so much */
+  uint64_t grace_end; /* 184: TSC; while `pending` */
 } __attribute__((aligned(64)));
 
 #ifdef __cplusplus
@@ -117,7 +124,7 @@ void curtail_safepoint_disarm(struct curtail_safepoint_block *);
  * outermost yields if a yield fell due inside. */
 void curtail_enter_critical(void);
 void curtail_leave_critical(void);
-/* What leaving the outermost does where `pending` is set: for code that changes `depth` itself. */
+/* What leaving the outermost does where `pending` is set: for code that changes the depths itself. */
 void curtail_yield_pending(void);
 
 /* Whether all of this machine's vector registers can be saved; where not, nothing yields. */

@@ -59,7 +59,7 @@ void curtail_pace_charge(size_t length) {
 
 int curtail_pace_begin(struct curtail_pace *p, enum curtail_kind kind, size_t head) {
   struct curtail_safepoint_block *b = &curtail_safepoint;
-  if (b->yield == NULL || b->depth != 0)
+  if (b->yield == NULL || b->critical != 0)
     return 0;
   p->kind = kind;
   p->now = p->speed = 0;

@@ -34,7 +34,8 @@ __attribute__((weak)) __thread struct curtail_safepoint_block curtail_safepoint 
 
 _Static_assert(offsetof(struct curtail_safepoint_block, budget) == 0, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, poll) == 8, "ABI");
-_Static_assert(offsetof(struct curtail_safepoint_block, depth) == 12, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, critical) == 12, "ABI");
+_Static_assert(offsetof(struct curtail_safepoint_block, locks) == 14, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, pending) == 16, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, yield) == 56, "ABI");
 _Static_assert(offsetof(struct curtail_safepoint_block, deadline) == 24, "ABI");
@@ -49,6 +50,7 @@ _Static_assert(offsetof(struct curtail_safepoint_block, kthread) == 136, "the ru
 _Static_assert(offsetof(struct curtail_safepoint_block, base) == 144, "the runtime's");
 _Static_assert(offsetof(struct curtail_safepoint_block, ticks) == 152, "the runtime's");
 _Static_assert(offsetof(struct curtail_safepoint_block, raised_at) == 160, "the runtime's");
+_Static_assert(offsetof(struct curtail_safepoint_block, grace) == 168, "the runtime's");
 _Static_assert(sizeof(struct curtail_safepoint_block) == 192, "ABI");
 
 /* A different ABI gives this symbol a different name: mixing two fails at link time. */
@@ -118,11 +120,21 @@ CURTAIL_HIDDEN void (*curtail_quiet_hook)(struct curtail_safepoint_block *);
 /* What threads without a hook get at their first slow path; NULL: none. Set before main. */
 CURTAIL_HIDDEN void (*curtail_batch_adopt)(struct curtail_safepoint_block *);
 
+/* A yield is due, in a critical section or while a lock is held: then others would wait for the lock
+ * meanwhile. A lock that is held for longer than the grace does not keep off a yield, or all would wait for
+ * its holder. */
+static int grace_is_over(struct curtail_safepoint_block *b) {
+  uint64_t now = __builtin_ia32_rdtsc();
+  if (b->pending == 0)
+    b->grace_end = now + b->grace;
+  return b->critical == 0 && now >= b->grace_end;
+}
+
 static struct curtail_safepoint_block *due(struct curtail_safepoint_block *b) {
   /* A thread that yields without arming anew, or that is inside a critical section, gets here again
    * soon, not at each safepoint. */
   grant(b, SHORT_GRANT);
-  if (b->depth != 0) {
+  if ((b->critical != 0 || b->locks != 0) && !grace_is_over(b)) {
     b->pending = 1;
     return NULL;
   }
@@ -164,7 +176,7 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t 
       __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
     b->deadline = UINT64_MAX;
     grant(b, INT64_MAX);
-    if (curtail_batch_adopt != NULL && b->yield == NULL && b->depth == 0)
+    if (curtail_batch_adopt != NULL && b->yield == NULL && b->critical == 0 && b->locks == 0)
       curtail_batch_adopt(b);
     return NULL;
   }
@@ -185,7 +197,7 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t 
 }
 
 /* Called by the stub when a signal's handler sent the thread there: as above. The handler has looked
- * at depth and deadline. */
+ * at depths and deadline. */
 CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_landed(void) {
   struct curtail_safepoint_block *b = &curtail_safepoint;
   b->refilled_at = 0; /* the hook reads the clock itself */
@@ -204,6 +216,8 @@ void curtail_safepoint_arm(struct curtail_safepoint_block *b, uint32_t mode, uin
   b->refilled_at = now;
   begin_sample(b, now);
   uint64_t quantum = deadline > now ? deadline - now : 0, slack = quantum / SLACK_SHARE;
+  uint64_t most = b->most_grace & ~CURTAIL_GRACE_EXACT;
+  b->grace = most != b->most_grace || quantum > most ? most : quantum;
   b->slack = (int64_t)(slack < LEAST_SLACK ? LEAST_SLACK : slack > MOST_SLACK ? MOST_SLACK : slack);
   if (mode == CURTAIL_RAISED)
     __atomic_store_n(&b->poll, 1, __ATOMIC_RELAXED);
@@ -221,7 +235,7 @@ void curtail_safepoint_disarm(struct curtail_safepoint_block *b) {
 }
 
 void curtail_enter_critical(void) {
-  curtail_safepoint.depth += 1;
+  curtail_safepoint.critical += 1;
   __asm__ volatile("" ::: "memory");
 }
 
@@ -229,10 +243,10 @@ void curtail_leave_critical(void) {
   struct curtail_safepoint_block *b = &curtail_safepoint;
   __asm__ volatile("" ::: "memory");
   /* A lock taken off a fiber and given back on one: nothing was raised for it. */
-  if (b->depth == 0)
+  if (b->critical == 0)
     return;
-  b->depth -= 1;
-  if (b->depth == 0 && b->pending != 0)
+  b->critical -= 1;
+  if (b->critical == 0 && b->locks == 0 && b->pending != 0)
     curtail_yield_pending();
 }
 

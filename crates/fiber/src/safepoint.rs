@@ -52,6 +52,7 @@ pub enum Mode {
 pub struct Block {
     budget: i64,
     poll: AtomicU32,
+    /// Of critical sections in the lower half, of locks in the upper.
     depth: u32,
     pending: u32,
     mode: u32,
@@ -73,6 +74,9 @@ pub struct Block {
     base: usize,
     ticks: *const (),
     raised_at: *const AtomicPtr<AtomicU32>,
+    grace: u64,
+    most_grace: u64,
+    grace_end: u64,
 }
 
 const _: () = {
@@ -96,13 +100,13 @@ const _: () = {
     assert!(offset_of!(Block, base) == 144);
     assert!(offset_of!(Block, ticks) == 152);
     assert!(offset_of!(Block, raised_at) == 160);
+    assert!(offset_of!(Block, grace) == 168);
     assert!(size_of::<Block>() == 192);
 };
 
 unsafe extern "C" {
     fn curtail_safepoint_arm(block: *mut Block, mode: u32, now: u64, deadline: u64);
     fn curtail_safepoint_disarm(block: *mut Block);
-    fn curtail_leave_critical();
     fn curtail_yield_pending();
     fn curtail_safepoint_kind() -> i32;
     fn curtail_safepoint_has_page() -> i32;
@@ -250,7 +254,15 @@ impl Safepoint {
         unsafe { curtail_safepoint_disarm(self.block()) };
     }
 
-    /// How deep in critical sections the running code is.
+    /// How long quanta go on that end while a lock is held, from the next one on: `exact`, or as long as
+    /// the quantum and so long at most. In cycles, below 2^62.
+    pub fn set_grace(self, cycles: u64, exact: bool) {
+        let exact = u64::from(exact) << 63;
+        // SAFETY: our own block.
+        unsafe { (*self.block()).most_grace = cycles & !(1 << 63) | exact };
+    }
+
+    /// How deep in critical sections the running code is, and, in the upper half, how many locks it holds.
     #[inline]
     #[must_use]
     pub fn depth(self) -> u32 {
@@ -347,19 +359,56 @@ pub fn leave_critical() {
     }
 }
 
+/// The running code takes a lock: where its quantum ends meanwhile, it goes on for the
+/// [grace](Safepoint::set_grace).
+#[inline(always)]
+pub fn enter_lock() {
+    // SAFETY: as in `enter_critical`; the count is at offset 14 of the block.
+    unsafe {
+        std::arch::asm!(
+            "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
+            "inc word ptr fs:[{block} + 14]",
+            block = out(reg) _,
+            options(nostack),
+        );
+    }
+}
+
+/// It has given it back: yields if a yield fell due meanwhile, and there is no other lock or critical
+/// section. Without a matching [`enter_lock`] before it, nothing yields on this thread in time any more.
+#[inline(always)]
+pub fn leave_lock() {
+    let due: i32;
+    // SAFETY: as in `leave_critical`: what is compared with `pending` are both counts, as one number.
+    unsafe {
+        std::arch::asm!(
+            "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
+            "dec word ptr fs:[{block} + 14]",
+            "mov {due:e}, dword ptr fs:[{block} + 16]",
+            "sub {due:e}, dword ptr fs:[{block} + 12]",
+            block = out(reg) _,
+            due = out(reg) due,
+            options(nostack),
+        );
+    }
+    if due > 0 {
+        yield_pending();
+    }
+}
+
+/// [`leave_lock`] where the lock may never have been taken on this stack: off a fiber, say.
+#[inline]
+pub fn leave_lock_if_held() {
+    if Safepoint::this_thread().depth() >> 16 != 0 {
+        leave_lock();
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn yield_pending() {
     // SAFETY: may call the yield hook, like any safepoint.
     unsafe { curtail_yield_pending() };
-}
-
-/// [`leave_critical`] where the section may never have been opened on this thread: a lock taken off
-/// a fiber and released on one.
-#[inline]
-pub fn leave_critical_if_inside() {
-    // SAFETY: touches this thread's block; may call the yield hook, like any safepoint.
-    unsafe { curtail_leave_critical() };
 }
 
 /// A safepoint placed by hand: reads the clock and yields if the quantum is over (about 20 ns if

@@ -10,7 +10,7 @@ use crate::cancel::OnCancel;
 use crate::clock::Clock;
 use crate::preempt::Preempt;
 use crate::server::{DispatcherMode, Handle, Server, ServerBuilder, StartError};
-use crate::thread::Stall;
+use crate::thread::{Grace, Stall};
 use crate::topology::{Usable, allowed_cores, check_cores};
 use curtail_net::Local;
 use curtail_policy::{Nanos, Spec};
@@ -171,6 +171,12 @@ impl Builder {
     /// touched costs address space only.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.more.push(Box::new(move |server| server.stack_size(bytes)));
+        self
+    }
+
+    /// What becomes of a quantum that ends while its job holds a lock. Default: [`Grace::Quantum`].
+    pub fn lock_grace(mut self, grace: Grace) -> Self {
+        self.more.push(Box::new(move |server| server.lock_grace(grace)));
         self
     }
 

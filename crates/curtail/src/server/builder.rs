@@ -9,7 +9,7 @@ use super::threads::{MOST_KTHREADS, PortLine};
 use super::{Handle, Server, StartError};
 use crate::app::ErasedApp;
 use crate::preempt::Preempt;
-use crate::thread::{Elastic, Stall, Watching, Wish, inherited_kthreads};
+use crate::thread::{Elastic, Grace, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
 use crate::topology::{Layout, Usable, check_cores};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec};
@@ -43,7 +43,7 @@ pub struct ServerBuilder {
     pub(super) balance: Balance,
     pub(super) cores: Option<Vec<usize>>,
     pub(super) transports: Vec<Box<dyn Transport>>,
-    pub(super) stack_size: usize,
+    pub(super) tasks: TaskSettings,
     pub(super) capacity: usize,
     pub(super) memory: usize,
     pub(super) keeps_room: bool,
@@ -74,7 +74,7 @@ impl ServerBuilder {
             balance: Balance::default(),
             cores: None,
             transports: Vec::new(),
-            stack_size: 64 * 1024,
+            tasks: TaskSettings::with_stack(64 * 1024),
             capacity: 16 * 1024,
             memory: 256 << 20,
             keeps_room: true,
@@ -168,7 +168,15 @@ impl ServerBuilder {
     /// Bytes of stack for each request being served, from 16 KiB to 1 GiB. Default: 64 KiB.
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
-        self.stack_size = bytes;
+        self.tasks.stack_size = bytes;
+        self
+    }
+
+    /// What becomes of a quantum that ends while its request holds a lock. Default:
+    /// [`Grace::Quantum`].
+    #[must_use]
+    pub fn lock_grace(mut self, grace: Grace) -> Self {
+        self.tasks.grace = grace;
         self
     }
 
@@ -296,7 +304,7 @@ impl ServerBuilder {
         if !(1..=1 << 22).contains(&self.capacity) {
             return Err(StartError::Setting("capacity: from 1 to 4,194,304 requests".to_owned()));
         }
-        curtail_fiber::StackPool::new(self.stack_size, curtail_fiber::Locals::Own)
+        curtail_fiber::StackPool::new(self.tasks.stack_size, curtail_fiber::Locals::Own)
             .map_err(|error| StartError::Setting(error.to_string()))?;
         if self.preempt == Preempt::Signal {
             crate::signal::interruptible(&self.keep_out).map_err(|reason| {

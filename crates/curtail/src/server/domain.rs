@@ -19,7 +19,7 @@ use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::report::Part;
 use crate::stats::ClassStats;
-use crate::thread::{Quanta, Watch, Watching, Wish};
+use crate::thread::{Quanta, TaskSettings, Watch, Watching, Wish};
 use crate::topology::{Layout, pin};
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::{Transport, Waiter};
@@ -45,7 +45,7 @@ pub(super) struct Common<'a> {
     pub memory: usize,
     /// Each class has room for itself.
     pub keeps_room: bool,
-    pub stack_size: usize,
+    pub tasks: TaskSettings,
     pub migratable: bool,
     pub drain: Duration,
     pub seed: u64,
@@ -89,7 +89,7 @@ impl Domain {
             envelopes: Arc::new(Envelopes::new(common.capacity)),
             replies: transports.iter().map(|line| line.reply()).collect(),
             clock: clock::Clock::get(),
-            stack_size: common.stack_size,
+            tasks: common.tasks,
             jobs: common.capacity,
             rules: common.rules.clone(),
             control: self.control.0.clone(),
@@ -169,7 +169,7 @@ impl Domain {
 /// What the dispatcher asks the application with, on the calling thread.
 fn asker(common: &Common<'_>, classes: usize) -> Result<Asker, RunError> {
     let classifier = Arc::new(Classifier::new(common.app.clone(), classes));
-    let asker = Asker::new(common.app.clone(), classifier, common.stack_size, common.memory);
+    let asker = Asker::new(common.app.clone(), classifier, common.tasks.stack_size, common.memory);
     asker.map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })
 }
 

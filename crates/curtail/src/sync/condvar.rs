@@ -11,7 +11,7 @@
 use super::mutex::{Mutex, MutexGuard, Waiting};
 use super::raw_mutex::{FIRST, OWNS, OverLimit, RawMutex};
 use crate::block::{self, Deadline, Locked, Node, Queue, Who};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_fiber::safepoint::{enter_critical, leave_critical, leave_lock};
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -192,14 +192,14 @@ impl Condvar {
             raw.forget(&node);
         }
         if timed_out && block::over_limit() {
-            leave_critical();
+            leave_lock();
             block::end_by_limit();
         }
         match raw.acquire(false) {
             Ok(()) if timed_out => Ended::TimedOut,
             Ok(()) => Ended::Notified,
             Err(OverLimit) if timed_out => {
-                leave_critical();
+                leave_lock();
                 block::end_by_limit()
             }
             Err(OverLimit) => self.pass_on(),
@@ -210,7 +210,7 @@ impl Condvar {
     #[cold]
     fn pass_on(&self) -> ! {
         self.notify_one();
-        leave_critical();
+        leave_lock();
         block::end_by_limit()
     }
 

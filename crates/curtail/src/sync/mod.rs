@@ -4,9 +4,9 @@
 //! Names and signatures are those of `std::sync`, so that a program is ported by changing its `use`
 //! lines. Beyond that there are [`Semaphore`], [`WaitGroup`], [`oneshot`] and [`rcu`].
 //!
-//! The holder of a [`Mutex`] or [`RwLock`] is not pre-empted (its critical-section depth is
-//! raised), so that nothing on its kthread waits for a holder that is merely out of turn. All waits
-//! follow the protocol of `crate::block`; the time of a [`crate::time::timeout`] ends any of them.
+//! The holder of a [`Mutex`] or [`RwLock`] has a grace: where its quantum ends meanwhile, it goes on until it
+//! gives the lock back, but no longer than that ([`Grace`](crate::Grace)). So short sections are not cut, and
+//! a long one does not hold up all who don't need the lock. All waits follow the protocol of `crate::block`; the time of a [`crate::time::timeout`] ends any of them.
 //!
 //! **What is inlined** into callers is the way of no contention: one compare-and-swap, two
 //! instructions for the depth. All else is out of line.

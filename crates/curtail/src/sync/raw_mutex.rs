@@ -14,7 +14,7 @@
 //! While the lock is held, only its holder clears [`HELD`]: handing over leaves it set.
 
 use crate::block::{self, Locked, Node, Place, Queue, Wait, Who};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_fiber::safepoint::{enter_lock, leave_lock};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const HELD: u32 = 1;
@@ -47,10 +47,10 @@ impl RawMutex {
         Self { state: AtomicU32::new(0), queue: Queue::new() }
     }
 
-    /// Waits until no other thread holds it. The holder is in a critical section.
+    /// Waits until no other thread holds it. The holder has its grace.
     #[inline(always)]
     pub(super) fn lock(&self) {
-        enter_critical();
+        enter_lock();
         if self.state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.lock_or_unwind();
         }
@@ -60,22 +60,22 @@ impl RawMutex {
     #[inline(never)]
     fn lock_or_unwind(&self) {
         if !block::may_wait() {
-            leave_critical();
+            leave_lock();
             block::refuse_to_wait();
         }
         if self.acquire(false).is_err() {
-            leave_critical();
+            leave_lock();
             block::end_by_limit();
         }
     }
 
-    /// Takes it if it is free; true: the caller holds it, in a critical section.
+    /// Takes it if it is free; true: the caller holds it, and has its grace.
     #[inline(always)]
     pub(super) fn try_lock(&self) -> bool {
-        enter_critical();
+        enter_lock();
         let taken = self.take();
         if !taken {
-            leave_critical();
+            leave_lock();
         }
         taken
     }
@@ -108,7 +108,7 @@ impl RawMutex {
         }
     }
 
-    /// Waits for it, in a critical section of the caller's. `lost`: the caller was woken to take
+    /// Waits for it, in the caller's grace. `lost`: the caller was woken to take
     /// it already.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl RawMutex {
         }
     }
 
-    /// Lets go of it, and leaves the critical section.
+    /// Lets go of it, and of the grace.
     ///
     /// # Safety
     /// The caller holds it.
@@ -146,10 +146,10 @@ impl RawMutex {
         if self.state.compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.release_slowly(false);
         }
-        leave_critical();
+        leave_lock();
     }
 
-    /// Lets go of it and stays in the critical section. `waits`: the caller is about to wait, so
+    /// Lets go of it and keeps the grace. `waits`: the caller is about to wait, so
     /// there is nothing to be won by coming in before the next one.
     ///
     /// # Safety

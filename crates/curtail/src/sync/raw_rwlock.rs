@@ -10,7 +10,7 @@
 //! it finds the lock taken, it enters the queue again, in front, and has it handed over next time.
 
 use crate::block::{self, Place, Queue, Wait};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_fiber::safepoint::{enter_lock, leave_lock};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const WRITER: u32 = 1;
@@ -40,7 +40,7 @@ impl RawRwLock {
 
     #[inline(always)]
     pub(super) fn read(&self) {
-        enter_critical();
+        enter_lock();
         let state = self.state.load(Ordering::Relaxed);
         if state & (WRITER | WAITERS) != 0 || state > MOST || !self.change(state, state + READER) {
             self.wait(READ);
@@ -49,7 +49,7 @@ impl RawRwLock {
 
     #[inline(always)]
     pub(super) fn write(&self) {
-        enter_critical();
+        enter_lock();
         if !self.change(0, WRITER) {
             self.wait(WRITE);
         }
@@ -107,7 +107,7 @@ impl RawRwLock {
     #[inline(never)]
     fn wait(&self, want: u32) {
         if !block::may_wait() {
-            leave_critical();
+            leave_lock();
             block::refuse_to_wait();
         }
         let (mut place, mut note) = (Place::Last, want);
@@ -119,7 +119,7 @@ impl RawRwLock {
                 Wait::Expired => {
                     // Readers may have waited behind this writer only.
                     self.wake_next();
-                    leave_critical();
+                    leave_lock();
                     block::end_by_limit();
                 }
             }
@@ -133,7 +133,7 @@ impl RawRwLock {
         if self.state.fetch_sub(READER, Ordering::Release) == READER | WAITERS {
             self.wake_next();
         }
-        leave_critical();
+        leave_lock();
     }
 
     /// # Safety
@@ -144,7 +144,7 @@ impl RawRwLock {
             self.state.fetch_and(!WRITER, Ordering::Release);
             self.wake_next();
         }
-        leave_critical();
+        leave_lock();
     }
 
     /// # Safety

@@ -2,7 +2,7 @@
 
 use super::poison::{Entry, Flag};
 use super::raw_rwlock::{READ, RawRwLock, WRITE};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_fiber::safepoint::{enter_lock, leave_lock};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -102,10 +102,10 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     fn try_take(&self, want: u32) -> bool {
-        enter_critical();
+        enter_lock();
         let taken = self.raw.try_take(want);
         if !taken {
-            leave_critical();
+            leave_lock();
         }
         taken
     }

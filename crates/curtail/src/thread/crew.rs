@@ -9,6 +9,7 @@
 
 use super::Late;
 use super::elastic::Elastic;
+use super::grace::TaskSettings;
 use super::kthread::{GapCounts, KThread, Quanta, Shared};
 use super::runtime::SPIN_ELASTIC;
 use super::seat::{Common, Seat};
@@ -33,7 +34,7 @@ pub(crate) struct Plan {
     pub cores: Vec<usize>,
     /// They are not pinned there.
     pub floats: bool,
-    pub stack_size: usize,
+    pub tasks: TaskSettings,
     /// How long one without work looks for some before it sleeps.
     pub spin_cycles: u64,
     /// Others need their cores: one without work lets them run in between.
@@ -241,7 +242,7 @@ fn start_one(
     plan: &Plan,
     enter: impl FnOnce(usize) -> Result<Kept, String> + Send + 'static,
 ) -> Result<Member, String> {
-    let (common, stack_size, quanta) = (common.clone(), plan.stack_size, plan.quanta.clone());
+    let (common, tasks, quanta) = (common.clone(), plan.tasks, plan.quanta.clone());
     let floats = plan.floats;
     let (ready, is_ready) = sync_channel(1);
     let (report, lived): (SyncSender<Lived>, _) = sync_channel(1);
@@ -252,11 +253,10 @@ fn start_one(
         {
             tracing::warn!(%problem, worker = index);
         }
-        let kthread =
-            match Seat::take(&common, index, (stack_size, curtail_fiber::Locals::Own), quanta) {
-                Ok(kthread) => kthread,
-                Err(error) => return drop(ready.send(Err(error.to_string()))),
-            };
+        let kthread = match Seat::take(&common, index, tasks, quanta) {
+            Ok(kthread) => kthread,
+            Err(error) => return drop(ready.send(Err(error.to_string()))),
+        };
         match enter(index) {
             Ok(kept) => {
                 let _ = ready.send(Ok(()));

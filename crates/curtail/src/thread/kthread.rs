@@ -23,6 +23,7 @@ mod stacks;
 mod switch;
 
 use super::elastic::Member;
+use super::grace::TaskSettings;
 use super::late::Late;
 use super::seat::Seat;
 use super::tcb::{Block, Fifo, Tcb};
@@ -32,7 +33,7 @@ use crate::socket::Poller;
 use crate::timeline::{self, EventKind};
 use batch::Batch;
 use curtail_fiber::safepoint::{self, Safepoint};
-use curtail_fiber::{Context, Locals, StackError};
+use curtail_fiber::{Context, StackError};
 pub(crate) use gaps::GapCounts;
 use gaps::Gaps;
 pub(crate) use quanta::Quanta;
@@ -103,7 +104,7 @@ impl KThread {
     /// kthreads of a runtime.
     pub(crate) fn new(
         shared: Arc<Shared>,
-        (stack_size, locals): (usize, Locals),
+        tasks: TaskSettings,
         seat: Option<Seat>,
         member: Option<Member>,
     ) -> Result<Box<Self>, StackError> {
@@ -133,7 +134,7 @@ impl KThread {
             wheel: Wheel::new(clock::now()),
             warm: Cell::new(ptr::null()),
             warm_count: Cell::new(0),
-            stacks: Stacks::new(stack_size, locals)?,
+            stacks: Stacks::new(tasks.stack_size, tasks.locals)?,
             engine: Cell::new(ptr::null_mut()),
             post: Cell::new(ptr::null()),
             timeline: timeline::OfKthread::default(),
@@ -143,6 +144,7 @@ impl KThread {
             member,
         });
         kthread.shared.set_lives(true);
+        tasks.grace.apply();
         safepoint::set_kthread((&raw const *kthread).cast());
         Ok(kthread)
     }

@@ -5,6 +5,7 @@
 //! when there is nothing.
 
 use super::elastic::{DaemonError, Elastic, Wish};
+use super::grace::{Grace, TaskSettings};
 use super::kthread::{KThread, Quanta, Shared};
 use super::look::Look;
 use super::seat::{Common, Seat};
@@ -41,11 +42,10 @@ impl Runtime {
         RuntimeBuilder {
             kthreads: None,
             cores: None,
-            stack_size: STACK,
+            tasks: TaskSettings::with_stack(STACK),
             quantum: None,
             class_quanta: Vec::new(),
             spin: None,
-            locals: Locals::Own,
             wish: Wish::default(),
             watchdog: Watching::default(),
             on_start: OnStart::default(),
@@ -75,11 +75,10 @@ where
 pub struct RuntimeBuilder {
     kthreads: Option<usize>,
     cores: Option<Vec<usize>>,
-    stack_size: usize,
+    tasks: TaskSettings,
     quantum: Option<Duration>,
     class_quanta: Vec<(u16, Option<Duration>)>,
     spin: Option<Duration>,
-    locals: Locals,
     pub(super) wish: Wish,
     watchdog: Watching,
     on_start: OnStart,
@@ -115,7 +114,7 @@ impl RuntimeBuilder {
     /// Bytes of a thread's stack, from 16 KiB to 1 GiB. Default: 256 KiB. Memory that is never
     /// touched costs address space only.
     pub fn stack_size(mut self, bytes: usize) -> Self {
-        self.stack_size = bytes;
+        self.tasks.stack_size = bytes;
         self
     }
 
@@ -136,9 +135,15 @@ impl RuntimeBuilder {
         self
     }
 
+    /// What becomes of a quantum that ends while its thread holds a lock. Default: [`Grace::Quantum`].
+    pub fn lock_grace(mut self, grace: Grace) -> Self {
+        self.tasks.grace = grace;
+        self
+    }
+
     /// All threads are light: see [`Builder::light`].
     pub fn light(mut self) -> Self {
-        self.locals = Locals::Shared;
+        self.tasks.locals = Locals::Shared;
         self
     }
 
@@ -318,8 +323,7 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     }
     let beats = || common.elastic.as_ref().and_then(|_| settings.wish.beats(kind()));
     let quanta = settings.quanta().or_else(beats);
-    Seat::take(common, index, (settings.stack_size, settings.locals), quanta)
-        .expect("memory for stacks")
+    Seat::take(common, index, settings.tasks, quanta).expect("memory for stacks")
 }
 
 impl Started {
@@ -362,7 +366,7 @@ impl RuntimeBuilder {
             tracing::warn!("no pre-emption: this program has no safepoints that time themselves");
             return None;
         }
-        if self.locals == Locals::Own
+        if self.tasks.locals == Locals::Own
             && let Err(reason) = curtail_fiber::image::support()
         {
             tracing::warn!(reason, "no pre-emption: threads have no thread-locals of their own");

@@ -3,12 +3,13 @@
 
 use super::bits::Bits;
 use super::elastic::{Elastic, Member};
+use super::grace::TaskSettings;
 use super::kthread::{KThread, Quanta, Shared};
 use super::parker::Parker;
 use super::tcb::{Block, Tcb};
 use crate::clock;
 use crate::yields::Yields;
-use curtail_fiber::{Locals, StackError};
+use curtail_fiber::StackError;
 use curtail_policy::{Load, Loot, Thief, WorkerId};
 use curtail_ring::{CachePadded, StealRing};
 use std::cell::{Cell, RefCell};
@@ -105,7 +106,7 @@ impl Seat {
     pub(super) fn take(
         common: &Arc<Common>,
         index: usize,
-        stack: (usize, Locals),
+        tasks: TaskSettings,
         quanta: Option<Quanta>,
     ) -> Result<Box<KThread>, StackError> {
         let thief = Thief::new(WorkerId(index as u16), common.peers.len(), None, clock::now());
@@ -120,7 +121,7 @@ impl Seat {
         let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
         let member = elastic.map(|elastic| Member::new(elastic, index));
         let shared = common.peers[index].clone();
-        let kthread = KThread::new(shared, stack, Some(seat), member)?;
+        let kthread = KThread::new(shared, tasks, Some(seat), member)?;
         kthread.set_quanta(quanta);
         crate::calls::hook_safepoints();
         Ok(kthread)

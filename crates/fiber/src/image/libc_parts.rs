@@ -42,6 +42,8 @@ pub(super) struct Parts {
     /// Of modules with static thread-locals, but the C library: how far below the thread pointer they
     /// begin, and how many bytes.
     modules: Vec<(usize, usize)>,
+    /// Of the list of modules, when only such were loaded; 0: others were, too.
+    generation: usize,
 }
 
 fn look_up(name: &std::ffi::CStr) -> Option<*mut c_void> {
@@ -145,6 +147,9 @@ impl Parts {
         // A thread-local: asked for by its name, it is the calling thread's.
         let resolver = look_up(c"__resp").map(offset);
         let static_bytes = size - descriptor_bytes;
+        let (modules, are_all) = modules(me, static_bytes);
+        // SAFETY: the calling thread's own vector; its first word is the generation.
+        let generation = unsafe { *ptr::with_exposed_provenance::<usize>(word(me + DTV)) };
         let within = |at: isize| at < 0 && at.unsigned_abs() <= static_bytes;
         Ok(Self {
             allocate,
@@ -161,7 +166,8 @@ impl Parts {
             rseq: rseq
                 .filter(|&at| within(at) || (0..descriptor_bytes.cast_signed()).contains(&at)),
             resolver: resolver.filter(|&at| within(at)),
-            modules: modules(me, static_bytes),
+            modules,
+            generation: if are_all { generation } else { 0 },
         })
     }
 
@@ -238,6 +244,9 @@ impl Parts {
         // before the first counts those behind it. By contract nothing else touches it.
         unsafe {
             let vector: *mut [usize; 2] = ptr::with_exposed_provenance_mut(word(pointer + DTV));
+            if (*vector)[0] == self.generation {
+                return; // It has used no other modules than those.
+            }
             let count = (*vector.sub(1))[0];
             for at in 1..=count {
                 let pair = vector.add(at);
@@ -250,13 +259,14 @@ impl Parts {
     }
 }
 
-/// See [`Parts::modules`].
-fn modules(me: usize, static_bytes: usize) -> Vec<(usize, usize)> {
+/// See [`Parts::modules`]; and whether there are no others.
+fn modules(me: usize, static_bytes: usize) -> (Vec<(usize, usize)>, bool) {
     struct Found {
         me: usize,
         errno: usize,
         static_bytes: usize,
         modules: Vec<(usize, usize)>,
+        are_all: bool,
     }
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
@@ -265,27 +275,30 @@ fn modules(me: usize, static_bytes: usize) -> Vec<(usize, usize)> {
     ) -> c_int {
         // SAFETY: the loader's description of a module, and our own list.
         let (info, found) = unsafe { (&*info, &mut *found.cast::<Found>()) };
-        if info.dlpi_tls_data.is_null() || info.dlpi_phdr.is_null() {
+        if info.dlpi_phdr.is_null() {
             return 0;
         }
         // SAFETY: so many headers lie there.
         let headers =
             unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        // Null where the calling thread has none of a module that was loaded later.
         let start = info.dlpi_tls_data.addr();
         for header in headers.iter().filter(|header| header.p_type == libc::PT_TLS) {
             let below = found.me.wrapping_sub(start);
             let length = header.p_memsz as usize;
             let is_libc = (start..start + length).contains(&found.errno);
-            if below <= found.static_bytes && length <= below && !is_libc {
-                found.modules.push((below, length));
+            match below <= found.static_bytes && length <= below {
+                true if !is_libc => found.modules.push((below, length)),
+                true => {}
+                false => found.are_all = false,
             }
         }
         0
     }
     // SAFETY: the calling thread's own variable.
     let errno = unsafe { libc::__errno_location() }.addr();
-    let mut found = Found { me, errno, static_bytes, modules: Vec::new() };
+    let mut found = Found { me, errno, static_bytes, modules: Vec::new(), are_all: true };
     // SAFETY: `look` keeps to its arguments.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
-    found.modules
+    (found.modules, found.are_all)
 }

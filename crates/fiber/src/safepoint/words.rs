@@ -1,11 +1,12 @@
 //! The words of a block that are the kthread's, and how they come from one stack's block to another's.
 //!
-//! They are read and written by instructions that name the thread pointer (`%fs`) anew each time: a
-//! switch changes it, and an address that was formed before would be another stack's.
+//! They are read by instructions that name the thread pointer (`%fs`) anew behind each call that may
+//! change memory, as a switch does: an address that was formed before would be another stack's.
 
 use super::Block;
 use crate::context::Context;
 use std::arch::asm;
+use std::arch::x86_64::{_mm_loadu_si128, _mm_storeu_si128};
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{Ordering, fence};
@@ -16,7 +17,8 @@ pub(crate) fn thread_pointer() -> usize {
     let pointer;
     // SAFETY: the first word there is its own address (the psABI's variant II).
     unsafe {
-        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer,
+            options(nostack, pure, readonly, preserves_flags));
     }
     pointer
 }
@@ -41,7 +43,7 @@ fn word<const AT: usize>() -> usize {
     unsafe {
         asm!("mov {word}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
             "mov {word}, qword ptr fs:[{word} + {at}]", word = out(reg) word, at = const AT,
-            options(nostack, readonly, preserves_flags));
+            options(nostack, pure, readonly, preserves_flags));
     }
     word
 }
@@ -122,24 +124,28 @@ pub(crate) fn set_context(context: *const Context) {
 /// There are thread-locals at `there` that no other thread uses.
 #[inline(always)]
 pub(crate) unsafe fn hand_over(there: usize, depth: u32, context: *const Context) -> u32 {
-    /// All words from there on but the context, which differs.
-    const FIRST: usize = offset_of!(Block, pending) / 8;
-    const CONTEXT: usize = offset_of!(Block, context) / 8;
-    const COUNT: usize = offset_of!(Block, raised_at) / 8 + 1;
+    /// Pairs of words: from the deadline to the watch, and behind the context.
+    const PAIRS: [usize; 9] = [24, 40, 56, 72, 88, 104, 136, 152, 168];
+    const _: () = {
+        assert!(
+            offset_of!(Block, deadline) == PAIRS[0] && offset_of!(Block, watch) == PAIRS[5] + 8
+        );
+        assert!(
+            offset_of!(Block, kthread) == PAIRS[6] && offset_of!(Block, raised_at) == PAIRS[7] + 8
+        );
+        assert!(offset_of!(Block, grace) == PAIRS[8]);
+    };
     let (from, to) = (block(), block_of(there));
-    // SAFETY: both are blocks, the calling thread's and one that it alone has; word by word, since the
-    // stores that wrote them were of words, and wider loads would wait for those.
+    // SAFETY: both are blocks, the calling thread's and one that it alone has.
     unsafe {
         (*to).budget = (*from).budget;
         (*to).depth = depth;
-        let (words, place): (*const u64, *mut u64) = (from.cast(), to.cast());
-        let mut at = FIRST;
-        while at < COUNT {
-            if at != CONTEXT {
-                place.add(at).write(words.add(at).read());
-            }
-            at += 1;
+        (*to).mode = (*from).mode;
+        for at in PAIRS {
+            let (words, place) = (from.byte_add(at), to.byte_add(at));
+            _mm_storeu_si128(place.cast(), _mm_loadu_si128(words.cast()));
         }
+        (*to).slack = (*from).slack;
         (*to).pending = 0;
         (*to).context = context.cast();
         let raised_at = (*from).raised_at;

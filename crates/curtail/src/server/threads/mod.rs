@@ -34,7 +34,6 @@ use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Port, Quanta};
 use crate::topology::{Idle, pin};
 use accept::Door;
 use asked::Asked;
-use curtail_fiber::Locals;
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Reply, Streams, Transport};
@@ -188,7 +187,7 @@ fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) ->
     Plan {
         cores: settings.layout.workers.clone(),
         floats: settings.layout.floats,
-        stack_size: settings.stack_size,
+        tasks: settings.tasks,
         spin_cycles: idle.spin_cycles,
         shares_core: idle.shares_core,
         quanta,
@@ -204,11 +203,10 @@ fn asker(
 ) -> Result<(Box<KThread>, Asker), RunError> {
     let error = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
     let (app, classifier) = (common.app.clone(), common.classifier.clone());
-    let kthread =
-        KThread::new(remote.kthread.clone(), (settings.stack_size, Locals::Own), None, None)
-            .map_err(|problem| error(problem.to_string()))?;
+    let kthread = KThread::new(remote.kthread.clone(), settings.tasks, None, None)
+        .map_err(|problem| error(problem.to_string()))?;
     crate::calls::hook_safepoints();
-    let asker = Asker::new(app, classifier, settings.stack_size, settings.memory);
+    let asker = Asker::new(app, classifier, settings.tasks.stack_size, settings.memory);
     Ok((kthread, asker.map_err(error)?))
 }
 

@@ -92,7 +92,7 @@ mod tests {
         let parker = Arc::new(CachePadded::new(Parker::default()));
         let kthread = KThread::new(
             Shared::new(parker, None),
-            (64 << 10, curtail_fiber::Locals::Own),
+            crate::thread::TaskSettings::with_stack(64 << 10),
             None,
             None,
         )
