@@ -14,10 +14,10 @@ say "the applications' tests"
 
 say "locks, pre-emption and evictions once more, in flag builds"
 "$release/cargo-curtail" curtail test --quiet --release --safepoint=flag -p spin -p kv --all-features \
-  --test locks --test preempt --test evicted --test noise --test helps
+  --test all -- locks:: preempt:: evicted:: noise:: helps::
 
 say "batch programs follow the orders for their cores"
-CURTAIL_HOME=$release cargo test --quiet --release -p colocate-bench --test batch -- --ignored
+CURTAIL_HOME=$release cargo test --quiet --release -p colocate-bench --test all -- --ignored batch::
 
 say "handlers in C and C++"
 CURTAIL_HOME=$release cargo test --quiet --release -p curtail-capi -- --ignored

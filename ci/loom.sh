@@ -4,5 +4,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 # Other flags for every crate: a directory of its own keeps the others' builds.
 export CARGO_TARGET_DIR=$target/loom RUSTFLAGS="--cfg loom"
-cargo test --release -p curtail-ring --test loom --test loom_threads --test loom_absence
+cargo test --release -p curtail-ring --test all
 exec cargo test --release -p curtail-shm --test protocol

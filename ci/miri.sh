@@ -13,4 +13,4 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
 fi
 cargo +nightly miri test -p curtail-ring
 cargo +nightly miri test -p curtail-shm --test protocol
-exec cargo +nightly miri test -p curtail-alloc --lib --test rules --test hostile
+exec cargo +nightly miri test -p curtail-alloc --lib --test all -- rules:: hostile::

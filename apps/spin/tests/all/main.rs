@@ -1,0 +1,17 @@
+//! The integration tests, one program: what it takes to link them is spent once.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/daemon.rs"]
+mod daemon;
+
+mod batch;
+mod depth;
+mod evicted;
+mod helps;
+mod locks;
+mod names;
+mod noise;
+mod orders;
+mod spin;
+mod waiting;

@@ -1,0 +1,67 @@
+//! The integration tests, one program: what it takes to link them is spent once.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/daemon.rs"]
+mod daemon;
+#[path = "../common/sockets.rs"]
+mod streams;
+#[path = "../together/mod.rs"]
+mod together;
+
+mod alone;
+mod asking;
+mod auto_traits;
+mod batch_threads;
+mod cancel;
+mod cancel_peers;
+mod channels;
+mod classes;
+mod conditions;
+mod connections;
+mod darc;
+mod datagrams;
+mod dispatcherless;
+mod dispatcherless_network;
+mod dispatchers;
+mod edges;
+mod elastic;
+mod elastic_ends;
+mod elastic_port;
+mod elastic_server;
+mod ends;
+mod floods;
+mod fork;
+mod futex;
+mod handlers;
+mod hang_ups;
+mod hostile;
+mod http;
+mod idle;
+mod lists;
+mod locks;
+mod migrate;
+mod network;
+mod once;
+mod own_policy;
+mod panic_report;
+mod panics;
+mod pool;
+mod quota;
+mod ranked;
+mod record;
+mod refusals;
+mod relay;
+mod scratch;
+mod server;
+mod signal;
+mod sleep;
+mod sockets;
+mod stalls;
+mod stuck;
+mod suspended;
+mod sync;
+mod terminate;
+mod threads;
+mod timeline;
+mod waits;

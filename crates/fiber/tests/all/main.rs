@@ -1,0 +1,9 @@
+//! The integration tests, one program: what it takes to link them is spent once.
+
+#[path = "../everything/mod.rs"]
+mod everything;
+
+mod fiber;
+mod signal;
+mod signal_entry;
+mod suspended;

@@ -1,0 +1,9 @@
+//! The integration tests, one program: what it takes to link them is spent once.
+
+mod loom;
+mod loom_absence;
+mod loom_threads;
+mod mpsc;
+mod seqlock;
+mod shm;
+mod spsc;

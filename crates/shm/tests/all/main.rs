@@ -1,0 +1,4 @@
+//! The integration tests, one program: what it takes to link them is spent once.
+
+mod rings;
+mod shared;
