@@ -4,6 +4,7 @@
 mod everything;
 
 mod fiber;
+mod locals;
 mod signal;
 mod signal_entry;
 mod suspended;

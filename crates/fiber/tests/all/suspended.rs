@@ -69,9 +69,8 @@ fn what_is_suspended_is_seen_and_what_runs_or_has_ended_is_not() {
     let found = of(JOB);
     let [one] = &found[..] else { panic!("{found:?}") };
     assert_eq!((one.kind, one.label.class, one.label.worker), (ContextKind::Fiber, 3, 2));
-    // Tops of stacks are spread over a few hundred bytes each.
-    let colour = 128 * 1024 - one.label.stack_bytes;
-    assert!(colour < 4_096 && colour.is_multiple_of(256), "{one:?}");
+    // Tops of stacks are spread over a few KiB, and thread-locals take less than is set aside for them.
+    assert!(one.label.stack_bytes.abs_diff(128 * 1024) < 8_192, "{one:?}");
     assert_eq!(kept(one), Some(vec![5; 256]));
     let few = one.copy(10).unwrap();
     assert_eq!((few.words.len(), few.words), (10, one.copy(WORDS).unwrap().words[..10].to_vec()));
