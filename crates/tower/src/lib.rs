@@ -52,6 +52,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod origin;
 
 pub use body::PoolBody;
 
@@ -60,6 +61,7 @@ use curtail::ClassId;
 use curtail::pool::{Error, Job, Pool};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
+use origin::{Held, Origin};
 use std::fmt;
 use std::future::Future;
 use std::mem;
@@ -138,8 +140,13 @@ where
         let class = (self.classify)(&request);
         // The one that is ready goes along.
         let next = self.inner.clone();
-        let mut inner = mem::replace(&mut self.inner, next);
-        let job = self.pool.run(class, move || curtail::block_on(inner.call(request)));
+        let inner = mem::replace(&mut self.inner, next);
+        let call = Held::new((inner, request), Origin::here());
+        let job = self.pool.run(class, move || {
+            let ((mut inner, request), origin) = call.open();
+            let answer = origin.block_on(move || inner.call(request));
+            Held::new(answer, origin)
+        });
         Answer { job, pool: self.pool.clone(), class }
     }
 }
@@ -147,7 +154,7 @@ where
 /// A response to come: of [`PoolService`].
 #[must_use = "dropping it gives the request up"]
 pub struct Answer<D, E> {
-    job: Job<Result<Response<D>, E>>,
+    job: Job<Held<Result<Response<D>, E>>>,
     pool: Pool,
     class: ClassId,
 }
@@ -167,11 +174,11 @@ where
     type Output = Result<Response<PoolBody<D>>, E>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.job).poll(context).map(|brought| match brought {
-            Ok(Ok(response)) => {
+        Pin::new(&mut self.job).poll(context).map(|brought| match brought.map(Held::open) {
+            Ok((Ok(response), _)) => {
                 Ok(response.map(|body| PoolBody::new(body, self.pool.clone(), self.class)))
             }
-            Ok(Err(error)) => Err(error),
+            Ok((Err(error), _)) => Err(error),
             Err(error) => Ok(told(&error)),
         })
     }
