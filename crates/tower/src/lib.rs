@@ -33,11 +33,20 @@
 //! * **Other bodies**, such as streams, are computed as they are sent. Each look for the next piece
 //!   is a job of the same class; nothing is held in the pool while a body waits. If such a job is
 //!   refused, the body ends with that error, and the connection is cut.
-//! * **What has no place on the pool**: what needs tokio's *current* runtime (`tokio::spawn`,
-//!   `tokio::time::sleep`, opening a socket of tokio's) panics in a handler, which is on none of
-//!   tokio's threads. Take a `tokio::runtime::Handle` along and use `handle.spawn`, whose result may
-//!   be awaited; or leave such routes out of the layer. Thread-local contexts (spans of `tracing`) are
-//!   those of the worker, not of the request.
+//! * **What is current at the call is current on the pool**: tokio's runtime, the span of `tracing`,
+//!   and a subscriber that is set for one thread only. They are entered around each poll of the
+//!   handler and of its body, and around their destructors. On an executor of another kind there is
+//!   no runtime, as without the layer.
+//!
+//!   So timers, sockets, files, `tokio::spawn`, `spawn_blocking`, `block_in_place`, websockets, and
+//!   clients that need a runtime (sqlx, reqwest) work as they do without the layer.
+//! * **What a handler spawns** runs on the executor: tasks, and what a websocket does after its
+//!   upgrade. What computes for long there is a [`Pool::run`] of its own.
+//! * **What does not come along**: whatever else a caller keeps in thread-locals. Values of
+//!   `tokio::task_local!` and contexts of OpenTelemetry's that are entered outside of the layer (a
+//!   span's own context comes with the span): pass them in the request's extensions, or enter them
+//!   inside of the layer. The task is none of tokio's: `tokio::task::id` and `spawn_local` panic, and
+//!   tokio's budget of polls is not counted.
 //!
 //! # What a client gets
 //!

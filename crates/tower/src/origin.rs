@@ -12,7 +12,7 @@ use std::future::Future;
 use std::mem;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use tokio::runtime::Handle;
+use tokio::runtime::{EnterGuard, Handle};
 use tracing::dispatcher::{self, Dispatch};
 use tracing::{Span, subscriber::DefaultGuard};
 
@@ -31,6 +31,13 @@ impl Origin {
             span: Span::current(),
             subscriber: dispatcher::get_default(|now| (!is_global(now)).then(|| now.clone())),
         }
+    }
+
+    /// Whether nothing is to be entered for it.
+    fn is_current(&self) -> bool {
+        let id = |runtime: &Handle| runtime.id();
+        let current = Handle::try_current().ok();
+        self.subscriber.is_none() && self.runtime.as_ref().map(id) == current.as_ref().map(id)
     }
 
     /// Calls `f` there.
@@ -112,44 +119,63 @@ impl<T> Drop for Held<T> {
     }
 }
 
+/// What is entered on this thread, by jobs that have its thread-locals in common.
+#[derive(Clone, Copy, Default)]
+struct Inside {
+    /// Jobs that are amid an [`Origin::with`].
+    jobs: usize,
+    /// Guards that have not been dropped.
+    guards: usize,
+}
+
 thread_local! {
-    /// How many [`Guards`] are entered.
-    static ENTERED: Cell<usize> = const { Cell::new(0) };
+    static INSIDE: Cell<Inside> = const { Cell::new(Inside { jobs: 0, guards: 0 }) };
 }
 
 /// The runtime and the subscriber, while they are entered.
 ///
-/// tokio's guards must be dropped in the reverse order of their making, or they panic. Jobs that share
-/// a kthread's thread-locals and are pre-empted amid a poll may end in any order; what is not the
-/// innermost then stays entered.
+/// Jobs that share their kthread's thread-locals may wait or be pre-empted amid a poll, and tokio's
+/// guards panic if they are dropped out of order, or while anyone is amid a call to the runtime. So
+/// with others inside, a runtime that is current already is not entered again, and a guard stays.
 struct Guards<'a> {
-    entered: Option<(Option<tokio::runtime::EnterGuard<'a>>, Option<DefaultGuard>)>,
+    entered: Option<Entered<'a>>,
+    /// Of [`Inside::guards`], with this one.
     depth: usize,
 }
 
+type Entered<'a> = (Option<EnterGuard<'a>>, Option<DefaultGuard>);
+
 impl<'a> Guards<'a> {
     fn enter(origin: &'a Origin) -> Self {
-        // Both or none: a job that is pre-empted between the two would mix up their order.
+        // A job that is pre-empted between the guards and their count would mix them up.
         no_preempt(|| {
-            let runtime = origin.runtime.as_ref().map(Handle::enter);
-            let subscriber = origin.subscriber.as_ref().map(dispatcher::set_default);
-            let depth = ENTERED.get() + 1;
-            ENTERED.set(depth);
-            Self { entered: Some((runtime, subscriber)), depth }
+            let mut inside = INSIDE.get();
+            let entered = (inside.jobs == 0 || !origin.is_current()).then(|| {
+                inside.guards += 1;
+                let runtime = origin.runtime.as_ref().map(Handle::enter);
+                (runtime, origin.subscriber.as_ref().map(dispatcher::set_default))
+            });
+            inside.jobs += 1;
+            INSIDE.set(inside);
+            Self { entered, depth: inside.guards }
         })
     }
 }
 
 impl Drop for Guards<'_> {
     fn drop(&mut self) {
-        let entered = self.entered.take();
         no_preempt(|| {
-            if ENTERED.get() == self.depth {
-                ENTERED.set(self.depth - 1);
+            let mut inside = INSIDE.get();
+            // None: it began on another kthread.
+            inside.jobs = inside.jobs.saturating_sub(1);
+            let entered = self.entered.take();
+            if inside.jobs == 0 && inside.guards == self.depth && entered.is_some() {
+                inside.guards -= 1;
                 drop(entered);
             } else {
                 mem::forget(entered);
             }
+            INSIDE.set(inside);
         });
     }
 }

@@ -221,3 +221,37 @@ fn each_call_has_the_runtime_it_comes_from() {
         assert_eq!(curtail::block_on(ask(&routes, "/")), (StatusCode::OK, "none".into()));
     }
 }
+
+#[test]
+fn a_call_may_begin_while_another_is_amid_the_runtime() {
+    /// A task that its runtime drops, amid the call that spawns it.
+    struct Waits(Arc<[AtomicBool; 2]>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            self.0[0].store(true, Ordering::SeqCst);
+            wait_for(&self.0[1]);
+        }
+    }
+    let flags: Arc<[AtomicBool; 2]> = Arc::default();
+    let (one, two) = (Waits(flags.clone()), flags.clone());
+    let one = Arc::new(Mutex::new(Some(one)));
+    let spawns = move || async move {
+        let waits = one.lock().unwrap().take();
+        let task = tokio::spawn(async move { drop(waits) });
+        task.await.unwrap_err().is_cancelled().to_string()
+    };
+    let goes = move || async move {
+        wait_for(&two[0]);
+        two[1].store(true, Ordering::SeqCst);
+    };
+    let routes = Router::new().route("/spawns", get(spawns)).route("/goes", get(goes));
+    let routes = behind(&pool(), routes);
+    let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let handle = runtime.handle().clone();
+    let _entered = handle.enter();
+    drop(runtime);
+    let both = async { tokio::join!(ask(&routes, "/spawns"), ask(&routes, "/goes")) };
+    let (spawned, gone) = curtail::block_on(both);
+    assert_eq!(spawned, (StatusCode::OK, "true".into()));
+    assert_eq!(gone, (StatusCode::OK, "".into()));
+}
