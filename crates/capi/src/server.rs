@@ -145,7 +145,10 @@ impl CServer {
     fn run(&self) -> Result<(), Failure> {
         let server = locked(&self.waiting).take();
         let server = server.ok_or_else(|| Failure::misuse("the server has been run before"))?;
-        server.preempt().1.iter().for_each(|note| say(note));
+        // Of a program without safepoints the server says it, once a process.
+        if curtail::safepoint_kind() != curtail::SafepointKind::None {
+            server.preempt().1.iter().for_each(|note| say(note));
+        }
         let ended = catch_unwind(AssertUnwindSafe(|| server.run()));
         if let Some(reason) = locked(&self.refusal).take() {
             let what = format!("the application's setup_worker: {reason}");

@@ -86,7 +86,7 @@ fn passes(source: &str, by: Compilers) {
     assert!(output.status.success(), "{source}: {}: {said}", output.status);
     assert_eq!(output.stdout, b"all as it should be\n");
     assert!(!said.contains("panicked"), "{said}");
-    assert!(by == Compilers::Plain || !said.contains("pre-emption is off"), "{said}");
+    assert!(by == Compilers::Plain || !said.contains("PRE-EMPTION IS OFF"), "{said}");
 }
 
 /// The example, running.
@@ -259,7 +259,25 @@ fn the_example_serves_is_changed_and_counts() {
 
     let (stats, said) = primes.end();
     assert!(stats[0].starts_with("short: 6 completed"), "{stats:?}");
-    assert!(said.contains("curtail: pre-emption is off"), "{said}");
+    assert_eq!(said.matches("curtail: PRE-EMPTION IS OFF").count(), 1, "{said}");
+}
+
+#[test]
+fn who_wants_no_preemption_is_not_told_that_it_is_off() {
+    let scratch = TempDir::new().unwrap();
+    let program = compile("examples/primes.c", Compilers::Plain, &scratch);
+    let run = |settings: &[&str], silenced: bool| {
+        let mut command = Command::new(&program);
+        command.args(settings).env_remove("CURTAIL_QUIET").stdin(Stdio::null());
+        command.envs(silenced.then_some(("CURTAIL_QUIET", "1")));
+        let output = command.output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).matches("PRE-EMPTION IS OFF").count()
+    };
+    let tq = ["workers=1", "policy=tq"];
+    assert_eq!(run(&tq, false), 1);
+    assert_eq!(run(&tq, true), 0);
+    assert_eq!(run(&["workers=1", "policy=tq", "preempt=never"], false), 0);
 }
 
 #[test]
@@ -270,8 +288,10 @@ fn the_example_ends_by_a_signal() {
     assert_eq!(primes.ask("100"), "100: 25 primes, says worker 0");
     let pid = primes.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let (stats, _) = primes.ended();
+    let (stats, said) = primes.ended();
     assert!(stats[0].starts_with("short: 1 completed"), "{stats:?}");
+    // That policy wants none.
+    assert!(!said.contains("PRE-EMPTION IS OFF"), "{said}");
 }
 
 #[test]
@@ -319,7 +339,7 @@ fn instrumented_handlers_are_preempted() {
     assert!(primes.obey("stats")[3].starts_with("fcfs"));
     assert_eq!(order(&primes, "200000"), ["200000", "10", "20", "30"]);
     let (_, said) = primes.end();
-    assert!(!said.contains("pre-emption is off"), "{said}");
+    assert!(!said.contains("PRE-EMPTION IS OFF"), "{said}");
 }
 
 #[test]

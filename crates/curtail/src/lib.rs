@@ -108,6 +108,7 @@ mod thread;
 pub mod time;
 pub mod timeline;
 mod topology;
+mod unarmed;
 mod user;
 mod wait;
 mod worker;

@@ -188,6 +188,7 @@ impl Server {
     fn run_here(mut self) -> Result<Report, RunError> {
         let (busy, kind, choice) = (self.is_busy(), self.kind(), self.choice());
         let (tap, recorder) = self.record()?.unzip();
+        crate::unarmed::say_once(choice.note.is_some(), kind);
         let mut domains = std::mem::take(&mut self.domains);
         let handle = handle(&domains, &self.settings);
         let mut lines = self.lines(&domains);

@@ -1,6 +1,7 @@
 //! Bodies of responses, computed on the pool where they are computed as they are sent.
 
 use crate::BoxError;
+use crate::origin::{Held, Origin};
 use bytes::Bytes;
 use curtail::ClassId;
 use curtail::pool::{Job, Pool};
@@ -34,7 +35,7 @@ struct Computed<D> {
 enum Stage<D> {
     Rests(D),
     /// A job looks for the next piece, and brings the body back.
-    Looks(Job<(D, Piece)>, Arc<Signal>),
+    Looks(Job<Held<(D, Piece)>>, Arc<Signal>),
     /// It has failed.
     Ended,
 }
@@ -101,7 +102,8 @@ where
                     self.stage = Stage::Looks(job, signal);
                     return Poll::Pending;
                 }
-                Poll::Ready(Ok((body, piece))) => {
+                Poll::Ready(Ok(looked)) => {
+                    let ((body, piece), _) = looked.open();
                     self.stage = Stage::Rests(body);
                     // What came before now may have woken the task for nothing: it looks again.
                     if piece.is_ready() || !signal.came.load(Ordering::SeqCst) {
@@ -113,10 +115,16 @@ where
         }
     }
 
-    fn look(&self, body: D, task: &Waker) -> (Job<(D, Piece)>, Arc<Signal>) {
+    fn look(&self, body: D, task: &Waker) -> (Job<Held<(D, Piece)>>, Arc<Signal>) {
         let signal = Arc::new(Signal { came: AtomicBool::new(false), task: task.clone() });
         let waker = Waker::from(signal.clone());
-        (self.pool.run(self.class, move || look(body, &waker)), signal)
+        let body = Held::new(body, Origin::here());
+        let job = self.pool.run(self.class, move || {
+            let (body, origin) = body.open();
+            let looked = origin.with(|| look(body, &waker));
+            Held::new(looked, origin)
+        });
+        (job, signal)
     }
 }
 

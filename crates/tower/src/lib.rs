@@ -33,11 +33,20 @@
 //! * **Other bodies**, such as streams, are computed as they are sent. Each look for the next piece
 //!   is a job of the same class; nothing is held in the pool while a body waits. If such a job is
 //!   refused, the body ends with that error, and the connection is cut.
-//! * **What has no place on the pool**: what needs tokio's *current* runtime (`tokio::spawn`,
-//!   `tokio::time::sleep`, opening a socket of tokio's) panics in a handler, which is on none of
-//!   tokio's threads. Take a `tokio::runtime::Handle` along and use `handle.spawn`, whose result may
-//!   be awaited; or leave such routes out of the layer. Thread-local contexts (spans of `tracing`) are
-//!   those of the worker, not of the request.
+//! * **What is current at the call is current on the pool**: tokio's runtime, the span of `tracing`,
+//!   and a subscriber that is set for one thread only. They are entered around each poll of the
+//!   handler and of its body, and around their destructors. On an executor of another kind there is
+//!   no runtime, as without the layer.
+//!
+//!   So timers, sockets, files, `tokio::spawn`, `spawn_blocking`, `block_in_place`, websockets, and
+//!   clients that need a runtime (sqlx, reqwest) work as they do without the layer.
+//! * **What a handler spawns** runs on the executor: tasks, and what a websocket does after its
+//!   upgrade. What computes for long there is a [`Pool::run`] of its own.
+//! * **What does not come along**: whatever else a caller keeps in thread-locals. Values of
+//!   `tokio::task_local!` and contexts of OpenTelemetry's that are entered outside of the layer (a
+//!   span's own context comes with the span): pass them in the request's extensions, or enter them
+//!   inside of the layer. The task is none of tokio's: `tokio::task::id` and `spawn_local` panic, and
+//!   tokio's budget of polls is not counted.
 //!
 //! # What a client gets
 //!
@@ -52,6 +61,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod origin;
 
 pub use body::PoolBody;
 
@@ -60,6 +70,7 @@ use curtail::ClassId;
 use curtail::pool::{Error, Job, Pool};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
+use origin::{Held, Origin};
 use std::fmt;
 use std::future::Future;
 use std::mem;
@@ -138,8 +149,13 @@ where
         let class = (self.classify)(&request);
         // The one that is ready goes along.
         let next = self.inner.clone();
-        let mut inner = mem::replace(&mut self.inner, next);
-        let job = self.pool.run(class, move || curtail::block_on(inner.call(request)));
+        let inner = mem::replace(&mut self.inner, next);
+        let call = Held::new((inner, request), Origin::here());
+        let job = self.pool.run(class, move || {
+            let ((mut inner, request), origin) = call.open();
+            let answer = origin.block_on(move || inner.call(request));
+            Held::new(answer, origin)
+        });
         Answer { job, pool: self.pool.clone(), class }
     }
 }
@@ -147,7 +163,7 @@ where
 /// A response to come: of [`PoolService`].
 #[must_use = "dropping it gives the request up"]
 pub struct Answer<D, E> {
-    job: Job<Result<Response<D>, E>>,
+    job: Job<Held<Result<Response<D>, E>>>,
     pool: Pool,
     class: ClassId,
 }
@@ -167,11 +183,11 @@ where
     type Output = Result<Response<PoolBody<D>>, E>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.job).poll(context).map(|brought| match brought {
-            Ok(Ok(response)) => {
+        Pin::new(&mut self.job).poll(context).map(|brought| match brought.map(Held::open) {
+            Ok((Ok(response), _)) => {
                 Ok(response.map(|body| PoolBody::new(body, self.pool.clone(), self.class)))
             }
-            Ok(Err(error)) => Err(error),
+            Ok((Err(error), _)) => Err(error),
             Err(error) => Ok(told(&error)),
         })
     }

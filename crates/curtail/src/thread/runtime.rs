@@ -363,6 +363,7 @@ impl RuntimeBuilder {
         let least = all.min()?;
         assert!(!least.is_zero(), "a quantum of zero");
         if kind() != Kind::Clock {
+            crate::unarmed::say_once(true, kind());
             tracing::warn!("no pre-emption: this program has no safepoints that time themselves");
             return None;
         }
