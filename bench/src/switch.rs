@@ -151,7 +151,7 @@ pub fn run(size: Size, go: Option<&Path>) -> Report {
     let rounds = size.pick(2, 21);
     let many = size.pick(200, 1_000_000);
     let few = size.pick(20, 2_000);
-    let pool = RefCell::new(StackPool::new(STACK).expect("a stack of 64 KiB"));
+    let pool = RefCell::new(StackPool::new(STACK, Locals::Own).expect("a stack of 64 KiB"));
     let trouble = RefCell::new(None);
     let ask_go = |pick: fn(&crate::peers::Switches) -> f64| {
         let answer = switches(go.expect("asked only where there is Go"), many, core);

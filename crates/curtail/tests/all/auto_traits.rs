@@ -109,6 +109,7 @@ auto_traits! {
     curtail::Handle: [Send & Sync];
     curtail::Response: [Send & Sync];
     dyn curtail::Follow: [!Send & !Sync];
+    curtail::Grace: [Send & Sync];
     curtail::Scratch<Cell<u8>>: [Send & Sync];
     curtail::Scratch<Rc<u8>>: [!Send & !Sync];
     curtail::Borrowed<'static, Cell<u8>>: [Send & !Sync];
