@@ -103,6 +103,10 @@ macro_rules! debug_as_sentence {
 }
 debug_as_sentence!(StartError, ChangeError, RunError);
 
+/// A note of a report.
+const LEFT: &str = "requests were left behind: what they borrow, the application and the workers' \
+                    states, stays in memory";
+
 /// A server that is ready to run.
 pub struct Server {
     settings: ServerBuilder,
@@ -222,6 +226,9 @@ impl Server {
             }
         };
         report.notes.splice(0..0, self.layout.note.take());
+        if self.rules.leaves_requests() {
+            report.notes.push(LEFT.to_owned());
+        }
         // The tap went with the dispatcher.
         report.notes.extend(recorder.map(Recorder::finish));
         Ok(report)

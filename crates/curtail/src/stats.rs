@@ -244,7 +244,9 @@ pub struct Report {
     pub malformed: u64,
     /// Responses that could not be sent.
     pub unsent: u64,
-    /// Requests that were still in the system when draining took too long.
+    /// Requests that were still in the system when draining took too long. If there were any, or a class
+    /// [abandons](crate::OnCancel::Abandon) requests, the application and the workers' states are never
+    /// dropped, since such a request may borrow them for ever; then `notes` says so.
     pub abandoned: usize,
     /// What the user should know about the machine and the layout.
     pub notes: Vec<String>,

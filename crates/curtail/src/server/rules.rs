@@ -7,7 +7,7 @@ use crate::cancel::OnCancel;
 use crate::clock::Clock;
 use crate::context::NEVER;
 use curtail_policy::ClassId;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Of a class, or of requests of none.
@@ -19,7 +19,12 @@ struct Rule {
 }
 
 /// See the module's head.
-pub(crate) struct Rules(Box<[Rule]>);
+pub(crate) struct Rules {
+    by_class: Box<[Rule]>,
+    /// Requests stay behind that may have begun. What they borrow, the application, their worker's state
+    /// and their bytes, is never freed.
+    leaves: AtomicBool,
+}
 
 /// What a builder says of a class, by its name.
 #[derive(Clone, Debug)]
@@ -53,11 +58,11 @@ impl Rules {
             }
             all[index].on_cancel = rule.on_cancel.unwrap_or(all[index].on_cancel);
         }
-        Ok(Self(all))
+        Ok(Self { by_class: all, leaves: AtomicBool::new(false) })
     }
 
     fn of(&self, class: ClassId) -> &Rule {
-        &self.0[usize::from(class.0).min(self.0.len() - 1)]
+        &self.by_class[usize::from(class.0).min(self.by_class.len() - 1)]
     }
 
     /// When a request is cancelled that arrived then (TSC): by the rule of its class or by what the
@@ -79,7 +84,21 @@ impl Rules {
         let rule = self.of(class);
         let OnCancel::Abandon { most } = rule.on_cancel else { return false };
         let more = |count| (count < most).then_some(count + 1);
-        rule.abandoned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        let may = rule.abandoned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        if may {
+            self.note_left();
+        }
+        may
+    }
+
+    /// Requests stay behind. Before the workers that have them end.
+    pub(crate) fn note_left(&self) {
+        self.leaves.store(true, Ordering::Release);
+    }
+
+    /// Whether what requests borrow must stay.
+    pub(crate) fn leaves_requests(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
     }
 
     /// Whether as many of the class were abandoned as may be, so that it takes no more.

@@ -211,6 +211,11 @@ impl Drop for Post {
         if let Some(here) = KThread::try_here() {
             here.post.set(ptr::null());
         }
+        if self.common.rules.leaves_requests() {
+            // As at the end of an engine.
+            std::mem::forget(self.common.clone());
+            std::mem::forget(std::mem::replace(&mut self.state, Box::new(())));
+        }
     }
 }
 
