@@ -17,8 +17,10 @@ pip=("$environment/bin/python" -m pip install --quiet)
   skip "pip cannot install maturin and pytest: is a package index within reach?"
 
 say "building the module and the command that it is compared with"
-# In the profile and with the features of the tests, which have compiled most of it.
-cargo build --quiet --profile ci --workspace --features curtail-cli/kv --bin curtail
+# In the profile of the tests; within ./x test as the very program that they have built.
+command=(-p curtail-cli)
+[ -z "${CURTAIL_SKIPPED:-}" ] || command=(--workspace --features curtail-cli/kv --tests --bin curtail)
+cargo build --quiet --profile ci "${command[@]}"
 PATH=$environment/bin:$PATH MATURIN_PEP517_ARGS="--profile ci" \
   "${pip[@]}" --no-build-isolation ./python
 

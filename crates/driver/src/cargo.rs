@@ -33,7 +33,8 @@ usage: cargo curtail new NAME
                       warns (or fails) where a thread-local is used across a safepoint
   -h, --help          this
   -V, --version       the version, of rustc and LLVM too";
-const USAGE: &str = "usage: cargo curtail new|build|run|test|nextest|bench|check … (--help tells more)";
+const USAGE: &str =
+    "usage: cargo curtail new|build|run|test|nextest|bench|check … (--help tells more)";
 
 /// `main` of the cargo subcommand; `arguments` come after `cargo curtail`.
 #[must_use]
@@ -62,7 +63,8 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some(
-            "build" | "b" | "run" | "r" | "test" | "t" | "nextest" | "bench" | "check" | "c" | "rustc",
+            "build" | "b" | "run" | "r" | "test" | "t" | "nextest" | "bench" | "check" | "c"
+            | "rustc",
         ) => {}
         _ => {
             eprintln!("{USAGE}");
@@ -211,8 +213,11 @@ fn cargo_target(manifest: Option<&str>) -> Result<PathBuf, String> {
 /// library's bitcode, or fight with it.
 fn profile_settings(words: &[String]) -> Vec<String> {
     // nextest has profiles of its own by that name.
-    let option =
-        if words.first().is_some_and(|verb| verb == "nextest") { "--cargo-profile" } else { "--profile" };
+    let option = if words.first().is_some_and(|verb| verb == "nextest") {
+        "--cargo-profile"
+    } else {
+        "--profile"
+    };
     let named = words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
     let inline = words.iter().find_map(|word| word.strip_prefix(option)?.strip_prefix('='));
     let mut profiles = vec!["dev", "release", "test", "bench"];
