@@ -5,5 +5,4 @@ mod everything;
 
 mod fiber;
 mod signal;
-mod signal_entry;
 mod suspended;
