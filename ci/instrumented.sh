@@ -1,41 +1,47 @@
 #!/usr/bin/env bash
 # What needs safepoints to be tested: the applications' tests once more, now instrumented, and the
-# command `curtail` as users have it.
+# command `curtail` as users have it. --all: also in flag builds, and with a library of others.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+take_all "$@"
 need_rust
 need_llvm || skip "no LLVM of rustc's major"
-ci/build.sh
+plain_release
+ci/build.sh --tested
 
 say "the command's safepoints, verified"
 ci/verify.sh "$release/curtail"
 
 say "the applications' tests"
-"$release/cargo-curtail" curtail test --quiet --release -p spin -p kv --all-features
-
-say "locks, pre-emption and evictions once more, in flag builds"
-"$release/cargo-curtail" curtail test --quiet --release --safepoint=flag -p spin -p kv --all-features \
-  --test all -- locks:: preempt:: evicted:: noise:: helps::
-
-say "batch programs follow the orders for their cores"
-CURTAIL_HOME=$release cargo test --quiet --release -p colocate-bench --test all -- --ignored batch::
-
-say "handlers in C and C++"
-CURTAIL_HOME=$release cargo test --quiet --release -p curtail-capi -- --ignored
-
-say "the safepoint suite, small: all variants print the same"
-CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored \
-  --skip outside
-say "the same with a library that others wrote"
-if cargo metadata --manifest-path pass/suite/outside/Cargo.toml --format-version 1 --quiet --locked \
-  --filter-platform x86_64-unknown-linux-gnu --features lz4 >/dev/null; then
-  CURTAIL_HOME=$release cargo test --quiet --release -p safepoint-suite --test smoke -- --ignored outside
+applications=(-p spin -p kv --all-features)
+instrumented=("$release/cargo-curtail" curtail)
+if need_nextest; then
+  # As `cargo nextest`, cargo's own way to call it.
+  PATH=$(dirname "$nextest"):$PATH
+  "${instrumented[@]}" nextest run --release "${applications[@]}"
 else
-  say "not done: its source is not to be had from the package registry"
+  "${instrumented[@]}" test --quiet --release "${applications[@]}" --tests
 fi
 
-say "attacks from outside, small"
-CURTAIL_HOME=$release cargo test --quiet --release -p attack-bench --test smoke -- --ignored \
-  --test-threads 1
+if [ -n "$all" ]; then
+  say "locks, pre-emption and evictions once more, in flag builds"
+  "${instrumented[@]}" test --quiet --release --safepoint=flag "${applications[@]}" \
+    --test all -- locks:: preempt:: evicted:: noise:: helps::
+fi
+
+# The tests that need what is built here, of all packages in one build.
+say "batch programs that follow orders, handlers in C and C++, the safepoint suite, attacks"
+CURTAIL_HOME=$release cargo test --quiet --release "${native[@]/#/--package=}" --tests -- \
+  --ignored --skip outside --test-threads 1
+if [ -n "$all" ]; then
+  say "the safepoint suite with a library that others wrote"
+  if cargo metadata --manifest-path pass/suite/outside/Cargo.toml --format-version 1 --quiet --locked \
+    --filter-platform x86_64-unknown-linux-gnu --features lz4 >/dev/null; then
+    CURTAIL_HOME=$release cargo test --quiet --release "${native[@]/#/--package=}" --tests \
+      -- --ignored outside
+  else
+    say "not done: its source is not to be had from the package registry"
+  fi
+fi
 
 say "a new project builds, serves and ends"
 scratch=$(mktemp -d)
@@ -50,7 +56,7 @@ lock=$PWD/Cargo.lock
   sed -i "s/:4000/:$port/" src/main.rs
   unset CARGO_TARGET_DIR
   cp "$lock" .
-  server=$("$release/cargo-curtail" curtail build --quiet --release --target-dir "$target/new")
+  server=$("$release/cargo-curtail" curtail build --quiet --release --target-dir "$target/curtail")
   "$server" >said </dev/null &
   pid=$!
   answer=

@@ -28,9 +28,7 @@ for script in x .ci/run ci/*.sh; do
 done
 
 say "clippy"
-cargo clippy --quiet --workspace --all-targets -- -D warnings
-# LevelDB is there already, for the package kv. For the whole workspace all the same: with that
-# package's own features, so that it is not compiled once more.
+# With LevelDB, which the package kv brings in any case.
 cargo clippy --quiet --workspace --all-targets --features curtail-cli/kv -- -D warnings
 
 say "lock files of the workspaces that only ./x bench builds"

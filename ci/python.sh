@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The Python module curtail_sim: installs it into an environment of its own, and runs its tests and
-# its examples.
+# its examples. --all: also beside ciw and simpy, and under Ray.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+take_all "$@"
 need_rust
 have python3 || skip "no python3"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "python3 is older than 3.9"
@@ -16,21 +17,24 @@ pip=("$environment/bin/python" -m pip install --quiet)
   skip "pip cannot install maturin and pytest: is a package index within reach?"
 
 say "building the module and the command that it is compared with"
-# In the profile of `cargo test`, which has compiled most of it.
-cargo build --quiet -p curtail-cli
-PATH=$environment/bin:$PATH MATURIN_PEP517_ARGS="--profile dev" \
+# In the profile of the tests; within ./x test as the very program that they have built.
+command=(-p curtail-cli)
+[ -z "${CURTAIL_SKIPPED:-}" ] || command=(--workspace --features curtail-cli/kv --tests --bin curtail)
+cargo build --quiet --profile ci "${command[@]}"
+PATH=$environment/bin:$PATH MATURIN_PEP517_ARGS="--profile ci" \
   "${pip[@]}" --no-build-isolation ./python
 
 say "its tests"
-CURTAIL=$target/debug/curtail "$environment/bin/python" -m pytest -q -p no:cacheprovider python
+CURTAIL=$target/ci/curtail "$environment/bin/python" -m pytest -q -p no:cacheprovider python
 
 say "the example first_look, with short runs"
 found=$(JOBS=20000 "$environment/bin/python" python/examples/first_look.py "$environment/picture.png")
 grep -q '^shinjuku  *[01]\.[0-9]*$' <<<"$found" || die "first_look found no highest load: $found"
 
+[ -n "$all" ] || exit 0
 "${pip[@]}" -r bench/sim/requirements.txt || skip "pip cannot install ciw and simpy"
 say "ciw and simpy find what our simulator finds"
-found=$(cargo run --quiet -p curtail-bench -- sim --smoke --python "$environment/bin/python") ||
+found=$(cargo run --quiet --profile ci -p curtail-bench -- sim --smoke --python "$environment/bin/python") ||
   die "${found:-the benchmark failed}"
 # A peer that failed is but a note of the benchmark's.
 for peer in ciw simpy; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Threads under the address and the thread sanitizer: ci/sanitize.sh [SECONDS [KTHREADS]]. Everything
 # at once (threads-stress) for so long under each, after defects on purpose were reported. Needs a
-# nightly toolchain with the standard library's source. The builds take minutes, so it is no part of
-# ./x test.
+# nightly toolchain with the standard library's source. The builds take minutes, so only ./x test --all
+# runs it.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_rust
 have rustup || skip "sanitizers come with rustup's nightly toolchain, and there is no rustup"

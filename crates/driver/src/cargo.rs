@@ -17,10 +17,10 @@ const HELP: &str = "\
 cargo curtail: cargo, with safepoints in what it builds
 
 usage: cargo curtail new NAME
-       cargo curtail build|run|test|bench|check [OPTIONS] [cargo's options …]
+       cargo curtail build|run|test|nextest|bench|check [OPTIONS] [cargo's options …]
 
   new NAME            makes the directory NAME with a server that builds and runs
-  build, run, test, bench
+  build, run, test, nextest, bench
                       as of cargo; the output goes to target/curtail/
   check               as of cargo: nothing is linked, so nothing gets safepoints
 
@@ -33,7 +33,8 @@ usage: cargo curtail new NAME
                       warns (or fails) where a thread-local is used across a safepoint
   -h, --help          this
   -V, --version       the version, of rustc and LLVM too";
-const USAGE: &str = "usage: cargo curtail new|build|run|test|bench|check … (--help tells more)";
+const USAGE: &str =
+    "usage: cargo curtail new|build|run|test|nextest|bench|check … (--help tells more)";
 
 /// `main` of the cargo subcommand; `arguments` come after `cargo curtail`.
 #[must_use]
@@ -61,7 +62,10 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
             println!("{HELP}\n\nOptions of cargo: cargo help {word}");
             return ExitCode::SUCCESS;
         }
-        Some("build" | "b" | "run" | "r" | "test" | "t" | "bench" | "check" | "c" | "rustc") => {}
+        Some(
+            "build" | "b" | "run" | "r" | "test" | "t" | "nextest" | "bench" | "check" | "c"
+            | "rustc",
+        ) => {}
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -96,11 +100,13 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     let directory = target_directory(&mut words, options.kind)?;
 
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.arg(&words[0]).args(["--target", TARGET]).arg("--target-dir").arg(&directory);
+    // `nextest run` is two words.
+    let verbs = if words[0] == "nextest" { words.len().min(2) } else { 1 };
+    command.args(&words[..verbs]).args(["--target", TARGET]).arg("--target-dir").arg(&directory);
     if list {
         command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     }
-    command.args(profile_settings(&words)).args(&words[1..]).args(theirs);
+    command.args(profile_settings(&words)).args(&words[verbs..]).args(theirs);
     set_environment(&mut command, &toolkit, &options, &directory)?;
     let mut child = command.spawn().map_err(|error| format!("cargo: {error}"))?;
     if let Some(output) = child.stdout.take() {
@@ -206,8 +212,14 @@ fn cargo_target(manifest: Option<&str>) -> Result<PathBuf, String> {
 /// Link-time optimisation is the linker's business here: cargo's own would pull in the standard
 /// library's bitcode, or fight with it.
 fn profile_settings(words: &[String]) -> Vec<String> {
-    let named = words.iter().position(|word| word == "--profile").and_then(|at| words.get(at + 1));
-    let inline = words.iter().find_map(|word| word.strip_prefix("--profile="));
+    // nextest has profiles of its own by that name.
+    let option = if words.first().is_some_and(|verb| verb == "nextest") {
+        "--cargo-profile"
+    } else {
+        "--profile"
+    };
+    let named = words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
+    let inline = words.iter().find_map(|word| word.strip_prefix(option)?.strip_prefix('='));
     let mut profiles = vec!["dev", "release", "test", "bench"];
     profiles.extend(named.map(String::as_str).or(inline));
     profiles.sort_unstable();
@@ -325,7 +337,11 @@ mod tests {
     #[test]
     fn named_profiles_are_told_too() {
         let words = ["build", "--profile", "fast"].map(str::to_owned);
-        assert!(profile_settings(&words).contains(&"profile.fast.lto=\"off\"".to_owned()));
+        let off = "profile.fast.lto=\"off\"".to_owned();
+        assert!(profile_settings(&words).contains(&off));
+        let words = ["nextest", "run", "--profile", "all", "--cargo-profile=fast"];
+        let settings = profile_settings(&words.map(str::to_owned));
+        assert!(settings.contains(&off) && !settings.iter().any(|it| it.contains("all")));
     }
 
     #[test]

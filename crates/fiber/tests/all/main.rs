@@ -6,5 +6,4 @@ mod everything;
 mod fiber;
 mod locals;
 mod signal;
-mod signal_entry;
 mod suspended;
