@@ -2,9 +2,15 @@
 //!
 //! Hot paths read the raw counter ([`now`], about 20 ns) and pass it around; conversions to
 //! nanoseconds happen where a policy or a person reads them.
+//!
+//! The rate is measured in a fraction of a millisecond when it is first asked for, which may be off by
+//! some hundred parts in a million on a busy machine. It is measured again, over all the time since, as
+//! the program runs ([`refine`]); and what must not end early asks the system's clock
+//! ([`monotonic_ns`]).
 
 use curtail_policy::Nanos;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The time-stamp counter.
 #[inline]
@@ -14,7 +20,91 @@ pub fn now() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// The TSC's rate, measured once per process.
+/// The system's monotonic clock, in nanoseconds: what a user's time is counted by.
+#[inline]
+pub(crate) fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+/// When the rate was first asked for, by both clocks, and the rate as it is known by now.
+struct Known {
+    start_tsc: u64,
+    start_ns: u64,
+    /// Over how many cycles the rate was measured.
+    span: AtomicU64,
+    /// The words of a [`Clock`]; the first is the bits of its floating-point number.
+    words: [AtomicU64; 3],
+}
+
+impl Known {
+    fn set(&self, clock: Clock) {
+        let words = [clock.hz.to_bits(), clock.ns_per_cycle, clock.cycles_per_ns];
+        self.words.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    }
+
+    #[inline]
+    fn clock(&self) -> Clock {
+        let [hz, ns_per_cycle, cycles_per_ns] =
+            [0, 1, 2].map(|at: usize| self.words[at].load(Ordering::Relaxed));
+        Clock { hz: f64::from_bits(hz), ns_per_cycle, cycles_per_ns }
+    }
+}
+
+fn known() -> &'static Known {
+    static KNOWN: OnceLock<Known> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        // A long virtual interval turns quanta's rounded conversion into a precise rate.
+        const CYCLES: u64 = 1 << 42;
+        let ns = quanta::Clock::new().delta_as_nanos(0, CYCLES);
+        let hz = CYCLES as f64 / ns as f64 * 1e9;
+        let (start_tsc, start_ns) = both();
+        let span = AtomicU64::new(hz as u64 / 2_000);
+        let known = Known { start_tsc, start_ns, span, words: Default::default() };
+        known.set(Clock::from_hz(hz));
+        known
+    })
+}
+
+/// Both clocks at one time: of some readings, those that were interrupted least.
+fn both() -> (u64, u64) {
+    let read = |_| {
+        let (before, ns, after) = (now(), monotonic_ns(), now());
+        (after.wrapping_sub(before), before + after.wrapping_sub(before) / 2, ns)
+    };
+    let (_, tsc, ns) = (0..5).map(read).min().unwrap_or_default();
+    (tsc, ns)
+}
+
+/// Measures the rate again, if four times as long has passed as it was measured over, and by more than
+/// a millisecond. Where the two clocks do not belong together (a machine that was stopped, or moved),
+/// the rate stays. `now`: a fresh TSC reading.
+#[inline]
+pub(crate) fn refine(now: u64) {
+    let known = known();
+    let passed = now.saturating_sub(known.start_tsc);
+    if passed / 4 > known.span.load(Ordering::Relaxed) {
+        refine_slowly(known);
+    }
+}
+
+#[cold]
+fn refine_slowly(known: &Known) {
+    const MOST_OFF: f64 = 0.002;
+    let (tsc, ns) = both();
+    let (cycles, ns) = (tsc.saturating_sub(known.start_tsc), ns.saturating_sub(known.start_ns));
+    if ns < 1_000_000 {
+        return;
+    }
+    known.span.store(cycles, Ordering::Relaxed);
+    let (before, hz) = (known.clock().hz, cycles as f64 / ns as f64 * 1e9);
+    if (hz / before - 1.0).abs() < MOST_OFF {
+        known.set(Clock::from_hz(hz));
+    }
+}
+
+/// The TSC's rate. A value keeps the rate that was known when it was made, so that times which one
+/// converts belong together.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Cycles a second.
@@ -26,15 +116,10 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The process's clock; the first call calibrates it (some milliseconds).
+    /// The process's clock, at the rate that is known by now; the first call measures it (a
+    /// millisecond).
     pub fn get() -> Self {
-        static CLOCK: OnceLock<Clock> = OnceLock::new();
-        *CLOCK.get_or_init(|| {
-            // A long virtual interval turns quanta's rounded conversion into a precise rate.
-            const CYCLES: u64 = 1 << 42;
-            let ns = quanta::Clock::new().delta_as_nanos(0, CYCLES);
-            Self::from_hz(CYCLES as f64 / ns as f64 * 1e9)
-        })
+        known().clock()
     }
 
     fn from_hz(hz: f64) -> Self {

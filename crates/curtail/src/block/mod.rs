@@ -18,6 +18,14 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 pub(crate) use wheel::{Timer, Wheel};
 
+/// The end of a wait by time.
+#[derive(Clone, Copy)]
+pub(crate) struct Expiry {
+    pub node: *const Node<Who>,
+    /// Not before that, by [`clock::monotonic_ns`].
+    pub end_ns: u64,
+}
+
 /// A waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Who(
@@ -66,6 +74,14 @@ impl Deadline {
         let ns = u64::try_from(duration.as_nanos()).ok()?;
         // Cycles of more than a century are no deadline.
         (ns < u64::MAX / 8).then(|| Self(clock::now() + Clock::get().cycles(ns)))
+    }
+
+    /// The same by the system's clock ([`clock::monotonic_ns`]), before which nothing may end by it.
+    pub(crate) fn by_monotonic(self) -> u64 {
+        // The rounding of two conversions is no more than that.
+        const ROUNDED: u64 = 4;
+        let left = Clock::get().ns(self.0.saturating_sub(clock::now()));
+        clock::monotonic_ns().saturating_add(left).saturating_add(ROUNDED)
     }
 
     /// What is left of it; `None`: it has passed.
@@ -216,11 +232,12 @@ const ENDS: bool = cfg!(panic = "unwind");
 
 /// A plain thread's sleep, by the node's own word.
 fn sleep_in_kernel(node: &Node<Who>, deadline: Option<Deadline>) {
+    let end = deadline.map(Deadline::by_monotonic);
     while !node.is_over() {
-        let left = match deadline.map(Deadline::left) {
+        let left = match end.map(|end| end.saturating_sub(clock::monotonic_ns())) {
             None => None,
-            Some(Some(left)) => Some(left),
-            Some(None) => {
+            Some(left) if left > 0 => Some(Duration::from_nanos(left)),
+            Some(_) => {
                 // A waker may be quicker.
                 let _ = node.expire();
                 return;

@@ -9,12 +9,21 @@ use rustix::net::{
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// Buffers that one system call takes (`IOV_MAX`).
 const MOST_BUFFERS: usize = 1024;
 /// The descriptor itself may be in blocking mode; nothing here is.
 const RECV: RecvFlags = RecvFlags::DONTWAIT;
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+
+/// How long an accept takes to say that there is no descriptor, or no memory, for a connection.
+const SHORT: Duration = Duration::from_millis(1);
+
+fn is_short(error: &io::Error) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|error| short.contains(&error))
+}
 
 /// Operations that wait for the calling thread alone. A [`Source`] answers them by trying, and
 /// waiting for readiness in between; a ring of completions can answer the same.
@@ -134,13 +143,19 @@ impl Io for Source {
     }
 
     fn accept(&self) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
-        self.insist(Side::Read, || {
+        let accepted = self.insist(Side::Read, || {
             match rustix::net::acceptfrom_with(self, SocketFlags::CLOEXEC) {
                 // It was gone before it was accepted (accept(2)).
                 Err(Errno::CONNABORTED) => Err(Errno::INTR),
                 other => other,
             }
-        })
+        });
+        if accepted.as_ref().is_err_and(is_short) && !self.is_nonblocking() {
+            // The connection stays where it is, so a caller that tries again gets the same answer: not
+            // before others have had time to close something.
+            crate::time::sleep(SHORT);
+        }
+        accepted
     }
 
     fn connect(&self, to: &impl SocketAddrArg, until: Option<Deadline>) -> io::Result<()> {

@@ -187,10 +187,19 @@ impl Source {
             let ticks = before.unwrap_or_else(|| self.ticks(side));
             if before.is_none() {
                 match operation() {
-                    Ok(value) => return Ok(value),
+                    Ok(value) => {
+                        KThread::spend();
+                        return Ok(value);
+                    }
                     Err(Errno::AGAIN) => {}
-                    Err(Errno::INTR) => continue,
-                    Err(error) => return Err(self.error(error)),
+                    Err(Errno::INTR) => {
+                        KThread::spend();
+                        continue;
+                    }
+                    Err(error) => {
+                        KThread::spend();
+                        return Err(self.error(error));
+                    }
                 }
             }
             if let Some(deadline) = deadline.take() {

@@ -13,6 +13,7 @@
 //! both have some, they take turns. Batch threads have queues of their own (`batch`).
 
 mod batch;
+mod budget;
 mod cancelled;
 mod gaps;
 mod look;
@@ -27,7 +28,7 @@ use super::grace::TaskSettings;
 use super::late::Late;
 use super::seat::Seat;
 use super::tcb::{Block, Fifo, Tcb};
-use crate::block::{Node, Wheel, Who};
+use crate::block::{Expiry, Wheel};
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::timeline::{self, EventKind};
@@ -81,7 +82,7 @@ pub(crate) struct KThread {
     ticks: Cell<u32>,
     gaps: Gaps,
     quanta: OnceCell<Quanta>,
-    pub(crate) wheel: Wheel<*const Node<Who>>,
+    pub(crate) wheel: Wheel<Expiry>,
     /// Blocks of threads that have ended, for new ones: linked, and how many.
     warm: Cell<*const Block>,
     warm_count: Cell<u32>,
@@ -94,6 +95,9 @@ pub(crate) struct KThread {
     /// As a reader: see `crate::sync::rcu`.
     pub(crate) rcu: crate::sync::rcu::OfKthread,
     poller: OnceCell<Poller>,
+    /// Made at the start, while there are descriptors, for the first thread that waits for a socket.
+    spare_poller: Cell<Option<Poller>>,
+    budget: budget::Budget,
     pub(super) seat: Option<Seat>,
     /// Under a core allocator.
     pub(super) member: Option<Member>,
@@ -140,6 +144,8 @@ impl KThread {
             timeline: timeline::OfKthread::default(),
             rcu: crate::sync::rcu::OfKthread::default(),
             poller: OnceCell::new(),
+            spare_poller: Cell::new(Poller::new().ok()),
+            budget: budget::Budget::default(),
             seat,
             member,
         });

@@ -29,6 +29,8 @@ const STACK: usize = 256 * 1024;
 /// How long a kthread without work looks for some, and under a core allocator.
 const SPIN: Duration = Duration::from_micros(20);
 pub(super) const SPIN_ELASTIC: Duration = Duration::from_micros(2);
+/// How long a thread runs while others are ready, in a program with safepoints that time themselves.
+const QUANTUM: Duration = Duration::from_micros(20);
 /// How long the end waits for kthreads that run threads of their own still.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -43,7 +45,8 @@ impl Runtime {
             kthreads: None,
             cores: None,
             tasks: TaskSettings::with_stack(STACK),
-            quantum: None,
+            quantum: Some(QUANTUM),
+            is_quantum_asked: false,
             class_quanta: Vec::new(),
             spin: None,
             wish: Wish::default(),
@@ -77,6 +80,8 @@ pub struct RuntimeBuilder {
     cores: Option<Vec<usize>>,
     tasks: TaskSettings,
     quantum: Option<Duration>,
+    /// Somebody said which: then it is told where there can be none.
+    is_quantum_asked: bool,
     class_quanta: Vec<(u16, Option<Duration>)>,
     spin: Option<Duration>,
     pub(super) wish: Wish,
@@ -120,10 +125,16 @@ impl RuntimeBuilder {
 
     /// How long a thread runs at most while others are ready, if the program was built with
     /// safepoints that time themselves (`cargo curtail build`). A thread that comes in during
-    /// another's quantum has the rest of that and then its own. Default: threads run until they
-    /// block, yield or end.
+    /// another's quantum has the rest of that and then its own. Default: 20 µs.
     pub fn quantum(mut self, quantum: Duration) -> Self {
-        self.quantum = Some(quantum);
+        (self.quantum, self.is_quantum_asked) = (Some(quantum), true);
+        self
+    }
+
+    /// Threads run until they block, yield or end, as Shenango's do; those of a class with a quantum of
+    /// its own excepted.
+    pub fn run_to_completion(mut self) -> Self {
+        (self.quantum, self.is_quantum_asked) = (None, true);
         self
     }
 
@@ -261,8 +272,9 @@ impl RuntimeBuilder {
             }
         }
         let (watched, settings) = (common.clone(), self.clone());
-        let has_quanta = self.quantum.is_some() || !self.class_quanta.is_empty();
-        let mode = match (has_quanta, kind()) {
+        let has_quanta = self.is_quantum_asked && self.quantum.is_some();
+        let has_quanta = has_quanta || !self.class_quanta.is_empty();
+        let mode = match (has_quanta || kind() == Kind::Clock, kind()) {
             (false, _) => Mode::Off,
             (true, Kind::Clock) => Mode::Clock,
             // Its threads yield nowhere by themselves: only those that wait make one stuck.
@@ -364,7 +376,11 @@ impl RuntimeBuilder {
         assert!(!least.is_zero(), "a quantum of zero");
         if kind() != Kind::Clock {
             crate::unarmed::say_once(true, kind());
-            tracing::warn!("no pre-emption: this program has no safepoints that time themselves");
+            if self.is_quantum_asked {
+                tracing::warn!(
+                    "no pre-emption: this program has no safepoints that time themselves"
+                );
+            }
             return None;
         }
         if self.tasks.locals == Locals::Own

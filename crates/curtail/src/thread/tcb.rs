@@ -14,7 +14,7 @@ use super::follow::Followed;
 use super::kthread::Shared;
 use super::late::Late;
 use super::locals::Locals;
-use crate::block::{Node, Queue, Timer, Who};
+use crate::block::{Expiry, Node, Queue, Timer, Who};
 use crate::cancel::Cancel;
 use crate::context::CaseCell;
 use curtail_fiber::{Context, FiberStack};
@@ -56,7 +56,7 @@ pub(crate) struct Tcb {
     /// The request that it works for, if that was asked for here or where it was spawned.
     pub(crate) case: CaseCell,
     /// In the home's wheel, while it sleeps for a limited time; null: none.
-    pub(super) timer: Cell<*const Timer<*const Node<Who>>>,
+    pub(super) timer: Cell<*const Timer<Expiry>>,
     pub(super) locals: Locals,
     /// What is notified of its switches.
     pub(crate) followed: Followed,

@@ -4,6 +4,7 @@
 
 use super::super::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::block::Deadline;
+use crate::thread::KThread;
 use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, SendError, TrySendError};
 
@@ -150,6 +151,7 @@ impl<T> Channel<T> {
         let gone = state.senders == 0;
         let message = state.messages.pop_front();
         drop(state);
+        KThread::spend();
         self.taken(message, gone)
     }
 
@@ -169,6 +171,7 @@ impl<T> Channel<T> {
         let gone = state.senders == 0;
         let message = state.messages.pop_front();
         drop(state);
+        KThread::spend();
         self.taken(message, gone)
     }
 

@@ -1,7 +1,8 @@
 //! The world around the threads: what others, time and sockets make ready, and sleep.
 
 use super::KThread;
-use crate::block::Deadline;
+use crate::block::{Deadline, Expiry};
+use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use std::time::Duration;
 
@@ -40,27 +41,38 @@ impl KThread {
         }
     }
 
-    /// Ends the waits whose time is over.
+    /// Ends the waits whose time is over, by the system's clock, too: the TSC's rate is not known as
+    /// exactly.
     pub(crate) fn fire(&self, now: u64) {
+        let mut now_ns = None;
         self.wheel.advance(now, |timer| {
+            let Expiry { node, end_ns } = timer.what;
+            let left = end_ns.saturating_sub(*now_ns.get_or_insert_with(clock::monotonic_ns));
+            if left > 0 {
+                // SAFETY: it has just been taken out, and its owner is still there, as below.
+                return unsafe { self.wheel.set(timer, now + Clock::get().cycles(left)) };
+            }
             // SAFETY: a set timer's node is alive: its owner cancels the timer before it goes.
-            let node = unsafe { &*timer.what };
+            let node = unsafe { &*node };
             if node.expire() {
                 // SAFETY: it blocks here, and its wait was ended by us.
                 unsafe { Self::make_ready(node.who().as_tcb()) };
             }
         });
+        if now_ns.is_some() {
+            clock::refine(now);
+        }
     }
 
-    /// This kthread's poller, made when the first thread waits for a socket.
+    /// This kthread's poller, in use since the first thread waited for a socket.
     ///
     /// # Errors
-    /// What the kernel says: no more descriptors.
+    /// What the kernel says: no more descriptors, as there were none when the kthread started.
     pub(crate) fn poller(&self) -> std::io::Result<&Poller> {
         if let Some(poller) = self.poller.get() {
             return Ok(poller);
         }
-        let poller = Poller::new()?;
+        let poller = self.spare_poller.take().map_or_else(Poller::new, Ok)?;
         self.shared.parker.set_bell(poller.bell());
         if let Some(member) = &self.member {
             member.add_poller(&poller);

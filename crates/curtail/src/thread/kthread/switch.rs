@@ -5,7 +5,7 @@
 //! ([`KThread::run_child`]): it switches back to that one.
 
 use super::{DIRECT, KThread};
-use crate::block::{Deadline, Node, Timer, Who};
+use crate::block::{Deadline, Expiry, Node, Timer, Who};
 use crate::clock;
 use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
 use crate::timeline::{self, EventKind};
@@ -141,7 +141,8 @@ impl KThread {
     }
 
     fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: u64) {
-        let timer = Timer::new(ptr::from_ref(node));
+        let end_ns = Deadline(until).by_monotonic();
+        let timer = Timer::new(Expiry { node, end_ns });
         // SAFETY: it has fired, or was cancelled when `me` was made ready, before this returns.
         unsafe { self.wheel.set(&timer, until) };
         me.timer.set(&raw const timer);
