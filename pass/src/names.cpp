@@ -28,8 +28,7 @@ void eachLine(StringRef Kind, function_ref<void(ArrayRef<StringRef> Words)> Do) 
 bool isListed(StringRef Kind, StringRef Name) {
   static const StringMap<std::vector<GlobPattern>> Tables = [] {
     StringMap<std::vector<GlobPattern>> All;
-    for (StringRef Each : {"allocator", "allocator-method", "exception", "initialiser", "kept-out",
-                           "holds-thread-local", "indifferent", "thread-id", "thread-data"})
+    for (StringRef Each : {"allocator", "allocator-method", "exception", "initialiser", "kept-out"})
       eachLine(Each, [&](ArrayRef<StringRef> Words) {
         for (StringRef Glob : Words)
           All[Each].push_back(cantFail(GlobPattern::create(Glob)));

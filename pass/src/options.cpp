@@ -36,13 +36,6 @@ static Error setOption(Options &O, StringRef Key, StringRef Value) {
       O.Model = Tls::Initial;
     else
       return wrong("tls=" + Value + ": auto, local or initial");
-  } else if (Key == "migratable") {
-    if (Value == "warn")
-      O.Migratable = Migration::Warn;
-    else if (Value == "error")
-      O.Migratable = Migration::Error;
-    else if (Value != "no")
-      return wrong("migratable=" + Value + ": no, warn or error");
   } else if (Key == "report") {
     O.Report = Value.str();
   } else if (Key == "keep-out") {

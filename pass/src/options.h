@@ -18,15 +18,11 @@ enum class Tls {
   Initial, // initial-exec: shared objects too
 };
 
-// May a fiber go on on another thread, and is a thread-local variable in its way an error?
-enum class Migration { No, Warn, Error };
-
 struct Options {
   Kind Safepoints = Kind::Clock;
   // Longest path between two safepoints, in units of cost.h (about one IR instruction each).
   unsigned Bound = 600;
   Tls Model = Tls::Auto;
-  Migration Migratable = Migration::No;
   std::string Report;
   // Functions that get no safepoint, beside the built-in ones.
   KeepOutList KeepOut;

@@ -5,15 +5,11 @@
 #include "emit/notes.h"
 #include "facts/coldcalls.h"
 #include "facts/cost.h"
+#include "guard/bracket.h"
 #include "guard/exclude.h"
-#include "guard/locks.h"
-#include "guard/migrate.h"
 #include "guard/shield.h"
-#include "guard/tls.h"
 #include "options.h"
-#include "prepare/identity.h"
 #include "prepare/recursion.h"
-#include "prepare/retake.h"
 #include "prepare/unroll.h"
 #include "report/report.h"
 #include "llvm/ADT/SCCIterator.h"
@@ -81,13 +77,6 @@ public:
     Report R(M, O);
     Summaries Known;
     GlobalVariable &Block = declareBlock(M, O);
-    if (giveFibersIdentities(M))
-      for (Function &F : M)
-        FAM.invalidate(F, PreservedAnalyses::none());
-    for (Function &F : M)
-      if (isToInstrument(F, Excluded) && retakeThreadLocals(F, FAM))
-        FAM.invalidate(F, PreservedAnalyses::none());
-    instrumentLocks(M, Excluded, Block, FAM, R);
     for (Function &F : make_early_inc_range(M))
       if (isToInstrument(F, Excluded))
         unrollRecursion(F, FAM);
@@ -108,7 +97,7 @@ public:
       for (Function *F : Together)
         prepare(*F, Cycle, Far, FAM, Known);
       for (Planned &Each : planTogether(Together, Cycle, Far, Of, Known))
-        instrument(*Each.F, Each.P, Block, FAM, Known, R);
+        instrument(*Each.F, Each.P, Block, FAM, R);
     }
     R.write();
     return PreservedAnalyses::none();
@@ -148,18 +137,13 @@ private:
       giveLoopsPreheaders(F, FAM);
   }
 
-  static void instrument(Function &F, Plan &P, GlobalVariable &Block, FunctionAnalysisManager &FAM,
-                         const Summaries &Known, Report &R) {
+  static void instrument(Function &F, Plan &P, GlobalVariable &Block, FunctionAnalysisManager &FAM, Report &R) {
     Analyses A = analysesOf(F, FAM);
-    if (options().Migratable != Migration::No)
-      reportThreadLocals(F, P, Known, A.TLI, R);
     for (const ShortLoop &S : P.Short)
       noteBoundedLoop(*S.L, S.Trips, S.Iteration);
     noteInstrumented(F, options());
     if (!P.Points.empty() || !P.Chunks.empty() || !P.LongCalls.empty())
       emit(F, P, Block, options(), A);
-    for (CallBase *Call : P.Bracketed)
-      bracketCall(*Call, Block);
     bracketGuards(F, Block);
     bracketLibraryCallbacks(F, Block);
     F.addFnAttr(Done);
@@ -176,7 +160,7 @@ public:
 
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     Exclusions Excluded(M, options());
-    bool Changed = noteNames(M);
+    bool Changed = false;
     for (Function &F : M) {
       if (F.isDeclaration() || F.hasFnAttribute(Attribute::AlwaysInline) || !Excluded.isChosen(F))
         continue;

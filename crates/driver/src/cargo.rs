@@ -29,8 +29,6 @@ usage: cargo curtail new NAME
   --report FILE       what was instrumented, what was left out and why; FILE.txt sums it up
   --keep-out FILE     functions that get no safepoint, a name or pattern a line
   --bound N           the longest path without a safepoint, in instructions of LLVM
-  --migratable[=error]
-                      warns (or fails) where a thread-local is used across a safepoint
   -h, --help          this
   -V, --version       the version, of rustc and LLVM too";
 const USAGE: &str =

@@ -1,5 +1,4 @@
-//! The options that all drivers share: `--safepoint`, `--report`, `--keep-out`, `--bound`,
-//! `--migratable`.
+//! The options that all drivers share: `--safepoint`, `--report`, `--keep-out`, `--bound`.
 
 use std::path::{Path, PathBuf};
 
@@ -30,24 +29,6 @@ impl Kind {
     }
 }
 
-/// What `--migratable` makes of a thread-local variable that is used across a safepoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Migratable {
-    /// A warning.
-    Warn,
-    /// An error.
-    Error,
-}
-
-impl Migratable {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
-    }
-}
-
 /// What to instrument, how, and where to say so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -59,9 +40,6 @@ pub struct Options {
     pub keep_out: Option<PathBuf>,
     /// Longest path without a safepoint, in IR instructions.
     pub bound: Option<u32>,
-    /// Fibers may go on on another thread: what of thread-local variables is in their way, as
-    /// warnings or as errors.
-    pub migratable: Option<Migratable>,
 }
 
 impl Options {
@@ -86,7 +64,6 @@ impl Options {
         words.extend(self.report.iter().map(|file| path("report", file)));
         words.extend(self.keep_out.iter().map(|file| path("keep-out", file)));
         words.extend(self.bound.iter().map(|bound| format!("--bound={bound}")));
-        words.extend(self.migratable.iter().map(|how| format!("--migratable={}", how.name())));
         words.join("\u{1f}")
     }
 
@@ -105,11 +82,6 @@ impl Options {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (argument.as_str(), None),
             };
-            if name == "--migratable" {
-                // Its value is no word of its own.
-                self.set(name, inline.as_deref().unwrap_or("warn"))?;
-                continue;
-            }
             if !matches!(name, "--safepoint" | "--report" | "--keep-out" | "--bound") {
                 rest.push(argument);
                 continue;
@@ -128,13 +100,6 @@ impl Options {
                     .into_iter()
                     .find(|kind| kind.name() == value)
                     .ok_or_else(|| format!("--safepoint={value}: clock, flag, rdtsc or none"))?;
-            }
-            "--migratable" => {
-                let how = [Migratable::Warn, Migratable::Error]
-                    .into_iter()
-                    .find(|how| how.name() == value)
-                    .ok_or_else(|| format!("--migratable={value}: warn or error"))?;
-                self.migratable = Some(how);
             }
             "--report" => self.report = Some(absolute(value)?),
             "--keep-out" => {
@@ -163,9 +128,6 @@ impl Options {
         let mut text = format!("kind={},tls={tls}", self.kind.name());
         if let Some(bound) = self.bound {
             text += &format!(",bound={bound}");
-        }
-        if let Some(how) = self.migratable {
-            text += &format!(",migratable={}", how.name());
         }
         for (key, file) in [("report", &self.report), ("keep-out", &self.keep_out)] {
             if let Some(file) = file {
@@ -215,10 +177,6 @@ mod tests {
         let mut options = Options::default();
         options.take(words("--safepoint flag --bound 99 --report /r")).unwrap();
         assert_eq!(options.for_pass("local").unwrap(), "kind=flag,tls=local,bound=99,report=/r");
-        let mut words_left = options.take(words("--migratable a.c --migratable=error")).unwrap();
-        assert_eq!(words_left.pop().as_deref(), Some("a.c"));
-        assert!(options.for_pass("local").unwrap().contains(",migratable=error,report=/r"));
-        assert!(options.take(words("--migratable=often")).unwrap_err().contains("often"));
         options.take(words("--report /a,b")).unwrap();
         assert!(options.for_pass("local").is_err());
     }

@@ -86,7 +86,8 @@ fn extra(arguments: &[OsString]) -> Vec<&'static str> {
     // The pass speaks through the linker.
     let mut extra = vec!["-Clinker-plugin-lto", "-Wlinker-messages"];
     if !has_line_tables(arguments) {
-        // By them the pass knows a lock that was inlined. They do not get into what is linked.
+        // By them the pass knows what was inlined of a function in the keep-out list. They do not get into
+        // what is linked.
         extra.push("-Cdebuginfo=line-tables-only");
         if value_of(arguments, "strip").is_none() {
             extra.push("-Cstrip=debuginfo");

@@ -90,7 +90,8 @@ struct curtail_safepoint_block {
   const void *ticks; /* 152: of mode SIGNAL */
   uint32_t **raised_at; /* 160: where the kthread tells others which word to raise; NULL: nowhere */
   uint64_t grace; /* 168: how long a quantum that ends while a lock is held goes on, in cycles */
-  uint64_t most_grace; /* 176: as long as the quantum, but so much at most; or CURTAIL_GRACE_EXACT and so much */
+  uint64_t
+      most_grace; /* 176: as long as the quantum, but so much at most; or CURTAIL_GRACE_EXACT and so much */
   uint64_t grace_end; /* 184: TSC; while `pending` */
 } __attribute__((aligned(64)));
 

@@ -10,8 +10,6 @@ pub enum What {
     Forbidden,
     /// A safepoint above which the red zone is in use.
     RedZone,
-    /// A thread-local address is used after a safepoint that it was taken before.
-    ThreadLocal,
     /// A loop without a safepoint that is not known to end soon.
     Loop,
     /// Recursion without a safepoint.
@@ -29,7 +27,6 @@ impl What {
         match self {
             What::Forbidden => "safepoints in forbidden places",
             What::RedZone => "safepoints over a red zone in use",
-            What::ThreadLocal => "thread-local addresses used across a safepoint",
             What::Loop => "loops without a safepoint",
             What::Recursion => "recursion without a safepoint",
             What::LongPath => "paths longer than the bound",

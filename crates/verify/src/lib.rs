@@ -16,7 +16,6 @@ pub mod flow;
 pub mod forbid;
 pub mod frames;
 pub mod handlers;
-pub mod held;
 pub mod image;
 pub mod lines;
 pub mod loops;

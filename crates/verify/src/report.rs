@@ -8,7 +8,7 @@ use crate::notes::{self, Notes};
 use crate::paths::{self, Limits};
 use crate::probes::Kind;
 use crate::program::Program;
-use crate::{cost, frames, held};
+use crate::{cost, frames};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -86,7 +86,6 @@ pub fn verify(bytes: &[u8], options: &Options) -> Result<Report, String> {
     let rules = Rules::new(&program, &options.keep_out);
     let mut findings = rules.check(&|address| lines.functions(address));
     findings.extend(frames::check(&program));
-    findings.extend(held::check(&program, &outcomes));
     let mut report = Report {
         schema: 1,
         bound,

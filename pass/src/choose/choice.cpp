@@ -84,7 +84,6 @@ class Chooser {
 public:
   Chooser(const Facts &F, const Loops &L) : F(F), A(F.A), L(L), C(L.Asked) {}
   Choice run();
-  unsigned Without = 0;
 
 private:
   void forceLoops();
@@ -157,10 +156,9 @@ void Chooser::forceLoops() {
     }
     if (!dispatches(*Each) && (forceWayBack(*Each) || forceHeader(*Each)))
       continue;
-    bool Placed = true;
     for (BasicBlock *Latch : waysBack(*Each))
-      Placed &= F.Cold.contains(Latch) || forceLatch(*Each, *Latch);
-    Without += !Placed;
+      if (!F.Cold.contains(Latch))
+        forceLatch(*Each, *Latch);
   }
 }
 
@@ -231,11 +229,6 @@ Choice Chooser::run() {
   return std::move(C);
 }
 
-Choice chooseForCycles(const Facts &F, const Loops &L, unsigned &LoopsWithout) {
-  Chooser Choosing(F, L);
-  Choice C = Choosing.run();
-  LoopsWithout = Choosing.Without;
-  return C;
-}
+Choice chooseForCycles(const Facts &F, const Loops &L) { return Chooser(F, L).run(); }
 
 } // namespace curtail

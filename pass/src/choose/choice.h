@@ -16,8 +16,8 @@ struct Choice {
   llvm::SmallPtrSet<const llvm::BasicBlock *, 4> Open;
 };
 
-// The safepoints of all cycles. Counts the loops that may have none.
-Choice chooseForCycles(const Facts &F, const Loops &L, unsigned &LoopsWithout);
+// The safepoints of all cycles.
+Choice chooseForCycles(const Facts &F, const Loops &L);
 
 // Whether each way through an iteration of a loop comes to a safepoint of `C`, to a call that always looks, or to a
 // block in `Others`.

@@ -93,7 +93,7 @@ std::optional<LongCall> longCallAt(const Facts &F, Instruction &I) {
       Call->isMustTailCall() || Call->hasOperandBundles() || Call->getCallingConv() != CallingConv::C)
     return std::nullopt;
   Shape S = shapeOf(*Call, F.A.TLI);
-  if (!S.Callee || F.Locals.liveBefore(I))
+  if (!S.Callee)
     return std::nullopt;
   auto *Constant = S.Length < 0 ? nullptr : dyn_cast<ConstantInt>(Call->getArgOperand(S.Length));
   if (Constant ? Constant->getValue().ule(LongestInline) : mostBytes(*Call, S, F.A.SE, F.A.TLI) <= ShortEnough)

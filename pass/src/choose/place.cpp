@@ -81,23 +81,10 @@ static void chargeRemainder(const Facts &F, Walked &W) {
   }
 }
 
-// Calls that may yield while a thread-local address is held.
-static SmallVector<CallBase *, 4> findBracketed(const Facts &F) {
-  SmallVector<CallBase *, 4> Bracketed;
-  if (!F.Locals.any())
-    return Bracketed;
-  for (Instruction &I : instructions(F.F)) {
-    auto *Call = dyn_cast<CallBase>(&I);
-    if (Call && !Call->isMustTailCall() && F.mayYieldAt(I) && F.Locals.liveBefore(I))
-      Bracketed.push_back(Call);
-  }
-  return Bracketed;
-}
-
 static Plan plan(const Facts &F) {
   Plan P;
   Loops L(F);
-  Choice C = chooseForCycles(F, L, P.LoopsWithout);
+  Choice C = chooseForCycles(F, L);
   // Short, and without safepoints of its own: the callers account for it.
   const bool Plain = C.Forced.empty() && L.Chunks.empty();
   Walked W = walk(F, L, C, /*Placing=*/!Plain);
@@ -108,7 +95,6 @@ static Plan plan(const Facts &F) {
     preferBehindTests(F, L, C, W);
     chargeRemainder(F, W);
   }
-  P.Bracketed = findBracketed(F);
   P.LongCalls = findLongCalls(F);
   for (auto [At, Cut] : enumerate(L.Chunks))
     std::tie(Cut.Mean, Cut.Before) = W.Chunks[At];

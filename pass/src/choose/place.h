@@ -9,11 +9,9 @@ namespace curtail {
 struct Plan {
   llvm::SmallVector<Point, 8> Points;
   llvm::SmallVector<Chunk, 4> Chunks; // inner ones before outer ones
-  llvm::SmallVector<llvm::CallBase *, 4> Bracketed;
   llvm::SmallVector<ShortLoop, 4> Short;
   llvm::SmallVector<LongCall, 4> LongCalls;
   unsigned Longest = 0;
-  unsigned LoopsWithout = 0; // loops that got none because a thread-local address is live
   Summary S;
 };
 

@@ -23,7 +23,7 @@ Facts::Facts(Function &F, const Analyses &A, const Summaries &Known, const CallC
              const Options &O)
     : F(F), A(A), Cycle(Cycle), Opts(O), Bound(O.Bound), Quarter(O.Bound / 4),
       Visible(!F.hasLocalLinkage() || F.hasAddressTaken() || Cycle.continues(&F)), Far(Visible || Far.contains(&F)),
-      Locals(F), Cold(coldBlocks(F)), Known(Known) {
+      Cold(coldBlocks(F)), Known(Known) {
   ReversePostOrderTraversal<Function *> Traversal(&F);
   for (BasicBlock *BB : Traversal) {
     Index[BB] = Order.size();
@@ -91,7 +91,7 @@ SmallVector<BasicBlock *, 4> Facts::beforeIn(const Loop &L, BasicBlock &BB) cons
 }
 
 bool Facts::legal(const Instruction &I) const {
-  if (isa<PHINode>(I) || I.isEHPad() || Locals.liveBefore(I) || Opts.KeepOut.containsPlace(I))
+  if (isa<PHINode>(I) || I.isEHPad() || Opts.KeepOut.containsPlace(I))
     return false;
   // Nothing may come between a musttail call and its return.
   auto *Call = dyn_cast_or_null<CallInst>(I.getPrevNode());

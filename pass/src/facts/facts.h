@@ -2,7 +2,6 @@
 // changed: what follows from it is computed by loops.h, choice.h and walk.h, in this order, and put together
 // in place.h.
 #pragma once
-#include "guard/tls.h"
 #include "options.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -95,7 +94,6 @@ public:
   const unsigned Bound, Quarter;
   const bool Visible; // may be called from where its summary is not known
   const bool Far;     // may return to there
-  const ThreadLocalLiveness Locals;
   const Blocks Cold;  // never return
   llvm::SmallVector<llvm::BasicBlock *, 32> Order;
   llvm::DenseMap<const llvm::BasicBlock *, unsigned> Index; // in that order

@@ -34,11 +34,6 @@ void changeDepthBefore(Instruction *Where, GlobalVariable &Block, int By, const 
   changeDepth(B, Block, B.getInt32(By));
 }
 
-void lowerDepth(IRBuilder<> &B, GlobalVariable &Block, Value *By) {
-  Value *Depth = field(B, Block, DepthOffset);
-  store(B, B.CreateBinaryIntrinsic(Intrinsic::usub_sat, load(B, Depth), By), Depth);
-}
-
 static bool usesX87(const Function &F) {
   auto IsX87 = [](const Value *V) { return V->getType()->getScalarType()->isX86_FP80Ty(); };
   return any_of(instructions(F), [&](const Instruction &I) {
@@ -91,16 +86,6 @@ Instruction *rarelyBefore(Instruction *Before, Value *Due, const DebugLoc &Locat
   End->setDebugLoc(Location);
   cast<Instruction>(End->getParent()->getSinglePredecessor()->getTerminator())->setDebugLoc(Location);
   return End;
-}
-
-void yieldIfPending(Instruction *Where, GlobalVariable &Block, SlowPath How, const DebugLoc &Location) {
-  IRBuilder<> B(Where);
-  B.SetCurrentDebugLocation(Location);
-  // `pending` is 0 or 1: it is above the depth only if it is set and the depth is zero.
-  Value *Due = B.CreateICmpUGT(load(B, field(B, Block, PendingOffset)), load(B, field(B, Block, DepthOffset)));
-  IRBuilder<> Slow(rarelyBefore(Where, Due, Location));
-  Slow.SetCurrentDebugLocation(Location);
-  callSlow(Slow, Block, How);
 }
 
 } // namespace curtail

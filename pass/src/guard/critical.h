@@ -35,12 +35,4 @@ llvm::Instruction *rarelyBefore(llvm::Instruction *Before, llvm::Value *Due, con
 void changeDepth(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, llvm::Value *By);
 void changeDepthBefore(llvm::Instruction *Where, llvm::GlobalVariable &Block, int By, const llvm::DebugLoc &Location);
 
-// depth -= By (i32), but never below zero: a lock may be given back here that was taken where
-// nothing was raised for it.
-void lowerDepth(llvm::IRBuilder<> &B, llvm::GlobalVariable &Block, llvm::Value *By);
-
-// Before `Where`: yields if the depth is zero and a yield fell due while it was not.
-void yieldIfPending(llvm::Instruction *Where, llvm::GlobalVariable &Block, SlowPath How,
-                    const llvm::DebugLoc &Location);
-
 } // namespace curtail

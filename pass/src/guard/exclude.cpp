@@ -1,8 +1,6 @@
 #include "guard/exclude.h"
-#include "guard/locknames.h"
 #include "guard/signals.h"
 #include "names.h"
-#include "prepare/retake.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -39,15 +37,10 @@ static StringRef nameReason(StringRef Name) {
     return "exception support";
   if (isListed("initialiser", Name))
     return "static initialiser";
-  if (lockRole(Name) != LockRole::None)
-    return "part of a lock";
   // In its crate `__rustc`, Rust has its allocator's functions.
   if (Root == "__rustc" || isListed("allocator", Name) ||
       (isListed("allocator-method", Name) && isAllocatorMethod(Name)))
     return "allocator";
-  // LocalKey::with and its kind, where they were not inlined: they have the address from a call.
-  if (holdsThreadLocal(Name))
-    return "holds a thread-local";
   return isListed("kept-out", Name) ? "kept out by default" : "";
 }
 

@@ -1,7 +1,7 @@
 #include "guard/shield.h"
 #include "facts/cost.h"
+#include "guard/bracket.h"
 #include "guard/critical.h"
-#include "guard/tls.h"
 #include "guard/unwind.h"
 #include "names.h"
 #include "llvm/IR/InstIterator.h"

@@ -26,11 +26,6 @@ void Report::add(json::Object What) {
   raw_string_ostream(Lines) << json::Value(std::move(What)) << '\n';
 }
 
-std::string Report::placeOf(const Instruction *I) {
-  const DILocation *At = I ? I->getDebugLoc().get() : nullptr;
-  return At ? (At->getFilename() + ":" + Twine(At->getLine())).str() : "";
-}
-
 void Report::instrumented(const Function &F, const Plan &P) {
   Functions++;
   Instrumented++;
@@ -41,8 +36,6 @@ void Report::instrumented(const Function &F, const Plan &P) {
                       {"chunked", int64_t(P.Chunks.size())},
                       {"long_calls", int64_t(P.LongCalls.size())},
                       {"longest", int64_t(P.Longest)},
-                      {"thread_local_calls", int64_t(P.Bracketed.size())},
-                      {"thread_local_loops", int64_t(P.LoopsWithout)},
                       {"skipped", nullptr}});
 }
 
@@ -50,29 +43,6 @@ void Report::skipped(const Function &F, StringRef Why) {
   Functions++;
   Skipped++;
   tellOf(F, demangle(F.getName()), json::Object{{"safepoints", 0}, {"longest", nullptr}, {"skipped", Why}});
-}
-
-// A message of the compiler or linker. Returns the place.
-std::string Report::tell(const Function &F, const Instruction *I, const Twine &What, bool IsError) {
-  std::string Place = placeOf(I);
-  std::string Text = "curtail: " + readableName(F.getName()) + (Place.empty() ? "" : " (" + Place + ")") + ": ";
-  DiagnosticSeverity Severity = IsError ? DS_Error : DS_Warning;
-  F.getContext().diagnose(DiagnosticInfoGeneric(Text + What, Severity));
-  return Place;
-}
-
-void Report::lockWarning(const Function &F, const Instruction *I, StringRef What) {
-  LockWarnings++;
-  tellOf(F, readableName(F.getName()),
-         json::Object{{"lock_warning", What}, {"at", tell(F, I, What, /*IsError=*/false)}});
-}
-
-void Report::threadLocal(const Function &F, const Instruction &I, const GlobalValue &Of, StringRef What) {
-  ThreadLocals++;
-  std::string Variable = readableName(Of.getName());
-  std::string Place = tell(F, &I, "thread-local " + Twine(Variable) + ": " + What, Opts.Migratable == Migration::Error);
-  tellOf(F, readableName(F.getName()),
-         json::Object{{"thread_local", Variable}, {"thread_local_warning", What}, {"at", Place}});
 }
 
 void Report::write() {
@@ -84,10 +54,7 @@ void Report::write() {
                    {"instrumented", int64_t(Instrumented)},
                    {"skipped", int64_t(Skipped)},
                    {"safepoints", int64_t(Safepoints)},
-                   {"longest", int64_t(Longest)},
-                   {"locks", int64_t(Locks)},
-                   {"lock_warnings", int64_t(LockWarnings)},
-                   {"thread_local_warnings", int64_t(ThreadLocals)}});
+                   {"longest", int64_t(Longest)}});
   int File = open(Opts.Report.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   bool Written = File >= 0 && ::write(File, Lines.data(), Lines.size()) == ssize_t(Lines.size());
   int Error = errno;

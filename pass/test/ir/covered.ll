@@ -172,33 +172,6 @@ exit:
   ret void
 }
 
-; Unless it holds a thread-local's address.
-; CHECK-LABEL: define void @catches_holding(
-; CHECK: {{^loop:}}
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow
-; CHECK: {{^pad:}}
-; CHECK-NOT: curtail_safepoint_slow
-; CHECK: ret void
-@local = thread_local global i1 false
-@shared = global i1 false
-declare ptr @llvm.threadlocal.address.p0(ptr)
-define void @catches_holding(ptr %p) personality ptr @__gxx_personality_v0 {
-entry:
-  br label %loop
-loop:
-  invoke void @always(ptr %p) to label %latch unwind label %pad
-pad:
-  %caught = landingpad { ptr, i32 } catch ptr null
-  %mine = call ptr @llvm.threadlocal.address.p0(ptr @local)
-  br label %latch
-latch:
-  %which = phi ptr [ @shared, %loop ], [ %mine, %pad ]
-  %done = load volatile i1, ptr %which
-  br i1 %done, label %exit, label %loop
-exit:
-  ret void
-}
-
 ; So does a function that calls, and catches.
 ; CHECK-LABEL: define void @around_catch(
 ; CHECK: {{^loop:}}

@@ -49,42 +49,6 @@ halt:
   ret i64 %acc
 }
 
-; A handler through which the address of a thread-local variable is live has no place for one: there the
-; dispatch has it, as soon as that has used the address.
-; CHECK-LABEL: define i64 @held(
-; CHECK: dispatch:
-; CHECK: %before = load i64, ptr %last
-; CHECK-NOT: %mine
-; CHECK: call void asm sideeffect "call curtail_safepoint_slow
-; CHECK: %mine = call ptr @llvm.threadlocal.address
-; CHECK: {{^}}add:
-; CHECK-NOT: curtail_safepoint_slow
-; CHECK: {{^}}halt:
-; CHECK: ret i64
-@own = thread_local(localexec) global i64 0
-@held.table = internal constant [2 x ptr] [ptr blockaddress(@held, %add), ptr blockaddress(@held, %halt)]
-declare nonnull ptr @llvm.threadlocal.address.p0(ptr nonnull)
-
-define i64 @held(ptr %code, ptr %first) {
-entry:
-  br label %dispatch
-dispatch:
-  %pc = phi ptr [ %code, %entry ], [ %pc.next, %add ]
-  %last = phi ptr [ %first, %entry ], [ %mine, %add ]
-  %before = load i64, ptr %last
-  %op = load i64, ptr %pc
-  %slot = getelementptr [2 x ptr], ptr @held.table, i64 0, i64 %op
-  %to = load ptr, ptr %slot
-  %mine = call ptr @llvm.threadlocal.address.p0(ptr @own)
-  indirectbr ptr %to, [label %add, label %halt]
-add:
-  %pc.next = getelementptr i64, ptr %pc, i64 1
-  store volatile i64 %before, ptr %mine
-  br label %dispatch
-halt:
-  ret i64 %before
-}
-
 ; One comes to the target of a computed goto from elsewhere, too.
 ; CHECK-LABEL: define i64 @shared(
 ; CHECK: {{^}}add:

@@ -151,21 +151,13 @@ define ptr @kept(ptr %to, ptr %from, i64 %n) {
   ret ptr %p
 }
 
-; Where no safepoint may be: functions that are left out, thread-local memory, ways that end.
+; Where no safepoint may be: functions that are left out, ways that end.
 ; CHECK-LABEL: define ptr @malloc(
 ; CHECK-NOT: curtail_mem
 ; CHECK: ret ptr
 define ptr @malloc(i64 %n) {
   call void @llvm.memset.p0.i64(ptr @large, i8 0, i64 %n, i1 false)
   ret ptr @large
-}
-; CHECK-LABEL: define void @local(
-; CHECK-NOT: curtail_mem
-; CHECK: ret void
-define void @local(ptr %from, i64 %n) {
-  %at = call ptr @llvm.threadlocal.address.p0(ptr @mine)
-  call void @llvm.memcpy.p0.p0.i64(ptr %at, ptr %from, i64 %n, i1 false)
-  ret void
 }
 ; CHECK-LABEL: define void @cold(
 ; CHECK-NOT: curtail_mem

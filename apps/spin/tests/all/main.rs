@@ -10,7 +10,6 @@ mod depth;
 mod evicted;
 mod helps;
 mod locks;
-mod names;
 mod noise;
 mod orders;
 mod spin;

@@ -120,7 +120,7 @@ impl Parts {
         }
         // SAFETY: no arguments.
         let number = unsafe { libc::gettid() }.cast_unsigned();
-        if word(me + tid & !7) >> (8 * (tid & 4)) & 0xffff_ffff != number as usize {
+        if word((me + tid) & !7) >> (8 * (tid & 4)) & 0xffff_ffff != number as usize {
             return Err("a thread's descriptor does not hold its number where it should");
         }
         let robust = (tid.next_multiple_of(8)..tid + 48).step_by(8);

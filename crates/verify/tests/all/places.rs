@@ -135,23 +135,3 @@ fn red_zones() {
         assert_eq!(only(&with(&body(&code), &[]), What::RedZone), 0, "{other}");
     }
 }
-
-#[test]
-fn thread_local_addresses_across_a_safepoint() {
-    let body = |code: &str| {
-        format!("function f\n instrumented f\n {code}\n ret\nend f\n{}", function("g"))
-    };
-    let up = "incl %fs:curtail_safepoint@tpoff+12";
-    let down = "decl %fs:curtail_safepoint@tpoff+12";
-    for (code, count) in [
-        ("mov %fs:0, %rax\n check 3\n mov %rdi, 64(%rax)".to_owned(), 1),
-        ("mov %fs:0, %rax\n lea 8(%rax), %rbx\n check 3\n mov %rbx, %rcx\n mov (%rcx), %rdi".to_owned(), 1),
-        ("sub $24, %rsp\n mov %fs:0, %rax\n mov %rax, 8(%rsp)\n call g\n mov 8(%rsp), %rcx\n mov (%rcx), %rcx\n add $24, %rsp".to_owned(), 1),
-        ("mov %fs:0, %rbx\n call g\n mov (%rbx), %rax".to_owned(), 1),
-        // Taken anew, used up before, or with the depth raised.
-        ("mov %fs:0, %rax\n mov %rdi, (%rax)\n check 3\n mov %fs:0, %rax\n mov %rdi, (%rax)".to_owned(), 0),
-        (format!("mov %fs:0, %rbx\n {up}\n call g\n {down}\n mov (%rbx), %rax"), 0),
-    ] {
-        assert_eq!(only(&with(&body(&code), &[]), What::ThreadLocal), count, "{code}");
-    }
-}

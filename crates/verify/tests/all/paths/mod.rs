@@ -12,18 +12,10 @@ pub(crate) fn check(body: &str) -> Report {
 }
 
 pub(crate) fn kinds(report: &Report) -> Vec<What> {
-    [
-        What::Forbidden,
-        What::RedZone,
-        What::ThreadLocal,
-        What::Loop,
-        What::Recursion,
-        What::LongPath,
-        What::Convention,
-    ]
-    .into_iter()
-    .flat_map(|what| report.of(what).iter().map(|_| what).collect::<Vec<_>>())
-    .collect()
+    [What::Forbidden, What::RedZone, What::Loop, What::Recursion, What::LongPath, What::Convention]
+        .into_iter()
+        .flat_map(|what| report.of(what).iter().map(|_| what).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]
