@@ -93,6 +93,8 @@ pub(super) struct Slot {
     /// stream (descriptors under way end a read of a Unix one), or the peer has ended its direction,
     /// or sent urgent data.
     undrainable: AtomicBool,
+    /// It is a stream over TCP.
+    tcp: AtomicBool,
     /// One thread has both directions: room to write wakes a thread that waits to read.
     one_thread: AtomicBool,
     /// [`DRAINED`] and the readers' ticks before a read that left nothing, or 0.
@@ -115,6 +117,7 @@ impl Slot {
             nonblocking: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             undrainable: AtomicBool::new(true),
+            tcp: AtomicBool::new(false),
             one_thread: AtomicBool::new(false),
             drained: AtomicU64::new(0),
             read: Waiters::new(),
@@ -176,7 +179,13 @@ impl Slot {
 
     /// It is a TCP stream, at its beginning.
     pub(super) fn set_drainable(&self, drainable: bool) {
+        self.tcp.store(drainable, Ordering::Relaxed);
         self.undrainable.store(!drainable, Ordering::Relaxed);
+    }
+
+    /// Whether it is a stream over TCP.
+    pub(super) fn is_tcp(&self) -> bool {
+        self.tcp.load(Ordering::Relaxed)
     }
 
     /// See the field.

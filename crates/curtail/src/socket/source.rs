@@ -132,6 +132,10 @@ impl Source {
         self.slot.is_undrainable()
     }
 
+    pub(super) fn is_tcp(&self) -> bool {
+        self.slot.is_tcp()
+    }
+
     /// Whether a read would find nothing, if the readers have these ticks.
     pub(super) fn is_drained(&self, ticks: u32) -> bool {
         self.slot.is_drained(ticks)
