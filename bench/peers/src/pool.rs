@@ -101,7 +101,7 @@ fn work(steps: u64) -> u64 {
 }
 
 /// How many steps this core takes in `time`, when nothing disturbs it.
-fn steps_in(time: Duration) -> u64 {
+pub(crate) fn steps_in(time: Duration) -> u64 {
     const STEPS: u64 = 200_000;
     let once = || {
         let begun = Instant::now();
