@@ -34,8 +34,11 @@ fn number(input: &mut impl BufRead, kind: u8) -> io::Result<Option<usize>> {
     if input.read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
-    let text = line.strip_suffix(b"\r\n").ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?
-        .strip_prefix(&[kind]).ok_or_else(|| bad("another kind of value"))?;
+    let text = line
+        .strip_suffix(b"\r\n")
+        .ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?
+        .strip_prefix(&[kind])
+        .ok_or_else(|| bad("another kind of value"))?;
     let text = std::str::from_utf8(text).map_err(|_| bad("no number"))?;
     text.parse().map(Some).map_err(|_| bad("no number"))
 }

@@ -2,8 +2,8 @@
 // lock. `GET`, `SET`, `KEYS PATTERN` (`*` at its end or nowhere), `PING`.
 // `crate::rt` is what threads, sockets and locks are: `std`'s, or Curtail's.
 
+use crate::resp::{Command, bulk, parse};
 use crate::rt::{self, RwLock, TcpListener, TcpStream};
-use crate::resp::{Command, parse, bulk};
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
 use std::sync::Arc;

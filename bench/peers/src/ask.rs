@@ -169,11 +169,7 @@ const BESIDE: usize = usize::MAX;
 ///
 /// # Errors
 /// Where a connection fails, or the server answers something bad.
-pub fn offer<P: Protocol>(
-    port: u16,
-    way: &Way<'_>,
-    requests: &[Request],
-) -> io::Result<Answered> {
+pub fn offer<P: Protocol>(port: u16, way: &Way<'_>, requests: &[Request]) -> io::Result<Answered> {
     // More than are used at a time, as a rule: to connect takes time.
     let mut client = Client::<P>::new(port, way.fixed.unwrap_or(64))?;
     client.free = (0..client.connections.len()).collect();

@@ -100,7 +100,9 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
                 let number = text.parse().ok().filter(|n| *n > 0);
                 rounds = Some(number.ok_or_else(|| format!("`{text}` is no number of rounds"))?);
             }
-            "threads" | "echo" | "wakeups" | "pool" | "locks" | "redis" | "skew" if name.is_none() => {
+            "threads" | "echo" | "wakeups" | "pool" | "locks" | "redis" | "skew"
+                if name.is_none() =>
+            {
                 name = Some(arg);
             }
             other => return Err(format!("there is no benchmark or option `{other}`")),
