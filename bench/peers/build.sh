@@ -93,13 +93,17 @@ on_threads() {
   [ -e "$bin/$bench-threads.skipped" ] || cp "$work/curtail/release/$bench-threads" "$bin/"
 }
 
-# One program with all of the ways to work, once plainly and once with safepoints.
+# Two programs with all of the ways to work, each once plainly and once with safepoints.
 pool() {
   local manifest=bench/pool/Cargo.toml
   attempt web cargo build --quiet --release --locked --target-dir "$work/rust" \
     --manifest-path "$manifest" --bin pool-web
   [ -e "$bin/pool-web.skipped" ] || cp "$work/rust/release/pool-web" "$bin/"
   with_safepoints safepoints "$manifest" pool-web
+  attempt sqlite cargo build --quiet --release --locked --target-dir "$work/rust" \
+    --manifest-path "$manifest" --bin pool-sqlite
+  [ -e "$bin/pool-sqlite.skipped" ] || cp "$work/rust/release/pool-sqlite" "$bin/"
+  with_safepoints sqlite_safepoints "$manifest" pool-sqlite
 }
 
 need_rust

@@ -29,6 +29,7 @@ pub mod redis;
 pub mod resp;
 pub mod servers;
 pub mod skew;
+pub mod sqlite;
 pub mod threads;
 pub mod wakeups;
 
