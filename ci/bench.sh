@@ -2,8 +2,9 @@
 # The benchmarks, on instrumented programs: bench.sh [NAME…] [OPTIONS] (see bench/run.sh), or
 # bench.sh safepoint [OPTIONS], programs with and without safepoints (with --set outside, libraries
 # that others wrote, from the package registry), or
-# bench.sh threads|echo|wakeups|pool [OPTIONS], threads beside those of others (bench/threads/README.md,
-# bench/echo/README.md, bench/wakeups/README.md, bench/pool/README.md), or
+# bench.sh threads|echo|wakeups|pool|locks|redis|skew [OPTIONS], threads beside those of others (bench/threads/README.md,
+# bench/echo/README.md, bench/wakeups/README.md, bench/pool/README.md,
+# bench/locks/README.md, bench/redis/README.md), or
 # bench.sh colocate [EXPERIMENT…] [OPTIONS], services and batch work on the same cores
 # (bench/colocate/README.md), or
 # bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
@@ -26,10 +27,11 @@ if [ "${1:-}" = safepoint ]; then
 fi
 
 case ${1:-} in
-threads | echo | wakeups | pool)
+threads | echo | wakeups | pool | locks | redis | skew)
   need_rust
   cargo build --quiet --release -p peer-bench
-  bench/peers/build.sh "$1"
+  # `skew` runs the programs of `locks`.
+  bench/peers/build.sh "${1/skew/locks}"
   exec "$release/peer-bench" "$@" --programs "$target/bench/peers/bin" --out "$target/bench"
   ;;
 esac

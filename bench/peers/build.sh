@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the programs of one benchmark: build.sh threads|echo|wakeups|pool. They are left in
+# Builds the programs of one benchmark: build.sh threads|echo|wakeups|pool|locks|redis. They are left in
 # target/bench/peers/bin as BENCH-NAME; where one can't be built here, BENCH-NAME.skipped says why.
 source "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 bench=$1
@@ -86,13 +86,24 @@ curtail() {
   fi
 }
 
-# One program with all of the ways to work, once plainly and once with safepoints.
+# The same source on the kernel's threads, without safepoints.
+on_threads() {
+  attempt threads cargo build --quiet --release --target-dir "$work/curtail" \
+    --manifest-path bench/peers/curtail/Cargo.toml --bin "$bench-threads"
+  [ -e "$bin/$bench-threads.skipped" ] || cp "$work/curtail/release/$bench-threads" "$bin/"
+}
+
+# Two programs with all of the ways to work, each once plainly and once with safepoints.
 pool() {
   local manifest=bench/pool/Cargo.toml
   attempt web cargo build --quiet --release --locked --target-dir "$work/rust" \
     --manifest-path "$manifest" --bin pool-web
   [ -e "$bin/pool-web.skipped" ] || cp "$work/rust/release/pool-web" "$bin/"
   with_safepoints safepoints "$manifest" pool-web
+  attempt sqlite cargo build --quiet --release --locked --target-dir "$work/rust" \
+    --manifest-path "$manifest" --bin pool-sqlite
+  [ -e "$bin/pool-sqlite.skipped" ] || cp "$work/rust/release/pool-sqlite" "$bin/"
+  with_safepoints sqlite_safepoints "$manifest" pool-sqlite
 }
 
 need_rust
@@ -120,6 +131,16 @@ pool)
   pool
   exit
   ;;
-*) die "build.sh threads|echo|wakeups|pool, not $bench" ;;
+locks | redis)
+  in_go
+  in_rust tokio
+  on_threads
+  with_safepoints curtail bench/peers/curtail/Cargo.toml "$bench-curtail"
+  if [ "$bench" = redis ] && ! need redis-server=redis-server; then
+    skipped server "no redis-server"
+  fi
+  exit
+  ;;
+*) die "build.sh threads|echo|wakeups|pool|locks|redis, not $bench" ;;
 esac
 curtail

@@ -1,12 +1,12 @@
 //! The command; `bench/peers/build.sh` builds the peers, and `ci/bench.sh` calls it.
 #![forbid(unsafe_code)]
 
-use peer_bench::{Size, echo, pool, threads, wakeups};
+use peer_bench::{Size, echo, locks, pool, redis, skew, threads, wakeups};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: peer-bench threads|echo|wakeups|pool --programs DIR [--out DIR] \
+const USAGE: &str = "usage: peer-bench threads|echo|wakeups|pool|locks|redis|skew --programs DIR [--out DIR] \
                      [--rounds N] [--smoke]";
 
 struct Args {
@@ -49,6 +49,18 @@ fn run(args: &Args) -> Result<(), String> {
             let found = pool::run(programs, size, rounds)?;
             tell(args, &found.text(), &found.notes, &found)
         }
+        "locks" => {
+            let found = locks::run(programs, size, rounds)?;
+            tell(args, &found.text(), &found.notes, &found)
+        }
+        "redis" => {
+            let found = redis::run(programs, size, rounds)?;
+            tell(args, &found.text(), &found.notes, &found)
+        }
+        "skew" => {
+            let found = skew::run(programs, size, rounds)?;
+            tell(args, &found.text(), &found.notes, &found)
+        }
         _ => {
             let found = wakeups::run(programs, size, rounds)?;
             tell(args, &found.text(), &found.notes, &found)
@@ -88,7 +100,11 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
                 let number = text.parse().ok().filter(|n| *n > 0);
                 rounds = Some(number.ok_or_else(|| format!("`{text}` is no number of rounds"))?);
             }
-            "threads" | "echo" | "wakeups" | "pool" if name.is_none() => name = Some(arg),
+            "threads" | "echo" | "wakeups" | "pool" | "locks" | "redis" | "skew"
+                if name.is_none() =>
+            {
+                name = Some(arg);
+            }
             other => return Err(format!("there is no benchmark or option `{other}`")),
         }
     }

@@ -10,6 +10,7 @@ use crate::figures::{Spread, median, show, table};
 use crate::http;
 use crate::neighbours::ran;
 use crate::program::{self, Cores, Running};
+use crate::sqlite::{self, Sqlite};
 use curtail_report::Machine;
 use curtail_workload::{Arrivals, Class, Mix, Request, Requests, Service, Until};
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,8 @@ pub struct Pool {
     pub short_p99_us: BTreeMap<String, f64>,
     /// Everything, by contestant.
     pub ways: BTreeMap<String, Way>,
+    /// A database behind one mutex.
+    pub sqlite: Sqlite,
     /// Of one core, what the work alone takes.
     pub load: f64,
     /// Requests a second that were due.
@@ -101,7 +104,7 @@ fn work(steps: u64) -> u64 {
 }
 
 /// How many steps this core takes in `time`, when nothing disturbs it.
-fn steps_in(time: Duration) -> u64 {
+pub(crate) fn steps_in(time: Duration) -> u64 {
     const STEPS: u64 = 200_000;
     let once = || {
         let begun = Instant::now();
@@ -191,7 +194,8 @@ pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Pool, S
         }
     }
     let mut all: BTreeMap<&str, Vec<Round>> = BTreeMap::new();
-    for at in 0..rounds.unwrap_or(size.pick(1, 5)) {
+    let rounds = rounds.unwrap_or(size.pick(1, 5));
+    for at in 0..rounds {
         for turn in 0..ways.len() {
             let (name, program, args) = &ways[(at + turn) % ways.len()];
             // The same arrivals for all.
@@ -207,6 +211,7 @@ pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Pool, S
             found.ways.insert(name.to_owned(), way);
         }
     }
+    found.sqlite = sqlite::run(programs, cores, size, rounds, &mut found.notes);
     Ok(found)
 }
 
@@ -253,6 +258,7 @@ impl Pool {
             ]);
         }
         out.push_str(&table(&rows));
+        out.push_str(&self.sqlite.text());
         out
     }
 }

@@ -70,8 +70,17 @@ impl Running {
     /// # Errors
     /// Where it cannot be started.
     pub fn start(program: &Path, args: &[&str], core: usize) -> Result<Self, String> {
+        Self::start_on(program, args, &[core])
+    }
+
+    /// Starts it on `cores`. Its errors go where ours go.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn start_on(program: &Path, args: &[&str], cores: &[usize]) -> Result<Self, String> {
+        let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
         let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "taskset", "-c", &core.to_string()])
+            .args(["--pdeathsig", "KILL", "taskset", "-c", &cores.join(",")])
             .arg(program)
             .args(args)
             .env("RUST_BACKTRACE", "0")

@@ -106,6 +106,62 @@ fn wakeups_small() {
     assert!(has_note(&json, "go: left out, not built"), "{}", json["notes"]);
 }
 
+/// A directory with a server of Python's under these names. It answers each request as RESP would.
+fn servers(bench: &str, names: &[&str]) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("server.py");
+    std::fs::write(&source, SERVER).unwrap();
+    std::fs::set_permissions(&source, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for name in names {
+        std::fs::hard_link(&source, directory.path().join(format!("{bench}-{name}"))).unwrap();
+    }
+    directory
+}
+
+const SERVER: &str = r#"#!/usr/bin/env python3
+import socketserver
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        while line := self.rfile.readline():
+            if line[:1] == b"*":
+                words = [self.rfile.read(int(self.rfile.readline()[1:]) + 2) for _ in range(int(line[1:]))]
+                self.wfile.write(b"*1\r\n$1\r\na\r\n" if words[0] == b"KEYS\r\n" else b"$-1\r\n")
+            else:
+                self.wfile.write(b":1\r\n")
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 128
+with Server(("127.0.0.1", 0), Handler) as server:
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+"#;
+
+#[test]
+fn locks_and_skew_small() {
+    let directory = servers("locks", &["threads"]);
+    let json = measured("locks", directory.path());
+    let locks = ["mutex", "rwlock", "std", "parking_lot"];
+    positive(&json["short_p99_us"]["kernel_threads"], &locks);
+    positive(&json["short_p99_us_two_cores"]["kernel_threads"], &locks);
+    assert!(has_note(&json, "go: left out, not built"), "{}", json["notes"]);
+    let json = measured("skew", directory.path());
+    positive(&json["skewed"]["kernel_threads"], &["p50_us", "p99_us", "rps"]);
+}
+
+#[test]
+fn redis_small() {
+    let directory = servers("redis", &["threads"]);
+    let json = measured("redis", directory.path());
+    for beside in ["keys", "keys_20k"] {
+        positive(&json["get_p99_us_beside"][beside], &["kernel_threads"]);
+    }
+    for depth in ["p1", "p16"] {
+        positive(&json["get_rps"][depth], &["kernel_threads"]);
+    }
+    let rounds = &json["rounds"]["one_core"]["kernel_threads"];
+    assert!(rounds["keys"][0]["beside"].is_number(), "{rounds}");
+}
+
 #[test]
 fn a_program_that_fails_is_a_note_and_no_figure() {
     let directory = tempfile::tempdir().unwrap();
