@@ -29,6 +29,7 @@ fn engine() -> *mut Engine {
 /// parent's.
 fn keep_to_one_job_in_children() {
     extern "C" fn in_child() {
+        crate::forked::note_child();
         // The block of a kthread's safepoints may lie in such memory.
         Safepoint::this_thread().keep_block(curtail_shm::leave_to_parent);
         if KThread::try_here().is_some() {

@@ -76,6 +76,7 @@ mod control;
 mod dispatcher;
 mod engine;
 mod fences;
+mod forked;
 mod futex;
 mod future;
 mod intake;

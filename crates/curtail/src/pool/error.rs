@@ -68,6 +68,11 @@ pub enum Why {
     /// The pool takes no more jobs.
     #[error("the pool is shut down")]
     ShutDown,
+    /// The process is the child of a fork, and the pool's threads are its parent's.
+    #[error(
+        "the pool's threads are in the process that forked this one: make a pool after the fork"
+    )]
+    Forked,
     /// The pool has no such class.
     #[error("the pool has only {classes} classes")]
     NoSuchClass {

@@ -56,10 +56,20 @@ impl<T: 'static> Future for Job<T> {
     type Output = Result<T, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.state
-            .poll(context.waker())
-            .map_ok(|value| *value.downcast::<T>().expect("`Pool::run` boxed a value of this type"))
+        if self.shared.is_parents()
+            && let Some(gate) = self.shared.gates.get(usize::from(self.state.class))
+        {
+            return match self.state.poll(context.waker()) {
+                Poll::Pending => Poll::Ready(Err(Error::LeftBehind { class: gate.name.clone() })),
+                Poll::Ready(ended) => Poll::Ready(ended.map(unboxed)),
+            };
+        }
+        self.state.poll(context.waker()).map_ok(unboxed)
     }
+}
+
+fn unboxed<T: 'static>(value: super::state::Value) -> T {
+    *value.downcast::<T>().expect("`Pool::run` boxed a value of this type")
 }
 
 impl<T> Drop for Job<T> {

@@ -178,6 +178,11 @@ impl Pool {
 
 /// Ends the workers when no job is under way any more, or after `limit`; how many there are still.
 fn end(shared: &Shared, handle: &Handle, thread: Option<JoinHandle<()>>, limit: Duration) -> usize {
+    if shared.is_parents() {
+        // There is no thread to end, and none to join.
+        std::mem::forget(thread);
+        return 0;
+    }
     shared.close();
     let left = shared.settle(limit);
     handle.shutdown();

@@ -26,6 +26,8 @@ pub(super) struct Shared {
     /// Jobs of each class that has a limit of age, oldest first; some of them wait no more.
     ages: Box<[Mutex<VecDeque<Arc<State>>>]>,
     client: LocalClient,
+    /// Of the process whose threads the pool has.
+    generation: u32,
     closed: AtomicBool,
     settled: (Mutex<()>, Condvar),
 }
@@ -66,9 +68,15 @@ impl Shared {
             gates,
             table: Mutex::default(),
             client,
+            generation: crate::forked::generation(),
             closed: AtomicBool::new(false),
             settled: (Mutex::default(), Condvar::new()),
         }
+    }
+
+    /// Whether this process is a fork's child, and the pool's threads are its parent's.
+    pub(super) fn is_parents(&self) -> bool {
+        self.generation != crate::forked::generation()
     }
 
     fn refusal(&self, class: u16, why: Why) -> Refused {
@@ -82,6 +90,9 @@ impl Shared {
         let Some(gate) = self.gates.get(usize::from(class.0)) else {
             return Err(self.refusal(class.0, Why::NoSuchClass { classes }));
         };
+        if self.is_parents() {
+            return Err(self.refusal(class.0, Why::Forked));
+        }
         if !gate.enter() {
             count(&gate.counts.refused_full);
             return Err(self.refusal(class.0, Why::Full { limit: gate.limit }));
