@@ -79,6 +79,7 @@ mod fences;
 mod forked;
 mod futex;
 mod future;
+mod identity;
 mod intake;
 mod jobs;
 mod losses;

@@ -332,7 +332,10 @@ pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut c_void) -> c_int {
 /// The interposed functions, named where the runtime needs them, so that the linker takes this
 /// module into every program that runs an engine.
 pub(crate) fn is_linked() -> bool {
-    let functions: [*const (); 9] = [
+    let functions: [*const (); 12] = [
+        crate::identity::pthread_getattr_np as *const (),
+        crate::identity::pthread_key_create as *const (),
+        crate::identity::pthread_key_delete as *const (),
         crate::futex::syscall as *const (),
         crate::futex::sched_yield as *const (),
         pthread_mutex_lock as *const (),

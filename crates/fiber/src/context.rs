@@ -316,6 +316,15 @@ pub(crate) fn stack_in_task() -> Option<Range<usize>> {
     context.in_task.get().then(|| context.low.get()..context.top.get())
 }
 
+/// The thread pointer and the stack of the running fiber, if it has thread-locals of its own.
+#[must_use]
+pub fn own_stack() -> Option<(usize, Range<usize>)> {
+    // SAFETY: as in `current_label`.
+    let context = unsafe { safepoint::context().as_ref() }?;
+    let own = context.has_own_locals().then(|| context.locals.get())?;
+    Some((own, context.low.get()..context.top.get()))
+}
+
 /// What of a switch is not on the stacks.
 ///
 /// # Safety

@@ -29,7 +29,9 @@ mod suspended;
 mod switch;
 mod words;
 
-pub use context::{Context, Kind as ContextKind, Label, current, current_label, on_fiber};
+pub use context::{
+    Context, Kind as ContextKind, Label, current, current_label, on_fiber, own_stack,
+};
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use image::end_thread_locals;
 pub use overflow::prepare_thread;
