@@ -29,6 +29,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Why stacks have no thread-locals of their own here.
 pub type Refusal = &'static str;
 
+/// Whose thread-locals what runs on a stack has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locals {
+    /// Its own. Where that can't be ([`support`]), its kthread's.
+    #[default]
+    Own,
+    /// Those of the kthread that it runs on, and of all else that shares them there.
+    Shared,
+}
+
+impl Locals {
+    /// What there is of it in this process.
+    #[must_use]
+    pub fn in_effect(self) -> Self {
+        if self == Self::Own && support().is_err() { Self::Shared } else { self }
+    }
+}
+
 /// What is needed to make images, after one was tried.
 struct Maker {
     parts: Parts,

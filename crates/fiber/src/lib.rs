@@ -33,9 +33,9 @@ pub use context::{
     Context, Kind as ContextKind, Label, current, current_label, on_fiber, own_stack,
 };
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
-pub use image::end_thread_locals;
+pub use image::{Locals, end_thread_locals};
 pub use overflow::prepare_thread;
-pub use stack::{FiberStack, Locals, StackError, StackPool};
+pub use stack::{FiberStack, StackError, StackPool};
 pub use suspended::{StackCopy, Suspended, peek, suspended};
 pub use switch::{switch, switch_away};
 pub use words::{MOST_WORDS, keep_word};

@@ -4,9 +4,11 @@
 //! thread-locals of its own has a block of its own, and each switch to such a stack brings the words of
 //! the block before ([`hand_over`]): they are the kthread's.
 
+mod sections;
 mod watch;
 mod words;
 
+pub use sections::{enter_critical, enter_lock, leave_critical, leave_lock, leave_lock_if_held};
 use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -318,97 +320,6 @@ impl Safepoint {
         // SAFETY: our own block.
         unsafe { (*self.block()).deadline }
     }
-}
-
-/// Opens a critical section on this thread: no yield until the matching [`leave_critical`]. Two
-/// instructions.
-#[inline(always)]
-pub fn enter_critical() {
-    // SAFETY: changes this thread's depth (offset 12 of the block) only. By one instruction, so that
-    // a signal sees it before or after. Not `nomem`: what follows stays behind it.
-    unsafe {
-        std::arch::asm!(
-            "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
-            "inc dword ptr fs:[{block} + 12]",
-            block = out(reg) _,
-            options(nostack),
-        );
-    }
-}
-
-/// Closes it; the outermost yields if a yield fell due inside. Without a matching
-/// [`enter_critical`] before it, nothing yields on this thread any more.
-#[inline(always)]
-pub fn leave_critical() {
-    let due: i32;
-    // SAFETY: changes this thread's depth only, as above. `pending` (offset 16) is 0 or 1: it is
-    // above the depth only if it is set and the depth is zero.
-    unsafe {
-        std::arch::asm!(
-            "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
-            "dec dword ptr fs:[{block} + 12]",
-            "mov {due:e}, dword ptr fs:[{block} + 16]",
-            "sub {due:e}, dword ptr fs:[{block} + 12]",
-            block = out(reg) _,
-            due = out(reg) due,
-            options(nostack),
-        );
-    }
-    if due > 0 {
-        yield_pending();
-    }
-}
-
-/// The running code takes a lock: where its quantum ends meanwhile, it goes on for the
-/// [grace](Safepoint::set_grace).
-#[inline(always)]
-pub fn enter_lock() {
-    // SAFETY: as in `enter_critical`; the count is at offset 14 of the block.
-    unsafe {
-        std::arch::asm!(
-            "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
-            "inc word ptr fs:[{block} + 14]",
-            block = out(reg) _,
-            options(nostack),
-        );
-    }
-}
-
-/// It has given it back: yields if a yield fell due meanwhile, and there is no other lock or critical
-/// section. Without a matching [`enter_lock`] before it, nothing yields on this thread in time any more.
-#[inline(always)]
-pub fn leave_lock() {
-    let due: i32;
-    // SAFETY: as in `leave_critical`: what is compared with `pending` are both counts, as one number.
-    unsafe {
-        std::arch::asm!(
-            "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
-            "dec word ptr fs:[{block} + 14]",
-            "mov {due:e}, dword ptr fs:[{block} + 16]",
-            "sub {due:e}, dword ptr fs:[{block} + 12]",
-            block = out(reg) _,
-            due = out(reg) due,
-            options(nostack),
-        );
-    }
-    if due > 0 {
-        yield_pending();
-    }
-}
-
-/// [`leave_lock`] where the lock may never have been taken on this stack: off a fiber, say.
-#[inline]
-pub fn leave_lock_if_held() {
-    if Safepoint::this_thread().depth() >> 16 != 0 {
-        leave_lock();
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn yield_pending() {
-    // SAFETY: may call the yield hook, like any safepoint.
-    unsafe { curtail_yield_pending() };
 }
 
 /// A safepoint placed by hand: reads the clock and yields if the quantum is over (about 20 ns if

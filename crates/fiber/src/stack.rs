@@ -12,7 +12,7 @@
 //! which is made with the stack's first use and stays for ever.
 
 use crate::context::MARK_BYTES;
-use crate::image::{self, Image};
+use crate::image::{self, Image, Locals};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -51,24 +51,6 @@ pub enum StackError {
     /// More slabs than the overflow handler can know.
     #[error("more than {} stack slabs", crate::overflow::MAX_SLABS)]
     TooManySlabs,
-}
-
-/// Whose thread-locals what runs on a stack has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Locals {
-    /// Its own. Where that can't be ([`image::support`]), its kthread's.
-    #[default]
-    Own,
-    /// Those of the kthread that it runs on, and of all else that shares them there.
-    Shared,
-}
-
-impl Locals {
-    /// What there is of it in this process.
-    #[must_use]
-    pub fn in_effect(self) -> Self {
-        if self == Self::Own && image::support().is_err() { Self::Shared } else { self }
-    }
 }
 
 /// One stack, owned.

@@ -9,7 +9,7 @@ use super::threads::{MOST_KTHREADS, PortLine};
 use super::{Handle, Server, StartError};
 use crate::app::ErasedApp;
 use crate::preempt::Preempt;
-use crate::thread::{Elastic, Grace, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
+use crate::thread::{Elastic, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
 use crate::topology::{Layout, Usable, check_cores};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec};
@@ -169,14 +169,6 @@ impl ServerBuilder {
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.tasks.stack_size = bytes;
-        self
-    }
-
-    /// What becomes of a quantum that ends while its request holds a lock. Default:
-    /// [`Grace::Quantum`].
-    #[must_use]
-    pub fn lock_grace(mut self, grace: Grace) -> Self {
-        self.tasks.grace = grace;
         self
     }
 

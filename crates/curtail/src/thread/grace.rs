@@ -1,5 +1,6 @@
 //! What tasks of a kthread have: stacks, thread-locals, and a grace inside of locks.
 
+use super::runtime::RuntimeBuilder;
 use crate::clock::Clock;
 use curtail_fiber::Locals;
 use curtail_fiber::safepoint::Safepoint;
@@ -56,5 +57,19 @@ impl TaskSettings {
     /// With thread-locals of their own, and the usual grace.
     pub(crate) fn with_stack(stack_size: usize) -> Self {
         Self { stack_size, locals: Locals::Own, grace: Grace::default() }
+    }
+}
+
+impl RuntimeBuilder {
+    /// What becomes of a quantum that ends while its thread holds a lock. Default: [`Grace::Quantum`].
+    pub fn lock_grace(mut self, grace: Grace) -> Self {
+        self.tasks.grace = grace;
+        self
+    }
+
+    /// All threads are light: see [`Builder::light`].
+    pub fn light(mut self) -> Self {
+        self.tasks.locals = Locals::Shared;
+        self
     }
 }

@@ -5,7 +5,7 @@
 //! when there is nothing.
 
 use super::elastic::{DaemonError, Elastic, Wish};
-use super::grace::{Grace, TaskSettings};
+use super::grace::TaskSettings;
 use super::kthread::{KThread, Quanta, Shared};
 use super::look::Look;
 use super::seat::{Common, Seat};
@@ -78,7 +78,7 @@ where
 pub struct RuntimeBuilder {
     kthreads: Option<usize>,
     cores: Option<Vec<usize>>,
-    tasks: TaskSettings,
+    pub(super) tasks: TaskSettings,
     quantum: Option<Duration>,
     /// Somebody said which: then it is told where there can be none.
     is_quantum_asked: bool,
@@ -143,18 +143,6 @@ impl RuntimeBuilder {
     pub fn class_quantum(mut self, class: u16, quantum: Option<Duration>) -> Self {
         self.class_quanta.retain(|(other, _)| *other != class);
         self.class_quanta.push((class, quantum));
-        self
-    }
-
-    /// What becomes of a quantum that ends while its thread holds a lock. Default: [`Grace::Quantum`].
-    pub fn lock_grace(mut self, grace: Grace) -> Self {
-        self.tasks.grace = grace;
-        self
-    }
-
-    /// All threads are light: see [`Builder::light`].
-    pub fn light(mut self) -> Self {
-        self.tasks.locals = Locals::Shared;
         self
     }
 

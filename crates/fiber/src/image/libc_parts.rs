@@ -81,33 +81,41 @@ unsafe fn set_half(address: usize, value: u32) {
     unsafe { place.write(value) };
 }
 
+const MISSING: Refusal = "this glibc does not have what makes a thread's variables";
+
+/// Bytes of static thread-locals and descriptor, to what these are aligned, and bytes of the descriptor.
+fn sizes() -> Result<(usize, usize, usize), Refusal> {
+    if look_up(c"gnu_get_libc_version").is_none() {
+        return Err("the C library is not glibc, or it is linked statically");
+    }
+    let info = look_up(c"_dl_get_tls_static_info").ok_or(MISSING)?;
+    let (mut size, mut align) = (0_usize, 0_usize);
+    // SAFETY: its type in glibc since 2.2: two places for sizes.
+    unsafe {
+        let info: unsafe extern "C" fn(*mut usize, *mut usize) = std::mem::transmute(info);
+        info(&raw mut size, &raw mut align);
+    }
+    let descriptor = look_up(c"_thread_db_sizeof_pthread").ok_or(MISSING)?.cast::<u32>();
+    // SAFETY: a number of that size, by the name.
+    let descriptor_bytes = unsafe { descriptor.read_unaligned() } as usize;
+    let is_sane = (512..16_384).contains(&descriptor_bytes)
+        && (descriptor_bytes..1 << 22).contains(&size)
+        && align.is_power_of_two()
+        && align <= 1 << 16;
+    if !is_sane {
+        return Err("the size of this glibc's thread descriptor is not to be believed");
+    }
+    Ok((size, align, descriptor_bytes))
+}
+
 impl Parts {
     pub(super) fn find() -> Result<Self, Refusal> {
         super::learn_how();
-        if look_up(c"gnu_get_libc_version").is_none() {
-            return Err("the C library is not glibc, or it is linked statically");
-        }
-        const MISSING: Refusal = "this glibc does not have what makes a thread's variables";
-        let info = look_up(c"_dl_get_tls_static_info").ok_or(MISSING)?;
-        let (mut size, mut align) = (0_usize, 0_usize);
-        // SAFETY: its type in glibc since 2.2: two places for sizes.
-        unsafe {
-            let info: unsafe extern "C" fn(*mut usize, *mut usize) = std::mem::transmute(info);
-            info(&raw mut size, &raw mut align);
-        }
-        let descriptor = look_up(c"_thread_db_sizeof_pthread").ok_or(MISSING)?.cast::<u32>();
-        // SAFETY: a number of that size, by the name.
-        let descriptor_bytes = unsafe { descriptor.read_unaligned() } as usize;
-        let is_sane = (512..16_384).contains(&descriptor_bytes)
-            && (descriptor_bytes..1 << 22).contains(&size)
-            && align.is_power_of_two()
-            && align <= 1 << 16;
-        if !is_sane {
-            return Err("the size of this glibc's thread descriptor is not to be believed");
-        }
-        let allocate = look_up(c"_dl_allocate_tls").ok_or(MISSING)?;
-        let begin_ctype = look_up(c"__ctype_init").ok_or(MISSING)?;
-        let call_destructors = look_up(c"__call_tls_dtors").ok_or(MISSING)?;
+        let (size, align, descriptor_bytes) = sizes()?;
+        let [allocate, begin_ctype, call_destructors] =
+            [c"_dl_allocate_tls", c"__ctype_init", c"__call_tls_dtors"].map(look_up);
+        let (allocate, begin_ctype) = (allocate.ok_or(MISSING)?, begin_ctype.ok_or(MISSING)?);
+        let call_destructors = call_destructors.ok_or(MISSING)?;
         let tid = field(c"_thread_db_pthread_tid").ok_or(MISSING)?;
         let list = field(c"_thread_db_pthread_list").ok_or(MISSING)?;
         let specific = field(c"_thread_db_pthread_specific").ok_or(MISSING)?;

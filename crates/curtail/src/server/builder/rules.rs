@@ -1,12 +1,21 @@
-//! Settings about requests that are cancelled.
+//! Settings about requests: of those that are cancelled, of classes, of locks.
 
 use super::{ServerBuilder, StartError};
 use crate::cancel::OnCancel;
 use crate::server::rules::{ClassRule, Rules};
+use crate::thread::Grace;
 use std::sync::Arc;
 use std::time::Duration;
 
 impl ServerBuilder {
+    /// What becomes of a quantum that ends while its request holds a lock. Default:
+    /// [`Grace::Quantum`].
+    #[must_use]
+    pub fn lock_grace(mut self, grace: Grace) -> Self {
+        self.tasks.grace = grace;
+        self
+    }
+
     /// Whether half of [`ServerBuilder::capacity`] and of [`ServerBuilder::memory`] is kept for the
     /// application's classes, each as much as another: then a flood of one class refuses that class
     /// alone. Otherwise the class that comes first may have all of it. Default: yes. Of a single class there
