@@ -127,6 +127,7 @@ pub use curtail_fiber::safepoint::{
 };
 pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId};
 pub use future::block_on;
+pub use identity::{own_thread_locals, switches_by_instruction};
 pub use preempt::Preempt;
 pub use quota::{Quota, cpu_quota};
 pub use response::Response;

@@ -172,6 +172,10 @@ impl Server {
     }
 
     fn kind(&self) -> SafepointKind {
+        if let Err(reason) = crate::own_thread_locals() {
+            tracing::warn!(reason, "no pre-emption: requests have no thread-locals of their own");
+            return SafepointKind::None;
+        }
         match self.settings.by_hand {
             true => SafepointKind::Clock,
             false => curtail_fiber::safepoint::kind(),

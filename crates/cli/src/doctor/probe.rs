@@ -15,6 +15,7 @@ pub(super) fn all() -> Vec<Finding> {
         quota(),
         tsc(),
         instrumentation(),
+        thread_locals(),
         signals(),
         kernel(),
         stacks(),
@@ -125,6 +126,25 @@ fn tsc() -> Finding {
     }
     let used = "the only clock on the hot path; times may be off when the frequency changes";
     Finding::poor("tsc", here, used, "a processor (or virtual machine) with an invariant TSC")
+}
+
+fn thread_locals() -> Finding {
+    let what = "thread-locals";
+    match (curtail::own_thread_locals(), curtail::switches_by_instruction()) {
+        (Ok(()), true) => Finding::good(what, "wrfsbase", "each thread and request has its own"),
+        (Ok(()), false) => Finding::poor(
+            what,
+            "arch_prctl",
+            "each thread and request has its own; a switch is a system call",
+            "Linux 5.9 or later on a processor with FSGSBASE",
+        ),
+        (Err(reason), _) => Finding::poor(
+            what,
+            reason,
+            "shared by all on a kthread: nothing is pre-empted",
+            "glibc 2.34 or later, linked dynamically",
+        ),
+    }
 }
 
 fn instrumentation() -> Finding {

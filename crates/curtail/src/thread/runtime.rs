@@ -372,7 +372,7 @@ impl RuntimeBuilder {
             return None;
         }
         if self.tasks.locals == Locals::Own
-            && let Err(reason) = curtail_fiber::image::support()
+            && let Err(reason) = crate::own_thread_locals()
         {
             tracing::warn!(reason, "no pre-emption: threads have no thread-locals of their own");
             return None;
