@@ -28,7 +28,10 @@ fn pool() {
 
 fn runtime(quantum: Option<Duration>) {
     let builder = Runtime::builder().kthreads(1);
-    let builder = quantum.into_iter().fold(builder, |builder, quantum| builder.quantum(quantum));
+    let builder = match quantum {
+        Some(quantum) => builder.quantum(quantum),
+        None => builder.run_to_completion(),
+    };
     assert_eq!(builder.run(|| 7), 7);
 }
 

@@ -1,5 +1,5 @@
-//! A quantum that ends while a lock of Rust is held: the holder goes on, and yields when it gives
-//! the lock back (Concord §3.1, safe pre-emption).
+//! A quantum that ends while a lock of Rust is held: others run meanwhile, and the lock excludes all the
+//! same.
 //!
 //! Built plainly no request is pre-empted, and the rest must hold all the same.
 
@@ -19,6 +19,16 @@ struct Locks {
     lock: RwLock<u64>,
     parked_mutex: parking_lot::Mutex<u64>,
     parked_lock: parking_lot::RwLock<u64>,
+}
+
+/// Tries until it has it; others run in between.
+fn again<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        match attempt() {
+            Some(guard) => return guard,
+            None => curtail::yield_now(),
+        }
+    }
 }
 
 const KINDS: u8 = 8;
@@ -47,11 +57,11 @@ impl Locks {
         }
         match kind {
             0 => write!(self.mutex.lock().unwrap()),
-            1 => write!(self.mutex.try_lock().expect("no other request is on, holding it")),
+            1 => write!(again(|| self.mutex.try_lock().ok())),
             2 => write!(self.lock.write().unwrap()),
             3 => read!(self.lock.read().unwrap()),
             4 => write!(self.parked_mutex.lock()),
-            5 => write!(self.parked_mutex.try_lock().expect("no other request is on, holding it")),
+            5 => write!(again(|| self.parked_mutex.try_lock())),
             6 => write!(self.parked_lock.write()),
             _ => read!(self.parked_lock.read()),
         }
@@ -91,7 +101,7 @@ impl App for Holders {
 }
 
 #[test]
-fn the_holder_of_a_lock_yields_after_it_and_not_before() {
+fn the_holder_of_a_lock_may_be_preempted() {
     for kind in 0..KINDS {
         let locks = Arc::new(Locks::default());
         let requests: Vec<u8> = [kind, BYSTANDER].into_iter().cycle().take(40).collect();
@@ -107,12 +117,11 @@ fn the_holder_of_a_lock_yields_after_it_and_not_before() {
             + *locks.parked_lock.read();
         let writes = if matches!(kind, 3 | 7) { 0 } else { 20 * ROUNDS };
         assert_eq!(taken, writes, "kind {kind}: the lock excludes");
-        assert_eq!(inside, 0, "kind {kind}: another ran on this thread while it was held");
         if is_preempting(&report) {
-            // Every critical section lasts for many quanta, and but for the last a request waits.
-            assert!(after > 10 * ROUNDS, "kind {kind}: {after} yielded when they gave it back");
+            // Every critical section lasts for many quanta, and a bystander waits.
+            assert!(inside > ROUNDS, "kind {kind}: {inside} ran while it was held");
         } else if report.preemptions == 0 {
-            assert_eq!(after, 0);
+            assert_eq!((inside, after), (0, 0));
         }
     }
 }

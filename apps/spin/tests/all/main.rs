@@ -6,7 +6,6 @@ mod common;
 mod daemon;
 
 mod batch;
-mod depth;
 mod evicted;
 mod helps;
 mod locks;

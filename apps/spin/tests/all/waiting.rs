@@ -253,10 +253,12 @@ fn what_is_made_once_is_made_once() {
 fn parking_and_barriers() {
     let gone = Arc::new(AtomicU32::new(0));
     let barrier = Arc::new(Barrier::new(7));
+    let threads = Arc::new(Mutex::new(Vec::new()));
     let mut tasks: Vec<_> = (0..6)
         .map(|_| {
-            let (gone, barrier) = (gone.clone(), barrier.clone());
+            let (gone, barrier, threads) = (gone.clone(), barrier.clone(), threads.clone());
             task(move || {
+                threads.lock().unwrap().push(thread::current());
                 barrier.wait();
                 while gone.load(Ordering::Acquire) == 0 {
                     thread::park();
@@ -269,7 +271,7 @@ fn parking_and_barriers() {
         barrier.wait();
         work(LONG, 1);
         gone.store(1, Ordering::Release);
-        thread::current().unpark();
+        threads.lock().unwrap().drain(..).for_each(|thread| thread.unpark());
         0
     }));
     run(1, tasks);

@@ -158,7 +158,7 @@ impl Domain {
         let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;
         drop(self.control);
-        if ended.is_err() || dispatcher.in_system() > 0 {
+        if dispatcher.in_system() > 0 {
             common.rules.note_left();
         }
         let reports = workers::stop(started, &mut notes);

@@ -47,7 +47,7 @@ fn an_endless_handler_does_not_keep_the_server() {
         });
         let_go.store(true, Ordering::Relaxed);
         assert_eq!(report.abandoned, requests, "{name}");
-        let left_behind = report.notes.iter().any(|note| note.contains("left behind"));
+        let left_behind = report.notes.iter().any(|note| note.contains("is stuck in a request"));
         // Where requests are pre-empted, the end does so, too.
         assert_eq!(left_behind, ["fcfs", "shenango"].contains(&name), "{name}: {:?}", report.notes);
         assert!(left_behind || took < Duration::from_secs(2), "{name}: {took:?}");

@@ -265,7 +265,8 @@ fn connections_of_any_kind() {
             }
         });
         assert!(seen.report.malformed > 0);
-        assert_given_back(&seen, 16 * MIB);
+        // Of the connections' threads, thread-locals stay, some 12 KiB each.
+        assert_given_back(&seen, 32 * MIB);
     }
 }
 
