@@ -5,8 +5,8 @@
 //!
 //! The rate is measured in a fraction of a millisecond when it is first asked for, which may be off by
 //! some hundred parts in a million on a busy machine. It is measured again, over all the time since, as
-//! the program runs ([`refine`]); and what must not end early asks the system's clock
-//! ([`monotonic_ns`]).
+//! the program runs (`refine`); and what must not end early asks the system's clock
+//! (`monotonic_ns`).
 
 use curtail_policy::Nanos;
 use std::sync::OnceLock;

@@ -67,7 +67,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// All threads are light: see [`Builder::light`].
+    /// All threads are light: see [`Builder::light`](crate::Builder::light).
     pub fn light(mut self) -> Self {
         self.tasks.locals = Locals::Shared;
         self
