@@ -2,7 +2,7 @@
 //!
 //! The block is the owning thread's; only `poll` is written by others, through [`Poll`]. A stack with
 //! thread-locals of its own has a block of its own, and each switch to such a stack brings the words of
-//! the block before ([`hand_over`]): they are the kthread's.
+//! the block before (`hand_over`): they are the kthread's.
 
 mod sections;
 mod watch;
