@@ -136,6 +136,7 @@ impl Maker {
             return Err("sanitizers keep their own state in the kernel threads' thread-locals");
         }
         let mut maker = Self { parts: Parts::find()?, fresh: Vec::new() };
+        limit_arenas();
         let bytes = maker.bytes().next_multiple_of(rustix::param::page_size());
         // SAFETY: a fresh private mapping. It stays: an image is never freed.
         let memory = unsafe {
@@ -193,6 +194,19 @@ impl Maker {
         }
         // SAFETY: as above.
         unsafe { self.parts.free_dynamic(pointer) };
+    }
+}
+
+/// glibc's allocator makes an arena for each thread that allocates first, up to eight for each core, and
+/// keeps memory in each. Only as many threads run at once as there are cores, however many there are. A
+/// limit of the user's stays.
+fn limit_arenas() {
+    const M_ARENA_MAX: libc::c_int = -8;
+    let asked = |name| std::env::var_os(name).is_some();
+    if !asked("MALLOC_ARENA_MAX") && !asked("GLIBC_TUNABLES") {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        // SAFETY: sets a number of the allocator's.
+        unsafe { libc::mallopt(M_ARENA_MAX, cores.max(2) as libc::c_int) };
     }
 }
 

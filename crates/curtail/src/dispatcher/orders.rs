@@ -108,6 +108,12 @@ impl Dispatcher {
     }
 
     /// The requests that have been here for longest.
+    /// Whether a request has begun that came back from its worker: at the end it is left behind.
+    pub(crate) fn holds_begun(&self) -> bool {
+        let mut jobs = self.sched.jobs().take(self.sched.len());
+        jobs.any(|(job, _)| !self.sched.data(job.id).message.resume.is_null())
+    }
+
     fn oldest(&self, now: Nanos) -> Vec<RequestStats> {
         const MOST: usize = 16;
         let mut jobs: Vec<_> = self.sched.jobs().take(self.sched.len()).collect();

@@ -158,7 +158,7 @@ impl Domain {
         let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;
         drop(self.control);
-        if dispatcher.in_system() > 0 {
+        if dispatcher.holds_begun() {
             common.rules.note_left();
         }
         let reports = workers::stop(started, &mut notes);

@@ -265,8 +265,7 @@ fn connections_of_any_kind() {
             }
         });
         assert!(seen.report.malformed > 0);
-        // Of the connections' threads, thread-locals stay, some 12 KiB each.
-        assert_given_back(&seen, 32 * MIB);
+        assert_given_back(&seen, 16 * MIB);
     }
 }
 

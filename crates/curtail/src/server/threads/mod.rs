@@ -141,9 +141,6 @@ pub(super) fn run(
     if ended.is_ok() && front.desk.in_system() == 0 {
         front.desk.crew.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
     }
-    if front.desk.crew.alive() > 0 {
-        settings.rules.note_left();
-    }
     let lives = front.desk.crew.stop(&mut notes);
     front.desk.give_up();
     if let Err(panic) = ended {

@@ -210,6 +210,9 @@ impl Drop for Post {
     fn drop(&mut self) {
         if let Some(here) = KThread::try_here() {
             here.post.set(ptr::null());
+            if here.alive() > 0 {
+                self.common.rules.note_left();
+            }
         }
         if self.common.rules.leaves_requests() {
             // As at the end of an engine.
