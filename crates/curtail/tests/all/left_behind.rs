@@ -61,7 +61,7 @@ fn leave_one(policy: &str, rule: Option<OnCancel>) {
         .transport(Box::new(transport))
         .drain(Duration::from_millis(1));
     if let Some(rule) = rule {
-        server = server.deadline("request", Duration::from_millis(1)).on_cancel("request", rule);
+        server = server.deadline("request", Duration::from_secs(1)).on_cancel("request", rule);
     }
     let server = server.build().unwrap();
     let handle = server.handle();
