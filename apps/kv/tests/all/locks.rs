@@ -1,13 +1,13 @@
-//! A quantum that ends while a lock of C++ is held: the holder goes on, and yields when it gives the
-//! lock back (Concord §3.1, safe pre-emption); the others that want it get on.
+//! A quantum that ends while a lock of C++ is held: without pre-emption under locks the holder goes on, and
+//! yields when it gives the lock back (Concord §3.1, safe pre-emption); the others that want it get on.
 //!
 //! Built plainly no request is pre-empted, and the rest must hold all the same.
 #![cfg(feature = "leveldb")]
 
 use crate::common;
 
-use common::{LONG, is_preempting, serve};
-use curtail::{App, ClassId, Response, WorkerId};
+use common::{LONG, is_preempting, serve, serve_with};
+use curtail::{App, ClassId, Grace, Response, WorkerId};
 use kv::{Store, StoreOptions};
 use kv_lock_probe::{KINDS, Probe, initialised, work};
 use std::sync::Arc;
@@ -59,7 +59,8 @@ fn the_holder_of_a_lock_yields_after_it_and_not_before() {
     for (kind, name) in KINDS.iter().enumerate() {
         let probe = Arc::new(Probe::default());
         let requests: Vec<u8> = [HOLDER, BYSTANDER].into_iter().cycle().take(40).collect();
-        let (report, answers) = serve(Holders { probe: probe.clone(), kind }, 1, &requests);
+        let holders = Holders { probe: probe.clone(), kind };
+        let (report, answers) = serve_with(Grace::Ban, holders, 1, &requests);
         let (mut inside, mut after) = (0, 0);
         for answer in &answers {
             inside += u64::from_le_bytes(answer[..8].try_into().unwrap());

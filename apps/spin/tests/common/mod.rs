@@ -16,12 +16,23 @@ pub const LONG: u64 = 30_000;
 
 /// Sends one request for each byte of `requests`, all at once, and collects the answers.
 pub fn serve(app: impl App, workers: usize, requests: &[u8]) -> (Report, Vec<Vec<u8>>) {
+    serve_with(curtail::Grace::default(), app, workers, requests)
+}
+
+/// [`serve`] with that grace inside of locks.
+pub fn serve_with(
+    grace: curtail::Grace,
+    app: impl App,
+    workers: usize,
+    requests: &[u8],
+) -> (Report, Vec<Vec<u8>>) {
     let (transport, local) = Local::new(1024).unwrap();
     let spec = Spec::preset("tq").unwrap().with_quantum(Nanos::from_micros(1)).unwrap();
     let server = Server::builder(app)
         .policy(spec)
         .workers(workers)
         .stack_size(128 << 10)
+        .lock_grace(grace)
         .dispatcher(dispatcher())
         .transport(Box::new(transport))
         .build()
