@@ -99,23 +99,27 @@ struct Pool {
     /// How many threads are in [`rest`]. Each counts itself, in and out.
     idle: usize,
     threads: usize,
-    /// Of the process whose threads these are.
-    generation: u32,
 }
 
 // SAFETY: jobs are alive and wait as long as they are in the list, and run on any thread.
 unsafe impl Send for Pool {}
 
-static POOL: Spin<Pool> = Spin::new(Pool {
-    first: ptr::null(),
-    last: ptr::null(),
-    jobs: 0,
-    idle: 0,
-    threads: 0,
-    generation: 0,
-});
+static POOL: Spin<Pool> = Spin::new(Pool::new());
 /// Idle threads of the pool.
 static IDLE: Queue = Queue::new();
+
+/// In a fork's child there are none of its parent's threads, nor of their jobs; one of them may have
+/// held a lock.
+///
+/// # Safety
+/// The process has one thread, which is in none of these locks.
+pub(crate) unsafe fn begin_anew() {
+    // SAFETY: by contract. What the list and the queue held lay on the stacks of threads that are gone.
+    unsafe {
+        POOL.renew(Pool::new());
+        IDLE.renew();
+    }
+}
 
 enum Hands {
     /// One that is idle takes it, or one that is at work will.
@@ -125,19 +129,11 @@ enum Hands {
 }
 
 impl Pool {
-    /// In a fork's child there are none of its parent's threads, nor of its jobs.
-    fn begin_anew(&mut self, generation: u32) {
-        (self.first, self.last) = (ptr::null(), ptr::null());
-        (self.jobs, self.idle, self.threads) = (0, 0, 0);
-        self.generation = generation;
-        while IDLE.lock().pop().is_some() {}
+    const fn new() -> Self {
+        Self { first: ptr::null(), last: ptr::null(), jobs: 0, idle: 0, threads: 0 }
     }
 
     fn push(&mut self, job: *const Head) -> Hands {
-        let generation = crate::forked::generation();
-        if self.generation != generation {
-            self.begin_anew(generation);
-        }
         // SAFETY: the last job waits, so it is alive.
         match unsafe { self.last.as_ref() } {
             Some(last) => last.next.set(job),

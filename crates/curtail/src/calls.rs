@@ -30,6 +30,11 @@ fn engine() -> *mut Engine {
 fn keep_to_one_job_in_children() {
     extern "C" fn in_child() {
         crate::forked::note_child();
+        // SAFETY: this handler runs on the one thread that the child has, before anything else.
+        unsafe {
+            crate::blocking::begin_anew();
+            crate::wait::begin_anew();
+        }
         // The block of a kthread's safepoints may lie in such memory.
         Safepoint::this_thread().keep_block(curtail_shm::leave_to_parent);
         if KThread::try_here().is_some() {

@@ -31,6 +31,19 @@ pub(crate) fn anybody() -> bool {
     WAITING.load(Ordering::SeqCst) != 0
 }
 
+/// In a fork's child nobody waits: those who did are its parent's.
+///
+/// # Safety
+/// The process has one thread, which does not wait here.
+pub(crate) unsafe fn begin_anew() {
+    if WAITING.swap(0, Ordering::SeqCst) != 0 {
+        for queue in &TABLE {
+            // SAFETY: by contract.
+            unsafe { queue.renew() };
+        }
+    }
+}
+
 /// Waits until another thread or fiber wakes `address` or the deadline passes; returns at once if
 /// `still`, asked under the queue's lock, says that there is nothing to wait for. Once entered,
 /// lets go of the caller's lock by `release`. The limit of a [`crate::time::timeout`] does not end

@@ -77,6 +77,19 @@ impl<W> WaitQueue<W> {
         Locked { queue: self }
     }
 
+    /// Makes it empty and unlocked, whoever held it. Its nodes are forgotten, not looked at.
+    ///
+    /// # Safety
+    /// Nobody else reaches it, and no node that was in it takes itself out: this is the one thread of
+    /// a fork's child.
+    pub unsafe fn renew(&self) {
+        // SAFETY: by contract.
+        self.ends.with_mut(|ends| unsafe {
+            *ends = Ends { first: ptr::null(), last: ptr::null() };
+        });
+        self.lock.store(0, Ordering::Release);
+    }
+
     #[cold]
     fn lock_slowly(&self) {
         const SPINS: u32 = if cfg!(loom) { 0 } else { 64 };

@@ -20,6 +20,16 @@ impl<T> Spin<T> {
         Self { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
+    /// Sets it to `value`, unlocked, whoever held it; what it had is forgotten.
+    ///
+    /// # Safety
+    /// Nobody else reaches it: this is the one thread of a fork's child.
+    pub(crate) unsafe fn renew(&self, value: T) {
+        // SAFETY: by contract.
+        unsafe { self.value.get().write(value) };
+        self.locked.store(false, Ordering::Release);
+    }
+
     /// Calls `f` with the value. `f` neither waits nor takes this lock.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         struct Unlock<'a>(&'a AtomicBool);
