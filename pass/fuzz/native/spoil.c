@@ -41,7 +41,7 @@ static void spoil_registers(void) {
 }
 
 static void spoil(struct curtail_safepoint_block *block) {
-  if (block->depth != 0)
+  if (block->critical != 0 || block->locks != 0)
     abort();
   if (--left == 0) {
     __atomic_store_n(&block->poll, 0, __ATOMIC_RELAXED);

@@ -133,6 +133,8 @@ fn turns_by_condition_variables() {
                     *turn += 1;
                     std.1.notify_all();
                 }
+                // Without the lock, whose grace a turn may fit in.
+                work(LONG, mine);
                 mine
             })
         });
