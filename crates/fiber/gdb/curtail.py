@@ -18,7 +18,7 @@ import struct
 
 import gdb
 
-COLOURS, COLOUR_STEP, GUARD = 16, 256, 16 * 1024
+COLOURS, COLOUR_STEP, GUARD = 16, 256, 1 << 20
 SAVED = ("r15", "r14", "r13", "r12", "rbx", "rbp", "pc")
 
 

@@ -305,6 +305,12 @@ pub fn current_label() -> Option<Label> {
     (!context.is_null()).then(|| unsafe { (*context).label.get() })
 }
 
+/// Whose stack the running fiber's is.
+pub(crate) fn current_kind() -> Option<Kind> {
+    // SAFETY: as in `current_label`.
+    unsafe { safepoint::context().as_ref() }.map(|context| context.kind.get())
+}
+
 /// The stack of the running fiber, above its guard, if its task has begun and has not ended.
 pub(crate) fn stack_in_task() -> Option<Range<usize>> {
     let context = safepoint::context();

@@ -34,7 +34,7 @@ pub use context::{
 };
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use image::{Locals, end_thread_locals};
-pub use overflow::prepare_thread;
+pub use overflow::{NameIt, name_threads_by, prepare_thread};
 pub use stack::{FiberStack, StackError, StackPool};
 pub use suspended::{StackCopy, Suspended, peek, suspended};
 pub use switch::{switch, switch_away};

@@ -3,11 +3,12 @@
 //! The table of slabs is written under a lock and read by the signal handler without one: a slab is
 //! filled in before the count that makes it visible is raised, and never changes afterwards.
 
+use crate::context::{Kind, Label};
 use crate::stack::{GUARD, StackError};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, Once, OnceLock};
 
 /// 64 stacks each: room for four million fibers.
 pub(crate) const MAX_SLABS: usize = 1 << 16;
@@ -119,22 +120,40 @@ fn restore_default(signal: libc::c_int) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
+/// Calls what it is given with the running thread's name, if it has one.
+pub type NameIt = fn(&mut dyn FnMut(&str));
+
+static NAME_IT: OnceLock<NameIt> = OnceLock::new();
+
+fn nameless(_: &mut dyn FnMut(&str)) {}
+
+/// How the message of an overflow learns a thread's name; the first to say so is right. `name_it` is
+/// called in a signal handler, by a kthread whose running thread has too little stack.
+pub fn name_threads_by(name_it: NameIt) {
+    let _ = NAME_IT.set(name_it);
+}
+
 /// Writes the message: no allocation, no lock, one write(2).
 fn report(address: usize) {
     use std::io::Write;
     let mut text = [0_u8; 320];
     let mut cursor = std::io::Cursor::new(&mut text[..]);
     let _ = write!(cursor, "\ncurtail: stack overflow in a fiber (address {address:#x}): ");
+    let is_thread = crate::context::current_kind() == Some(Kind::Thread);
     let _ = match crate::context::current_label() {
-        Some(label) => write!(
-            cursor,
-            "request {} of class {} on worker {}, stack of {} KiB",
-            label.job,
-            label.class,
-            label.worker,
-            label.stack_bytes / 1024
-        ),
         None => write!(cursor, "no task on this thread"),
+        Some(Label { class, stack_bytes, .. }) if is_thread => {
+            let _ = write!(cursor, "thread ");
+            let name_it: NameIt = *NAME_IT.get().unwrap_or(&(nameless as _));
+            // A name that is cut short leaves room for the rest.
+            name_it(&mut |name| drop(write!(cursor, "{name:.100?} ")));
+            write!(cursor, "of class {class}, stack of {} KiB", stack_bytes / 1024)
+        }
+        Some(Label { job, class, worker, stack_bytes }) => write!(
+            cursor,
+            "request {job} of class {class} on worker {worker}, stack of {} KiB",
+            stack_bytes / 1024
+        ),
     };
     let _ = writeln!(cursor, ". Ask for larger stacks (stack_size).");
     let length = cursor.position() as usize;

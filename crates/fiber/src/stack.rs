@@ -1,7 +1,8 @@
 //! Fiber stacks: slots of one size, carved from large anonymous mappings, handed out last in first
 //! out so that a fresh fiber gets a warm stack.
 //!
-//! Every slot begins (at its low end) with a guard. Where the kernel can mark guard pages inside a
+//! Every slot begins (at its low end) with a guard of 1 MiB: code that does not probe its frames
+//! touches it before a neighbour. It is made with the stack's first use, at some 4 µs. Where the kernel can mark guard pages inside a
 //! mapping (`MADV_GUARD_INSTALL`, Linux 6.13), a slab of stacks stays one mapping and a million
 //! fibers stay far from `vm.max_map_count`; elsewhere `mprotect` splits it, at two mappings a stack.
 //!
@@ -13,28 +14,20 @@
 
 use crate::context::MARK_BYTES;
 use crate::image::{self, Image, Locals};
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes at a slot's low end that fault when touched. More than a page, because C code does not
-/// probe its larger frames.
-pub(crate) const GUARD: usize = 16 * 1024;
+mod slab;
+
+pub(crate) use slab::{GUARD, range_of};
+use slab::{Guard, SLAB_SLOTS, install_guard, map_slab};
+
 /// The smallest usable stack: a deep call into libc and a saved AVX-512 state fit.
 const MIN_USABLE: usize = 16 * 1024;
 /// Free stacks that a pool keeps at most.
 const KEEP: usize = 1_024;
-/// Slots a slab.
-const SLAB_SLOTS: usize = 64;
-/// Tops of stacks are spread over this many offsets of [`COLOUR_STEP`] bytes: slots are a multiple
-/// of the page size apart, so that without it all hot stack lines would share a few cache sets.
-const COLOURS: usize = 16;
-const COLOUR_STEP: usize = 256;
-/// Not yet in libc's headers everywhere.
-const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 /// Why there is no stack.
 #[derive(Debug, thiserror::Error)]
@@ -55,14 +48,20 @@ pub enum StackError {
 
 /// One stack, owned.
 #[derive(Debug)]
-pub struct FiberStack {
-    /// Low end of the slot, guard included.
+pub struct FiberStack(Slot);
+
+/// A stack's place in its slab, without an owner.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// Low end, guard included.
     low: NonZeroUsize,
     top: NonZeroUsize,
-    /// Bytes of the whole slot.
-    slot: usize,
+    /// The whole of it, guard included.
+    bytes: usize,
     /// At the top, where it has one.
     image: Option<Image>,
+    /// Whether it has its guard, and its image if it is to have one.
+    ready: bool,
 }
 
 impl FiberStack {
@@ -70,27 +69,27 @@ impl FiberStack {
     #[inline]
     #[must_use]
     pub fn usable(&self) -> Range<usize> {
-        self.low.get() + GUARD..self.end()
+        self.0.low.get() + GUARD..self.end()
     }
 
     /// Where what it may use ends: below its thread-locals, and below a word at its very top, which is
     /// for debuggers ([`Context::prepare`](crate::Context::prepare)).
     #[inline]
     fn end(&self) -> usize {
-        self.image.map_or(self.mark(), Image::start)
+        self.0.image.map_or(self.mark(), Image::start)
     }
 
     /// Where that word is.
     #[inline]
     pub(crate) fn mark(&self) -> usize {
-        self.top.get() - MARK_BYTES
+        self.0.top.get() - MARK_BYTES
     }
 
     /// Its own thread-locals' thread pointer; 0: it has none.
     #[inline]
     #[must_use]
     pub fn thread_pointer(&self) -> usize {
-        self.image.map_or(0, Image::pointer)
+        self.0.image.map_or(0, Image::pointer)
     }
 
     /// The thread that ran on it has ended, and another is to begin: thread-locals are new.
@@ -98,7 +97,7 @@ impl FiberStack {
     /// # Safety
     /// Nothing runs on it, and what did has ended by [`crate::end_thread_locals`].
     pub unsafe fn renew_locals(&self) {
-        if let Some(image) = self.image {
+        if let Some(image) = self.0.image {
             // SAFETY: by contract.
             unsafe { image.renew() };
         }
@@ -112,34 +111,32 @@ impl FiberStack {
     }
 }
 
-/// A stack without an owner: slot bytes, low end, top, thread-locals.
-type Unowned = (usize, NonZeroUsize, NonZeroUsize, Option<Image>);
-
 /// Stacks whose pools are gone; their thread-locals are new.
-static RESERVE: Mutex<Vec<Unowned>> = Mutex::new(Vec::new());
+static RESERVE: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
 
-fn reserve() -> std::sync::MutexGuard<'static, Vec<Unowned>> {
+fn reserve() -> std::sync::MutexGuard<'static, Vec<Slot>> {
     RESERVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Drop for FiberStack {
     fn drop(&mut self) {
-        let usable = self.usable();
-        if let Some(image) = self.image {
+        let Slot { low, bytes, image, ready, .. } = self.0;
+        if let Some(image) = image {
             // SAFETY: whatever ran on it is gone.
             unsafe { image.retire() };
         }
-        // SAFETY: whatever ran on it is gone, and the range lies in its mapping, above its guard.
-        unsafe {
-            let low = ptr::with_exposed_provenance_mut(usable.start);
-            let end = match self.image {
+        if ready {
+            let start = low.get() + GUARD;
+            let end = match image {
                 // A page that it shares with thread-locals stays.
                 Some(image) => image.start() & !(rustix::param::page_size() - 1),
-                None => self.low.get() + self.slot,
+                None => low.get() + bytes,
             };
-            libc::madvise(low, end - usable.start, libc::MADV_DONTNEED);
+            let memory = ptr::with_exposed_provenance_mut(start);
+            // SAFETY: whatever ran on it is gone, and the range lies in its mapping, above its guard.
+            unsafe { libc::madvise(memory, end - start, libc::MADV_DONTNEED) };
         }
-        reserve().push((self.slot, self.low, self.top, self.image));
+        reserve().push(self.0);
     }
 }
 
@@ -166,7 +163,11 @@ impl StackPool {
         let locals = locals.in_effect();
         let own = if locals == Locals::Own { Image::bytes().unwrap_or(0) } else { 0 };
         let asked = usable;
-        let usable = (usable + own).next_multiple_of(rustix::param::page_size());
+        let page = rustix::param::page_size();
+        let pages = (usable + own).div_ceil(page);
+        // Slots are an odd number of pages apart: the hot pages of stacks that are a power of two apart
+        // would share a few entries of the processor's table of translations.
+        let usable = (pages + usize::from((pages + GUARD / page).is_multiple_of(2))) * page;
         Ok(Self { usable, asked, locals, free: Vec::new(), made: 0 })
     }
 
@@ -198,14 +199,14 @@ impl StackPool {
     #[inline]
     #[must_use]
     pub fn fits(&self, stack: &FiberStack) -> bool {
-        stack.slot == self.usable + GUARD && stack.image.is_some() == (self.locals == Locals::Own)
+        stack.0.bytes == self.usable + GUARD
+            && stack.0.image.is_some() == (self.locals == Locals::Own)
     }
 
     /// The stack that was returned last, if there is one.
     #[inline]
     pub fn take_warm(&mut self) -> Option<FiberStack> {
-        let is_ready = self.free.last()?.image.is_some() == (self.locals == Locals::Own);
-        if is_ready { self.free.pop() } else { None }
+        if self.free.last()?.0.ready { self.free.pop() } else { None }
     }
 
     /// A stack: the one returned last, or a new one.
@@ -217,12 +218,27 @@ impl StackPool {
             self.carve()?;
         }
         let mut stack = self.free.pop().expect("carve adds stacks or fails");
-        if self.locals == Locals::Own && stack.image.is_none() {
-            // SAFETY: the top of a stack that was never used: zero, and this stack's alone.
-            let image = unsafe { Image::make(stack.mark()) };
-            stack.image = Some(image.map_err(StackError::Locals)?);
+        if !stack.0.ready {
+            let made = self.make_ready(&mut stack, install_guard);
+            if let Err(error) = made {
+                self.free.push(stack);
+                return Err(error);
+            }
         }
         Ok(stack)
+    }
+
+    /// Of a stack that was never used. Where it fails, a later one tries again.
+    fn make_ready(&self, stack: &mut FiberStack, guard: Guard) -> Result<(), StackError> {
+        // SAFETY: the low end of the stack's own slot, where nothing lives.
+        unsafe { guard(ptr::with_exposed_provenance_mut(stack.0.low.get()))? };
+        if self.locals == Locals::Own {
+            // SAFETY: the top of a stack that was never used: zero, and this stack's alone.
+            let image = unsafe { Image::make(stack.mark()) };
+            stack.0.image = Some(image.map_err(StackError::Locals)?);
+        }
+        stack.0.ready = true;
+        Ok(())
     }
 
     /// Gives a stack back. Whatever ran on it is gone. Of many free ones, half are dropped.
@@ -255,105 +271,29 @@ impl StackPool {
     }
 
     fn carve(&mut self) -> Result<(), StackError> {
-        let slot = self.usable + GUARD;
+        let bytes = self.usable + GUARD;
         let own = self.locals == Locals::Own;
-        self.free.extend(
-            reserve()
-                .extract_if(.., |&mut (bytes, _, _, image)| bytes == slot && image.is_some() == own)
-                .take(SLAB_SLOTS)
-                .map(|(slot, low, top, image)| FiberStack { low, top, slot, image }),
-        );
+        let fits =
+            |slot: &mut Slot| slot.bytes == bytes && (!slot.ready || slot.image.is_some() == own);
+        self.free.extend(reserve().extract_if(.., fits).take(SLAB_SLOTS).map(FiberStack));
         if !self.free.is_empty() {
             return Ok(());
         }
-        let low = map_slab(slot, install_guard)?;
+        let slab = map_slab(bytes)?;
         for index in (0..SLAB_SLOTS).rev() {
-            let range = range_of(low as usize, slot, index);
+            let range = range_of(slab as usize, bytes, index);
             let nonzero = |address| NonZeroUsize::new(address).expect("inside a mapping");
             let (low, top) = (nonzero(range.start - GUARD), nonzero(range.end));
-            self.free.push(FiberStack { low, top, slot, image: None });
+            self.free.push(FiberStack(Slot { low, top, bytes, image: None, ready: false }));
         }
         self.made += SLAB_SLOTS;
         Ok(())
     }
 }
 
-/// The stack in a slab's slot, above its guard.
-pub(crate) fn range_of(slab: usize, slot: usize, index: usize) -> Range<usize> {
-    let low = slab + index * slot;
-    low + GUARD..low + slot - index % COLOURS * COLOUR_STEP
-}
-
-/// A slab of stacks with their guards, known to the handler of overflows. Where that fails, nothing
-/// is left of it.
-fn map_slab(
-    slot: usize,
-    guard: unsafe fn(*mut libc::c_void) -> Result<(), StackError>,
-) -> Result<*mut libc::c_void, StackError> {
-    let bytes = slot * SLAB_SLOTS;
-    // SAFETY: a fresh private anonymous mapping at an address of the kernel's choice.
-    let low = unsafe {
-        rustix::mm::mmap_anonymous(
-            ptr::null_mut(),
-            bytes,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE | MapFlags::NORESERVE,
-        )?
-    };
-    let prepare = || {
-        for index in 0..SLAB_SLOTS {
-            // SAFETY: the slot lies inside the mapping made above, which no other code knows yet.
-            unsafe { guard(low.byte_add(index * slot))? };
-        }
-        crate::overflow::register_slab(low as usize, slot, SLAB_SLOTS)
-    };
-    prepare().inspect_err(|_| {
-        // SAFETY: the whole mapping made above, which no other code has got to know.
-        let _ = unsafe { rustix::mm::munmap(low, bytes) };
-    })?;
-    Ok(low)
-}
-
-/// Makes the `GUARD` bytes at `low` fault.
-///
-/// # Safety
-/// They belong to the caller's own mapping and nothing lives there.
-unsafe fn install_guard(low: *mut libc::c_void) -> Result<(), StackError> {
-    /// 0: not tried yet; 1: works; 2: this kernel has no guard regions.
-    static MADVISE: AtomicUsize = AtomicUsize::new(0);
-    if MADVISE.load(Ordering::Relaxed) != 2 {
-        // SAFETY: per this function's contract; an unknown advice changes nothing.
-        let answer = unsafe { libc::madvise(low, GUARD, MADV_GUARD_INSTALL) };
-        if answer == 0 {
-            MADVISE.store(1, Ordering::Relaxed);
-            return Ok(());
-        }
-        MADVISE.store(2, Ordering::Relaxed);
-    }
-    // SAFETY: per this function's contract.
-    unsafe { rustix::mm::mprotect(low, GUARD, MprotectFlags::empty())? };
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
-
-    thread_local! {
-        static GUARDED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    }
-
-    /// Fails at the last slot, as where the kernel has no more mappings to give.
-    unsafe fn fails_late(low: *mut libc::c_void) -> Result<(), StackError> {
-        let (first, count) = GUARDED.get();
-        GUARDED.set((if count == 0 { low as usize } else { first }, count + 1));
-        if count + 1 == SLAB_SLOTS {
-            return Err(StackError::Memory(rustix::io::Errno::NOMEM));
-        }
-        // SAFETY: the caller's own.
-        unsafe { install_guard(low) }
-    }
 
     #[test]
     fn a_pool_that_shrinks_keeps_the_warmest_and_gives_memory_back() {
@@ -381,19 +321,32 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_slab_that_cannot_be_guarded() {
+    fn a_stack_that_could_not_be_guarded_is_tried_again() {
+        // As where the kernel has no more mappings to give.
+        unsafe fn fails(_: *mut libc::c_void) -> Result<(), StackError> {
+            Err(StackError::Memory(rustix::io::Errno::NOMEM))
+        }
         // A size that no other test asks for.
-        let slot = MIN_USABLE + GUARD + 123 * rustix::param::page_size();
-        assert!(matches!(map_slab(slot, fails_late), Err(StackError::Memory(_))));
-        let (low, count) = GUARDED.get();
-        assert_eq!(count, SLAB_SLOTS);
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let holds = |line: &str| {
-            let (start, rest) = line.split_once('-').unwrap();
-            let end = rest.split(' ').next().unwrap();
-            let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).unwrap());
-            (start..end).contains(&low) && end - start >= slot * SLAB_SLOTS / 2
-        };
-        assert!(!maps.lines().any(holds), "{low:x} of\n{maps}");
+        let pages = MIN_USABLE + 123 * rustix::param::page_size();
+        let mut pool = StackPool::new(pages, Locals::Own).unwrap();
+        pool.carve().unwrap();
+        let mut stack = pool.free.pop().unwrap();
+        assert!(matches!(pool.make_ready(&mut stack, fails), Err(StackError::Memory(_))));
+        let low = stack.0.low;
+        pool.give(stack);
+        assert!(pool.take_warm().is_none());
+        assert_eq!(pool.take().unwrap().0.low, low);
+    }
+
+    #[test]
+    fn slots_are_an_odd_number_of_pages_apart() {
+        for locals in [Locals::Shared, Locals::Own] {
+            for kib in [16, 60, 64, 68, 256, 1_024, 1_028] {
+                let pool = StackPool::new(kib << 10, locals).unwrap();
+                assert!(pool.usable() >= kib << 10);
+                let pages = (pool.usable() + GUARD) / rustix::param::page_size();
+                assert_eq!(pages % 2, 1, "{kib} KiB");
+            }
+        }
     }
 }

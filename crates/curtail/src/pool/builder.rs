@@ -338,7 +338,6 @@ impl Builder {
             .capacity(places)
             // Each class has a limit of its own.
             .keep_room(false)
-            .stack_size(1 << 20)
             .drain(DRAIN)
             .transport(Box::new(line));
         let server = classes.iter().fold(server, rule);

@@ -74,7 +74,7 @@ impl ServerBuilder {
             balance: Balance::default(),
             cores: None,
             transports: Vec::new(),
-            tasks: TaskSettings::with_stack(64 * 1024),
+            tasks: TaskSettings::with_stack(1 << 20),
             capacity: 16 * 1024,
             memory: 256 << 20,
             keeps_room: true,
@@ -165,7 +165,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Bytes of stack for each request being served, from 16 KiB to 1 GiB. Default: 64 KiB.
+    /// Bytes of stack for each request being served, from 16 KiB to 1 GiB. Default: 1 MiB. Memory
+    /// that is never touched costs address space only.
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.tasks.stack_size = bytes;

@@ -114,6 +114,7 @@ impl KThread {
     ) -> Result<Box<Self>, StackError> {
         assert!(safepoint::kthread().is_null(), "this thread is a kthread already");
         curtail_fiber::prepare_thread();
+        curtail_fiber::name_threads_by(Tcb::name_running);
         let kthread = Box::new(Self {
             shared,
             current: Cell::new(ptr::null()),

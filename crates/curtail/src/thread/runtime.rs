@@ -25,7 +25,7 @@ const MOST_KTHREADS: usize = 64 - SPARES;
 const MOST_SEATS: usize = 64;
 /// Seats for kthreads that are started when all others are stuck.
 const SPARES: usize = 4;
-const STACK: usize = 256 * 1024;
+const STACK: usize = 1 << 20;
 /// How long a kthread without work looks for some, and under a core allocator.
 const SPIN: Duration = Duration::from_micros(20);
 pub(super) const SPIN_ELASTIC: Duration = Duration::from_micros(2);
@@ -116,7 +116,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Bytes of a thread's stack, from 16 KiB to 1 GiB. Default: 256 KiB. Memory that is never
+    /// Bytes of a thread's stack, from 16 KiB to 1 GiB. Default: 1 MiB. Memory that is never
     /// touched costs address space only.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.tasks.stack_size = bytes;

@@ -244,6 +244,19 @@ impl Tcb {
         unsafe { (*ptr::from_ref(self).cast::<Block>()).name.clone() }
     }
 
+    /// The name of the thread that runs here, for the message of an overflow.
+    pub(super) fn name_running(tell: &mut dyn FnMut(&str)) {
+        if let Some(tcb) = super::KThread::current_tcb()
+            .filter(|tcb| tcb.request().is_none() && tcb.late().is_none())
+        {
+            // SAFETY: as in `name`; it runs, below us.
+            let block = unsafe { &*ptr::from_ref(tcb).cast::<Block>() };
+            if let Some(name) = &block.name {
+                tell(name);
+            }
+        }
+    }
+
     /// Whether it has started on that kthread.
     pub(crate) fn is_at(&self, home: &Arc<Shared>) -> bool {
         ptr::eq(self.home.load(Ordering::Relaxed), Arc::as_ptr(home))

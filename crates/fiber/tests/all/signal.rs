@@ -208,7 +208,7 @@ unsafe fn with_x87(work: *mut ()) {
 /// Descends until less than what a yield needs is left.
 unsafe fn with_little_stack(work: *mut ()) {
     // The tops of stacks are up to 4 KiB apart.
-    let mut stack = std::mem::MaybeUninit::<[u8; 58 * 1024 + 512]>::uninit();
+    let mut stack = std::mem::MaybeUninit::<[u8; 64 * 1024 + 512]>::uninit();
     std::hint::black_box(stack.as_mut_ptr());
     // SAFETY: as the test made it.
     unsafe { test_loop(work.cast()) };
