@@ -12,6 +12,10 @@ use curtail_policy::Nanos;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A gap in the TSC longer than this, that no code of ours made, is the machine's. Unoptimised, ours
+/// makes some.
+pub(crate) const GAP_NS: u64 = if cfg!(debug_assertions) { 50_000 } else { 5_000 };
+
 /// The time-stamp counter.
 #[inline]
 #[must_use]

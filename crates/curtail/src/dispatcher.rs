@@ -18,9 +18,9 @@ pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config};
 
 use crate::ask::{self, Asker, Entry, TurnedAway};
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, GAP_NS};
 use crate::control::Control;
-use crate::engine::{Engine, GAP_NS, Surroundings};
+use crate::engine::{Engine, Surroundings};
 use crate::intake::{Desk, batch};
 use crate::jobs::{Account, Held, prefetch};
 use crate::losses::Losses;

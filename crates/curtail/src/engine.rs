@@ -22,7 +22,7 @@ use crate::activation::{Activation, Serving};
 use crate::app::ErasedApp;
 use crate::calls;
 use crate::cancel::Cause;
-use crate::clock::Clock;
+use crate::clock::{Clock, GAP_NS};
 use crate::contain::contain;
 use crate::control::Control;
 use crate::fences;
@@ -46,9 +46,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// A gap in the TSC longer than this, that no code of ours made, is the machine's. Unoptimised, ours
-/// makes some.
-pub(crate) const GAP_NS: u64 = if cfg!(debug_assertions) { 50_000 } else { 5_000 };
 /// How often a worker that has work looks for more.
 const LOOK_NS: u64 = 1_000;
 /// From one look at everything to the next while safepoints look at some words only.

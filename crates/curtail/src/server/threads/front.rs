@@ -6,10 +6,9 @@
 use super::desk::Desk;
 use super::request::Request;
 use crate::ask::{self, Asker, Entry};
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, GAP_NS};
 use crate::control::{Command, Control};
 use crate::dispatcher::{ITEM_NS, Line, Tally as Gaps};
-use crate::engine::GAP_NS;
 use crate::losses::Losses;
 use crate::preempt::Choice;
 use crate::remote::Remote;

@@ -6,8 +6,7 @@
 //! allocator's.
 
 use super::KThread;
-use crate::clock::Clock;
-use crate::engine::GAP_NS;
+use crate::clock::{Clock, GAP_NS};
 use curtail_fiber::safepoint::Mode;
 use std::cell::Cell;
 
