@@ -8,7 +8,6 @@
 use crate::calls;
 use crate::cancel::{Cancelled, Cause};
 use crate::clock::{self, Clock};
-use crate::control::{Command, Control};
 use crate::thread::{KThread, Shared, Tcb};
 use curtail_net::{Kept, Peer, Reply};
 use curtail_policy::ClassId;
@@ -38,11 +37,16 @@ impl fmt::Display for RequestId {
 }
 
 /// By which way the request's home learns that it is to be cancelled.
-pub(crate) enum Route {
-    /// Its kthread looks by itself.
-    Home(Arc<Shared>),
-    /// Its dispatcher does.
-    Dispatcher(Arc<Control>),
+pub(crate) trait Route: Send + Sync {
+    /// Its [`Case`] says so already.
+    fn cancel(&self, id: RequestId, cause: Cause);
+}
+
+/// Its kthread looks by itself.
+impl Route for Shared {
+    fn cancel(&self, _: RequestId, _: Cause) {
+        self.notify();
+    }
 }
 
 /// What is known of a request.
@@ -53,7 +57,7 @@ pub(crate) struct Facts {
     /// [`NEVER`]: it has none.
     pub deadline_tsc: u64,
     pub reply: Option<Arc<dyn Reply>>,
-    pub route: Route,
+    pub route: Arc<dyn Route>,
 }
 
 /// See the module's head.
@@ -264,12 +268,7 @@ impl Context {
 
     pub(crate) fn cancel_by(&self, cause: Cause) {
         self.case.wished.store(cause as u8, Ordering::Release);
-        match &self.case.facts.route {
-            Route::Home(home) => home.notify(),
-            Route::Dispatcher(control) => {
-                control.post(Command::Cancel(self.id(), cause));
-            }
-        }
+        self.case.facts.route.cancel(self.id(), cause);
     }
 
     /// What the server keeps of the connection that the request came by: made by the first request

@@ -2,7 +2,7 @@
 
 use crate::app::ClassifyFn;
 use crate::cancel::Cause;
-use crate::context::RequestId;
+use crate::context::{RequestId, Route};
 use crate::remote::Remote;
 use crate::stats::Stats;
 use curtail_policy::{Nanos, Spec};
@@ -92,6 +92,13 @@ impl Control {
         let mut mail = self.mail.lock().unwrap_or_else(|p| p.into_inner());
         self.closed.store(true, Ordering::Relaxed);
         mail.clear();
+    }
+}
+
+/// Its dispatcher looks.
+impl Route for Control {
+    fn cancel(&self, id: RequestId, cause: Cause) {
+        self.post(Command::Cancel(id, cause));
     }
 }
 

@@ -7,7 +7,7 @@ use super::Engine;
 use crate::activation::Activation;
 use crate::cancel::{Cause, OnCancel};
 use crate::clock;
-use crate::context::{Facts, RequestId, Route};
+use crate::context::{Facts, RequestId};
 use crate::message::What;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::JobId;
@@ -161,7 +161,7 @@ impl Engine {
             peer,
             deadline_tsc: self.around.deadlines[message.job.0 as usize].load(Ordering::Relaxed),
             reply,
-            route: Route::Dispatcher(self.around.control.clone()),
+            route: self.around.control.clone(),
         })
     }
 }

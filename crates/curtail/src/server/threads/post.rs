@@ -14,7 +14,7 @@ use crate::cancel::{Cancelled, Cause, OnCancel};
 use crate::classify::Classifier;
 use crate::clock::{self, Clock};
 use crate::contain::{contain, discard};
-use crate::context::{Facts, NEVER, RequestId, Route};
+use crate::context::{Facts, NEVER, RequestId};
 use crate::remote::Remote;
 use crate::server::Rules;
 use crate::thread::{Duty, KThread, Late, Port};
@@ -392,6 +392,6 @@ unsafe fn facts(late: *const Late) -> Facts {
         peer: origin.peer,
         deadline_tsc: origin.deadline_tsc,
         reply: (origin.peer != Peer::None).then(|| reply.clone()),
-        route: Route::Home(KThread::here().shared.clone()),
+        route: KThread::here().shared.clone(),
     }
 }
