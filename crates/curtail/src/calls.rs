@@ -1,12 +1,11 @@
 //! What runs on fibers and calls the engine below them: the safepoints' hook, waiting, waking.
 //!
-//! On the engine's thread, on a fiber's stack, while `Engine::run` waits further down: it holds no
-//! reference into the engine then.
+//! On the engine's thread, on a fiber's stack, while the engine waits further down: it holds no
+//! reference into itself then.
 
 use crate::cancel::Cause;
 use crate::clock;
 use crate::context::Facts;
-use crate::engine::Engine;
 use crate::thread::{KThread, Tcb};
 use curtail_fiber::Suspend;
 use curtail_fiber::safepoint::{Block, Safepoint};
@@ -18,10 +17,30 @@ thread_local! {
     static REPORTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calling kthread's engine; null: it has none.
+/// An engine, for the request that runs on it and calls from its own stack.
+#[derive(Clone, Copy)]
+pub(crate) struct EngineHooks {
+    /// The first argument of each function.
+    ///
+    /// Each must be called on the engine's thread, while a request runs there, and the caller holds no
+    /// reference into the engine.
+    pub engine: *mut (),
+    /// The quantum of the request is over: whether it is to give up the thread.
+    pub expired: unsafe fn(*mut ()) -> bool,
+    /// The request has a whole quantum from now on.
+    pub begin_quantum: unsafe fn(*mut ()),
+    /// For how many cycles it has been on a core so far; until now (TSC).
+    pub served: unsafe fn(*mut (), u64) -> Option<u64>,
+    /// Why it is cancelled, as far as can be seen now; whose control block that is.
+    pub cause: unsafe fn(*mut (), &Tcb) -> Option<Cause>,
+    /// What is known of it.
+    pub facts: unsafe fn(*mut ()) -> Option<Facts>,
+}
+
+/// The calling kthread's engine, which it has since a request with a job's number runs.
 #[inline]
-fn engine() -> *mut Engine {
-    KThread::here().engine.get().cast()
+fn hooks() -> EngineHooks {
+    KThread::here().engine.get().expect("jobs run on engines")
 }
 
 /// Of a fork's child, which has the thread that forked, in the middle of a job, and no other: nothing
@@ -69,9 +88,10 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
         // Time is not kept for what is asked about a request.
         Some(job) if Tcb::is_aside(job) => {}
         Some(_) => {
-            // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
-            // reference into it.
-            if unsafe { Engine::back(engine(), Engine::expired) } {
+            let hooks = hooks();
+            // SAFETY: this thread's engine, since a request runs; below us it holds no reference into
+            // itself.
+            if unsafe { (hooks.expired)(hooks.engine) } {
                 suspend(tcb, Suspend::Preempted);
             }
         }
@@ -101,9 +121,9 @@ pub fn served_cycles() -> Option<u64> {
         return Some(late.ran(clock::now()));
     }
     tcb.request().filter(|job| !Tcb::is_aside(*job))?;
-    let engine = engine();
+    let hooks = hooks();
     // SAFETY: this thread's engine, with a running job.
-    unsafe { Engine::served(engine, clock::now()) }
+    unsafe { (hooks.served)(hooks.engine, clock::now()) }
 }
 
 /// Whether the request that the caller works for is cancelled, and why.
@@ -123,11 +143,11 @@ pub(crate) fn cause() -> Option<Cause> {
     }
     match tcb.late() {
         Some(late) => here.cause_of(late),
-        // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
-        None => unsafe {
-            (*engine()).attend();
-            tcb.cancel.cause().or_else(|| (*engine()).cause_of_running())
-        },
+        None => {
+            let hooks = hooks();
+            // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
+            unsafe { (hooks.cause)(hooks.engine, tcb) }
+        }
     }
 }
 
@@ -137,8 +157,9 @@ pub(crate) fn facts(tcb: &Tcb) -> Option<Facts> {
         return Some(late.facts());
     }
     tcb.request().filter(|job| !Tcb::is_aside(*job))?;
+    let hooks = hooks();
     // SAFETY: this thread's engine, since a request runs; nothing else touches it meanwhile.
-    unsafe { (*engine()).facts_of_running() }
+    unsafe { (hooks.facts)(hooks.engine) }
 }
 
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
@@ -176,7 +197,7 @@ fn suspend_followed(tcb: &Tcb, why: Suspend) {
 /// The running request has a whole quantum from here on: what its return reported took a while.
 #[inline(never)]
 fn begin_quantum() {
-    // SAFETY: this thread's engine, with a running request; `Engine::run`, below us, holds no
-    // reference into it.
-    unsafe { Engine::back(engine(), Engine::begin_quantum) };
+    let hooks = hooks();
+    // SAFETY: this thread's engine, with a running request; below us it holds no reference into itself.
+    unsafe { (hooks.begin_quantum)(hooks.engine) };
 }

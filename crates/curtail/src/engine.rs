@@ -14,6 +14,7 @@ mod alone;
 mod cancelled;
 mod counts;
 mod end;
+mod hooks;
 mod quantum;
 mod run;
 
@@ -183,8 +184,8 @@ impl Engine {
             look_cycles: around.clock.cycles(LOOK_NS),
             around,
         });
-        let pointer: *mut Self = &raw mut *engine;
-        engine.kthread.engine.set(pointer.cast());
+        let hooks = Self::hooks(&raw mut *engine);
+        engine.kthread.engine.set(Some(hooks));
         fences::prepare();
         engine.tell_of_mail();
         engine.prepare_ticks();

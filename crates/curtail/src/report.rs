@@ -1,7 +1,7 @@
 //! The report that a server leaves: what dispatcher and workers counted, put together.
 
-use crate::dispatcher::Dispatcher;
 use crate::clock::GAP_NS;
+use crate::dispatcher::Dispatcher;
 use crate::engine::Counts;
 use crate::stats::{Cpu, Noise, Report, Stats, split};
 use crate::worker::WorkerReport;

@@ -6,7 +6,6 @@ use crate::activation::Activation;
 use crate::thread::Tcb;
 use crate::wait;
 use curtail_policy::JobId;
-use std::ptr;
 
 /// Activations that are kept for the next requests at most, each with its stack.
 const KEEP: usize = 16;
@@ -29,7 +28,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.kthread.engine.set(ptr::null_mut());
+        self.kthread.engine.set(None);
         self.safepoint.disarm();
         self.safepoint.set_hook(None);
         // What waits will not run again. It takes no wake-up from others, and one that it has had

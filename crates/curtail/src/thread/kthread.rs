@@ -29,6 +29,7 @@ use super::late::Late;
 use super::seat::Seat;
 use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Expiry, Wheel};
+use crate::calls::EngineHooks;
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::timeline::{self, EventKind};
@@ -87,8 +88,8 @@ pub(crate) struct KThread {
     warm: Cell<*const Block>,
     warm_count: Cell<u32>,
     stacks: Stacks,
-    /// What serves here: see `crate::calls`, and `server::threads::post`; null: nothing does.
-    pub(crate) engine: Cell<*mut ()>,
+    /// What serves here: see `crate::calls`, and `server::threads::post`; none: nothing does.
+    pub(crate) engine: Cell<Option<EngineHooks>>,
     pub(crate) post: Cell<*const ()>,
     /// What is recorded of it.
     pub(crate) timeline: timeline::OfKthread,
@@ -140,7 +141,7 @@ impl KThread {
             warm: Cell::new(ptr::null()),
             warm_count: Cell::new(0),
             stacks: Stacks::new(tasks.stack_size, tasks.locals)?,
-            engine: Cell::new(ptr::null_mut()),
+            engine: Cell::new(None),
             post: Cell::new(ptr::null()),
             timeline: timeline::OfKthread::default(),
             rcu: crate::sync::rcu::OfKthread::default(),

@@ -34,7 +34,7 @@ impl KThread {
     }
 
     /// Attends to a notice, if one has come: asks the requests in progress. Where there is an engine,
-    /// that attends ([`crate::engine`]).
+    /// that attends.
     #[inline]
     pub(crate) fn attend(&self) {
         if self.noticed.get() && self.seat.is_some() {

@@ -1,0 +1,46 @@
+//! An engine as the request knows it that runs on it: [`EngineHooks`].
+
+use super::Engine;
+use crate::calls::EngineHooks;
+use crate::cancel::Cause;
+use crate::context::Facts;
+use crate::thread::Tcb;
+
+impl Engine {
+    /// For what runs on the engine at `this`.
+    pub(super) fn hooks(this: *mut Self) -> EngineHooks {
+        EngineHooks { engine: this.cast(), expired, begin_quantum, served, cause, facts }
+    }
+}
+
+// Each is called as `EngineHooks` says, with an engine that `Engine::hooks` was given.
+
+unsafe fn expired(engine: *mut ()) -> bool {
+    // SAFETY: by contract.
+    unsafe { Engine::back(engine.cast(), Engine::expired) }
+}
+
+unsafe fn begin_quantum(engine: *mut ()) {
+    // SAFETY: by contract.
+    unsafe { Engine::back(engine.cast(), Engine::begin_quantum) }
+}
+
+unsafe fn served(engine: *mut (), now: u64) -> Option<u64> {
+    // SAFETY: by contract.
+    unsafe { Engine::served(engine.cast(), now) }
+}
+
+unsafe fn cause(engine: *mut (), tcb: &Tcb) -> Option<Cause> {
+    let engine: *mut Engine = engine.cast();
+    // SAFETY: by contract; nothing else touches it meanwhile.
+    unsafe {
+        (*engine).attend();
+        tcb.cancel.cause().or_else(|| (*engine).cause_of_running())
+    }
+}
+
+unsafe fn facts(engine: *mut ()) -> Option<Facts> {
+    let engine: *mut Engine = engine.cast();
+    // SAFETY: by contract; nothing else touches it meanwhile.
+    unsafe { (*engine).facts_of_running() }
+}
