@@ -12,6 +12,12 @@ use curtail_fiber::safepoint::{Block, Safepoint};
 use std::cell::Cell;
 use std::sync::Once;
 
+unsafe extern "Rust" {
+    /// Of `curtail-libc`, which uses this crate: readies the functions of C that it interposes, for this
+    /// kthread.
+    safe fn curtail_libc_prepare_kthread();
+}
+
 thread_local! {
     /// The process's panic hook runs on this thread.
     static REPORTING: Cell<bool> = const { Cell::new(false) };
@@ -71,8 +77,7 @@ fn keep_to_one_job_in_children() {
 
 /// Has this thread's safepoints call [`on_safepoint`].
 pub(crate) fn hook_safepoints() {
-    assert!(crate::pthread::is_linked() && crate::socket::is_linked());
-    crate::futex::learn_token();
+    curtail_libc_prepare_kthread();
     Safepoint::this_thread().set_hook(Some(on_safepoint));
     keep_to_one_job_in_children();
     crate::panics::install();

@@ -11,22 +11,6 @@ use crate::real::real;
 use curtail_fiber::image;
 use libc::{c_int, c_void, pthread_attr_t, pthread_key_t, pthread_t};
 
-/// Whether threads and requests have thread-local variables of their own in this process.
-///
-/// # Errors
-/// Why not (the C library is not glibc, for example). Then they share their kthread's, and nothing is
-/// pre-empted.
-pub fn own_thread_locals() -> Result<(), &'static str> {
-    image::support()
-}
-
-/// Whether a switch between own thread-locals is an instruction here, and not a system call: Linux 5.9, on a
-/// processor with FSGSBASE.
-#[must_use]
-pub fn switches_by_instruction() -> bool {
-    image::is_quick()
-}
-
 type GetAttributes = unsafe extern "C" fn(pthread_t, *mut pthread_attr_t) -> c_int;
 type Destructor = unsafe extern "C" fn(*mut c_void);
 type CreateKey = unsafe extern "C" fn(*mut pthread_key_t, Option<Destructor>) -> c_int;

@@ -328,23 +328,3 @@ pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut c_void) -> c_int {
     wait::wake_all(cond as usize);
     real!(c"pthread_cond_broadcast", versioned, Lock; cond)
 }
-
-/// The interposed functions, named where the runtime needs them, so that the linker takes this
-/// module into every program that runs an engine.
-pub(crate) fn is_linked() -> bool {
-    let functions: [*const (); 12] = [
-        crate::identity::pthread_getattr_np as *const (),
-        crate::identity::pthread_key_create as *const (),
-        crate::identity::pthread_key_delete as *const (),
-        crate::futex::syscall as *const (),
-        crate::futex::sched_yield as *const (),
-        pthread_mutex_lock as *const (),
-        pthread_cond_wait as *const (),
-        crate::once::pthread_once as *const (),
-        crate::sleep::nanosleep as *const (),
-        crate::sleep::clock_nanosleep as *const (),
-        crate::sleep::usleep as *const (),
-        crate::sleep::sleep as *const (),
-    ];
-    std::hint::black_box(functions).iter().all(|function| !function.is_null())
-}

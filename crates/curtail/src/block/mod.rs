@@ -243,7 +243,7 @@ fn sleep_in_kernel(node: &Node<Who>, deadline: Option<Deadline>) {
                 return;
             }
         };
-        crate::futex::wait_in_kernel(node.word(), 0, left);
+        crate::kernel::wait_in_kernel(node.word(), 0, left);
     }
 }
 
@@ -252,7 +252,7 @@ fn sleep_in_kernel(node: &Node<Who>, deadline: Option<Deadline>) {
 pub(crate) fn wake(woken: Woken<Who>) {
     match woken.who.0.is_null() {
         // The word may be gone with its thread: the kernel is given the address alone.
-        true => crate::futex::wake_in_kernel(woken.word.cast::<AtomicU32>()),
+        true => crate::kernel::wake_in_kernel(woken.word.cast::<AtomicU32>()),
         // SAFETY: the wait was ended by us, so the thread does not run before we make it ready, and
         // its control block is alive.
         false => unsafe { KThread::make_ready(woken.who.0) },

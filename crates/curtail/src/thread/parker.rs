@@ -51,7 +51,7 @@ impl Parker {
 
     /// A sleep in the kernel, for `most` at most; it may end for nothing. Where no bell was set.
     pub(crate) fn nap(&self, most: Option<Duration>) {
-        crate::futex::wait_in_kernel(&self.rung, 0, most);
+        crate::kernel::wait_in_kernel(&self.rung, 0, most);
         self.rung.store(0, Ordering::Relaxed);
     }
 
@@ -70,7 +70,7 @@ impl Parker {
             Some(bell) => bell.ring(),
             None => {
                 self.rung.store(1, Ordering::Release);
-                crate::futex::wake_in_kernel(&raw const self.rung);
+                crate::kernel::wake_in_kernel(&raw const self.rung);
             }
         }
     }

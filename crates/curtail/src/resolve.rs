@@ -34,12 +34,6 @@ fn real() -> GetAddrInfo {
     unsafe { std::mem::transmute::<*mut c_void, GetAddrInfo>(found) }
 }
 
-/// Refers to this module, so that the linker takes it.
-pub(crate) fn is_linked() -> bool {
-    let function = getaddrinfo as *const ();
-    !std::hint::black_box(function).is_null()
-}
-
 /// What the caller gave, on its way to another thread.
 struct Arguments(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo);
 
