@@ -9,8 +9,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-bench", &["src/"]),
     ("curtail-capi", &["src/"]),
     ("curtail-fiber", &["src/"]),
+    ("curtail-libc", &["src/"]),
     ("curtail-net", &["src/"]),
     ("curtail-ring", &["src/"]),
+    ("curtail-rt", &["src/"]),
     // A method that tracing's trait declares so.
     ("curtail-tracing", &["src/lib.rs"]),
     (

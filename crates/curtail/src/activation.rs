@@ -4,11 +4,11 @@
 
 use crate::Response;
 use crate::app::ErasedApp;
-use crate::cancel::Cause;
 use crate::message::Message;
-use crate::thread::Tcb;
 use curtail_fiber::Fiber;
 use curtail_policy::Job;
+use curtail_rt::cancel::Cause;
+use curtail_rt::thread::Tcb;
 use std::any::Any;
 
 /// A job on a worker: from its first run until it has left, through all yields.

@@ -1,8 +1,8 @@
 //! What a user writes: an [`App`].
 
 use crate::Response;
-use crate::cancel::Cause;
 use curtail_policy::{ClassId, Nanos, WorkerId};
+use curtail_rt::cancel::Cause;
 use std::any::Any;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub trait App: Send + Sync + 'static {
     }
 
     /// Serves one request. What is in `response` when it returns goes back; nothing in it: no
-    /// answer. A panic fails this request alone. Of which class it is, [`class`](crate::class) says.
+    /// answer. A panic fails this request alone. Of which class it is, [`class`](curtail_rt::class) says.
     fn handle(&self, worker: &Self::Worker, request: &[u8], response: &mut Response);
 
     /// The handler panicked: what to answer; on the fiber on which the handler ran. Default: nothing.
@@ -101,7 +101,7 @@ pub trait App: Send + Sync + 'static {
     /// answer, where its client is still there. On a fiber, as handlers are, or on the dispatcher, as
     /// [`App::overloaded`] is. Default: as [`App::overloaded`].
     ///
-    /// [`Cancelled`]: crate::Cancelled
+    /// [`Cancelled`]: curtail_rt::Cancelled
     fn cancelled(&self, request: &[u8], cause: Cause, response: &mut Response) {
         let _ = cause;
         self.overloaded(request, response);

@@ -25,11 +25,11 @@ mod runner;
 
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
-use crate::contain::discard;
-use crate::thread::{KThread, Tcb};
-use crate::wait;
 use curtail_fiber::{Locals, StackError, StackPool, Suspend};
 use curtail_policy::JobId;
+use curtail_rt::contain::discard;
+use curtail_rt::thread::{KThread, Tcb};
+use curtail_rt::wait;
 pub(crate) use entry::{Entry, Parts, TurnedAway, tag};
 pub(crate) use inquiry::{Inquiry, Origin, Question};
 pub(crate) use lead::{Loop, drive};

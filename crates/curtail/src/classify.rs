@@ -5,9 +5,9 @@
 //! by the threads that read connections; by several at once, where one waits.
 
 use crate::app::{ClassifyFn, ErasedApp};
-use crate::contain::contain;
-use crate::sync::{Mutex, MutexGuard};
 use curtail_policy::ClassId;
+use curtail_rt::contain::contain;
+use curtail_rt::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,11 @@
 //! Commands to a running server: a mailbox that the dispatcher looks at once a turn.
 
 use crate::app::ClassifyFn;
-use crate::cancel::Cause;
-use crate::context::{RequestId, Route};
 use crate::remote::Remote;
 use crate::stats::Stats;
 use curtail_policy::{Nanos, Spec};
+use curtail_rt::cancel::Cause;
+use curtail_rt::context::{RequestId, Route};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};

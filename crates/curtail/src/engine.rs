@@ -21,17 +21,10 @@ mod run;
 use crate::Response;
 use crate::activation::{Activation, Serving};
 use crate::app::ErasedApp;
-use crate::calls;
-use crate::cancel::Cause;
-use crate::clock::{Clock, GAP_NS};
-use crate::contain::contain;
 use crate::control::Control;
-use crate::fences;
 use crate::message::{Envelopes, Event, Message, What};
 use crate::remote::Remote;
 use crate::server::Rules;
-use crate::thread::{KThread, TaskSettings, Tcb};
-use crate::timeline::{self, EventKind};
 use alone::Alone;
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
@@ -39,6 +32,13 @@ use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::spsc;
+use curtail_rt::calls;
+use curtail_rt::cancel::Cause;
+use curtail_rt::clock::{Clock, GAP_NS};
+use curtail_rt::contain::contain;
+use curtail_rt::fences;
+use curtail_rt::thread::{KThread, TaskSettings, Tcb};
+use curtail_rt::timeline::{self, EventKind};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -79,7 +79,7 @@ pub(crate) struct Surroundings {
     pub control: Arc<Control>,
     /// The dispatcher's number.
     pub index: u64,
-    /// By job: when it is cancelled (TSC), if it has a deadline; else [`NEVER`](crate::context::NEVER).
+    /// By job: when it is cancelled (TSC), if it has a deadline; else [`NEVER`](curtail_rt::context::NEVER).
     /// Written by the dispatcher while the job is its own.
     pub deadlines: Arc<[AtomicU64]>,
 }

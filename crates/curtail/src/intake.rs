@@ -1,16 +1,16 @@
 //! Where requests enter: the dispatcher's side of `Transport::poll`.
 
 use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
-use crate::clock::Clock;
-use crate::context::NEVER;
 use crate::dispatcher::Deadlines;
 use crate::jobs::{Account, Held};
 use crate::message::{Envelopes, Message};
 use crate::server::Rules;
 use crate::stats::ClassStats;
-use crate::timeline::{self, EventKind};
 use curtail_net::{Intake, Peer, Reply};
 use curtail_policy::{ClassId, Nanos};
+use curtail_rt::clock::Clock;
+use curtail_rt::context::NEVER;
+use curtail_rt::timeline::{self, EventKind};
 use curtail_sched::{Arrival, Scheduler};
 use std::sync::Arc;
 

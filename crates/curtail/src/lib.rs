@@ -63,92 +63,49 @@
 mod activation;
 mod app;
 mod ask;
-mod block;
-mod blocking;
-mod calls;
-mod cancel;
 mod classify;
-pub mod clock;
-mod condclock;
-mod contain;
-mod context;
 mod control;
 mod dispatcher;
 mod engine;
-mod fences;
-mod forked;
-mod futex;
-mod future;
-mod identity;
 mod intake;
 mod jobs;
-mod kernel;
-mod linked;
 mod losses;
 mod message;
-pub mod net;
-mod once;
-mod own_locals;
-mod own_words;
-mod panics;
 pub mod pool;
-mod preempt;
-mod pthread;
-mod quota;
-mod real;
 mod record;
 mod remote;
 mod report;
-mod resolve;
 mod response;
-mod scratch;
 mod server;
-mod signal;
-mod sleep;
-mod socket;
 mod spread;
 mod stats;
-pub mod sync;
-mod terminate;
-mod thread;
-pub mod time;
-pub mod timeline;
-mod topology;
-mod unarmed;
-mod user;
-mod wait;
 mod worker;
-mod yields;
 
 pub use app::{App, Class, ClassifyFn};
-pub use blocking::blocking;
-pub use calls::served_cycles;
-pub use cancel::{Cancelled, Cause, OnCancel, check, shield};
-pub use context::{Context, RequestId, class, context};
 pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
 pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId};
-pub use future::block_on;
-pub use own_locals::{own_thread_locals, switches_by_instruction};
-pub use preempt::Preempt;
-pub use quota::{Quota, cpu_quota};
+#[doc(inline)]
+pub use curtail_rt::{
+    Borrowed, Builder, Cancelled, Cause, Context, DaemonError, Follow, Grace, Interruptible,
+    JoinHandle, KthreadStats, Look, OnCancel, Preempt, Quota, Refusal, RequestId, Runtime,
+    RuntimeBuilder, Scope, ScopedJoinHandle, Scratch, Stall, StallPlace, Suspended, SuspendedStack,
+    Thread, ThreadId, ThreadStack, Ticks, UthreadKey, allowed_cores, block_on, blocking, check,
+    class, clock, context, cpu_quota, current, is_plain_thread, net, on_terminate,
+    own_thread_locals, park, park_timeout, run, scope, served_cycles, shield, signals, spawn,
+    stacks, suspended, switches_by_instruction, sync, time, timeline, unfollow, uthread_local,
+    yield_now,
+};
 pub use response::Response;
-pub use scratch::{Borrowed, Scratch};
 pub use server::{
     ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
 };
-pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, RequestState, RequestStats, Stats, WorkerStats};
-pub use terminate::on_terminate;
-pub use thread::{
-    Builder, DaemonError, Follow, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder,
-    Scope, ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId,
-    ThreadStack, UthreadKey, current, is_plain_thread, park, park_timeout, run, scope, spawn,
-    stacks, suspended, unfollow, yield_now,
-};
-pub use topology::allowed_cores;
+
+// The functions of C that it defines are part of every program.
+use curtail_libc as _;
 
 /// The programs of the book and of the README, as tests.
 #[cfg(doctest)]

@@ -9,10 +9,10 @@
 
 use crate::activation::Activation;
 use crate::ask::Payload;
-use crate::cancel::Cause;
-use crate::clock::Clock;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::{ClassId, JobId};
+use curtail_rt::cancel::Cause;
+use curtail_rt::clock::Clock;
 use std::cell::UnsafeCell;
 use std::ptr;
 

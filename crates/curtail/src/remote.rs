@@ -4,13 +4,13 @@
 //! dispatcher's, `parked` is both's. Every word is a hint or a counter that is right on its own;
 //! data passes through rings only.
 
-use crate::cancel::Cause;
 use crate::engine::Engine;
-use crate::thread::{Bell, Parker, Shared};
 use curtail_fiber::safepoint::Poll;
 use curtail_fiber::signal::Ticker;
 use curtail_policy::JobId;
 use curtail_ring::{Absence, CachePadded};
+use curtail_rt::cancel::Cause;
+use curtail_rt::thread::{Parker, Shared};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -71,12 +71,5 @@ impl Remote {
             poll: OnceLock::new(),
             ticker: OnceLock::new(),
         }
-    }
-}
-
-/// A dispatcher sleeps in its transports' epoll.
-impl Bell for curtail_net::Waker {
-    fn ring(&self) {
-        self.wake();
     }
 }

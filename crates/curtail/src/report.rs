@@ -1,11 +1,11 @@
 //! The report that a server leaves: what dispatcher and workers counted, put together.
 
-use crate::clock::GAP_NS;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Counts;
 use crate::stats::{Cpu, Noise, Report, Stats, split};
 use crate::worker::WorkerReport;
 use curtail_policy::Spec;
+use curtail_rt::clock::GAP_NS;
 
 /// One dispatcher's part of it.
 pub(crate) struct Part {

@@ -13,16 +13,16 @@ pub use handle::Handle;
 pub(crate) use rules::Rules;
 
 use crate::app::App;
-use crate::preempt::{Choice, Preempt};
 use crate::record::Recorder;
 use crate::report::merge;
 use crate::spread::{Seat, spread};
 use crate::stats::Report;
-use crate::thread::{DaemonError, Elastic};
-use crate::topology::Layout;
 use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::Transport;
 use curtail_policy::{Balancer, SpecError, WorkerId};
+use curtail_rt::preempt::{Choice, Preempt};
+use curtail_rt::thread::{DaemonError, Elastic};
+use curtail_rt::topology::Layout;
 use curtail_sched::record::Tap;
 use domain::{Common, Domain};
 use std::fs::File;
@@ -172,7 +172,7 @@ impl Server {
     }
 
     fn kind(&self) -> SafepointKind {
-        if let Err(reason) = crate::own_thread_locals() {
+        if let Err(reason) = curtail_rt::own_thread_locals() {
             tracing::warn!(reason, "no pre-emption: requests have no thread-locals of their own");
             return SafepointKind::None;
         }
@@ -196,7 +196,7 @@ impl Server {
     fn run_here(mut self) -> Result<Report, RunError> {
         let (busy, kind, choice) = (self.is_busy(), self.kind(), self.choice());
         let (tap, recorder) = self.record()?.unzip();
-        crate::unarmed::say_once(choice.note.is_some(), kind);
+        curtail_rt::unarmed::say_once(choice.note.is_some(), kind);
         let mut domains = std::mem::take(&mut self.domains);
         let handle = handle(&domains, &self.settings);
         let mut lines = self.lines(&domains);

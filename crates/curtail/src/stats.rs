@@ -1,7 +1,7 @@
 //! What a server knows about itself: always on, kept by the dispatcher, copied out on demand.
 
-use crate::{Preempt, StallPlace, Ticks};
 use curtail_policy::{ClassId, Nanos, WorkerId};
+use curtail_rt::{Preempt, StallPlace, Ticks};
 use hdrhistogram::Histogram;
 
 /// Up to a minute in nanoseconds; longer values count as a minute.
@@ -25,9 +25,9 @@ pub struct ClassStats {
     /// Requests that were never run, for they were cancelled before they began otherwise than by the
     /// departure of their peer.
     pub cancelled_queued: u64,
-    /// Requests whose handler ended by [`Cancelled`](crate::Cancelled).
+    /// Requests whose handler ended by [`Cancelled`](curtail_rt::Cancelled).
     pub cancelled_running: u64,
-    /// Requests that were left where they were, for ever ([`OnCancel::Abandon`](crate::OnCancel)).
+    /// Requests that were left where they were, for ever ([`OnCancel::Abandon`](curtail_rt::OnCancel)).
     pub abandoned: u64,
     /// From arrival to the end, in nanoseconds.
     pub sojourn_ns: Histogram<u64>,
@@ -245,7 +245,7 @@ pub struct Report {
     /// Responses that could not be sent.
     pub unsent: u64,
     /// Requests that were still in the system when draining took too long. If there were any, or a class
-    /// [abandons](crate::OnCancel::Abandon) requests, the application and the workers' states are never
+    /// [abandons](curtail_rt::OnCancel::Abandon) requests, the application and the workers' states are never
     /// dropped, since such a request may borrow them for ever; then `notes` says so.
     pub abandoned: usize,
     /// What the user should know about the machine and the layout.

@@ -1,14 +1,14 @@
 //! A worker's thread: an engine, its rings, and what it does when there is nothing to do.
 
-use crate::clock;
 use crate::engine::{Config, Counts, Engine};
 use crate::message::Event;
 use crate::remote::Remote;
-use crate::thread::KThread;
-use crate::topology::Idle;
-use crate::yields::Yields;
 use curtail_policy::{AnyCore, Kind, Mix, Nanos};
 use curtail_ring::spsc;
+use curtail_rt::clock;
+use curtail_rt::thread::KThread;
+use curtail_rt::topology::Idle;
+use curtail_rt::yields::Yields;
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU32;
 use std::ptr;

@@ -56,10 +56,8 @@ impl<'a> Rules<'a> {
         }
         let root = names::root_of(&readable);
         let mangled = readable != symbol;
-        let ours = match root {
-            "curtail" => !names::calls_the_user(&readable),
-            root => root.starts_with("curtail_"),
-        };
+        let ours = (root == "curtail" || root.starts_with("curtail_"))
+            && !names::calls_the_user(&readable);
         if symbol.starts_with("curtail_safepoint") || mangled && ours {
             return Some("a part of Curtail".into());
         }

@@ -86,7 +86,7 @@ pub fn root_of(readable: &str) -> &str {
 /// user's, which are inlined there: the pass treats it as the user's.
 #[must_use]
 pub fn calls_the_user(readable: &str) -> bool {
-    readable.starts_with("curtail::user::")
+    readable.starts_with("curtail_rt::user::")
 }
 
 /// Does a glob (`*`, `?`, `[a-z]`) match the whole of a name?
@@ -181,10 +181,14 @@ mod tests {
 
     #[test]
     fn callers_of_the_user_are_found() {
-        let call = demangle("_RINvNtCs1234_7curtail4user4callNvCs5678_3app1fE");
+        let call = demangle("_RINvNtCs1234_10curtail_rt4user4callNvCs5678_3app1fE");
         assert!(calls_the_user(&call), "{call}");
-        for ours in ["curtail::users::f", "curtail::thread::user::f", "<curtail::user::A as B>::f"]
-        {
+        for ours in [
+            "curtail_rt::users::f",
+            "curtail_rt::thread::user::f",
+            "<curtail_rt::user::A as B>::f",
+            "curtail::user::f",
+        ] {
             assert!(!calls_the_user(ours), "{ours}");
         }
     }

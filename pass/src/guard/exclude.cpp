@@ -24,14 +24,14 @@ static bool isAllocatorMethod(StringRef Mangled) {
          Name.contains("::operator delete");
 }
 
-// Where the runtime calls closures of the user's: they are inlined there (crates/curtail/src/user.rs).
-static bool callsTheUser(StringRef Name) { return StringRef(readableName(Name)).starts_with("curtail::user::"); }
+// Where the runtime calls closures of the user's: they are inlined there (crates/rt/src/user.rs).
+static bool callsTheUser(StringRef Name) { return StringRef(readableName(Name)).starts_with("curtail_rt::user::"); }
 
 static StringRef nameReason(StringRef Name) {
   if (Name.starts_with("curtail_safepoint"))
     return "part of Curtail";
   std::string Root = rootOfPath(Name);
-  if (Root == "curtail" ? !callsTheUser(Name) : StringRef(Root).starts_with("curtail_"))
+  if ((Root == "curtail" || StringRef(Root).starts_with("curtail_")) && !callsTheUser(Name))
     return "part of Curtail";
   if (isListed("exception", Name))
     return "exception support";

@@ -64,19 +64,19 @@ loop:
   br label %loop
 }
 
-; What stands in curtail::user holds the user's closures: curtail::user::call::<app::f>, in both manglings.
-; CHECK-LABEL: define void @_RINvNtCs1234_7curtail4user4callNvCs5678_3app1fE(
+; What stands in curtail_rt::user holds the user's closures: curtail_rt::user::call::<app::f>, in both manglings.
+; CHECK-LABEL: define void @_RINvNtCs1234_10curtail_rt4user4callNvCs5678_3app1fE(
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
-define void @_RINvNtCs1234_7curtail4user4callNvCs5678_3app1fE(ptr %p) {
+define void @_RINvNtCs1234_10curtail_rt4user4callNvCs5678_3app1fE(ptr %p) {
   br label %loop
 loop:
   store volatile i64 1, ptr %p
   br label %loop
 }
 
-; CHECK-LABEL: define void @_ZN7curtail4user4call17h0123456789abcdefE(
+; CHECK-LABEL: define void @_ZN10curtail_rt4user4call17h0123456789abcdefE(
 ; CHECK: call void asm sideeffect "call curtail_safepoint_slow{{[_se]*}}"
-define void @_ZN7curtail4user4call17h0123456789abcdefE(ptr %p) {
+define void @_ZN10curtail_rt4user4call17h0123456789abcdefE(ptr %p) {
   br label %loop
 loop:
   store volatile i64 1, ptr %p
@@ -84,10 +84,10 @@ loop:
 }
 
 ; A module of ours whose name begins the same way is ours.
-; CHECK-LABEL: define void @_RNvNtCs1234_7curtail5users1f(
+; CHECK-LABEL: define void @_RNvNtCs1234_10curtail_rt5users1f(
 ; CHECK-NOT: call void asm
 ; CHECK: br label %loop
-define void @_RNvNtCs1234_7curtail5users1f(ptr %p) {
+define void @_RNvNtCs1234_10curtail_rt5users1f(ptr %p) {
   br label %loop
 loop:
   store volatile i64 1, ptr %p

@@ -1,10 +1,10 @@
 //! Where requests enter a server: each is asked about, and then let in or turned away.
 
 use super::{Asker, Id, Origin, Question};
-use crate::cancel::Cause;
 use crate::stats::{ClassStats, row};
 use curtail_net::{Completion, Outcome, Peer, Reply};
 use curtail_policy::ClassId;
+use curtail_rt::cancel::Cause;
 use std::sync::Arc;
 
 /// What becomes of requests that are not let in. The thread that polls their transports tells

@@ -3,10 +3,10 @@
 use super::Payload;
 use super::runner::Application;
 use crate::Response;
-use crate::cancel::Cause;
-use crate::contain::contain;
 use curtail_net::Peer;
 use curtail_policy::{ClassId, Nanos};
+use curtail_rt::cancel::Cause;
+use curtail_rt::contain::contain;
 use std::time::Duration;
 
 /// What is asked.

@@ -3,10 +3,10 @@
 use super::{Id, Inquiry};
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
-use crate::contain::contain;
-use crate::thread::{KThread, Tcb};
 use curtail_fiber::{Fiber, Label, StackError, StackPool, Suspend, Task};
 use curtail_policy::WorkerId;
+use curtail_rt::contain::contain;
+use curtail_rt::thread::{KThread, Tcb};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;

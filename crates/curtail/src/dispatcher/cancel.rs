@@ -6,13 +6,13 @@
 
 use super::Dispatcher;
 use crate::ask::{Entry, Origin};
-use crate::cancel::{Cause, OnCancel};
-use crate::context::{NEVER, RequestId};
 use crate::jobs::Held;
 use crate::message::{Event, Message, What};
 use crate::stats::row;
 use curtail_net::Outcome;
 use curtail_policy::{JobId, WorkerId};
+use curtail_rt::cancel::{Cause, OnCancel};
+use curtail_rt::context::{NEVER, RequestId};
 use curtail_sched::{Scheduler, Where};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

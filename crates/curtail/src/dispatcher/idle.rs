@@ -1,9 +1,9 @@
 //! What the dispatcher does when it has nothing to do.
 
 use super::Dispatcher;
-use crate::clock;
-use crate::thread::KThread;
 use curtail_policy::Nanos;
+use curtail_rt::clock;
+use curtail_rt::thread::KThread;
 use std::time::Duration;
 
 impl Dispatcher {

@@ -1,11 +1,11 @@
 //! A worker, from the dispatcher's side: what goes to it and what comes back.
 
 use crate::message::{Event, Message};
-use crate::preempt::Preempt;
 use crate::remote::Remote;
 use crate::worker::Orders;
 use curtail_policy::JobId;
 use curtail_ring::spsc;
+use curtail_rt::preempt::Preempt;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};

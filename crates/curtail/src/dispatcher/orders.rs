@@ -5,12 +5,12 @@ use super::link::WorkerLink;
 use super::tell::Told;
 use crate::control::Command;
 use crate::engine::Config;
-use crate::preempt::{Choice, Preempt};
 use crate::server::knowing;
 use crate::stats::{RequestState, RequestStats, Stats, WorkerStats, add_counts, split};
 use curtail_fiber::safepoint::{Kind, Mode};
 use curtail_fiber::signal::Ticks;
 use curtail_policy::{ClassId, Nanos, Spec, WorkerId};
+use curtail_rt::preempt::{Choice, Preempt};
 use curtail_sched::Where;
 use std::sync::atomic::Ordering;
 

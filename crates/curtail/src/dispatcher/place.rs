@@ -2,13 +2,13 @@
 //! on the dispatcher's own thread.
 
 use super::Dispatcher;
-use crate::clock;
 use crate::engine::Engine;
 use crate::message::Message;
-use crate::preempt::Preempt;
-use crate::thread::KThread;
-use crate::timeline::{self, EventKind};
 use curtail_policy::{JobId, Nanos, WorkerId};
+use curtail_rt::clock;
+use curtail_rt::preempt::Preempt;
+use curtail_rt::thread::KThread;
+use curtail_rt::timeline::{self, EventKind};
 use curtail_sched::{Action, Expiry};
 use std::sync::atomic::Ordering;
 

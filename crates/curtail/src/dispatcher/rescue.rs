@@ -5,8 +5,8 @@
 //! absence only (`Remote::absence`): where it has come back meanwhile, nothing is done.
 
 use super::Dispatcher;
-use crate::fences;
 use curtail_policy::{JobId, Nanos, WorkerId};
+use curtail_rt::fences;
 use curtail_sched::What;
 use std::sync::atomic::Ordering;
 

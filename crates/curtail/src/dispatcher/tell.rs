@@ -5,7 +5,7 @@
 //! level.
 
 use super::Dispatcher;
-use crate::clock;
+use curtail_rt::clock;
 use tracing::{Level, enabled, info};
 
 /// From one look to the next.

@@ -5,9 +5,9 @@
 //! started.
 
 use super::Engine;
-use crate::fences;
 use curtail_policy::{CorePolicy, JobId};
 use curtail_ring::spsc;
+use curtail_rt::fences;
 use std::sync::Arc;
 
 impl Engine {

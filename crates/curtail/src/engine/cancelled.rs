@@ -5,12 +5,12 @@
 
 use super::Engine;
 use crate::activation::Activation;
-use crate::cancel::{Cause, OnCancel};
-use crate::clock;
-use crate::context::{Facts, RequestId};
 use crate::message::What;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::JobId;
+use curtail_rt::cancel::{Cause, OnCancel};
+use curtail_rt::clock;
+use curtail_rt::context::{Facts, RequestId};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 

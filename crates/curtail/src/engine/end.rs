@@ -3,9 +3,9 @@
 
 use super::Engine;
 use crate::activation::Activation;
-use crate::thread::Tcb;
-use crate::wait;
 use curtail_policy::JobId;
+use curtail_rt::thread::Tcb;
+use curtail_rt::wait;
 
 /// Activations that are kept for the next requests at most, each with its stack.
 const KEEP: usize = 16;

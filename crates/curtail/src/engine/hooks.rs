@@ -1,10 +1,10 @@
 //! An engine as the request knows it that runs on it: [`EngineHooks`].
 
 use super::Engine;
-use crate::calls::EngineHooks;
-use crate::cancel::Cause;
-use crate::context::Facts;
-use crate::thread::Tcb;
+use curtail_rt::calls::EngineHooks;
+use curtail_rt::cancel::Cause;
+use curtail_rt::context::Facts;
+use curtail_rt::thread::Tcb;
 
 impl Engine {
     /// For what runs on the engine at `this`.

@@ -2,9 +2,9 @@
 
 use super::Engine;
 use super::alone::Words;
-use crate::clock;
 use curtail_fiber::safepoint::Mode;
 use curtail_policy::CorePolicy;
+use curtail_rt::clock;
 use std::sync::atomic::Ordering;
 
 impl Engine {

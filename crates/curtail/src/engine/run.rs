@@ -2,14 +2,14 @@
 
 use super::Engine;
 use crate::activation::{Activation, Serving, serve};
-use crate::cancel::{Cancelled, Cause};
-use crate::clock;
-use crate::contain::discard;
 use crate::message::{Event, Message, What};
-use crate::timeline::{self, EventKind};
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
+use curtail_rt::cancel::{Cancelled, Cause};
+use curtail_rt::clock;
+use curtail_rt::contain::discard;
+use curtail_rt::timeline::{self, EventKind};
 use std::any::Any;
 use std::ptr;
 use std::sync::Arc;

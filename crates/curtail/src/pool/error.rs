@@ -1,6 +1,6 @@
 //! Why a job brings no value.
 
-use crate::cancel::{Cancelled, Cause};
+use curtail_rt::cancel::{Cancelled, Cause};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -27,7 +27,7 @@ pub struct ClassStats {
     /// Jobs that were cancelled, before they began or in progress, and brought no value.
     pub cancelled: u64,
     /// Jobs that were cancelled in progress and left where they were, for ever
-    /// ([`OnCancel::Abandon`](crate::OnCancel)).
+    /// ([`OnCancel::Abandon`](curtail_rt::OnCancel)).
     pub abandoned: u64,
     /// Jobs that were not let in, because the class had as many as it may have.
     pub refused_full: u64,

@@ -15,8 +15,8 @@ use std::time::Duration;
 /// A job under way: a future of its value.
 ///
 /// Dropping it gives the job up. A job that waits is dropped without being run. One that is in
-/// progress is cancelled: it goes on when nothing else is ready, [`check`](crate::check) tells it, and
-/// the calls in which it waits end ([`OnCancel`](crate::OnCancel) of its class); a value that it brings
+/// progress is cancelled: it goes on when nothing else is ready, [`check`](curtail_rt::check) tells it, and
+/// the calls in which it waits end ([`OnCancel`](curtail_rt::OnCancel) of its class); a value that it brings
 /// nevertheless is dropped on its worker.
 #[must_use = "dropping it gives the job up"]
 pub struct Job<T> {
@@ -40,7 +40,7 @@ impl<T: 'static> Job<T> {
     /// # Errors
     /// Why there is no value.
     pub fn wait(self) -> Result<T, Error> {
-        crate::block_on(self)
+        curtail_rt::block_on(self)
     }
 
     /// [`Job::wait`], for `timeout` at most.
@@ -48,7 +48,7 @@ impl<T: 'static> Job<T> {
     /// # Errors
     /// The job, where the time was over: it goes on. Else the outer `Ok` has what [`Job::wait`] gives.
     pub fn wait_timeout(mut self, timeout: Duration) -> Result<Result<T, Error>, Self> {
-        crate::future::block_on_for(&mut self, timeout).ok_or(self)
+        curtail_rt::future::block_on_for(&mut self, timeout).ok_or(self)
     }
 }
 

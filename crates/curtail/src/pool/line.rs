@@ -1,8 +1,8 @@
 //! The way into the pool's server: [`Local`], and the clock of those that wait too long.
 
 use super::shared::Shared;
-use crate::clock::{self, Clock};
 use curtail_net::{Completion, Intake, Local, Outcome, Reply, Status, Transport};
+use curtail_rt::clock::{self, Clock};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,

@@ -24,9 +24,9 @@ pub use error::{Error, Panic, Refused, Why};
 pub use gate::ClassStats;
 pub use job::{Job, TryRun};
 
-use crate::preempt::Preempt;
 use crate::server::Handle;
 use curtail_policy::{ClassId, Nanos, Spec};
+use curtail_rt::preempt::Preempt;
 use shared::Shared;
 use state::Value;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -93,7 +93,7 @@ impl Pool {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let body = Box::new(move || -> Value { Box::new(crate::user::call(f)) });
+        let body = Box::new(move || -> Value { Box::new(curtail_rt::user::call(f)) });
         match self.owner.shared.submit(class, body) {
             Ok(state) => Job::new(self.owner.shared.clone(), state),
             Err(refused) => Job::refused(self.owner.shared.clone(), class, refused),
@@ -114,7 +114,7 @@ impl Pool {
             Ok(place) => place,
             Err(refused) => return Err(TryRun { refused, f }),
         };
-        let body = Box::new(move || -> Value { Box::new(crate::user::call(f)) });
+        let body = Box::new(move || -> Value { Box::new(curtail_rt::user::call(f)) });
         match self.owner.shared.enter(place, body) {
             Ok(state) => Ok(Job::new(self.owner.shared.clone(), state)),
             // The pool was shut down in between: the job brings that.

@@ -6,10 +6,11 @@ use super::kernel::Placing;
 use super::shared::{Shared, class_of, slot_of};
 use super::state::{State, Value};
 use crate::app::{App, Class};
-use crate::cancel::{Cancelled, Cause};
-use crate::clock::{self, Clock};
-use crate::{Response, WorkerId, calls, contain};
+use crate::{Response, WorkerId};
 use curtail_policy::ClassId;
+use curtail_rt::cancel::{Cancelled, Cause};
+use curtail_rt::clock::{self, Clock};
+use curtail_rt::{calls, contain};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -70,11 +71,11 @@ impl Serve {
             return self.shared.refuse_old(state, gate);
         }
         let Some(body) = state.begin(&gate.in_progress) else { return };
-        if let Some(request) = crate::context() {
+        if let Some(request) = curtail_rt::context() {
             state.runs_as(request);
         }
         let before = calls::served_cycles().unwrap_or(0);
-        let result = catch_unwind(AssertUnwindSafe(|| crate::user::call(body)));
+        let result = catch_unwind(AssertUnwindSafe(|| curtail_rt::user::call(body)));
         let served = calls::served_cycles().unwrap_or(0).saturating_sub(before);
         self.ended(state, gate, result, (waited, served));
     }
@@ -107,6 +108,6 @@ impl Serve {
 /// Drops a value that is not wanted, where its destructor may panic.
 pub(super) fn discard(unwanted: Option<Result<Value, Error>>) {
     if let Some(unwanted) = unwanted {
-        contain::contain(|| crate::user::call(|| drop(unwanted)));
+        contain::contain(|| curtail_rt::user::call(|| drop(unwanted)));
     }
 }

@@ -3,11 +3,11 @@
 use super::error::{Error, Refused, Why};
 use super::gate::{Gate, count};
 use super::state::{Body, State, Value};
-use crate::cancel::Cause;
-use crate::clock;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::LocalClient;
 use curtail_policy::ClassId;
+use curtail_rt::cancel::Cause;
+use curtail_rt::clock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -68,7 +68,7 @@ impl Shared {
             gates,
             table: Mutex::default(),
             client,
-            generation: crate::forked::generation(),
+            generation: curtail_rt::forked::generation(),
             closed: AtomicBool::new(false),
             settled: (Mutex::default(), Condvar::new()),
         }
@@ -76,7 +76,7 @@ impl Shared {
 
     /// Whether this process is a fork's child, and the pool's threads are its parent's.
     pub(super) fn is_parents(&self) -> bool {
-        self.generation != crate::forked::generation()
+        self.generation != curtail_rt::forked::generation()
     }
 
     fn refusal(&self, class: u16, why: Why) -> Refused {

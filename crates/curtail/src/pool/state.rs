@@ -9,9 +9,9 @@
 //! waits may be left behind, with what it holds.
 
 use super::error::Error;
-use crate::cancel::Cause;
-use crate::context::Context;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_rt::cancel::Cause;
+use curtail_rt::context::Context;
 use std::any::Any;
 use std::mem::replace;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

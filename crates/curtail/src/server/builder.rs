@@ -8,11 +8,11 @@ use super::rules::ClassRule;
 use super::threads::{MOST_KTHREADS, PortLine};
 use super::{Handle, Server, StartError};
 use crate::app::ErasedApp;
-use crate::preempt::Preempt;
-use crate::thread::{Elastic, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
-use crate::topology::{Layout, Usable, check_cores};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec};
+use curtail_rt::preempt::Preempt;
+use curtail_rt::thread::{Elastic, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
+use curtail_rt::topology::{Layout, Usable, check_cores};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -300,7 +300,7 @@ impl ServerBuilder {
         curtail_fiber::StackPool::new(self.tasks.stack_size, curtail_fiber::Locals::Own)
             .map_err(|error| StartError::Setting(error.to_string()))?;
         if self.preempt == Preempt::Signal {
-            crate::signal::interruptible(&self.keep_out).map_err(|reason| {
+            curtail_rt::signal::interruptible(&self.keep_out).map_err(|reason| {
                 StartError::Setting(format!("no pre-emption by signal: {reason}"))
             })?;
         }

@@ -2,13 +2,13 @@
 
 use super::ChangeError;
 use crate::app::ClassifyFn;
-use crate::cancel::Cause;
-use crate::context::RequestId;
 use crate::control::{Command, Control};
 use crate::report::merge_stats;
 use crate::stats::Stats;
-use crate::thread::{StallPlace, Stalls};
 use curtail_policy::{Nanos, Spec, SpecError};
+use curtail_rt::cancel::Cause;
+use curtail_rt::context::RequestId;
+use curtail_rt::thread::{StallPlace, Stalls};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -42,10 +42,10 @@ impl Handle {
     /// at once. For all servers of a process that ask for it.
     ///
     /// # Errors
-    /// As [`on_terminate`](crate::on_terminate).
+    /// As [`on_terminate`](curtail_rt::on_terminate).
     pub fn shutdown_on_signals(&self) -> std::io::Result<()> {
         let server = self.clone();
-        crate::on_terminate(move || server.shutdown())
+        curtail_rt::on_terminate(move || server.shutdown())
     }
 
     /// How it stands, all dispatchers together; `None`: it has ended, or has not begun within a
@@ -106,7 +106,7 @@ impl Handle {
         self.post(|| Command::Quantum(quantum))
     }
 
-    /// Cancels a request ([`Context::id`](crate::Context::id)). Without effect where it has ended.
+    /// Cancels a request ([`Context::id`](curtail_rt::Context::id)). Without effect where it has ended.
     ///
     /// # Errors
     /// When the server has ended.

@@ -3,10 +3,10 @@
 //!
 //! Any thread's. The counters only grow, and stay within what the class allows.
 
-use crate::cancel::OnCancel;
-use crate::clock::Clock;
-use crate::context::NEVER;
 use curtail_policy::ClassId;
+use curtail_rt::cancel::OnCancel;
+use curtail_rt::clock::Clock;
+use curtail_rt::context::NEVER;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ impl Rules {
         let rule = self.of(class);
         match rule.on_cancel {
             OnCancel::Abandon { most } => rule.abandoned.load(Ordering::Relaxed) >= most,
-            OnCancel::Finish | OnCancel::End => false,
+            _ => false,
         }
     }
 }

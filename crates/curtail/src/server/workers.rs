@@ -2,15 +2,15 @@
 
 use super::RunError;
 use super::domain::Common;
-use crate::clock;
 use crate::dispatcher::{WorkerLink, config_of};
 use crate::engine::{Config, Engine, Surroundings};
 use crate::remote::Remote;
-use crate::topology::pin;
-use crate::wait;
 use crate::worker::{Links, Orders, WorkerReport, work};
 use curtail_policy::WorkerId;
 use curtail_ring::spsc;
+use curtail_rt::clock;
+use curtail_rt::topology::pin;
+use curtail_rt::wait;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};

@@ -239,7 +239,7 @@ fn removal_and_wake_ups_by_key() {
     });
 }
 
-/// The lock of `curtail::sync::Mutex`, by the same steps (crates/curtail/src/sync/raw_mutex.rs), with
+/// The lock of `curtail::sync::Mutex`, by the same steps (crates/rt/src/sync/raw_mutex.rs), with
 /// a thread of the model's for each waiter.
 struct Mutex {
     state: AtomicU32,

@@ -62,7 +62,7 @@ impl ServerBuilder {
 
     /// See [`RuntimeBuilder::poll_page`].
     ///
-    /// [`RuntimeBuilder::poll_page`]: crate::RuntimeBuilder::poll_page
+    /// [`RuntimeBuilder::poll_page`]: curtail_rt::RuntimeBuilder::poll_page
     #[must_use]
     pub fn poll_page(mut self, is_lent: bool) -> Self {
         self.wish.set_poll_pages(is_lent);

@@ -1,9 +1,9 @@
 //! Settings about requests: of those that are cancelled, of classes, of locks.
 
 use super::{ServerBuilder, StartError};
-use crate::cancel::OnCancel;
 use crate::server::rules::{ClassRule, Rules};
-use crate::thread::Grace;
+use curtail_rt::cancel::OnCancel;
+use curtail_rt::thread::Grace;
 use std::sync::Arc;
 use std::time::Duration;
 

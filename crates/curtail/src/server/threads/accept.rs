@@ -7,10 +7,10 @@
 
 use super::connection::Connection;
 use super::post::{Common, Post};
-use crate::block::Deadline;
-use crate::socket::{Side, Source};
-use crate::thread::Builder;
 use curtail_net::{Accepted, Acceptor, Streams};
+use curtail_rt::block::Deadline;
+use curtail_rt::socket::{Side, Source};
+use curtail_rt::thread::Builder;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -85,7 +85,7 @@ impl Porter {
                 && error.kind() != io::ErrorKind::WouldBlock
             {
                 tracing::warn!(%error, "accepting connections");
-                crate::time::sleep(SHORT_OF_DESCRIPTORS);
+                curtail_rt::time::sleep(SHORT_OF_DESCRIPTORS);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The front adds; the kthreads look. One that is nowhere is forgotten when many have come after it.
 
-use crate::context::RequestId;
+use curtail_rt::context::RequestId;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -9,12 +9,12 @@
 use super::post::Post;
 use super::request::Request;
 use crate::Response;
-use crate::block::Deadline;
-use crate::clock;
-use crate::contain::contain;
-use crate::socket::{Side, Source};
-use crate::thread::{KThread, yield_now};
 use curtail_net::{Stream, Turn};
+use curtail_rt::block::Deadline;
+use curtail_rt::clock;
+use curtail_rt::contain::contain;
+use curtail_rt::socket::{Side, Source};
+use curtail_rt::thread::{KThread, yield_now};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;

@@ -6,13 +6,13 @@
 use super::post::{Common, DUTY};
 use super::request::{Body, Origin as From, Request};
 use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
-use crate::context::RequestId;
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
 use crate::jobs::KEEP_IN_ALL;
 use crate::stats::ClassStats;
-use crate::thread::Crew;
 use curtail_net::{Completion, Ebb, Intake, Outcome, Peer};
 use curtail_policy::ClassId;
+use curtail_rt::context::RequestId;
+use curtail_rt::thread::Crew;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -23,15 +23,11 @@ use super::domain::{Common as Settings, Domain};
 use super::{RunError, StartError};
 use crate::ask::Asker;
 use crate::classify::Classifier;
-use crate::clock::{self, Clock, GAP_NS};
 use crate::dispatcher::{Line, Tally as Gaps};
 use crate::engine::Counts;
 use crate::losses::Losses;
-use crate::preempt::{Choice, Preempt};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Cpu, Noise, Report};
-use crate::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Port, Quanta};
-use crate::topology::{Idle, pin};
 use accept::Door;
 use asked::Asked;
 use curtail_fiber::safepoint::Mode;
@@ -39,6 +35,10 @@ use curtail_fiber::signal::Ticks;
 use curtail_net::{Reply, Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
+use curtail_rt::clock::{self, Clock, GAP_NS};
+use curtail_rt::preempt::{Choice, Preempt};
+use curtail_rt::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Port, Quanta};
+use curtail_rt::topology::{Idle, pin};
 use desk::Desk;
 use front::Front;
 pub(super) use port::PortLine;
@@ -205,7 +205,7 @@ fn asker(
     let (app, classifier) = (common.app.clone(), common.classifier.clone());
     let kthread = KThread::new(remote.kthread.clone(), settings.tasks, None, None)
         .map_err(|problem| error(problem.to_string()))?;
-    crate::calls::hook_safepoints();
+    curtail_rt::calls::hook_safepoints();
     let asker = Asker::new(app, classifier, settings.tasks.stack_size, settings.memory);
     Ok((kthread, asker.map_err(error)?))
 }

@@ -7,13 +7,13 @@
 //! [`super::post::Common::done`].
 
 use crate::Response;
-use crate::clock::{self, Clock};
-use crate::context::NEVER;
-use crate::thread::{Duty, Late};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::{InFlight, Outcome, Peer};
 use curtail_policy::ClassId;
 use curtail_ring::Linked;
+use curtail_rt::clock::{self, Clock};
+use curtail_rt::context::NEVER;
+use curtail_rt::thread::{Duty, Late};
 use curtail_shm::PeerWords;
 use std::cell::Cell;
 use std::sync::atomic::AtomicPtr;

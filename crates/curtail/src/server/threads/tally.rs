@@ -5,10 +5,10 @@
 //! and takes between two threads, where nothing is pre-empted.
 
 use super::request::Request;
-use crate::clock::Clock;
 use crate::stats::{ClassStats, row};
 use curtail_net::Outcome;
 use curtail_policy::ClassId;
+use curtail_rt::clock::Clock;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,0 +1,19 @@
+//! The functions of C that Curtail defines instead of the C library: locks, condition variables,
+//! `pthread_once`, sleeping, futexes by `syscall`, `getaddrinfo`, and what tells of the calling thread.
+//!
+//! The program's own definitions win over libc's, for the program and for all libraries that it loads. A
+//! thread of Curtail's that must wait blocks by [`curtail_rt::block`], and its kthread goes on; other
+//! threads get libc's own functions.
+//!
+//! Programs depend on `curtail`, which links this. Nothing is called by its path.
+
+mod condclock;
+mod futex;
+mod identity;
+mod linked;
+mod once;
+mod own_words;
+mod pthread;
+mod real;
+mod resolve;
+mod sleep;

@@ -1,0 +1,304 @@
+//! Waiting: the one protocol for everything that waits. `block/README.md` states it.
+//!
+//! A waiter is a [`Who`]: a thread or request of Curtail's, whose kthread goes on with others, or a
+//! plain thread, which sleeps in the kernel.
+
+mod spin;
+mod wheel;
+
+use crate::cancel::Cancelled;
+use crate::clock::{self, Clock};
+use crate::thread::{KThread, Shared, Tcb};
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
+pub(crate) use curtail_ring::wait::{Locked, Node, WaitQueue, Waiter, Woken};
+pub use spin::Spin;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+pub(crate) use wheel::{Timer, Wheel};
+
+/// The end of a wait by time.
+#[derive(Clone, Copy)]
+pub(crate) struct Expiry {
+    pub node: *const Node<Who>,
+    /// Not before that, by [`clock::monotonic_ns`].
+    pub end_ns: u64,
+}
+
+/// A waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who(
+    /// Null: a plain thread.
+    *const Tcb,
+);
+
+// SAFETY: a control block's cells that others touch are atomics; the rest is touched by its home
+// only (see `thread::tcb`).
+unsafe impl Send for Who {}
+// SAFETY: as above.
+unsafe impl Sync for Who {}
+
+impl Waiter for Who {
+    fn is_gone(self) -> bool {
+        // SAFETY: asked of waiters in a queue only, whose control blocks are alive: a kthread that
+        // ends leaks those that have not ended.
+        !self.0.is_null() && unsafe { (*self.0).is_abandoned() }
+    }
+}
+
+impl Who {
+    /// The number of the request, if it is one that is at home there.
+    pub(crate) fn request_at(self, home: &Arc<Shared>) -> Option<u32> {
+        // SAFETY: asked of waiters in a queue only, whose control blocks are alive.
+        let tcb = unsafe { self.0.as_ref()? };
+        tcb.is_at(home).then(|| tcb.request()).flatten()
+    }
+
+    /// Its control block; null: a plain thread's.
+    pub(crate) fn as_tcb(self) -> *const Tcb {
+        self.0
+    }
+}
+
+/// Those who wait for one thing.
+pub type Queue = WaitQueue<Who>;
+
+/// When to stop waiting (TSC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(pub u64);
+
+impl Deadline {
+    /// After `duration`; `None`: so late that it never comes.
+    pub fn after(duration: Duration) -> Option<Self> {
+        let ns = u64::try_from(duration.as_nanos()).ok()?;
+        // Cycles of more than a century are no deadline.
+        (ns < u64::MAX / 8).then(|| Self(clock::now() + Clock::get().cycles(ns)))
+    }
+
+    /// The same by the system's clock ([`clock::monotonic_ns`]), before which nothing may end by it.
+    pub(crate) fn by_monotonic(self) -> u64 {
+        // The rounding of two conversions is no more than that.
+        const ROUNDED: u64 = 4;
+        let left = Clock::get().ns(self.0.saturating_sub(clock::now()));
+        clock::monotonic_ns().saturating_add(left).saturating_add(ROUNDED)
+    }
+
+    /// What is left of it; `None`: it has passed.
+    pub(crate) fn left(self) -> Option<Duration> {
+        let now = clock::now();
+        (self.0 > now).then(|| Duration::from_nanos(Clock::get().ns(self.0 - now).max(1)))
+    }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// There was nothing to wait for.
+    NotNeeded,
+    /// A waker ended it, and left this note.
+    Woken(u32),
+    /// Its deadline passed, or that of the caller's [`crate::time::timeout`], or the caller's request
+    /// was cancelled: ask [`over_limit`].
+    Expired,
+}
+
+/// The caller.
+#[inline]
+pub(crate) fn me() -> Who {
+    Who(KThread::current_tcb().map_or(ptr::null(), ptr::from_ref))
+}
+
+/// Whether the caller may wait: not while it reads what RCU protects, on a kthread, whose other
+/// threads would seem to read as well.
+#[inline]
+pub fn may_wait() -> bool {
+    !crate::sync::rcu::is_reading() || KThread::current_tcb().is_none()
+}
+
+/// # Panics
+/// Where the caller must not wait.
+#[inline]
+pub(crate) fn assert_may_wait() {
+    if !may_wait() {
+        refuse_to_wait();
+    }
+}
+
+/// # Panics
+/// Always.
+#[cold]
+pub(crate) fn refuse_to_wait() -> ! {
+    panic!("a thread waits while it reads what RCU protects");
+}
+
+/// Whether what the caller waits for may come about without the caller's kthread.
+pub(crate) fn runs_beside_others() -> bool {
+    KThread::try_here().is_none_or(KThread::runs_beside_others)
+}
+
+/// Where a waiter enters a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    First,
+    Last,
+}
+
+/// Waits in `queue` until a waker ends it or the deadline passes, unless `still`, asked under the
+/// queue's lock, says that there is nothing to wait for. Then `release` is called, with the node in
+/// the queue and the queue unlocked.
+#[inline]
+pub fn wait_in(
+    queue: &Queue,
+    note: u32,
+    deadline: Option<Deadline>,
+    still: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> Wait {
+    assert_may_wait();
+    wait_with(queue, Place::Last, &Node::new(me(), note), deadline, true, still, release)
+}
+
+/// [`wait_in`], at a place of the caller's choice, for what cannot fail: a lock. Cancellation does not
+/// end it.
+#[inline]
+pub(crate) fn wait_at(
+    queue: &Queue,
+    place: Place,
+    note: u32,
+    deadline: Option<Deadline>,
+    still: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> Wait {
+    assert_may_wait();
+    wait_with(queue, place, &Node::new(me(), note), deadline, false, still, release)
+}
+
+/// [`wait_at`], by a node of the caller's. `ends`: also where the caller's request is cancelled.
+pub(crate) fn wait_with(
+    queue: &Queue,
+    place: Place,
+    node: &Node<Who>,
+    deadline: Option<Deadline>,
+    ends: bool,
+    still: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> Wait {
+    // Pre-empted between entering the queue and blocking, it would be ready and waiting at once.
+    enter_critical();
+    let mut locked = queue.lock();
+    if !still() {
+        drop(locked);
+        leave_critical();
+        return Wait::NotNeeded;
+    }
+    // SAFETY: this function does not return (or unwind: neither `release` nor `sleep` do) before
+    // the node has been taken out.
+    unsafe {
+        match place {
+            Place::First => locked.push_first(node),
+            Place::Last => locked.push(node),
+        }
+    }
+    drop(locked);
+    release();
+    sleep(node, deadline, ends);
+    let woken = node.is_woken();
+    if !woken {
+        queue.lock().remove(node);
+    } else if node.who().0.is_null() {
+        // A plain thread sees its wait end as soon as the waker has ended it, while the waker still
+        // has the queue locked. The queue may be gone when this returns, so the waker must have let
+        // go of it.
+        drop(queue.lock());
+    }
+    leave_critical();
+    if woken { Wait::Woken(node.note()) } else { Wait::Expired }
+}
+
+/// Sleeps until the node's wait is over. If it expired, the node may still be in its queue. `ends`:
+/// also where the caller's request is cancelled.
+///
+/// The caller is in a critical section since before the node was in a queue.
+pub(crate) fn sleep(node: &Node<Who>, deadline: Option<Deadline>, ends: bool) {
+    match KThread::current_tcb() {
+        Some(tcb) => KThread::here().sleep(tcb, node, deadline, ends && ENDS),
+        None => sleep_in_kernel(node, deadline),
+    }
+}
+
+/// Where nothing can unwind, cancellation ends no wait.
+const ENDS: bool = cfg!(panic = "unwind");
+
+/// A plain thread's sleep, by the node's own word.
+fn sleep_in_kernel(node: &Node<Who>, deadline: Option<Deadline>) {
+    let end = deadline.map(Deadline::by_monotonic);
+    while !node.is_over() {
+        let left = match end.map(|end| end.saturating_sub(clock::monotonic_ns())) {
+            None => None,
+            Some(left) if left > 0 => Some(Duration::from_nanos(left)),
+            Some(_) => {
+                // A waker may be quicker.
+                let _ = node.expire();
+                return;
+            }
+        };
+        crate::kernel::wait_in_kernel(node.word(), 0, left);
+    }
+}
+
+/// Makes ready whom a waker has taken out of a queue. With the queue unlocked.
+#[inline]
+pub(crate) fn wake(woken: Woken<Who>) {
+    match woken.who.0.is_null() {
+        // The word may be gone with its thread: the kernel is given the address alone.
+        true => crate::kernel::wake_in_kernel(woken.word.cast::<AtomicU32>()),
+        // SAFETY: the wait was ended by us, so the thread does not run before we make it ready, and
+        // its control block is alive.
+        false => unsafe { KThread::make_ready(woken.who.0) },
+    }
+}
+
+/// Wakes all that are in `queue` now; how many.
+pub(crate) fn wake_all(queue: &Queue) -> usize {
+    enter_critical();
+    let mut count = 0;
+    // One at a time: a waiter that enters later is behind those that are here now, and waiting is
+    // checked by the waiters again, so one too many does no harm.
+    loop {
+        let woken = queue.lock().pop();
+        let Some(woken) = woken else { break };
+        wake(woken);
+        count += 1;
+    }
+    leave_critical();
+    count
+}
+
+/// Whether the time of the caller's [`crate::time::timeout`] is over, or its request is cancelled.
+pub(crate) fn over_limit() -> bool {
+    KThread::current_tcb().is_some_and(|tcb| tcb.limit.get() <= clock::now() || is_cancelled(tcb))
+}
+
+fn is_cancelled(tcb: &Tcb) -> bool {
+    ENDS && tcb.cancel.ends_waits()
+}
+
+/// After [`Wait::Expired`], for calls that can say so: the caller's request is cancelled.
+pub(crate) fn cancelled() -> Option<Cancelled> {
+    let tcb = KThread::current_tcb().filter(|tcb| is_cancelled(tcb))?;
+    tcb.cancel.cause().map(Cancelled::by)
+}
+
+/// After [`Wait::Expired`] without a deadline of the caller's own: the time of its
+/// [`crate::time::timeout`] is over, and the closure in it ends here, by unwinding; or its request is
+/// cancelled, and ends here in the same way.
+pub(crate) fn end_by_limit() -> ! {
+    if let Some(tcb) = KThread::current_tcb()
+        && is_cancelled(tcb)
+        && tcb.limit.get() > clock::now()
+    {
+        crate::cancel::unwind(&tcb.cancel);
+    }
+    crate::time::elapse()
+}

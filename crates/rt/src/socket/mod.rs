@@ -1,0 +1,16 @@
+//! Sockets for threads: they block the thread that calls, not its kthread.
+//!
+//! * `io`: what threads ask of a socket, by operation;
+//! * `source`: a descriptor that threads wait for;
+//! * `slot`, `slab`: where sources live, and what is known of them;
+//! * `poller`: a kthread's epoll.
+
+mod io;
+mod poller;
+mod slab;
+mod slot;
+mod source;
+
+pub(crate) use io::Io;
+pub(crate) use poller::Poller;
+pub use source::{Side, Source};

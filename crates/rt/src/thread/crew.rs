@@ -1,0 +1,300 @@
+//! A runtime's kthreads for a server: started, given requests and ended by a thread that is none of
+//! them.
+//!
+//! Work comes from outside ([`Crew::hand_in`]): into the queue of one kthread, of those that others
+//! may take from. A kthread whose handler runs for long does not keep what lies there.
+//!
+//! Under a core allocator the kthreads are elastic (`super::elastic`), and what is handed in counts
+//! in the line of the kthread that it is handed to.
+
+use super::Late;
+use super::elastic::Elastic;
+use super::grace::TaskSettings;
+use super::kthread::{GapCounts, KThread, Quanta, Shared};
+use super::runtime::SPIN_ELASTIC;
+use super::seat::{Common, Seat};
+use crate::clock::{self, Clock};
+use crate::topology::pin;
+use rustix::time::{ClockId, clock_gettime};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The target of what is logged here.
+const LOG: &str = "curtail::thread::crew";
+
+/// How long a kthread may take to come back from what it runs, at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// From one look to the next at kthreads that are to end.
+const WAKE_AGAIN: Duration = Duration::from_millis(1);
+
+/// How the kthreads are to be.
+pub struct Plan {
+    /// Each kthread's core; without effect under a core allocator.
+    pub cores: Vec<usize>,
+    /// They are not pinned there.
+    pub floats: bool,
+    pub tasks: TaskSettings,
+    /// How long one without work looks for some before it sleeps.
+    pub spin_cycles: u64,
+    /// Others need their cores: one without work lets them run in between.
+    pub shares_core: bool,
+    pub quanta: Option<Quanta>,
+    /// Under a core allocator.
+    pub elastic: Option<Arc<Elastic>>,
+}
+
+impl Plan {
+    /// The same for kthreads under a core allocator, where there is one.
+    pub fn under(mut self, elastic: Option<Arc<Elastic>>, beats: Option<Quanta>) -> Self {
+        if elastic.is_some() {
+            self.spin_cycles = Clock::get().cycles(SPIN_ELASTIC.as_nanos() as u64);
+            self.shares_core = false;
+            self.quanta = self.quanta.or(beats);
+        }
+        Self { elastic, ..self }
+    }
+}
+
+/// How a kthread's time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lived {
+    pub total_cycles: u64,
+    /// Without work, asleep or looking for some.
+    pub idle_cycles: u64,
+    /// Processor time, without what was spun away waiting.
+    pub busy: Duration,
+    /// The machine's.
+    pub gaps: GapCounts,
+}
+
+struct Member {
+    thread: thread::JoinHandle<()>,
+    lived: Receiver<Lived>,
+}
+
+/// See the module's head.
+pub struct Crew {
+    common: Arc<Common>,
+    members: Vec<Member>,
+}
+
+struct Peers(Arc<Common>);
+
+impl AsRef<[Arc<Shared>]> for Peers {
+    fn as_ref(&self) -> &[Arc<Shared>] {
+        &self.0.peers
+    }
+}
+
+/// What a kthread keeps until it ends: made and dropped on its thread.
+pub type Kept = Box<dyn Any>;
+
+impl Crew {
+    /// Starts the kthreads. `enter` is called on each one's thread, with its number, before it runs
+    /// anything.
+    ///
+    /// # Errors
+    /// Which kthread could not be started, and why. Then all have ended.
+    pub fn start(
+        plan: &Plan,
+        enter: impl Fn(usize) -> Result<Kept, String> + Clone + Send + 'static,
+    ) -> Result<Self, (usize, String)> {
+        let count = plan.cores.len();
+        let elastic = plan.elastic.clone();
+        let common = Common::new((count, count), plan.spin_cycles, plan.shares_core, elastic);
+        if let Some(elastic) = &common.elastic {
+            elastic.watch(&common);
+        }
+        let mut crew = Self { common, members: Vec::new() };
+        for (index, &core) in plan.cores.iter().enumerate() {
+            match start_one(&crew.common, (index, core), plan, enter.clone()) {
+                Ok(member) => crew.members.push(member),
+                Err(error) => {
+                    crew.stop(&mut Vec::new());
+                    return Err((index, error));
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    /// The kthreads, for the watchdog.
+    pub fn peers(&self) -> impl AsRef<[Arc<Shared>]> + Send + use<> {
+        Peers(self.common.clone())
+    }
+
+    /// How many kthreads there are.
+    #[allow(clippy::len_without_is_empty, reason = "there is one at least")]
+    pub fn len(&self) -> usize {
+        self.common.peers.len()
+    }
+
+    /// A thread is to start on this kthread, or on one that takes it from there.
+    ///
+    /// # Safety
+    /// [`Late::renew`] was called, and it has not been handed in since.
+    pub unsafe fn hand_in(&self, index: usize, late: *mut Late) {
+        // SAFETY: by contract.
+        self.common.peers[index].hand_in(unsafe { &*late }.tcb());
+        self.common.wake_for(index);
+    }
+
+    /// Has all kthreads look which of their requests are cancelled.
+    pub fn notify_all(&self) {
+        self.common.notify_all();
+    }
+
+    /// How many threads have started and have not ended.
+    pub(crate) fn alive(&self) -> usize {
+        self.common.peers.iter().map(|peer| peer.alive()).sum()
+    }
+
+    /// Whether a kthread has a core, as far as that is the core allocator's affair.
+    pub fn has_core(&self, index: usize) -> bool {
+        !self.common.peers[index].is_parked()
+    }
+
+    /// Whether a core allocator has given a core to a kthread since that time (TSC), or has got one back.
+    pub fn has_moved_since(&self, tsc: u64) -> bool {
+        self.common.peers.iter().any(|peer| peer.moved_tsc() >= tsc)
+    }
+
+    /// The kernel's number of a kthread.
+    pub fn tid(&self, index: usize) -> Option<u32> {
+        self.common.peers[index].tid().map(i32::cast_unsigned)
+    }
+
+    /// How often threads of a kthread were made to yield.
+    pub fn cuts(&self, index: usize) -> u64 {
+        self.common.peers[index].cuts()
+    }
+
+    /// Waits until no thread is left, for `most` at most.
+    pub fn settle(&self, most: Duration) {
+        let until = Instant::now() + most;
+        let rests = || self.common.peers.iter().any(|peer| peer.stealable() + peer.batch() > 0);
+        while (self.alive() > 0 || rests()) && Instant::now() < until {
+            thread::park_timeout(Duration::from_micros(100));
+        }
+        if self.alive() > 0 {
+            tracing::warn!(
+                target: LOG, threads = self.alive(), "left behind when the server ended"
+            );
+        }
+    }
+
+    /// Ends the kthreads; how their time went. One that never comes back (a handler in an endless
+    /// loop without a safepoint) is left behind, and that is said.
+    pub fn stop(&mut self, notes: &mut Vec<String>) -> Vec<Lived> {
+        self.common.stop();
+        let mut lives = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        let members = std::mem::take(&mut self.members);
+        for (index, member) in members.into_iter().enumerate() {
+            match self.wait_for(&member, until) {
+                Ok(lived) => {
+                    lives.push(lived);
+                    let _ = member.thread.join();
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let _ = member.thread.join();
+                    notes.push(format!("worker {index} ended by a panic of the runtime"));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    // Its other threads run no more, whenever it comes back.
+                    self.common.peers[index].give_up();
+                    notes.push(format!("worker {index} is stuck in a request and was left behind"));
+                }
+            }
+        }
+        if let Some(elastic) = &self.common.elastic {
+            elastic.end();
+        }
+        lives
+    }
+
+    /// Waits for what a kthread reports at its end. One without a core may have gone to sleep when it
+    /// was woken already.
+    fn wait_for(&self, member: &Member, until: Instant) -> Result<Lived, RecvTimeoutError> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let most = if self.common.elastic.is_some() { left.min(WAKE_AGAIN) } else { left };
+            match member.lived.recv_timeout(most) {
+                Err(RecvTimeoutError::Timeout) if most < left => self.common.wake_parked(),
+                report => return report,
+            }
+        }
+    }
+
+    /// Gives back those that were handed in and have not started. After [`Crew::stop`].
+    pub fn never_started(&self, mut take: impl FnMut(*mut Late)) {
+        for peer in &self.common.peers {
+            // SAFETY: what is in a queue is alive. A thread that a handler spawned is left there.
+            peer.clear_out(|tcb| match unsafe { (*tcb).late.get() } {
+                late if late.is_null() => {}
+                late => take(late.cast_mut()),
+            });
+        }
+    }
+}
+
+fn start_one(
+    common: &Arc<Common>,
+    (index, core): (usize, usize),
+    plan: &Plan,
+    enter: impl FnOnce(usize) -> Result<Kept, String> + Send + 'static,
+) -> Result<Member, String> {
+    let (common, tasks, quanta) = (common.clone(), plan.tasks, plan.quanta.clone());
+    let floats = plan.floats;
+    let (ready, is_ready) = sync_channel(1);
+    let (report, lived): (SyncSender<Lived>, _) = sync_channel(1);
+    let life = move || {
+        if common.elastic.is_none()
+            && !floats
+            && let Err(problem) = pin(core)
+        {
+            tracing::warn!(target: LOG, %problem, worker = index);
+        }
+        let kthread = match Seat::take(&common, index, tasks, quanta) {
+            Ok(kthread) => kthread,
+            Err(error) => return drop(ready.send(Err(error.to_string()))),
+        };
+        match enter(index) {
+            Ok(kept) => {
+                let _ = ready.send(Ok(()));
+                let _ = report.send(live(&kthread));
+                drop(kept);
+            }
+            Err(error) => drop(ready.send(Err(error))),
+        }
+    };
+    let thread = thread::Builder::new()
+        .name(format!("curtail-{index}"))
+        .spawn(life)
+        .map_err(|error| error.to_string())?;
+    match is_ready.recv() {
+        Ok(Ok(())) => Ok(Member { thread, lived }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err("it ended by a panic of the runtime".to_owned()),
+    }
+}
+
+fn live(kthread: &KThread) -> Lived {
+    let born = clock::now();
+    let seat = kthread.seat();
+    seat.live(kthread);
+    let idle = seat.idleness();
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let busy = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
+    let spun = Duration::from_nanos(Clock::get().ns(idle.spun_cycles));
+    Lived {
+        total_cycles: clock::now() - born,
+        idle_cycles: idle.cycles,
+        busy: busy.saturating_sub(spun),
+        gaps: kthread.gaps(),
+    }
+}

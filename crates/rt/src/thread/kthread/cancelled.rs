@@ -1,0 +1,177 @@
+//! Cancelled requests on their kthread: how they are found, marked, and put behind all others.
+//!
+//! The canceller sends a notice, which stands in the inbox as if it were a thread; the kthread then
+//! asks each request in progress whether it is meant ([`super::super::late::Duty::cause`]). One
+//! notice does for any number of requests.
+
+use super::KThread;
+use crate::block::Timer;
+use crate::cancel::{Cause, OnCancel};
+use crate::clock;
+use crate::thread::late::Late;
+use crate::thread::tcb::Tcb;
+use std::ptr;
+
+impl KThread {
+    /// A notice was in the inbox.
+    #[cold]
+    pub(super) fn note_notice(&self) {
+        // Before the look, so that a canceller that comes later sends another notice.
+        self.shared.take_notice();
+        self.noticed.set(true);
+    }
+
+    /// Whether a notice has come that was not attended to.
+    #[inline]
+    pub fn is_noticed(&self) -> bool {
+        self.noticed.get()
+    }
+
+    /// Takes the notice that has come.
+    #[inline]
+    pub fn take_noticed(&self) -> bool {
+        self.noticed.get() && self.noticed.replace(false)
+    }
+
+    /// Attends to a notice, if one has come: asks the requests in progress. Where there is an engine,
+    /// that attends.
+    #[inline]
+    pub(crate) fn attend(&self) {
+        if self.noticed.get() && self.seat.is_some() {
+            self.noticed.set(false);
+            self.ask_requests();
+        }
+    }
+
+    #[cold]
+    fn ask_requests(&self) {
+        let mut next = self.lates.get();
+        // SAFETY: what is in the list is in progress, so it is alive; asking changes no list.
+        while let Some(late) = unsafe { next.as_ref() } {
+            next = late.next.get();
+            if late.tcb().cancel.cause().is_none()
+                && let Some(cause) = late.tcb().case.wished().or_else(|| late.cause())
+            {
+                self.cancel(late.tcb(), cause, late.rule());
+            }
+        }
+    }
+
+    /// Whether the request that calls is cancelled, and why, as far as can be seen.
+    pub(crate) fn cause_of(&self, late: &Late) -> Option<Cause> {
+        self.attend();
+        let tcb = late.tcb();
+        let cause = tcb.cancel.cause().or_else(|| late.cause());
+        if cause.is_none() && late.has_left() {
+            self.cancel(tcb, Cause::Departed, late.rule());
+            return Some(Cause::Departed);
+        }
+        cause
+    }
+
+    /// Marks a request of this kthread as cancelled, and ends its wait.
+    pub fn cancel(&self, tcb: &Tcb, cause: Cause, rule: OnCancel) {
+        tcb.cancel.set(cause, rule != OnCancel::Finish);
+        tcb.case.tell(cause);
+        // Where there is an engine, that has an order of its own.
+        tcb.set_batch(tcb.cancel.is_last() && tcb.late().is_some());
+        // SAFETY: set while it waits, by a node on its stack.
+        if let Some(node) = unsafe { tcb.waits.get().as_ref() }
+            && tcb.cancel.ends_waits()
+            && node.expire()
+        {
+            // SAFETY: it blocks here, and its wait was ended by us.
+            unsafe { Self::make_ready(tcb) };
+        }
+    }
+
+    /// Has all kthreads of the runtime look which of their requests are cancelled.
+    pub fn notify_all(&self) {
+        self.seat().notify_all();
+    }
+
+    /// A request that has started here is left where it is, for ever, while the kthread goes on.
+    pub fn leave_request(&self) {
+        self.shared.count_abandoned();
+    }
+
+    /// A request is in progress here.
+    #[inline]
+    pub(in crate::thread) fn enter_late(&self, late: &Late) {
+        let first = self.lates.replace(late);
+        late.next.set(first);
+        late.previous.set(ptr::null());
+        // SAFETY: in the list, so it is alive.
+        if let Some(first) = unsafe { first.as_ref() } {
+            first.previous.set(late);
+        }
+    }
+
+    /// It is no more.
+    #[inline]
+    pub(in crate::thread) fn leave_late(&self, late: &Late) {
+        let (next, previous) = (late.next.get(), late.previous.get());
+        // SAFETY: in the list, so it is alive.
+        unsafe {
+            if let Some(next) = next.as_ref() {
+                next.previous.set(previous);
+            }
+            match previous.as_ref() {
+                Some(previous) => previous.next.set(next),
+                None => self.lates.set(next),
+            }
+        }
+    }
+
+    /// Has the request of the timer cancelled then.
+    ///
+    /// # Safety
+    /// As for [`crate::block::Wheel::set`].
+    pub(in crate::thread) unsafe fn set_deadline(&self, timer: &Timer<*const Tcb>, at_tsc: u64) {
+        let wheel = self.deadlines.get_or_init(|| crate::block::Wheel::new(clock::now()));
+        // SAFETY: by contract.
+        unsafe { wheel.set(timer, at_tsc) };
+    }
+
+    pub(in crate::thread) fn end_deadline(&self, late: &Late) {
+        let Some(wheel) = self.deadlines.get() else { return };
+        // SAFETY: null, or on the stack of `late`, which is in progress still.
+        if let Some(timer) = unsafe { late.due.replace(ptr::null()).as_ref() } {
+            wheel.cancel(timer);
+        }
+    }
+
+    /// Cancels the requests whose deadlines have passed.
+    #[inline]
+    pub(super) fn fire_deadlines(&self, now: u64) {
+        if let Some(wheel) = self.deadlines.get()
+            && !wheel.is_empty()
+        {
+            wheel.advance(now, |timer| {
+                // SAFETY: in progress, as its timer was set.
+                if let Some(late) = unsafe { (*timer.what).late() }
+                    && late.tcb().cancel.cause().is_none()
+                {
+                    self.cancel(late.tcb(), Cause::Deadline, late.rule());
+                }
+            });
+        }
+    }
+
+    /// The calling thread is left where it is, for ever, if its class says so and has room for that.
+    pub(super) fn abandon_if_wanted(&self, me: &Tcb) {
+        if me.cancel.is_last()
+            && let Some(late) = me.late()
+            && late.may_abandon()
+        {
+            self.end_deadline(late);
+            self.leave_late(late);
+            self.clock_out(me);
+            self.shared.count_alive(-1);
+            self.shared.count_abandoned();
+            late.left.set(true);
+            self.ended.set(me);
+            self.leave(me, &raw const self.base);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Quanta: when a thread that runs on is cut.
+//!
+//! The quantum is the kthread's: a thread that blocks or yields leaves the rest of it to the next,
+//! so that a switch needs no clock and arms nothing. A thread that came in during a quantum gets a
+//! whole one when it is over, so it has between one quantum and two.
+
+use super::KThread;
+use super::switch::note_leaving;
+use crate::clock;
+use crate::thread::seat::Seat;
+use crate::thread::tcb::Tcb;
+use crate::timeline::EventKind;
+use curtail_fiber::safepoint::Mode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// When and how its threads are pre-empted.
+#[derive(Clone, Debug)]
+pub struct Quanta {
+    pub mode: Mode,
+    /// One tick: the smallest quantum. It may change.
+    pub cycles: Arc<AtomicU64>,
+    /// A thread's quantum in ticks; `None`: it runs to completion.
+    pub usual: Option<u32>,
+    /// The same for some classes.
+    pub by_class: Box<[(u16, Option<u32>)]>,
+}
+
+impl Quanta {
+    /// How long a thread of that class runs while others of its kind are ready, in cycles.
+    pub(super) fn cycles_of(&self, class: u16) -> Option<u64> {
+        self.of(class).map(|ticks| u64::from(ticks) * self.cycles.load(Ordering::Relaxed))
+    }
+
+    fn of(&self, class: u16) -> Option<u32> {
+        self.by_class.iter().find(|(one, _)| *one == class).map_or(self.usual, |&(_, ticks)| ticks)
+    }
+}
+
+impl KThread {
+    #[inline]
+    pub(super) fn arm(&self, now: u64) {
+        if let Some(quanta) = self.quanta.get() {
+            self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
+            self.safepoint.arm(quanta.mode, now, now + quanta.cycles.load(Ordering::Relaxed));
+            // What was raised before is forgotten; what it was raised for was there before it. A core
+            // allocator raises the word from another core: it either sees it taken back, or is seen.
+            if quanta.mode == Mode::Flag {
+                fence(Ordering::SeqCst);
+                if self.is_asked() {
+                    self.safepoint.ask_from_handler();
+                }
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn disarm(&self) {
+        if self.quanta.get().is_some() {
+            self.safepoint.disarm();
+        }
+    }
+
+    /// A safepoint of the running thread found that the quantum is over. The quantum is the
+    /// kthread's: switches between threads don't begin a new one, so that they need no clock. A
+    /// thread that came in meanwhile gets a whole one now.
+    pub(crate) fn expired(&self, me: &Tcb) {
+        let read = self.safepoint.last_reading();
+        let now = read.unwrap_or_else(clock::now);
+        self.shared.progress.tick();
+        if !me.context.has_own_locals() {
+            return self.arm(now); // A light thread: others would find its thread-locals half written.
+        }
+        if me.is_batch() {
+            return self.look_from_batch(me, now);
+        }
+        let same = self.quantum_pick.get() == self.shared.progress.picks.load(Ordering::Relaxed);
+        // Without a reading it was held up by a critical section, or has been asked to yield; where
+        // others ran in this quantum, these may have been in the kernel, to answer, say.
+        if same && read.is_some() {
+            self.note_late(now);
+        }
+        let stops = self.seat.as_ref().is_some_and(Seat::is_to_stop);
+        let leaves = stops || self.beat(now);
+        if leaves && !std::thread::panicking() {
+            self.clock_out(me);
+            self.push_started(me);
+            note_leaving(EventKind::RanUntilPreempted);
+            return self.leave(me, &raw const self.base);
+        }
+        self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
+        self.arm(now);
+        let ticks = self.quanta.get().and_then(|quanta| quanta.of(me.class.get()));
+        if ticks.is_none_or(|ticks| self.ticks.get() < ticks) || std::thread::panicking() {
+            return;
+        }
+        self.look_around(now);
+        self.attend();
+        self.shared.progress.ready.store(self.local.len() + 1, Ordering::Relaxed);
+        if self.has_threads() {
+            self.shared.count_cut();
+            if let Some(late) = me.late() {
+                late.note_cut(now);
+            }
+            self.push_started(me);
+            note_leaving(EventKind::RanUntilPreempted);
+            let next = self.next();
+            self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
+            self.ticks.set(0);
+            self.leave(me, next);
+        }
+    }
+
+    /// Under a core allocator: tells of the queues; true: it has to be looked at what that asks.
+    pub(super) fn beat(&self, now: u64) -> bool {
+        let Some(member) = &self.member else { return false };
+        member.follow_orders();
+        self.take_in();
+        member.publish_age(now);
+        member.watch_packets(self, now);
+        member.is_to_look() || self.shared.is_disowned()
+    }
+
+    /// How its threads are pre-empted. Once, before the first runs.
+    pub(in crate::thread) fn set_quanta(&self, quanta: Option<Quanta>) {
+        if let Some(quanta) = quanta {
+            self.quanta.set(quanta).expect("set once");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Threads: one kind for everything that runs, requests included. `crate::block` is how they wait.
+//!
+//! * `tcb`: the control block, and queues of them; `overflow`: one that several take from;
+//! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next, batch
+//!   threads;
+//! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them; `bits`:
+//!   how they are asked to come;
+//! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
+//! * `follow`: what is notified of a thread's switches;
+//! * `grace`: what tasks have: stacks, thread-locals, and a grace inside of locks;
+//! * `late`: threads that get their stacks when they start: a server's requests;
+//! * `crew`: a runtime's kthreads for a server;
+//! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
+//! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is reported, and counted by place;
+//! * `suspended`: the stacks of what is suspended; `unwind`: from a stack to its functions.
+
+mod bits;
+mod crew;
+mod elastic;
+mod fifo;
+mod follow;
+mod grace;
+mod join;
+mod kthread;
+mod late;
+mod locals;
+mod look;
+mod overflow;
+mod park;
+mod parker;
+mod runtime;
+mod scope;
+mod seat;
+mod spawn;
+mod stack_of;
+mod stalls;
+mod suspended;
+mod tcb;
+mod unwind;
+mod watchdog;
+
+pub use crew::{Crew, Kept, Lived, Plan};
+pub use elastic::DaemonError;
+pub use elastic::{Elastic, Port, Sent, Wish};
+pub use follow::{Follow, is_plain_thread, unfollow};
+pub use grace::Grace;
+pub use grace::TaskSettings;
+pub use join::JoinHandle;
+pub use kthread::{KThread, Quanta, Shared};
+pub use late::{Duty, Late};
+pub use locals::UthreadKey;
+pub use look::{KthreadStats, Look, ThreadStack, stacks};
+pub use park::{Thread, ThreadId, current, park, park_timeout};
+pub use parker::{Bell, Parker};
+pub use runtime::inherited_kthreads;
+pub use runtime::{Runtime, RuntimeBuilder, run};
+pub use scope::{Scope, ScopedJoinHandle, scope};
+pub use spawn::{Builder, spawn};
+pub use stalls::StallPlace;
+pub use stalls::Stalls;
+pub use suspended::{Suspended, SuspendedStack, suspended};
+pub use tcb::{NO_LIMIT, Tcb};
+pub use watchdog::Stall;
+pub use watchdog::{Watch, Watching};
+
+/// Lets others run that are ready; returns when it is the caller's turn again. A plain thread asks
+/// the kernel for the same.
+pub fn yield_now() {
+    match KThread::current_tcb() {
+        Some(tcb) => KThread::here().yield_now(tcb),
+        None => std::thread::yield_now(),
+    }
+}
+
+/// Runs `f` without the limit of a [`crate::time::timeout`] around the caller; cancellation does not
+/// end its waits.
+pub fn without_limit<T>(f: impl FnOnce() -> T) -> T {
+    let tcb = KThread::current_tcb();
+    let limit = tcb.map(|tcb| {
+        tcb.cancel.shield();
+        tcb.limit.replace(NO_LIMIT)
+    });
+    let result = f();
+    if let (Some(tcb), Some(limit)) = (tcb, limit) {
+        tcb.cancel.unshield();
+        tcb.limit.set(limit);
+    }
+    result
+}

@@ -1,0 +1,361 @@
+//! A kthread's place in a runtime: its own loop, and how it finds work with others. (`bits`: how they
+//! ask it to come.)
+
+use super::bits::Bits;
+use super::elastic::{Elastic, Member};
+use super::grace::TaskSettings;
+use super::kthread::{KThread, Quanta, Shared};
+use super::parker::Parker;
+use super::tcb::{Block, Tcb};
+use crate::clock;
+use crate::yields::Yields;
+use curtail_fiber::StackError;
+use curtail_policy::{Load, Loot, Thief, WorkerId};
+use curtail_ring::{CachePadded, StealRing};
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What all kthreads of a runtime share.
+pub(super) struct Common {
+    pub peers: Box<[Arc<Shared>]>,
+    pub bits: CachePadded<Bits>,
+    pub stop: AtomicBool,
+    pub spin_cycles: u64,
+    /// Others need the kthreads' cores.
+    pub shares_core: bool,
+    /// How many kthreads live.
+    pub live: AtomicUsize,
+    /// Those that were started at the beginning; the others are spare.
+    pub usual: usize,
+    /// Under a core allocator.
+    pub elastic: Option<Arc<Elastic>>,
+}
+
+impl Common {
+    /// Of `usual` kthreads, with that many seats in all.
+    pub(super) fn new(
+        (usual, seats): (usize, usize),
+        spin_cycles: u64,
+        shares_core: bool,
+        elastic: Option<Arc<Elastic>>,
+    ) -> Arc<Self> {
+        let shared = |index| {
+            // Spare ones have no place in the daemon's books.
+            let line = elastic.as_ref().filter(|_| index < usual).map(|all| all.line(index));
+            let doorbell = elastic.as_ref().map(|elastic| elastic.doorbell().clone());
+            Shared::new(Arc::new(CachePadded::new(Parker::under(doorbell))), line)
+        };
+        Arc::new(Self {
+            peers: (0..seats).map(shared).collect(),
+            bits: CachePadded::default(),
+            stop: AtomicBool::new(false),
+            spin_cycles,
+            shares_core,
+            live: AtomicUsize::new(usual),
+            usual,
+            elastic,
+        })
+    }
+
+    /// Has all kthreads look which of their requests are cancelled.
+    pub(super) fn notify_all(&self) {
+        self.peers.iter().for_each(|peer| peer.notify());
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        for peer in &self.peers {
+            peer.attract();
+            peer.parker.unpark();
+        }
+        self.wake_parked();
+    }
+
+    /// After [`Common::stop`], again and again while there are kthreads: those that have no core are
+    /// to notice.
+    pub(super) fn wake_parked(&self) {
+        if let Some(elastic) = &self.elastic {
+            elastic.wake_parked(&self.peers);
+        }
+    }
+}
+
+/// A kthread's place in its runtime.
+pub struct Seat {
+    index: usize,
+    common: Arc<Common>,
+    thief: RefCell<Thief>,
+    idleness: Cell<Idleness>,
+    yields: Yields,
+    /// The thread with which the runtime ends; null: it is another kthread's, or there is none.
+    first: Cell<*const Tcb>,
+}
+
+/// How long a kthread had no work, or no core.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Idleness {
+    pub cycles: u64,
+    /// Of these, those in which it looked for some and did not sleep.
+    pub spun_cycles: u64,
+}
+
+impl Seat {
+    /// Makes the calling thread kthread `index` of a runtime.
+    pub(super) fn take(
+        common: &Arc<Common>,
+        index: usize,
+        tasks: TaskSettings,
+        quanta: Option<Quanta>,
+    ) -> Result<Box<KThread>, StackError> {
+        let thief = Thief::new(WorkerId(index as u16), common.peers.len(), None, clock::now());
+        let seat = Self {
+            index,
+            common: common.clone(),
+            thief: RefCell::new(thief),
+            idleness: Cell::default(),
+            yields: Yields::new(),
+            first: Cell::new(ptr::null()),
+        };
+        let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
+        let member = elastic.map(|elastic| Member::new(elastic, index));
+        let shared = common.peers[index].clone();
+        let kthread = KThread::new(shared, tasks, Some(seat), member)?;
+        kthread.set_quanta(quanta);
+        crate::calls::hook_safepoints();
+        Ok(kthread)
+    }
+
+    pub(super) fn peers(&self) -> &[Arc<Shared>] {
+        &self.common.peers
+    }
+
+    /// Has all kthreads look which of their requests are cancelled.
+    pub(crate) fn notify_all(&self) {
+        self.common.notify_all();
+    }
+
+    pub(super) fn idleness(&self) -> Idleness {
+        self.idleness.get()
+    }
+
+    /// One that sleeps, or runs a batch thread, may steal something now.
+    #[inline]
+    pub(super) fn wake_idle(&self) {
+        if self.common.live.load(Ordering::Relaxed) > 1 {
+            self.common.call_one();
+        }
+    }
+
+    /// One that sleeps may take a batch thread now.
+    pub(super) fn wake_sleeper(&self) {
+        if self.common.live.load(Ordering::Relaxed) > 1 {
+            self.common.wake_sleeper();
+        }
+    }
+
+    /// Whether it is the runtime's only kthread.
+    pub(super) fn is_alone(&self) -> bool {
+        self.common.peers.len() == 1
+    }
+
+    /// The runtime ends when that thread has, which runs on this kthread.
+    pub(super) fn end_with(&self, first: &Block) {
+        self.first.set(&raw const first.tcb);
+    }
+
+    /// A thread has ended here and has left its stack: whether the kthread is to stop.
+    #[inline]
+    pub(super) fn is_over(&self, ended: *const Tcb) -> bool {
+        if ptr::eq(ended, self.first.get()) {
+            self.common.stop();
+        }
+        self.is_to_stop()
+    }
+
+    pub(super) fn is_to_stop(&self) -> bool {
+        self.common.stop.load(Ordering::Acquire)
+    }
+
+    /// The kthread's life, until the first thread has ended.
+    pub(super) fn live(&self, kthread: &KThread) {
+        while !self.is_to_stop() {
+            let now = clock::now();
+            if let Some(member) = &kthread.member {
+                if member.is_to_look() || kthread.shared.is_disowned() {
+                    member.look(kthread);
+                    self.count_idle(clock::now() - now, 0);
+                }
+                member.follow_orders();
+                member.publish_age(now);
+                member.watch_packets(kthread, now);
+            }
+            kthread.look_around(now);
+            kthread.attend();
+            let ran = kthread.run_threads(u32::MAX) || self.steal(kthread);
+            if ran || take_packets(kthread) || self.run_batch(kthread) {
+                continue;
+            }
+            if self.index >= self.common.usual && kthread.alive() == 0 {
+                break; // A spare one is no longer needed.
+            }
+            self.idle(kthread);
+        }
+    }
+
+    /// Takes threads that have not started from another kthread; true: there was one.
+    fn steal(&self, kthread: &KThread) -> bool {
+        let peers = &self.common.peers;
+        if self.common.live.load(Ordering::Relaxed) == 1 {
+            return false;
+        }
+        let load = |kthread: WorkerId| Load {
+            ready: peers[kthread.index()].stealable() as u32,
+            ..Load::default()
+        };
+        for _ in 0..peers.len() {
+            // Another kthread may have been quicker: then it is asked again.
+            let Some(theft) = self.thief.borrow_mut().next(load) else { return false };
+            let victim = &peers[theft.victim.index()];
+            let most = match theft.loot {
+                Loot::Half => StealRing::<Tcb>::MOST,
+                Loot::One | Loot::Incoming => 1,
+            };
+            if kthread.steal_from(victim, most) > 0 {
+                // Each that finds more than it needs wakes one more.
+                if kthread.has_spare_threads() || victim.stealable() > 0 {
+                    self.wake_idle();
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Nothing else is ready: runs a batch thread until it leaves the processor; true: the kthread is
+    /// to look around again.
+    fn run_batch(&self, kthread: &KThread) -> bool {
+        let has_batch = kthread.has_batch() || self.someone_has_batch();
+        if !has_batch {
+            return false;
+        }
+        let (common, bit) = (&self.common, 1 << self.index);
+        let alone = common.live.load(Ordering::Relaxed) == 1;
+        kthread.shared.take_call();
+        if !alone {
+            common.bits.batch.fetch_or(bit, Ordering::SeqCst);
+        }
+        let ready = kthread.has_any_mail() || self.someone_has_work() || self.is_to_stop();
+        let found = match !ready {
+            true => kthread.pick_batch().or_else(|| self.steal_batch(kthread)),
+            false => None,
+        };
+        if let Some(tcb) = found {
+            kthread.run_batch(tcb);
+        }
+        if !alone {
+            common.bits.batch.fetch_and(!bit, Ordering::AcqRel);
+        }
+        true
+    }
+
+    fn steal_batch(&self, kthread: &KThread) -> Option<&'static Tcb> {
+        let peers = &self.common.peers;
+        let load = |kthread: WorkerId| Load {
+            batch: peers[kthread.index()].batch() as u32,
+            ..Load::default()
+        };
+        let victim = self.thief.borrow_mut().next_batch(load)?;
+        kthread.steal_batch_from(&peers[victim.index()])
+    }
+
+    fn someone_has_work(&self) -> bool {
+        self.common.peers.iter().any(|peer| peer.stealable() > 0)
+    }
+
+    fn someone_has_batch(&self) -> bool {
+        self.common.peers.iter().any(|peer| peer.batch() > 0)
+    }
+
+    /// Looks for work for a while, then sleeps until there is some.
+    fn idle(&self, kthread: &KThread) {
+        let since = clock::now();
+        let found = self.spin(kthread, since);
+        let spun = clock::now();
+        if !found {
+            self.sleep(kthread);
+        }
+        self.count_idle(clock::now() - since, spun - since);
+    }
+
+    /// It had no work, or no core. `spun`: of these cycles, those in which it did not sleep.
+    fn count_idle(&self, cycles: u64, spun: u64) {
+        let mut idleness = self.idleness.get();
+        idleness.cycles += cycles;
+        idleness.spun_cycles += spun;
+        self.idleness.set(idleness);
+    }
+
+    /// Looks for work for a while; true: there is some, or it is to stop.
+    fn spin(&self, kthread: &KThread, since: u64) -> bool {
+        let mut now = since;
+        loop {
+            kthread.look_closely(now);
+            kthread.attend();
+            if kthread.has_threads() || kthread.has_batch() {
+                return true;
+            }
+            let found = self.look_out(kthread);
+            let begun = std::mem::replace(&mut now, clock::now());
+            kthread.note_quiet(begun, now);
+            if found {
+                return true;
+            }
+            if now - since > self.common.spin_cycles {
+                return false;
+            }
+            if self.common.shares_core {
+                match self.yields.pass(now) {
+                    Some(after) => now = after,
+                    None => return false,
+                }
+            }
+        }
+    }
+
+    /// Whether there is work, or it is to stop: looks some times.
+    fn look_out(&self, kthread: &KThread) -> bool {
+        (0..16).any(|_| {
+            let work = kthread.has_any_mail() || self.someone_has_work() || packets(kthread);
+            let found = work || kthread.is_asked() || self.is_to_stop();
+            if !found {
+                std::hint::spin_loop();
+            }
+            found
+        })
+    }
+
+    fn sleep(&self, kthread: &KThread) {
+        if let Some(member) = &kthread.member
+            && member.rest(kthread)
+        {
+            return;
+        }
+        let bit = 1 << self.index;
+        self.common.bits.idle.fetch_or(bit, Ordering::SeqCst);
+        let work = || self.someone_has_work() || self.someone_has_batch() || self.is_to_stop();
+        kthread.rest(work, None);
+        self.common.bits.idle.fetch_and(!bit, Ordering::AcqRel);
+    }
+}
+
+/// Whether a core allocator has received packets for others that this kthread could take in.
+fn packets(kthread: &KThread) -> bool {
+    kthread.member.as_ref().is_some_and(Member::others_have_packets)
+}
+
+/// The same, and it is going to take them in.
+fn take_packets(kthread: &KThread) -> bool {
+    kthread.member.as_ref().is_some_and(Member::take_from_others)
+}

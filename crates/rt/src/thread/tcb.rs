@@ -1,0 +1,381 @@
+//! The control block of a thread, and of a request: what a switch, a wait and a wake-up need.
+//!
+//! **Who touches what.** `link` belongs to the queue that holds the block. `home` is written by its
+//! kthread when the thread starts there, and read by wakers, who have ended a wait of the thread
+//! and so come after that.
+//!
+//! All other cells are its home's alone: the thread itself, and the kthread while the thread does
+//! not run. What has started stays at home, so a waker on another kthread puts it into its home's
+//! inbox, and need not know whether it has left the processor yet: its home looks into the inbox
+//! only between two threads.
+
+pub(super) use super::fifo::Fifo;
+use super::follow::Followed;
+use super::kthread::Shared;
+use super::late::Late;
+use super::locals::Locals;
+use crate::block::{Expiry, Node, Queue, Timer, Who};
+use crate::cancel::Cancel;
+use crate::context::CaseCell;
+use curtail_fiber::{Context, FiberStack};
+use curtail_ring::Linked;
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+/// No limit: see [`Tcb::limit`].
+pub const NO_LIMIT: u64 = u64::MAX;
+
+/// See the module's head.
+#[repr(C)]
+pub struct Tcb {
+    /// A thread's; a request's fiber has its own. First, for [`super::suspended`].
+    pub(super) context: Context,
+    link: AtomicPtr<Tcb>,
+    /// Where it has started; null: nowhere yet.
+    pub(super) home: AtomicPtr<Shared>,
+    /// The request's number, or [`Tcb::THREAD`].
+    job: Cell<u32>,
+    pub(crate) class: Cell<u16>,
+    /// It runs where nothing else is ready. Written before it is launched.
+    pub(super) batch: AtomicBool,
+    /// The block's thread was switched in by a thread that joins it and waits for nothing else.
+    pub(super) joiner: Cell<*const Tcb>,
+    /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
+    pub(crate) limit: Cell<u64>,
+    /// The address that it waits for, from the entry into the table of waits until it runs again; 0:
+    /// none.
+    pub waits_for: Cell<usize>,
+    /// Of a request: whether it is cancelled.
+    pub cancel: Cancel,
+    /// The node of the wait that it is in, if cancellation ends that; null: none.
+    pub(super) waits: Cell<*const Node<Who>>,
+    /// The request that it works for, if that was asked for here or where it was spawned.
+    pub(crate) case: CaseCell,
+    /// In the home's wheel, while it sleeps for a limited time; null: none.
+    pub(super) timer: Cell<*const Timer<Expiry>>,
+    pub(super) locals: Locals,
+    /// What is notified of its switches.
+    pub(crate) followed: Followed,
+    pub(super) handle: Handle,
+    /// What it is a part of, if it gets its stack when it starts.
+    pub(super) late: Cell<*const Late>,
+}
+
+// SAFETY: `link` is the same cell each time; a block is in one queue at a time.
+unsafe impl Linked for Tcb {
+    fn link(&self) -> &AtomicPtr<Self> {
+        &self.link
+    }
+}
+
+impl Tcb {
+    const THREAD: u32 = u32::MAX;
+    /// From here on, what carries the number is no request, but asks about one.
+    const FIRST_ASIDE: u32 = u32::MAX - 4_096;
+    /// No thread's: it stands in an inbox for a notice.
+    pub(super) const NOTICE: u32 = u32::MAX - 1;
+
+    /// A thread's, made in place.
+    ///
+    /// # Safety
+    /// `place` is memory of the caller's that nothing uses.
+    #[inline]
+    pub(super) unsafe fn make_at(place: *mut Self, class: u16) {
+        // SAFETY: by contract; each field is written.
+        unsafe {
+            (&raw mut (*place).context).write(Context::new());
+            (&raw mut (*place).link).write(AtomicPtr::new(ptr::null_mut()));
+            (&raw mut (*place).home).write(AtomicPtr::new(ptr::null_mut()));
+            (&raw mut (*place).job).write(Cell::new(Self::THREAD));
+            (&raw mut (*place).class).write(Cell::new(class));
+            (&raw mut (*place).batch).write(AtomicBool::new(false));
+            (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
+            (&raw mut (*place).limit).write(Cell::new(NO_LIMIT));
+            (&raw mut (*place).timer).write(Cell::new(ptr::null()));
+            (&raw mut (*place).waits_for).write(Cell::new(0));
+            (&raw mut (*place).cancel).write(Cancel::new());
+            (&raw mut (*place).waits).write(Cell::new(ptr::null()));
+            (&raw mut (*place).case).write(CaseCell::new());
+            (&raw mut (*place).locals).write(Locals::new());
+            (&raw mut (*place).followed).write(Followed::new());
+            (&raw mut (*place).handle).write(Handle::default());
+            (&raw mut (*place).late).write(Cell::new(ptr::null()));
+        }
+    }
+
+    /// A thread's, as a value.
+    pub(super) fn new() -> Self {
+        let mut tcb = MaybeUninit::<Self>::uninit();
+        // SAFETY: our own variable, which `make_at` fills in.
+        unsafe {
+            Self::make_at(tcb.as_mut_ptr(), 0);
+            tcb.assume_init()
+        }
+    }
+
+    /// The thread has ended: as new, for another one on the same stack.
+    #[inline]
+    pub(super) fn renew(&self) {
+        self.context.renew();
+        self.home.store(ptr::null_mut(), Ordering::Relaxed);
+        self.joiner.set(ptr::null());
+        self.limit.set(NO_LIMIT);
+        self.handle.take();
+        self.case.clear();
+    }
+
+    /// Stands in a kthread's inbox for a notice.
+    pub(super) fn of_notice() -> Self {
+        let tcb = Self::new();
+        tcb.job.set(Self::NOTICE);
+        tcb
+    }
+
+    /// Of a request, which is on this kthread.
+    pub fn of_request() -> Self {
+        let tcb = Self::new();
+        tcb.job.set(0);
+        tcb
+    }
+
+    /// Of a question about a request (`ask`, in servers), by its number. It is treated as a request, but
+    /// that its kthread keeps it apart when it is woken.
+    pub fn of_aside(number: u32) -> Self {
+        let tcb = Self::new();
+        tcb.job.set(Self::of_aside_number(number));
+        tcb
+    }
+
+    /// What stands for a request's number in such a block.
+    pub const fn of_aside_number(number: u32) -> u32 {
+        Self::FIRST_ASIDE + number
+    }
+
+    /// Whether a request's number is that of a question about one.
+    #[inline]
+    pub const fn is_aside(job: u32) -> bool {
+        job >= Self::FIRST_ASIDE
+    }
+
+    /// The number of a question about a request.
+    pub(crate) fn aside(&self) -> Option<u32> {
+        self.request()?.checked_sub(Self::FIRST_ASIDE)
+    }
+
+    /// Another request begins: `job` is its number.
+    pub fn begin_request(&self, job: u32, class: u16) {
+        self.job.set(job);
+        self.class.set(class);
+        self.limit.set(NO_LIMIT);
+        self.waits_for.set(0);
+        self.cancel.renew();
+    }
+
+    /// The request has ended. Locals that it has still, after a panic without an answer, are left.
+    pub fn end_request(&self) {
+        self.locals.forget();
+        self.followed.clear();
+        self.handle.take();
+        self.case.clear();
+    }
+
+    /// The request goes on on this kthread, which may be another one than before.
+    #[inline]
+    pub fn come_to(&self, home: &Arc<Shared>) {
+        self.home.store(Arc::as_ptr(home).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// A thread's number, for recordings: from its address, so it is used again.
+    pub(super) fn number(&self) -> u32 {
+        Self::number_at(ptr::from_ref(self).addr())
+    }
+
+    pub(super) fn number_at(address: usize) -> u32 {
+        (address >> 6) as u32
+    }
+
+    /// The request's number; `None`: it is a thread's.
+    #[inline]
+    pub fn request(&self) -> Option<u32> {
+        let job = self.job.get();
+        (job != Self::THREAD).then_some(job)
+    }
+
+    /// Whether it runs only where nothing else is ready.
+    #[inline]
+    pub(super) fn is_batch(&self) -> bool {
+        self.batch.load(Ordering::Relaxed)
+    }
+
+    /// It is one, or none, when it is put into a queue the next time.
+    #[inline]
+    pub(super) fn set_batch(&self, batch: bool) {
+        self.batch.store(batch, Ordering::Relaxed);
+    }
+
+    /// Whether it has locals.
+    #[inline]
+    pub(super) fn has_locals(&self) -> bool {
+        !self.locals.is_empty()
+    }
+
+    /// The request has ended, or the thread is about to: destroys its locals, on its kthread.
+    #[inline]
+    pub fn destroy_locals(&self) {
+        if self.has_locals() {
+            self.locals.destroy(|value| self.followed.clear_if(value));
+        }
+    }
+
+    /// The thread's identity, for others.
+    pub(super) fn identity(&self) -> Arc<super::park::Inner> {
+        self.handle.get(|| super::park::Inner::new(self.name()))
+    }
+
+    fn name(&self) -> Option<Arc<str>> {
+        if self.request().is_some() || self.late().is_some() {
+            return None;
+        }
+        // SAFETY: any other thread's control block is the first field of its block.
+        unsafe { (*ptr::from_ref(self).cast::<Block>()).name.clone() }
+    }
+
+    /// The name of the thread that runs here, for the message of an overflow.
+    pub(super) fn name_running(tell: &mut dyn FnMut(&str)) {
+        if let Some(tcb) = super::KThread::current_tcb()
+            .filter(|tcb| tcb.request().is_none() && tcb.late().is_none())
+        {
+            // SAFETY: as in `name`; it runs, below us.
+            let block = unsafe { &*ptr::from_ref(tcb).cast::<Block>() };
+            if let Some(name) = &block.name {
+                tell(name);
+            }
+        }
+    }
+
+    /// Whether it has started on that kthread.
+    pub(crate) fn is_at(&self, home: &Arc<Shared>) -> bool {
+        ptr::eq(self.home.load(Ordering::Relaxed), Arc::as_ptr(home))
+    }
+
+    /// Its kthread has ended without it: it will never run again.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        // SAFETY: not null since it started; a kthread that leaves threads behind leaks its shared
+        // part, and one that has not ended is alive.
+        unsafe { self.home.load(Ordering::Relaxed).as_ref() }.is_some_and(Shared::has_ended)
+    }
+
+    /// What it is a part of, if it gets its stack when it starts.
+    #[inline]
+    pub(crate) fn late(&self) -> Option<&Late> {
+        // SAFETY: null, or that of which this is the first field.
+        unsafe { self.late.get().as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn link(&self) -> &AtomicPtr<Self> {
+        &self.link
+    }
+
+    #[inline]
+    pub(super) fn as_ptr(&self) -> *mut Self {
+        ptr::from_ref(self).cast_mut()
+    }
+}
+
+/// What a [`super::Thread`] refers to: made when it is first asked for.
+#[derive(Default)]
+pub(super) struct Handle(AtomicPtr<super::park::Inner>);
+
+impl Handle {
+    /// The thread's identity for others.
+    pub(super) fn get(
+        &self,
+        make: impl FnOnce() -> Arc<super::park::Inner>,
+    ) -> Arc<super::park::Inner> {
+        let mut found = self.0.load(Ordering::Acquire);
+        if found.is_null() {
+            let made = Arc::into_raw(make()).cast_mut();
+            match self.0.compare_exchange(
+                ptr::null_mut(),
+                made,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => found = made,
+                Err(other) => {
+                    // SAFETY: made above, and never published: this thread alone has the pointer.
+                    drop(unsafe { Arc::from_raw(made) });
+                    found = other;
+                }
+            }
+        }
+        // SAFETY: the block holds one count until `take`, which comes after every `get`.
+        unsafe {
+            Arc::increment_strong_count(found);
+            Arc::from_raw(found)
+        }
+    }
+
+    /// Gives the block's own count up.
+    pub(super) fn take(&self) {
+        // It is not asked for any more: the caller is the last that refers to the block.
+        let found = self.0.load(Ordering::Acquire);
+        if !found.is_null() {
+            self.0.store(ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: the count that `get` left here.
+            drop(unsafe { Arc::from_raw(found) });
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.take();
+    }
+}
+
+/// How far a thread is: for those who join it.
+pub(super) const RUNNING: u32 = 0;
+pub(super) const DETACHED: u32 = 1;
+/// Its result is there, its stack still in use.
+pub(super) const LEAVING: u32 = 2;
+pub(super) const DONE: u32 = 3;
+
+/// What is done with a packet.
+pub(super) struct Calls {
+    /// Runs the closure, and leaves the result in its place.
+    pub run: unsafe fn(*mut ()),
+    /// Drops the result.
+    pub discard: unsafe fn(*mut ()),
+}
+
+/// A spawned thread: its control block, at the top of its own stack. Below it lies the packet: the
+/// closure, and in its place the result.
+#[repr(C)]
+pub(super) struct Block {
+    pub tcb: Tcb,
+    pub stack: ManuallyDrop<FiberStack>,
+    pub calls: Cell<&'static Calls>,
+    pub packet: Cell<*mut ()>,
+    /// The packet lies on the heap, by this layout.
+    pub heap: Cell<Option<Layout>>,
+    pub name: Option<Arc<str>>,
+    /// Where the name's bytes lie, and how many there are, for [`super::suspended`].
+    pub named: [usize; 2],
+    /// Changes under the lock of `joiners`; [`DONE`] once the stack is no longer used.
+    pub progress: AtomicU32,
+    pub joiners: Queue,
+}
+
+impl Block {
+    /// It has no name and no class, and nothing of it is on the heap.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.name.is_none() && self.tcb.class.get() == 0 && !self.tcb.has_locals()
+    }
+}

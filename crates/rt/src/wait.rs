@@ -1,0 +1,124 @@
+//! Who waits for what, by address: for the locks and condition variables of C and C++ and for
+//! futexes, which have no room for a queue of their own.
+//!
+//! From any thread. The table has queues of `crate::block`'s nodes, each for a share of all
+//! addresses; a node's key is its address. `block/README.md` states the protocol. Nothing of the
+//! program's is called with a queue locked but `still`.
+
+use crate::block::{self, Deadline, Node, Place, Queue, Wait};
+use crate::thread::{KThread, Shared, without_limit};
+use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_policy::JobId;
+use curtail_ring::CachePadded;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const BITS: u32 = 10;
+
+static TABLE: [CachePadded<Queue>; 1 << BITS] =
+    [const { CachePadded::new(Queue::new()) }; 1 << BITS];
+/// How many wait, or are about to: with it, a wake-up without a waiter costs one load.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+fn queue(address: usize) -> &'static Queue {
+    // Fibonacci hashing of the address without its alignment bits.
+    let hash = (address >> 2).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    &TABLE[hash >> (usize::BITS - BITS)]
+}
+
+/// Whether there are waiters at all.
+pub fn anybody() -> bool {
+    WAITING.load(Ordering::SeqCst) != 0
+}
+
+/// In a fork's child nobody waits: those who did are its parent's.
+///
+/// # Safety
+/// The process has one thread, which does not wait here.
+pub(crate) unsafe fn begin_anew() {
+    if WAITING.swap(0, Ordering::SeqCst) != 0 {
+        for queue in &TABLE {
+            // SAFETY: by contract.
+            unsafe { queue.renew() };
+        }
+    }
+}
+
+/// Waits until another thread or fiber wakes `address` or the deadline passes; returns at once if
+/// `still`, asked under the queue's lock, says that there is nothing to wait for. Once entered,
+/// lets go of the caller's lock by `release`. The limit of a [`crate::time::timeout`] does not end
+/// it: nothing can unwind through code of C.
+pub fn wait(
+    address: usize,
+    place: Place,
+    deadline: Option<Deadline>,
+    still: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> Wait {
+    block::assert_may_wait();
+    let note = |address| {
+        if let Some(tcb) = KThread::current_tcb() {
+            tcb.waits_for.set(address);
+        }
+    };
+    let node = Node::keyed(block::me(), address, 0);
+    // Before `still`: a waker changes the condition first and then asks whether there are waiters.
+    WAITING.fetch_add(1, Ordering::SeqCst);
+    note(address);
+    let ended = without_limit(|| {
+        block::wait_with(queue(address), place, &node, deadline, false, still, release)
+    });
+    note(0);
+    WAITING.fetch_sub(1, Ordering::SeqCst);
+    ended
+}
+
+/// Wakes the one that has waited longest for `address`; false: none waits.
+pub fn wake_one(address: usize) -> bool {
+    if !anybody() {
+        return false;
+    }
+    enter_critical();
+    let woken = queue(address).lock().pop_key(address);
+    let any = woken.is_some();
+    if let Some(woken) = woken {
+        block::wake(woken);
+    }
+    leave_critical();
+    any
+}
+
+/// Wakes all that wait for `address`.
+pub fn wake_all(address: usize) {
+    while wake_one(address) {}
+}
+
+/// Takes out those requests of one kthread, of all that `which` says, which will not run again; which
+/// they were.
+pub fn forget(home: &Arc<Shared>, which: fn(u32) -> bool) -> Vec<JobId> {
+    let mut jobs = Vec::new();
+    let request = |node: &Node<block::Who>| node.who().request_at(home).filter(|job| which(*job));
+    for queue in &TABLE {
+        // Memory is asked for with the queue unlocked: the program's allocator may wait here. What
+        // is at home there is suspended for good, so the second look finds what the first did.
+        let mut count = 0;
+        look_at(queue, |node| {
+            count += usize::from(request(node).is_some());
+            false
+        });
+        jobs.reserve(count);
+        look_at(queue, |node| {
+            let job = request(node).filter(|_| jobs.len() < jobs.capacity());
+            jobs.extend(job.map(JobId));
+            job.is_some()
+        });
+    }
+    WAITING.fetch_sub(jobs.len(), Ordering::SeqCst);
+    jobs
+}
+
+fn look_at(queue: &Queue, leave: impl FnMut(&Node<block::Who>) -> bool) {
+    enter_critical();
+    queue.lock().remove_where(leave);
+    leave_critical();
+}
