@@ -54,8 +54,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/rt", &["crates/policy", "crates/ring", "crates/fiber", "crates/net", "crates/shm"]),
     ("crates/libc", &["crates/rt", "crates/fiber"]),
     (
+        "crates/server",
+        &[
+            "crates/rt",
+            "crates/policy",
+            "crates/sched",
+            "crates/ring",
+            "crates/fiber",
+            "crates/net",
+            "crates/shm",
+        ],
+    ),
+    (
         "crates/curtail",
         &[
+            "crates/server",
             "crates/rt",
             "crates/libc",
             "crates/policy",
@@ -72,9 +85,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/capi", &["crates/curtail", "crates/workload"]),
 ];
 
-/// What tests may use beyond that: the instruments, and the policies.
-const FOR_TESTS: &[&str] =
-    &["crates/alloc", "crates/policy", "crates/workload", "crates/report", "crates/sim"];
+/// What tests may use beyond that: the instruments, the policies, and what kthreads call.
+const FOR_TESTS: &[&str] = &[
+    "crates/alloc",
+    "crates/libc",
+    "crates/policy",
+    "crates/workload",
+    "crates/report",
+    "crates/sim",
+];
 
 /// A package of the workspace.
 #[derive(Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-net", &["src/"]),
     ("curtail-ring", &["src/"]),
     ("curtail-rt", &["src/"]),
+    ("curtail-server", &["src/"]),
     // A method that tracing's trait declares so.
     ("curtail-tracing", &["src/lib.rs"]),
     (

@@ -60,28 +60,8 @@
 //! `time`, `socket` (under [`net`]) and `blocking` stand on it, `wait` with `futex` and `pthread` lead the locks of `std` and C
 //! to the runtime.
 
-mod activation;
-mod app;
-mod ask;
-mod classify;
-mod control;
-mod dispatcher;
-mod engine;
-mod intake;
-mod jobs;
-mod losses;
-mod message;
 pub mod pool;
-mod record;
-mod remote;
-mod report;
-mod response;
-mod server;
-mod spread;
-mod stats;
-mod worker;
 
-pub use app::{App, Class, ClassifyFn};
 pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
@@ -98,11 +78,12 @@ pub use curtail_rt::{
     stacks, suspended, switches_by_instruction, sync, time, timeline, unfollow, uthread_local,
     yield_now,
 };
-pub use response::Response;
-pub use server::{
-    ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
+#[doc(inline)]
+pub use curtail_server::{
+    App, ChangeError, Class, ClassStats, ClassifyFn, Cpu, DispatcherMode, Handle, Noise, Report,
+    RequestState, RequestStats, Response, RunError, Server, ServerBuilder, StartError, Stats,
+    WorkerStats,
 };
-pub use stats::{ClassStats, Cpu, Noise, Report, RequestState, RequestStats, Stats, WorkerStats};
 
 // The functions of C that it defines are part of every program.
 use curtail_libc as _;

@@ -6,7 +6,6 @@ use super::line::Line;
 use super::serve::Serve;
 use super::shared::Shared;
 use super::{Owner, Pool};
-use crate::server::{DispatcherMode, Handle, Server, ServerBuilder, StartError};
 use curtail_net::Local;
 use curtail_policy::{Nanos, Spec};
 use curtail_rt::cancel::OnCancel;
@@ -14,6 +13,7 @@ use curtail_rt::clock::Clock;
 use curtail_rt::preempt::Preempt;
 use curtail_rt::thread::{Grace, Stall};
 use curtail_rt::topology::{Usable, allowed_cores, check_cores};
+use curtail_server::server::{DispatcherMode, Handle, Server, ServerBuilder, StartError};
 use std::io;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -317,7 +317,7 @@ impl Builder {
             }
         };
         let classes = self.classes.clone();
-        let known = |class: Class| crate::Class {
+        let known = |class: Class| curtail_server::Class {
             name: class.name,
             hint: class.expected.map(|expected| Nanos(expected.as_nanos() as u64)),
         };

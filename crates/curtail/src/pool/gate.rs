@@ -1,7 +1,7 @@
 //! A class's gate: how many jobs of it are under way, and what became of the others.
 
-use crate::stats::histogram;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use curtail_server::stats::histogram;
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,7 +2,7 @@
 //! the design.
 //!
 //! **Who touches what.** Any thread submits, waits and gives up ([`Pool`], [`Job`]). The pool's own
-//! thread runs a [`Server`](crate::Server), whose only transport is `line`; its workers run the
+//! thread runs a [`Server`](curtail_server::Server), whose only transport is `line`; its workers run the
 //! jobs (`serve`). They share `shared`: the table of jobs, and for each class a gate that counts.
 //!
 //! **Invariant.** A job is counted by its class from the moment it is let in until it is settled or
@@ -24,9 +24,9 @@ pub use error::{Error, Panic, Refused, Why};
 pub use gate::ClassStats;
 pub use job::{Job, TryRun};
 
-use crate::server::Handle;
 use curtail_policy::{ClassId, Nanos, Spec};
 use curtail_rt::preempt::Preempt;
+use curtail_server::server::Handle;
 use shared::Shared;
 use state::Value;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -151,7 +151,7 @@ impl Pool {
     ///
     /// # Errors
     /// As [`Handle::switch`].
-    pub fn switch(&self, spec: Spec) -> Result<(), crate::ChangeError> {
+    pub fn switch(&self, spec: Spec) -> Result<(), curtail_server::ChangeError> {
         self.owner.handle.switch(spec)
     }
 
@@ -159,7 +159,10 @@ impl Pool {
     ///
     /// # Errors
     /// As [`Handle::set_quantum`].
-    pub fn set_quantum(&self, quantum: Option<Duration>) -> Result<(), crate::ChangeError> {
+    pub fn set_quantum(
+        &self,
+        quantum: Option<Duration>,
+    ) -> Result<(), curtail_server::ChangeError> {
         self.owner.handle.set_quantum(quantum.map(|quantum| Nanos(quantum.as_nanos() as u64)))
     }
 

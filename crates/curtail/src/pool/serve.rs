@@ -5,12 +5,13 @@ use super::gate::Gate;
 use super::kernel::Placing;
 use super::shared::{Shared, class_of, slot_of};
 use super::state::{State, Value};
-use crate::app::{App, Class};
-use crate::{Response, WorkerId};
 use curtail_policy::ClassId;
+use curtail_policy::WorkerId;
 use curtail_rt::cancel::{Cancelled, Cause};
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::{calls, contain};
+use curtail_server::Response;
+use curtail_server::app::{App, Class};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

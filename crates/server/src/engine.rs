@@ -203,7 +203,9 @@ impl Engine {
                 self.ticks = Some(ticks);
             }
             Err(error) => {
-                tracing::error!(%error, worker = self.id.0, "no pre-emption by signal");
+                tracing::error!(
+                    target: "curtail::engine", %error, worker = self.id.0, "no pre-emption by signal"
+                );
                 self.config.mode = Mode::Off;
             }
         }

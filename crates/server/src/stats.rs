@@ -5,7 +5,7 @@ use curtail_rt::{Preempt, StallPlace, Ticks};
 use hdrhistogram::Histogram;
 
 /// Up to a minute in nanoseconds; longer values count as a minute.
-pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
+pub fn histogram(digits: u8) -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, digits).expect("valid bounds")
 }
 

@@ -28,6 +28,9 @@ use domain::{Common, Domain};
 use std::fs::File;
 use std::sync::Arc;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::server";
+
 /// Why a server does not start.
 #[derive(thiserror::Error)]
 pub enum StartError {
@@ -173,7 +176,9 @@ impl Server {
 
     fn kind(&self) -> SafepointKind {
         if let Err(reason) = curtail_rt::own_thread_locals() {
-            tracing::warn!(reason, "no pre-emption: requests have no thread-locals of their own");
+            tracing::warn!(
+                target: LOG, reason, "no pre-emption: requests have no thread-locals of their own"
+            );
             return SafepointKind::None;
         }
         match self.settings.by_hand {

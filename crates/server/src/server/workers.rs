@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::server::workers";
+
 /// Messages under way to a worker; more wait at the dispatcher.
 const INBOX: usize = 512;
 /// News under way to the dispatcher; more wait at the worker.
@@ -84,7 +87,7 @@ fn start_one(
     let (report, reported): (SyncSender<WorkerReport>, _) = sync_channel(1);
     let life = move || {
         if let Some(Err(problem)) = (!floats).then(|| pin(core)) {
-            tracing::warn!(%problem, worker = number);
+            tracing::warn!(target: LOG, %problem, worker = number);
         }
         match Engine::new(id, around, config, core_policy, Some(inbox), own) {
             Ok(engine) => {

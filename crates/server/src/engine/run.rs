@@ -15,6 +15,9 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::engine::run";
+
 impl Engine {
     /// The next job to run and its quantum in cycles (0: to completion).
     fn pick(&mut self, now: u64) -> Option<(*mut Activation, u64)> {
@@ -166,7 +169,7 @@ impl Engine {
     }
 
     fn fiber(&mut self) -> Option<Fiber> {
-        Fiber::new(&mut self.stacks).map_err(|error| tracing::error!(%error)).ok()
+        Fiber::new(&mut self.stacks).map_err(|error| tracing::error!(target: LOG, %error)).ok()
     }
 
     /// The client has gone, so a request that has not begun is not run.

@@ -10,6 +10,9 @@ use curtail_rt::fences;
 use curtail_sched::What;
 use std::sync::atomic::Ordering;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::dispatcher::rescue";
+
 /// A worker that gets no jobs.
 pub(super) struct Stuck {
     on: WorkerId,
@@ -48,7 +51,9 @@ impl Dispatcher {
     fn give_back(&mut self, on: WorkerId, jobs: &[JobId], now: u64) {
         if !jobs.is_empty() {
             let worker = self.set.around.in_server(on).0;
-            tracing::info!(worker, jobs = jobs.len(), "what a stuck worker had goes on elsewhere");
+            tracing::info!(
+                target: LOG, worker, jobs = jobs.len(), "what a stuck worker had goes on elsewhere"
+            );
         }
         for &job in jobs {
             let event = curtail_sched::Event { job, attained: Nanos::ZERO, what: What::Returned };

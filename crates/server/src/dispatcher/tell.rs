@@ -8,6 +8,9 @@ use super::Dispatcher;
 use curtail_rt::clock;
 use tracing::{Level, enabled, info};
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::dispatcher::tell";
+
 /// From one look to the next.
 const PAUSE_NS: u64 = 1_000_000_000;
 
@@ -35,12 +38,12 @@ impl Dispatcher {
         let counts = self.transports().into_iter().chain([malformed]).collect();
         self.losses.tell(counts);
         let revision = self.sched.policy().revision();
-        if revision == self.told.revision || !enabled!(Level::INFO) {
+        if revision == self.told.revision || !enabled!(target: LOG, Level::INFO) {
             return;
         }
         self.told.revision = revision;
         if let Some(decided) = self.decided() {
-            info!(policy = %self.sched.setup().spec.name, "{decided}");
+            info!(target: LOG, policy = %self.sched.setup().spec.name, "{decided}");
             // That took a while, but it was not the machine that took it.
             self.turn = clock::now();
         }

@@ -21,6 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::server::threads::front";
+
 /// In cycles, so long that it never ends.
 const ENDLESS: u64 = u64::MAX / 4;
 
@@ -174,7 +177,9 @@ impl Front {
                 // The kthreads take from one that is stuck by themselves.
                 Command::Stuck { .. } => {}
                 // The handle refuses it.
-                Command::Switch(spec) => tracing::warn!(policy = %spec.name, "not while it runs"),
+                Command::Switch(spec) => tracing::warn!(
+                    target: LOG, policy = %spec.name, "not while it runs"
+                ),
             }
         }
         // Nor is an answer to a question.
@@ -268,7 +273,7 @@ impl Front {
         let most = kthread.time_left(Some(LONGEST));
         self.remote.parker.sleep(work, || {
             if let Err(error) = waiter.wait(most) {
-                tracing::warn!(%error, "epoll");
+                tracing::warn!(target: LOG, %error, "epoll");
                 rustix::thread::sched_yield();
             }
         });

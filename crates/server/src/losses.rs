@@ -3,6 +3,9 @@
 //!
 //! The thread that polls the transports looks, about once a second, at what they and it count.
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::losses";
+
 /// Counts whose names contain one of these are of something lost.
 const LOST: [&str; 10] = [
     "malformed",
@@ -29,7 +32,7 @@ impl Losses {
         let lost = self.since(counts);
         if !lost.is_empty() {
             let lost: Vec<_> = lost.iter().map(|(name, more)| format!("{name} {more}")).collect();
-            tracing::warn!("lost meanwhile: {}", lost.join(", "));
+            tracing::warn!(target: LOG, "lost meanwhile: {}", lost.join(", "));
         }
     }
 

@@ -6,6 +6,9 @@ use curtail_rt::clock;
 use curtail_rt::thread::KThread;
 use std::time::Duration;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::dispatcher::idle";
+
 impl Dispatcher {
     /// Nothing to do.
     pub(super) fn idle(&mut self) {
@@ -52,7 +55,7 @@ impl Dispatcher {
         let most = KThread::here().time_left(Some(Duration::from_nanos(timeout.0)));
         remote.parker.sleep(work, || {
             if let Err(error) = waiter.wait(most) {
-                tracing::warn!(%error, "epoll");
+                tracing::warn!(target: LOG, %error, "epoll");
                 std::thread::yield_now();
             }
         });

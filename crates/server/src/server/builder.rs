@@ -383,7 +383,7 @@ impl ServerBuilder {
                  and its workers keep their cores"
             )));
         }
-        tracing::warn!(
+        tracing::warn!(target: "curtail::server::builder",
             "$CURTAILD: not for `{name}`, whose dispatcher and workers keep their cores"
         );
         Ok(false)

@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::server::threads::accept";
+
 /// Where no descriptor is left, it looks again after this time.
 const SHORT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
@@ -84,7 +87,7 @@ impl Porter {
             if let Err(error) = self.listener.wait(Side::Read, ticks, again)
                 && error.kind() != io::ErrorKind::WouldBlock
             {
-                tracing::warn!(%error, "accepting connections");
+                tracing::warn!(target: LOG, %error, "accepting connections");
                 curtail_rt::time::sleep(SHORT_OF_DESCRIPTORS);
             }
         }
@@ -141,7 +144,7 @@ impl Porter {
             connection.serve();
         };
         if let Err(error) = Builder::new().spawn_here(life) {
-            tracing::error!(%error, "no thread for a connection");
+            tracing::error!(target: LOG, %error, "no thread for a connection");
         }
     }
 }

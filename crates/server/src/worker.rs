@@ -16,6 +16,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::worker";
+
 /// Switches between threads before requests are looked at again.
 const THREADS_A_TURN: u32 = 8;
 /// Turns of one kind in a row while the other has something.
@@ -139,7 +142,9 @@ impl Worker {
             }
         }
         if kthread.alive() > 0 {
-            tracing::warn!(threads = kthread.alive(), "left behind when the server ended");
+            tracing::warn!(
+                target: LOG, threads = kthread.alive(), "left behind when the server ended"
+            );
         }
     }
 

@@ -38,6 +38,9 @@ use runner::{Application, Runner};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::ask";
+
 /// Requests that are parked, at most.
 const MOST: usize = 256;
 /// Refusals that may be parked beside them.
@@ -271,7 +274,7 @@ impl Asker {
 
     #[cold]
     fn has_new_runner(&mut self) -> bool {
-        self.new_runner().map_err(|error| tracing::error!(%error)).is_ok()
+        self.new_runner().map_err(|error| tracing::error!(target: LOG, %error)).is_ok()
     }
 
     fn new_runner(&mut self) -> Result<(), StackError> {

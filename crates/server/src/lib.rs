@@ -1,0 +1,44 @@
+//! Curtail's servers: requests from transports to handlers, under a policy, and what is known of them.
+//!
+//! Programs depend on `curtail`, which has all of this that is for them; the rest is for Curtail's other
+//! crates, and changes from version to version.
+//!
+//! A request's way: `intake` → scheduler → `dispatcher` → ring → `worker` → `engine` (a fiber runs
+//! the handler) → ring → `dispatcher`.
+//!
+//! Under a policy without a dispatcher: `server::threads` (the calling thread takes requests in) →
+//! a thread's way ([`curtail_rt`]) → inbox → `server::threads`.
+
+mod activation;
+#[doc(hidden)]
+pub mod app;
+mod ask;
+mod classify;
+mod control;
+mod dispatcher;
+mod engine;
+mod intake;
+mod jobs;
+mod losses;
+mod message;
+mod record;
+mod remote;
+mod report;
+mod response;
+#[doc(hidden)]
+pub mod server;
+mod spread;
+#[doc(hidden)]
+pub mod stats;
+mod worker;
+
+pub use app::{App, Class, ClassifyFn};
+pub use response::Response;
+pub use server::{
+    ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
+};
+pub use stats::{ClassStats, Cpu, Noise, Report, RequestState, RequestStats, Stats, WorkerStats};
+
+// No kthread runs without the functions of C that it defines.
+#[cfg(test)]
+use curtail_libc as _;
