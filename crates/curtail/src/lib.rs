@@ -42,31 +42,25 @@
 //! Or give closures to a [`pool`], beside tokio or any other executor, so that long ones do not hold
 //! up what is short.
 //!
-//! # The modules
+//! # The crates
 //!
-//! A request's way: `intake` → scheduler → `dispatcher` → ring → `worker` → `engine` (a fiber runs
-//! the handler) → ring → `dispatcher`.
+//! This one has no code of its own. What it re-exports is in crates for it alone, whose own names change
+//! from version to version:
 //!
-//! Under a policy without a dispatcher: `server::threads` (the calling thread takes requests in) →
-//! a thread's way → inbox → `server::threads`.
-//!
-//! A thread's way: `thread::spawn` → a queue of its kthread, from which others may steal it →
-//! `thread::kthread` (it runs) → `block` (it waits, in a queue on the waiters' own stacks) → the
-//! inbox of its kthread → `thread::kthread`. `thread/README.md` is the design.
-//!
-//! A pool's jobs go a request's way: [`pool`] is a server with an in-process transport.
-//!
-//! Under all: `block` is the one way to wait, for threads, requests and plain threads; `sync`,
-//! `time`, `socket` (under [`net`]) and `blocking` stand on it, `wait` with `futex` and `pthread` lead the locks of `std` and C
-//! to the runtime.
+//! * `curtail-rt`: threads, waiting, locks, time, sockets;
+//! * `curtail-libc`: the functions of C that are defined instead of libc's, by which the locks of `std`
+//!   and C lead to the runtime;
+//! * `curtail-server`: servers. A [`pool`] (`curtail-pool`) is one with an in-process transport.
 
-pub mod pool;
+#![forbid(unsafe_code)]
 
 pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
 pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId};
+#[doc(inline)]
+pub use curtail_pool as pool;
 #[doc(inline)]
 pub use curtail_rt::{
     Borrowed, Builder, Cancelled, Cause, Context, DaemonError, Follow, Grace, Interruptible,

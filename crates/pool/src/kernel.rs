@@ -4,6 +4,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::mem::size_of;
 use std::time::Duration;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::pool::kernel";
+
 /// The highest nice value.
 const NICEST: i32 = 19;
 
@@ -37,7 +40,7 @@ impl Placing {
         if let Some(cores) = &self.floats
             && let Err(error) = sched_setaffinity(None, cores)
         {
-            tracing::warn!(%error, "a pool's worker cannot move between cores");
+            tracing::warn!(target: LOG, %error, "a pool's worker cannot move between cores");
         }
         self.asks.make();
     }
@@ -69,7 +72,9 @@ impl Asks {
         let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, from, 0) };
         if set != 0 {
             let error = std::io::Error::last_os_error();
-            tracing::debug!(%error, "a pool's worker keeps the usual slice and weight");
+            tracing::debug!(
+                target: LOG, %error, "a pool's worker keeps the usual slice and weight"
+            );
         }
     }
 }

@@ -160,7 +160,7 @@ impl Builder {
         self
     }
 
-    /// The jobs call [`crate::safepoint`] often enough by themselves: they are pre-empted there,
+    /// The jobs call [`curtail::safepoint`](curtail_fiber::safepoint::here) often enough by themselves: they are pre-empted there,
     /// although the program is not instrumented.
     pub fn safepoints_by_hand(mut self) -> Self {
         self.more.push(Box::new(ServerBuilder::safepoints_by_hand));

@@ -12,6 +12,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+/// The target of what is logged here.
+const LOG: &str = "curtail::pool::line";
+
 pub(super) struct Line {
     local: Local,
     shared: Arc<Shared>,
@@ -56,7 +59,7 @@ impl Line {
         match timerfd_settime(timer, TimerfdTimerFlags::empty(), &once) {
             Ok(_) => self.due = next,
             // The server looks every 100 ms anyway.
-            Err(error) => tracing::warn!(%error, "timerfd"),
+            Err(error) => tracing::warn!(target: LOG, %error, "timerfd"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A pool for work that must not hold up an executor: see [`Pool`]. `README.md` beside this file is
-//! the design.
+//! A pool for work that must not hold up an executor: see [`Pool`]. `README.md` of this crate is the
+//! design. Programs depend on `curtail`, which has this as `curtail::pool`.
 //!
 //! **Who touches what.** Any thread submits, waits and gives up ([`Pool`], [`Job`]). The pool's own
 //! thread runs a [`Server`](curtail_server::Server), whose only transport is `line`; its workers run the
@@ -23,6 +23,10 @@ pub use builder::{Builder, Class};
 pub use error::{Error, Panic, Refused, Why};
 pub use gate::ClassStats;
 pub use job::{Job, TryRun};
+
+// No kthread runs without the functions of C that it defines.
+#[cfg(test)]
+use curtail_libc as _;
 
 use curtail_policy::{ClassId, Nanos, Spec};
 use curtail_rt::preempt::Preempt;
