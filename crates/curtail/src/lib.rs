@@ -66,12 +66,14 @@ pub use curtail_rt::{
     Borrowed, Builder, Cancelled, Cause, Context, DaemonError, Follow, Grace, Interruptible,
     JoinHandle, KthreadStats, Look, OnCancel, Preempt, Quota, Refusal, RequestId, Runtime,
     RuntimeBuilder, Scope, ScopedJoinHandle, Scratch, Stall, StallPlace, Suspended, SuspendedStack,
-    Thread, ThreadId, ThreadStack, Ticks, UthreadKey, allowed_cores, block_on, blocking, check,
-    class, clock, context, cpu_quota, current, is_plain_thread, net, on_terminate,
-    own_thread_locals, park, park_timeout, run, scope, served_cycles, shield, signals, spawn,
-    stacks, suspended, switches_by_instruction, sync, time, timeline, unfollow, uthread_local,
-    yield_now,
+    Thread, ThreadId, ThreadStack, Ticks, UthreadKey, allowed_cores, block_on, check, class, clock,
+    cpu_quota, current, is_plain_thread, net, on_terminate, own_thread_locals, park, park_timeout,
+    run, scope, served_cycles, shield, signals, spawn, stacks, suspended, switches_by_instruction,
+    sync, time, timeline, unfollow, uthread_local, yield_now,
 };
+// The functions, and not the modules of these names.
+#[doc(inline)]
+pub use curtail_rt::{blocking::blocking, context::context};
 #[doc(inline)]
 pub use curtail_server::{
     App, ChangeError, Class, ClassStats, ClassifyFn, Cpu, DispatcherMode, Handle, Noise, Report,

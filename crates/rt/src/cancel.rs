@@ -29,6 +29,7 @@ pub enum Cause {
 }
 
 impl Cause {
+    #[doc(hidden)]
     pub const fn of(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Departed),
@@ -61,6 +62,7 @@ pub struct Cancelled {
 }
 
 impl Cancelled {
+    #[doc(hidden)]
     pub const fn by(cause: Cause) -> Self {
         Self { cause }
     }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A gap in the TSC longer than this, that no code of ours made, is the machine's. Unoptimised, ours
 /// makes some.
+#[doc(hidden)]
 pub const GAP_NS: u64 = if cfg!(debug_assertions) { 50_000 } else { 5_000 };
 
 /// The time-stamp counter.
@@ -132,6 +133,7 @@ impl Clock {
     }
 
     /// Nanoseconds a cycle, as a 32.32 fixed-point number.
+    #[doc(hidden)]
     pub fn ns_per_cycle(&self) -> u64 {
         self.ns_per_cycle
     }

@@ -25,8 +25,10 @@ pub const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId {
     /// Its place in the server, which it has for itself while it is there.
+    #[doc(hidden)]
     pub place: u64,
     /// When it came, which no other in that place did.
+    #[doc(hidden)]
     pub arrived_tsc: u64,
 }
 
@@ -266,6 +268,7 @@ impl Context {
         self.cancel_by(Cause::Asked);
     }
 
+    #[doc(hidden)]
     pub fn cancel_by(&self, cause: Cause) {
         self.case.wished.store(cause as u8, Ordering::Release);
         self.case.facts.route.cancel(self.id(), cause);

@@ -12,6 +12,8 @@
 //! [`time`], [`socket`] (under [`net`]) and [`blocking`](mod@blocking) stand on it, and [`wait`] leads
 //! the locks of `std` and C to it.
 
+#![allow(rustdoc::private_intra_doc_links, reason = "hidden modules are read with what they hide")]
+
 #[doc(hidden)]
 pub mod block;
 #[doc(hidden)]
@@ -29,17 +31,20 @@ pub mod context;
 pub mod fences;
 #[doc(hidden)]
 pub mod forked;
+#[doc(hidden)]
 pub mod future;
 #[doc(hidden)]
 pub mod kernel;
 pub mod net;
 mod own_locals;
 mod panics;
+#[doc(hidden)]
 pub mod preempt;
 mod quota;
 mod scratch;
 #[doc(hidden)]
 pub mod signal;
+#[doc(hidden)]
 pub mod socket;
 pub mod sync;
 mod terminate;

@@ -192,12 +192,14 @@ impl Ring {
 /// Whether a recording is under way. (`curtail_no_recorder`: none ever is, to measure what this
 /// look costs.)
 #[inline]
+#[doc(hidden)]
 pub fn is_on() -> bool {
     !cfg!(curtail_no_recorder) && ON.load(Ordering::Relaxed)
 }
 
 /// Something happened that began then (TSC) and took so many cycles.
 #[inline]
+#[doc(hidden)]
 pub fn note(kind: EventKind, (start, cycles): (u64, u64), job: u32, class: u16) {
     if is_on() {
         write(kind, (start, cycles), job, class);

@@ -13,7 +13,7 @@
 //!   that would wait. Dropping a handle while another one waits does not end that wait.
 //! * A timeout of the socket ends a wait with `WouldBlock`, as in std; that of
 //!   [`curtail::time::timeout`](crate::time::timeout) ends the closure.
-//! * Names of hosts are looked up on ordinary threads ([`blocking`](crate::blocking)); that is not
+//! * Names of hosts are looked up on ordinary threads ([`blocking`](fn@crate::blocking)); that is not
 //!   ended by a timeout.
 //! * Descriptors may be in blocking or non-blocking mode, which is no matter here; a listener's is in
 //!   non-blocking mode. What becomes std's type is in blocking mode, except for a listener that has

@@ -121,6 +121,7 @@ impl Builder {
     }
 
     /// Starts a thread that is not stolen.
+    #[doc(hidden)]
     pub fn spawn_here<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,

@@ -197,7 +197,7 @@ impl ServerBuilder {
         self
     }
 
-    /// The handlers call [`crate::safepoint`] often enough by themselves: pre-empt there, although
+    /// The handlers call [`curtail::safepoint`](curtail_fiber::safepoint::here) often enough by themselves: pre-empt there, although
     /// the program is not instrumented.
     #[must_use]
     pub fn safepoints_by_hand(mut self) -> Self {
