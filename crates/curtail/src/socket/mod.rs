@@ -14,6 +14,6 @@ mod slot;
 mod source;
 
 pub(crate) use io::Io;
-pub(crate) use poller::Poller;
+pub(crate) use poller::{Epoll, Poller};
 pub(crate) use resolve::is_linked;
 pub(crate) use source::{Side, Source};

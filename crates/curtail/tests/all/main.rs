@@ -44,6 +44,7 @@ mod locks;
 mod migrate;
 mod network;
 mod once;
+mod overdue;
 mod overflow;
 mod own_policy;
 mod panic_report;

@@ -74,6 +74,7 @@ impl KThread {
         }
         let poller = self.spare_poller.take().map_or_else(Poller::new, Ok)?;
         self.shared.parker.set_bell(poller.bell());
+        self.shared.set_sockets(&poller);
         if let Some(member) = &self.member {
             member.add_poller(&poller);
         }

@@ -2,6 +2,7 @@
 
 use super::batch::BatchShared;
 use crate::clock;
+use crate::socket::{Epoll, Poller};
 use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
 use crate::thread::tcb::Tcb;
@@ -11,7 +12,7 @@ use curtail_ring::{CachePadded, Inbox, StealRing};
 use curtail_shm::PageLine;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What the watchdog sees from whether the kthread goes on. Written by the kthread.
 #[derive(Default)]
@@ -22,7 +23,7 @@ pub(in crate::thread) struct Progress {
     pub ticks: AtomicU32,
     /// How many were ready then, itself included; 0: nothing runs.
     pub ready: AtomicUsize,
-    /// When the first timer was due, as it was when threads began to run (TSC); 0: none was set.
+    /// When the first timer is due, or was when threads began to run (TSC); 0: none was set.
     pub timer: AtomicU64,
 }
 
@@ -32,6 +33,15 @@ impl Progress {
     pub(super) fn tick(&self) {
         let ticks = self.ticks.load(Ordering::Relaxed).wrapping_add(1);
         self.ticks.store(ticks, Ordering::Relaxed);
+    }
+
+    /// A timer is set. By the kthread.
+    #[inline]
+    pub(super) fn note_timer(&self, tsc: u64) {
+        let first = self.timer.load(Ordering::Relaxed);
+        if first == 0 || tsc < first {
+            self.timer.store(tsc, Ordering::Relaxed);
+        }
     }
 
     /// It changes whenever what runs comes to the runtime.
@@ -67,6 +77,8 @@ pub(crate) struct Shared {
     packets: AtomicBool,
     /// Whether there is mail for it of another kind: for the watchdog.
     mail: OnceLock<Box<Mail>>,
+    /// Where its threads' sockets are watched.
+    sockets: OnceLock<Weak<Epoll>>,
     /// What stands in the inbox for a notice, and whether it does.
     notice: Notice,
     noticed: AtomicBool,
@@ -111,6 +123,7 @@ impl Shared {
             disowned: AtomicBool::new(false),
             packets: AtomicBool::new(false),
             mail: OnceLock::new(),
+            sockets: OnceLock::new(),
             notice: Notice(Tcb::of_notice()),
             noticed: AtomicBool::new(false),
         })
@@ -203,6 +216,16 @@ impl Shared {
         let _ = self.mail.set(mail);
     }
 
+    /// Threads wait for sockets there. Once, by the kthread.
+    pub(super) fn set_sockets(&self, poller: &Poller) {
+        let _ = self.sockets.set(Arc::downgrade(poller.epoll()));
+    }
+
+    /// Whether a socket has become ready that it has not looked at. A system call.
+    fn has_events(&self) -> bool {
+        self.sockets.get().and_then(Weak::upgrade).is_some_and(|epoll| epoll.has_events())
+    }
+
     /// How often it has picked something: as long as that stays, it has been at one thing.
     pub(crate) fn picks(&self) -> u32 {
         self.progress.picks.load(Ordering::Relaxed)
@@ -219,6 +242,7 @@ impl Shared {
             || self.stealable() > 0
             || self.progress.ready.load(Ordering::Relaxed) > 1
             || (timer != 0 && timer <= clock::now())
+            || self.has_events()
     }
 
     /// Whether it runs a thread or a request.

@@ -146,6 +146,7 @@ impl KThread {
         // SAFETY: it has fired, or was cancelled when `me` was made ready, before this returns.
         unsafe { self.wheel.set(&timer, until) };
         me.timer.set(&raw const timer);
+        self.shared.progress.note_timer(until);
         self.block(me);
     }
 
