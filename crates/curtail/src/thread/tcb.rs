@@ -14,7 +14,7 @@ use super::follow::Followed;
 use super::kthread::Shared;
 use super::late::Late;
 use super::locals::Locals;
-use crate::block::{Expiry, Node, Queue, Timer, Who};
+use crate::block::{Deadline, Expiry, Node, Queue, Timer, Who};
 use crate::cancel::Cancel;
 use crate::context::CaseCell;
 use curtail_fiber::{Context, FiberStack};
@@ -25,9 +25,6 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-
-/// No limit: see [`Tcb::limit`].
-pub(crate) const NO_LIMIT: u64 = u64::MAX;
 
 /// See the module's head.
 #[repr(C)]
@@ -45,7 +42,7 @@ pub(crate) struct Tcb {
     /// The block's thread was switched in by a thread that joins it and waits for nothing else.
     pub(super) joiner: Cell<*const Tcb>,
     /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
-    pub(crate) limit: Cell<u64>,
+    pub(crate) limit: Cell<Deadline>,
     /// The address that it waits for, from the entry into the table of waits until it runs again; 0:
     /// none.
     pub(crate) waits_for: Cell<usize>,
@@ -94,7 +91,7 @@ impl Tcb {
             (&raw mut (*place).class).write(Cell::new(class));
             (&raw mut (*place).batch).write(AtomicBool::new(false));
             (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
-            (&raw mut (*place).limit).write(Cell::new(NO_LIMIT));
+            (&raw mut (*place).limit).write(Cell::new(Deadline::NEVER));
             (&raw mut (*place).timer).write(Cell::new(ptr::null()));
             (&raw mut (*place).waits_for).write(Cell::new(0));
             (&raw mut (*place).cancel).write(Cancel::new());
@@ -123,7 +120,7 @@ impl Tcb {
         self.context.renew();
         self.home.store(ptr::null_mut(), Ordering::Relaxed);
         self.joiner.set(ptr::null());
-        self.limit.set(NO_LIMIT);
+        self.limit.set(Deadline::NEVER);
         self.handle.take();
         self.case.clear();
     }
@@ -170,7 +167,7 @@ impl Tcb {
     pub(crate) fn begin_request(&self, job: u32, class: u16) {
         self.job.set(job);
         self.class.set(class);
-        self.limit.set(NO_LIMIT);
+        self.limit.set(Deadline::NEVER);
         self.waits_for.set(0);
         self.cancel.renew();
     }

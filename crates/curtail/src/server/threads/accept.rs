@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::post::{Common, Post};
 use crate::block::Deadline;
 use crate::socket::{Side, Source};
-use crate::thread::Builder;
+use crate::thread::{Builder, KThread};
 use curtail_net::{Accepted, Acceptor, Streams};
 use std::io;
 use std::os::fd::AsFd;
@@ -93,6 +93,8 @@ impl Porter {
     /// Accepts what waits; false: there are no descriptors for it.
     fn accept(&self, acceptor: &Acceptor) -> bool {
         loop {
+            // Clients that never cease to come keep nobody else waiting.
+            KThread::spend();
             match acceptor.accept(self.listener.as_fd()) {
                 Accepted::Socket(socket) => {
                     let source = Arc::new(Source::of_one_thread(socket));

@@ -7,7 +7,7 @@
 use super::{DIRECT, KThread};
 use crate::block::{Deadline, Expiry, Node, Timer, Who};
 use crate::clock;
-use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
+use crate::thread::tcb::{Block, Tcb};
 use crate::timeline::{self, EventKind};
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
@@ -132,21 +132,20 @@ impl KThread {
             }
             me.waits.set(node);
         }
-        let until = me.limit.get().min(deadline.map_or(u64::MAX, |deadline| deadline.0));
-        match until {
-            u64::MAX => self.block(me),
+        let limit = me.limit.get();
+        match deadline.map_or(limit, |deadline| limit.min(deadline)) {
+            Deadline::NEVER => self.block(me),
             until => self.sleep_until(me, node, until),
         }
         me.waits.set(ptr::null());
     }
 
-    fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: u64) {
-        let end_ns = Deadline(until).by_monotonic();
-        let timer = Timer::new(Expiry { node, end_ns });
+    fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: Deadline) {
+        let timer = Timer::new(Expiry { node, end_ns: until.ns() });
         // SAFETY: it has fired, or was cancelled when `me` was made ready, before this returns.
-        unsafe { self.wheel.set(&timer, until) };
+        unsafe { self.wheel.set(&timer, until.tsc()) };
         me.timer.set(&raw const timer);
-        self.shared.progress.note_timer(until);
+        self.shared.progress.note_timer(until.tsc());
         self.block(me);
     }
 
@@ -171,7 +170,7 @@ impl KThread {
         me.request().is_none()
             && !me.is_batch()
             && crate::block::may_wait()
-            && me.limit.get() == NO_LIMIT
+            && me.limit.get() == Deadline::NEVER
             && self.pop_child(block)
     }
 
