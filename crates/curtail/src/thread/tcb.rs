@@ -5,9 +5,12 @@
 //! and so come after that.
 //!
 //! All other cells are its home's alone: the thread itself, and the kthread while the thread does
-//! not run. What has started stays at home, so a waker on another kthread puts it into its home's
-//! inbox, and need not know whether it has left the processor yet: its home looks into the inbox
-//! only between two threads.
+//! not run. A waker on another kthread puts it into its home's inbox, and need not know whether it has
+//! left the processor yet: its home looks into the inbox only between two threads.
+//!
+//! **Threads that move** (`moves`): one that is ready and may move lies where other kthreads can take it
+//! (`kthread::moving`). Who takes it out of there is its home from then on, and its cells are the new
+//! home's.
 
 pub(super) use super::fifo::Fifo;
 use super::follow::Followed;
@@ -39,6 +42,8 @@ pub(crate) struct Tcb {
     pub(crate) class: Cell<u16>,
     /// It runs where nothing else is ready. Written before it is launched.
     pub(super) batch: AtomicBool,
+    /// Another kthread may go on with it. Written before it is launched.
+    pub(super) moves: Cell<bool>,
     /// The block's thread was switched in by a thread that joins it and waits for nothing else.
     pub(super) joiner: Cell<*const Tcb>,
     /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
@@ -90,6 +95,7 @@ impl Tcb {
             (&raw mut (*place).job).write(Cell::new(Self::THREAD));
             (&raw mut (*place).class).write(Cell::new(class));
             (&raw mut (*place).batch).write(AtomicBool::new(false));
+            (&raw mut (*place).moves).write(Cell::new(false));
             (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
             (&raw mut (*place).limit).write(Cell::new(Deadline::NEVER));
             (&raw mut (*place).timer).write(Cell::new(ptr::null()));
@@ -254,7 +260,13 @@ impl Tcb {
         }
     }
 
-    /// Whether it has started on that kthread.
+    /// Whether it has started.
+    #[inline]
+    pub(super) fn has_started(&self) -> bool {
+        !self.home.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Whether it is at home on that kthread.
     pub(crate) fn is_at(&self, home: &Arc<Shared>) -> bool {
         ptr::eq(self.home.load(Ordering::Relaxed), Arc::as_ptr(home))
     }

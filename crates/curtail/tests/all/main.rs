@@ -42,6 +42,7 @@ mod left_behind;
 mod lists;
 mod locks;
 mod migrate;
+mod moving;
 mod network;
 mod once;
 mod overdue;

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::socket::{Epoll, Poller};
 use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
+use crate::thread::seat::Common;
 use crate::thread::tcb::Tcb;
 use crate::timeline::{self, EventKind};
 use curtail_fiber::peek;
@@ -54,7 +55,7 @@ impl Progress {
 pub(crate) struct Shared {
     /// Threads and requests of this kthread that were made ready elsewhere.
     pub(super) inbox: CachePadded<Inbox<Tcb>>,
-    /// Threads that have not started, and those for which the ring had no room.
+    /// Threads that others may take, and those that have not started for which the ring had no room.
     pub(super) fresh: StealRing<Tcb>,
     pub(super) overflow: CachePadded<Overflow>,
     /// Batch threads: see `batch`.
@@ -62,6 +63,10 @@ pub(crate) struct Shared {
     pub(crate) parker: Arc<CachePadded<Parker>>,
     pub(in crate::thread) progress: CachePadded<Progress>,
     pub(super) counts: CachePadded<Counts>,
+    /// Threads that had started here and went on elsewhere. By their new homes.
+    pub(super) moved: AtomicUsize,
+    /// The kthreads of its runtime, itself among them.
+    common: OnceLock<Weak<Common>>,
     /// The kernel's number of it; 0: it does not live.
     tid: AtomicI32,
     pub(super) ended: AtomicBool,
@@ -115,6 +120,8 @@ impl Shared {
             parker,
             progress: CachePadded::default(),
             counts: CachePadded::default(),
+            moved: AtomicUsize::new(0),
+            common: OnceLock::new(),
             tid: AtomicI32::new(0),
             ended: AtomicBool::new(false),
             line,
@@ -250,9 +257,27 @@ impl Shared {
         self.progress.ready.load(Ordering::Relaxed) > 0
     }
 
-    /// Threads that have started here and have not ended.
+    /// Threads that are at home here: that have started and have not ended.
     pub(in crate::thread) fn alive(&self) -> usize {
-        self.counts.alive.load(Ordering::Relaxed)
+        let moved = self.moved.load(Ordering::Relaxed);
+        self.counts.alive.load(Ordering::Relaxed).wrapping_sub(moved)
+    }
+
+    /// How many threads that had started here went on on another kthread.
+    pub(in crate::thread) fn moved(&self) -> usize {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// Says of which runtime it is. Once.
+    pub(in crate::thread) fn set_common(&self, common: Weak<Common>) {
+        let _ = self.common.set(common);
+    }
+
+    /// Has another kthread come for what lies in its queue.
+    pub(super) fn call_another(&self) {
+        if let Some(common) = self.common.get().and_then(Weak::upgrade) {
+            common.call_one();
+        }
     }
 
     /// How often threads were made to yield here.
@@ -328,7 +353,7 @@ impl Shared {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// A thread that has not started, from a caller that is no kthread.
+    /// A thread that any kthread may run, from a caller that is none.
     pub(in crate::thread) fn hand_in(&self, tcb: &Tcb) {
         if let Some(line) = &self.line {
             line.count_put_by_other();
@@ -356,6 +381,17 @@ impl Shared {
     #[inline]
     pub(in crate::thread) fn stealable(&self) -> usize {
         self.fresh.len() + self.overflow.len()
+    }
+
+    /// A thread that has started, for the kthread or whoever takes it; false: there is no room. By the
+    /// kthread.
+    #[inline]
+    pub(super) fn push_ready(&self, tcb: &Tcb) -> bool {
+        let is_in = self.fresh.push(tcb.as_ptr());
+        if is_in && let Some(line) = &self.line {
+            line.count_put(1);
+        }
+        is_in
     }
 
     /// By the kthread.

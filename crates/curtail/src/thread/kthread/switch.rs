@@ -102,9 +102,11 @@ impl KThread {
         // SAFETY: as in `leave`.
         unsafe { switch(&raw const me.context, next) }
         me.followed.is_back();
+        // It may have moved.
+        let here = Self::here();
         match me.is_batch() {
-            true => self.arm_batch(clock::now()),
-            false => self.arm(clock::now()),
+            true => here.arm_batch(clock::now()),
+            false => here.arm(clock::now()),
         }
     }
 
@@ -176,7 +178,7 @@ impl KThread {
 
     #[inline]
     fn pop_child(&self, block: &Block) -> bool {
-        let popped = self.shared.fresh.pop_if(block.tcb.as_ptr());
+        let popped = !block.tcb.has_started() && self.shared.fresh.pop_if(block.tcb.as_ptr());
         if popped {
             self.note_taken(1);
         }
@@ -203,13 +205,14 @@ impl KThread {
         let joiner = block.tcb.joiner.get();
         // SAFETY: a joiner waits for this, and for nothing else, so it is alive and suspended.
         let next = match unsafe { joiner.as_ref() } {
-            Some(joiner) => {
+            // Elsewhere it is woken, when this stack is free.
+            Some(joiner) if joiner.is_at(&self.shared) => {
                 self.clock_in(joiner);
                 self.current.set(joiner);
                 note_coming(joiner);
                 &raw const joiner.context
             }
-            None => {
+            _ => {
                 self.ended.set(ptr::from_ref(block).cast());
                 &raw const self.base
             }
