@@ -115,7 +115,7 @@ typedef struct curtail_app {
   /* How much service the request will need, where that shows in its bytes, 0 where it does not; called
      on the dispatcher, under policies that ask for it (sjf, srpt). */
   uint64_t (*hint)(void *context, const uint8_t *request, size_t length);
-  /* Serves one request; ordinary blocking code, on a stack of 64 KiB (setting stack-kib). What is in
+  /* Serves one request; ordinary blocking code, on a stack of 1 MiB (setting stack-kib). What is in
      `response` when it returns 0 goes back; nothing in it: no answer. Other than 0: it failed. */
   int (*handle)(void *context, void *state, const uint8_t *request, size_t length,
                 curtail_response *response);

@@ -217,6 +217,29 @@ fn exceptions_stay_inside() {
     passes("tests/throws.cc", Compilers::Plain);
 }
 
+/// A handler's frame ends the program with a message, and nothing else.
+fn overflows(by: Compilers, frame: &str) {
+    let scratch = TempDir::new().unwrap();
+    let program = compile("tests/frames.c", by, &scratch);
+    let output = Command::new(program).arg(frame).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.status.code().is_none(), "{}", output.status);
+    assert!(said.contains("stack overflow in a fiber"), "{frame}: {said}");
+    assert!(said.contains(" of class 0 on worker 0, stack of"), "{said}");
+}
+
+#[test]
+fn a_frame_that_is_larger_than_its_stack_ends_in_the_guard() {
+    overflows(Compilers::Plain, "m");
+}
+
+#[test]
+#[ignore = "needs the drivers and the pass: ci/instrumented.sh runs it"]
+fn frames_that_the_drivers_compile_are_probed() {
+    overflows(Compilers::Curtail, "m");
+    overflows(Compilers::Curtail, "l");
+}
+
 #[test]
 fn the_example_in_cpp_counts_words() {
     let scratch = TempDir::new().unwrap();

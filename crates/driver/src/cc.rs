@@ -121,7 +121,8 @@ fn lto(with_crates: bool) -> String {
 
 /// The arguments to add for compiling. `fat`: machine code beside the bitcode.
 fn compile_arguments(toolkit: &Toolkit, with_crates: bool, fat: bool) -> Vec<String> {
-    let mut arguments = vec![lto(with_crates)];
+    // A request's stack has neighbours: a frame larger than the guard between them must meet it.
+    let mut arguments = vec![lto(with_crates), "-fstack-clash-protection".to_owned()];
     if fat {
         arguments.push("-ffat-lto-objects".to_owned());
     }

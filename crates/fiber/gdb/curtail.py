@@ -54,7 +54,7 @@ def suspended():
             end = low + size - colour * COLOUR_STEP
             try:
                 (context,) = words(end - 16, 1)
-                sp, flags, shown = words(context, 3)
+                sp, _, flags, shown = words(context, 4)
             except gdb.MemoryError:
                 continue
             in_task, kind = flags >> 32 & 0xFF, flags >> 40 & 0xFF

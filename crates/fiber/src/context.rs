@@ -22,6 +22,7 @@ use std::cell::Cell;
 use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the running fiber works for; shown when its stack overflows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +54,8 @@ pub enum Kind {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Context {
-    sp: Cell<usize>,
+    /// 0: it runs. Kthreads that are to run it look whether it does still.
+    sp: AtomicUsize,
     /// Its thread pointer; 0: that of the kthread on which it runs.
     locals: Cell<usize>,
     depth: Cell<u32>,
@@ -85,7 +87,7 @@ impl Context {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            sp: Cell::new(0),
+            sp: AtomicUsize::new(0),
             locals: Cell::new(0),
             depth: Cell::new(0),
             in_task: Cell::new(false),
@@ -156,7 +158,7 @@ impl Context {
             frame.add(2).write(entry as *const () as usize);
             frame.add(3).write(0);
         }
-        self.sp.set(frame.expose_provenance());
+        self.sp.store(frame.expose_provenance(), Ordering::Relaxed);
         self.seen.begin();
     }
 
@@ -181,7 +183,17 @@ impl Context {
     /// Where it goes on (a stack pointer), for a switch to it: it has none while it runs.
     #[inline(always)]
     pub(crate) fn take_stack_pointer(&self) -> usize {
-        self.sp.replace(0)
+        let sp = self.sp.load(Ordering::Relaxed);
+        self.sp.store(0, Ordering::Relaxed);
+        sp
+    }
+
+    /// Whether it is suspended, and all that it left behind can be seen: of a thread that another
+    /// kthread is to go on with, and that may be on its way off its processor. (The switch stores the
+    /// stack pointer last; on x86 that is a release.)
+    #[inline]
+    pub fn has_left(&self) -> bool {
+        self.sp.load(Ordering::Acquire) != 0
     }
 
     /// Where a switch leaves the stack pointer.

@@ -1,7 +1,6 @@
 //! Time for threads: [`sleep`], [`timeout`], [`interval`].
 
 use crate::block::{self, Deadline, Queue, Wait};
-use crate::clock;
 use crate::thread::KThread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
@@ -101,7 +100,7 @@ struct Unwound;
 pub(crate) fn elapse() -> ! {
     if let Some(tcb) = KThread::current_tcb() {
         // Destructors on the way may wait.
-        tcb.limit.set(crate::thread::NO_LIMIT);
+        tcb.limit.set(Deadline::NEVER);
     }
     resume_unwind(Box::new(Unwound));
 }
@@ -120,14 +119,14 @@ pub fn timeout<F: FnOnce() -> T, T>(duration: Duration, f: F) -> Result<T, Elaps
         panic!("curtail::time::timeout needs a runtime: see curtail::run");
     };
     let outer = tcb.limit.get();
-    let own = Deadline::after(duration).map_or(u64::MAX, |deadline| deadline.0);
+    let own = Deadline::after(duration).unwrap_or(Deadline::NEVER);
     tcb.limit.set(outer.min(own));
     let result = catch_unwind(AssertUnwindSafe(|| crate::user::call(f)));
     tcb.limit.set(outer);
     match result {
         Ok(value) => Ok(value),
         Err(payload) if payload.is::<Unwound>() => {
-            if tcb.limit.get() <= clock::now() {
+            if tcb.limit.get().has_passed() {
                 resume_unwind(payload); // An outer one is over as well.
             }
             Err(Elapsed(()))

@@ -211,6 +211,15 @@ impl Session {
         while matches!(self.receive(), Ok(_) | Err(SessionError::Message(_))) {}
     }
 
+    /// The same, for so long at most; true: it has ended.
+    #[must_use]
+    pub fn ends_within(&self, most: Duration) -> bool {
+        let most = rustix::event::Timespec::try_from(most).ok();
+        let mut fds = [rustix::event::PollFd::new(&self.0, rustix::event::PollFlags::IN)];
+        let is_ready = rustix::event::poll(&mut fds, most.as_ref()).is_ok_and(|ready| ready > 0);
+        is_ready && !matches!(self.receive(), Ok(_) | Err(SessionError::Message(_)))
+    }
+
     /// A program's: it leaves. [`Session::wait_for_end`] returns, on whichever thread.
     pub fn leave(&self) {
         // It fails where the other side has left already.

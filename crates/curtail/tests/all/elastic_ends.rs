@@ -136,3 +136,36 @@ fn raw_read(stream: &UnixStream) -> i64 {
     }
     result
 }
+
+#[test]
+fn a_daemon_that_stops_is_left_until_it_goes_on() {
+    let path = socket("stops");
+    let daemon = Daemon::at(&path);
+    daemon.board.beat(1);
+    let builder = Runtime::builder().kthreads(2).watchdog(None).daemon(&path);
+    let (ran, ends) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (runs, end) = (ran.clone(), ends.clone());
+    let program = std::thread::spawn(move || {
+        builder.run(move || {
+            while !end.load(Ordering::Relaxed) {
+                spawn(move || ()).join().unwrap();
+                runs.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    });
+    let guest = daemon.take(0);
+    // No kthread was granted a core. The daemon does not beat: all of them run without it.
+    until("the program goes on by itself", || ran.load(Ordering::Relaxed) > 10);
+    // It goes on: the program leaves the session, and registers again.
+    daemon.board.beat(2);
+    let again = daemon.take(2);
+    drop(guest);
+    ends.store(true, Ordering::Relaxed);
+    until("the program ends", || {
+        daemon.board.beat(curtail_shm::monotonic_ns());
+        daemon.grant(&again, 0);
+        daemon.grant(&again, 1);
+        program.is_finished()
+    });
+    program.join().unwrap();
+}

@@ -28,10 +28,11 @@ impl Tcp {
                         return;
                     }
                 }
-                // A client that gave up while waiting is gone already; network errors of a
-                // connection yet to be accepted are reported here as well.
-                Err(_) => {
+                Err(error) => {
                     self.shared.counters.accept_errors.fetch_add(1, Relaxed);
+                    if !is_of_one_connection(error) {
+                        return;
+                    }
                 }
             }
         }
@@ -91,6 +92,27 @@ impl Tcp {
     }
 }
 
+/// Whether the next connection may be accepted at once. A client that gave up while waiting is gone
+/// already, and network errors of a connection yet to be accepted are reported as well (accept(2)); all
+/// else, such as no memory, is so the next time, too.
+pub(super) fn is_of_one_connection(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::CONNABORTED
+            | Errno::INTR
+            | Errno::PERM
+            | Errno::PROTO
+            | Errno::TIMEDOUT
+            | Errno::NETDOWN
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH
+    )
+}
+
 /// Bytes of responses that the kernel takes for a connection beyond what it has sent.
 const KERNEL_UNSENT: u32 = 128 << 10;
 
@@ -119,4 +141,17 @@ pub(super) fn prepare(listener: impl AsFd, keepalive: Option<Duration>) -> Resul
 /// A descriptor to give up in need.
 pub(super) fn spare() -> Option<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_so_the_next_time_too_is_no_error_of_one_connection() {
+        for error in [Errno::NOBUFS, Errno::NOMEM, Errno::INVAL, Errno::BADF, Errno::MFILE] {
+            assert!(!is_of_one_connection(error), "{error}");
+        }
+        assert!(is_of_one_connection(Errno::CONNABORTED));
+    }
 }

@@ -182,7 +182,7 @@ pub enum Accepted {
     Gone,
     /// None waits.
     Nothing,
-    /// There are no descriptors, not even to refuse one.
+    /// There are no descriptors, not even to refuse one, or no memory; or the listener is broken.
     Short,
 }
 
@@ -211,9 +211,12 @@ impl Acceptor {
                 counters.refused.fetch_add(1, Ordering::Relaxed);
                 Accepted::Gone
             }
-            Err(_) => {
+            Err(error) => {
                 counters.accept_errors.fetch_add(1, Ordering::Relaxed);
-                Accepted::Gone
+                match super::accept::is_of_one_connection(error) {
+                    true => Accepted::Gone,
+                    false => Accepted::Short,
+                }
             }
         }
     }

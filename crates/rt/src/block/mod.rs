@@ -64,30 +64,52 @@ impl Who {
 /// Those who wait for one thing.
 pub type Queue = WaitQueue<Who>;
 
-/// When to stop waiting (TSC).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deadline(pub u64);
+/// When to stop waiting, by both clocks: the wheel counts by the TSC, and nothing may end before its time
+/// by the system's clock, however many waits have the same deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    tsc: u64,
+    /// By [`clock::monotonic_ns`].
+    ns: u64,
+}
 
 impl Deadline {
+    /// It never comes.
+    pub(crate) const NEVER: Self = Self { tsc: u64::MAX, ns: u64::MAX };
+
     /// After `duration`; `None`: so late that it never comes.
     pub fn after(duration: Duration) -> Option<Self> {
         let ns = u64::try_from(duration.as_nanos()).ok()?;
         // Cycles of more than a century are no deadline.
-        (ns < u64::MAX / 8).then(|| Self(clock::now() + Clock::get().cycles(ns)))
+        (ns < u64::MAX / 8).then(|| Self {
+            tsc: clock::now() + Clock::get().cycles(ns),
+            ns: clock::monotonic_ns().saturating_add(ns),
+        })
     }
 
-    /// The same by the system's clock ([`clock::monotonic_ns`]), before which nothing may end by it.
-    pub(crate) fn by_monotonic(self) -> u64 {
-        // The rounding of two conversions is no more than that.
-        const ROUNDED: u64 = 4;
-        let left = Clock::get().ns(self.0.saturating_sub(clock::now()));
-        clock::monotonic_ns().saturating_add(left).saturating_add(ROUNDED)
+    /// The sooner of both.
+    pub(crate) fn min(self, other: Self) -> Self {
+        if other.ns < self.ns { other } else { self }
+    }
+
+    /// As the TSC is expected to show it.
+    pub(crate) fn tsc(self) -> u64 {
+        self.tsc
+    }
+
+    /// By [`clock::monotonic_ns`].
+    pub(crate) fn ns(self) -> u64 {
+        self.ns
+    }
+
+    pub(crate) fn has_passed(self) -> bool {
+        self.left().is_none()
     }
 
     /// What is left of it; `None`: it has passed.
     pub(crate) fn left(self) -> Option<Duration> {
-        let now = clock::now();
-        (self.0 > now).then(|| Duration::from_nanos(Clock::get().ns(self.0 - now).max(1)))
+        let left = self.ns.saturating_sub(clock::monotonic_ns());
+        (left > 0).then(|| Duration::from_nanos(left))
     }
 }
 
@@ -232,7 +254,7 @@ const ENDS: bool = cfg!(panic = "unwind");
 
 /// A plain thread's sleep, by the node's own word.
 fn sleep_in_kernel(node: &Node<Who>, deadline: Option<Deadline>) {
-    let end = deadline.map(Deadline::by_monotonic);
+    let end = deadline.map(Deadline::ns);
     while !node.is_over() {
         let left = match end.map(|end| end.saturating_sub(clock::monotonic_ns())) {
             None => None,
@@ -277,7 +299,7 @@ pub(crate) fn wake_all(queue: &Queue) -> usize {
 
 /// Whether the time of the caller's [`crate::time::timeout`] is over, or its request is cancelled.
 pub(crate) fn over_limit() -> bool {
-    KThread::current_tcb().is_some_and(|tcb| tcb.limit.get() <= clock::now() || is_cancelled(tcb))
+    KThread::current_tcb().is_some_and(|tcb| tcb.limit.get().has_passed() || is_cancelled(tcb))
 }
 
 fn is_cancelled(tcb: &Tcb) -> bool {
@@ -296,7 +318,7 @@ pub(crate) fn cancelled() -> Option<Cancelled> {
 pub(crate) fn end_by_limit() -> ! {
     if let Some(tcb) = KThread::current_tcb()
         && is_cancelled(tcb)
-        && tcb.limit.get() > clock::now()
+        && !tcb.limit.get().has_passed()
     {
         crate::cancel::unwind(&tcb.cancel);
     }

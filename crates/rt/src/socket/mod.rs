@@ -12,5 +12,5 @@ mod slot;
 mod source;
 
 pub(crate) use io::Io;
-pub(crate) use poller::Poller;
+pub(crate) use poller::{Epoll, Poller};
 pub use source::{Side, Source};

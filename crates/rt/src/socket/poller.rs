@@ -30,7 +30,7 @@ const LOOK_NS: u64 = 10_000;
 /// What sources are registered with. It stays as long as one is, so that its number in the kernel
 /// names it.
 #[derive(Debug)]
-pub(super) struct Epoll {
+pub(crate) struct Epoll {
     fd: OwnedFd,
     number: u32,
     /// Its kthread waits in it no more.
@@ -52,6 +52,13 @@ impl Epoll {
 
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Whether there are events that its kthread has not taken. From any thread.
+    pub(crate) fn has_events(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&at_once))
+            .is_ok_and(|ready| ready > 0)
     }
 }
 
@@ -95,7 +102,7 @@ impl Poller {
         self.bell.clone()
     }
 
-    pub(super) fn epoll(&self) -> &Arc<Epoll> {
+    pub(crate) fn epoll(&self) -> &Arc<Epoll> {
         &self.epoll
     }
 

@@ -125,7 +125,7 @@ impl Condvar {
             if !condition(&mut *guard) {
                 return Ok((guard, WaitTimeoutResult(false)));
             }
-            if deadline.is_some_and(|deadline| deadline.left().is_none()) {
+            if deadline.is_some_and(Deadline::has_passed) {
                 return Ok((guard, WaitTimeoutResult(true)));
             }
             guard = self.wait_timeout_until(guard, deadline)?.0;

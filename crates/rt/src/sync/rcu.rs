@@ -105,6 +105,10 @@ fn record() -> &'static Record {
 fn register() -> &'static Record {
     fences::prepare();
     let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    // A thread that waited for the lock may be on another kthread now.
+    if let Some(known) = known() {
+        return known;
+    }
     let take = |record: &&&'static Record| !record.in_use.swap(true, Ordering::Acquire);
     let found = records.iter().find(take).copied();
     let record = found.unwrap_or_else(|| {

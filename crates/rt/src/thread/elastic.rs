@@ -20,7 +20,7 @@
 //! **While a thread runs**, its safepoints look at the kthread's word: after each heartbeat where they time
 //! themselves. Where they poll, the daemon raises what they poll (`poll_pages`), or a signal does (`signal`).
 //!
-//! **Without the daemon** (`watcher`): when it ends, `epoch` moves on; the kthreads that sleep on the
+//! **Without the daemon** (`watcher`): when it ends, or stops for 80 ms (`pulse`), `epoch` moves on; the kthreads that sleep on the
 //! board are woken until none does, and all of them sleep and wake each other as they do
 //! in any runtime. When it is back, they register again.
 //!
@@ -34,6 +34,7 @@ mod link;
 mod member;
 mod orders;
 mod port;
+mod pulse;
 mod signal;
 mod watcher;
 mod wish;

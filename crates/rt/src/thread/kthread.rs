@@ -9,14 +9,16 @@
 //! kthread's own stack, whose loop looks into the inbox, at timers and sockets, steals, and sleeps.
 //!
 //! **Ready threads** lie in two queues: `local`, of those that have started here and stay here, and
-//! `fresh`, of those that have not started and may be stolen. Both are first in, first out; where
-//! both have some, they take turns. Batch threads have queues of their own (`batch`).
+//! `fresh`, of those that others may take: threads that have not started, and those that move
+//! (`moving`). Both are first in, first out; where both have some, they take turns. Batch threads have
+//! queues of their own (`batch`).
 
 mod batch;
 mod budget;
 mod cancelled;
 mod gaps;
 mod look;
+mod moving;
 mod quanta;
 mod queues;
 mod shared;
@@ -218,15 +220,17 @@ impl KThread {
         let (tcb, home) = unsafe { (&*tcb, (*tcb).home.load(Ordering::Relaxed)) };
         match Self::try_here() {
             Some(here) if ptr::eq(Arc::as_ptr(&here.shared), home) => here.ready(tcb),
-            _ => {
+            here => {
                 // SAFETY: a thread's home is what an `Arc` points to, and is alive here; it is counted
                 // once more, since it may end as soon as it has the thread.
                 let home = unsafe {
                     Arc::increment_strong_count(home);
                     Arc::from_raw(home)
                 };
-                // SAFETY: by contract, the thread is in no queue; alive until it has run.
-                unsafe { home.take_back(tcb) };
+                if !Self::take_from_busy(here, tcb, &home) {
+                    // SAFETY: by contract, the thread is in no queue; alive until it has run.
+                    unsafe { home.take_back(tcb) };
+                }
             }
         }
     }
@@ -263,7 +267,9 @@ impl KThread {
     fn push_started(&self, tcb: &Tcb) {
         match tcb.is_batch() {
             false => {
-                self.local.push(tcb);
+                if !self.offer(tcb) {
+                    self.local.push(tcb);
+                }
                 self.batch.note_own(&self.shared);
             }
             true => self.batch.push(tcb),

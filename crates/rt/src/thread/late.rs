@@ -8,7 +8,8 @@
 //! A `Late` also keeps the time that its thread has had on a core, which other threads do without.
 
 use super::kthread::KThread;
-use super::tcb::{NO_LIMIT, Tcb};
+use super::tcb::Tcb;
+use crate::block::Deadline;
 use crate::block::Timer;
 use crate::cancel::{Cause, OnCancel};
 use crate::context::Facts;
@@ -91,7 +92,7 @@ impl Late {
         tcb.home.store(ptr::null_mut(), Ordering::Relaxed);
         tcb.class.set(class);
         tcb.joiner.set(ptr::null());
-        tcb.limit.set(NO_LIMIT);
+        tcb.limit.set(Deadline::NEVER);
         tcb.waits_for.set(0);
         tcb.cancel.renew();
         tcb.set_batch(false);

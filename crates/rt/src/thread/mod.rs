@@ -59,7 +59,7 @@ pub use spawn::{Builder, spawn};
 pub use stalls::StallPlace;
 pub use stalls::Stalls;
 pub use suspended::{Suspended, SuspendedStack, suspended};
-pub use tcb::{NO_LIMIT, Tcb};
+pub use tcb::Tcb;
 pub use watchdog::Stall;
 pub use watchdog::{Watch, Watching};
 
@@ -78,7 +78,7 @@ pub fn without_limit<T>(f: impl FnOnce() -> T) -> T {
     let tcb = KThread::current_tcb();
     let limit = tcb.map(|tcb| {
         tcb.cancel.shield();
-        tcb.limit.replace(NO_LIMIT)
+        tcb.limit.replace(crate::block::Deadline::NEVER)
     });
     let result = f();
     if let (Some(tcb), Some(limit)) = (tcb, limit) {

@@ -15,13 +15,15 @@ use curtail_ring::{CachePadded, StealRing};
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// What all kthreads of a runtime share.
 pub(super) struct Common {
     pub peers: Box<[Arc<Shared>]>,
     pub bits: CachePadded<Bits>,
     pub stop: AtomicBool,
+    /// The thread with which the runtime ends; null: there is none.
+    pub first: AtomicPtr<Tcb>,
     pub spin_cycles: u64,
     /// Others need the kthreads' cores.
     pub shares_core: bool,
@@ -47,16 +49,19 @@ impl Common {
             let doorbell = elastic.as_ref().map(|elastic| elastic.doorbell().clone());
             Shared::new(Arc::new(CachePadded::new(Parker::under(doorbell))), line)
         };
-        Arc::new(Self {
+        let common = Arc::new(Self {
             peers: (0..seats).map(shared).collect(),
             bits: CachePadded::default(),
             stop: AtomicBool::new(false),
+            first: AtomicPtr::new(ptr::null_mut()),
             spin_cycles,
             shares_core,
             live: AtomicUsize::new(usual),
             usual,
             elastic,
-        })
+        });
+        common.peers.iter().for_each(|peer| peer.set_common(Arc::downgrade(&common)));
+        common
     }
 
     /// Has all kthreads look which of their requests are cancelled.
@@ -89,8 +94,6 @@ pub struct Seat {
     thief: RefCell<Thief>,
     idleness: Cell<Idleness>,
     yields: Yields,
-    /// The thread with which the runtime ends; null: it is another kthread's, or there is none.
-    first: Cell<*const Tcb>,
 }
 
 /// How long a kthread had no work, or no core.
@@ -116,7 +119,6 @@ impl Seat {
             thief: RefCell::new(thief),
             idleness: Cell::default(),
             yields: Yields::new(),
-            first: Cell::new(ptr::null()),
         };
         let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
         let member = elastic.map(|elastic| Member::new(elastic, index));
@@ -155,20 +157,31 @@ impl Seat {
         }
     }
 
-    /// Whether it is the runtime's only kthread.
+    /// Whether no other kthread lives.
+    #[inline]
+    pub(super) fn is_the_only_one(&self) -> bool {
+        self.common.live.load(Ordering::Relaxed) == 1
+    }
+
+    /// Whether that is a kthread of the same runtime.
+    pub(super) fn has_peer(&self, other: &Shared) -> bool {
+        self.common.peers.iter().any(|peer| ptr::eq(Arc::as_ptr(peer), other))
+    }
+
+    /// Whether it is the runtime's only kthread, and will be.
     pub(super) fn is_alone(&self) -> bool {
         self.common.peers.len() == 1
     }
 
-    /// The runtime ends when that thread has, which runs on this kthread.
+    /// The runtime ends when that thread has.
     pub(super) fn end_with(&self, first: &Block) {
-        self.first.set(&raw const first.tcb);
+        self.common.first.store((&raw const first.tcb).cast_mut(), Ordering::Release);
     }
 
     /// A thread has ended here and has left its stack: whether the kthread is to stop.
     #[inline]
     pub(super) fn is_over(&self, ended: *const Tcb) -> bool {
-        if ptr::eq(ended, self.first.get()) {
+        if ptr::eq(ended, self.common.first.load(Ordering::Relaxed)) {
             self.common.stop();
         }
         self.is_to_stop()
@@ -197,14 +210,14 @@ impl Seat {
             if ran || take_packets(kthread) || self.run_batch(kthread) {
                 continue;
             }
-            if self.index >= self.common.usual && kthread.alive() == 0 {
+            if self.index >= self.common.usual && kthread.alive() == 0 && !kthread.has_threads() {
                 break; // A spare one is no longer needed.
             }
             self.idle(kthread);
         }
     }
 
-    /// Takes threads that have not started from another kthread; true: there was one.
+    /// Takes threads from another kthread; true: there was one.
     fn steal(&self, kthread: &KThread) -> bool {
         let peers = &self.common.peers;
         if self.common.live.load(Ordering::Relaxed) == 1 {

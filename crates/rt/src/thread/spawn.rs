@@ -120,7 +120,7 @@ impl Builder {
         Ok(handle)
     }
 
-    /// Starts a thread that is not stolen.
+    /// Starts a thread that stays on this kthread.
     #[doc(hidden)]
     pub fn spawn_here<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
@@ -128,7 +128,18 @@ impl Builder {
         T: Send + 'static,
     {
         let handle = self.prepare(f)?;
-        KThread::here().launch_here(handle.block());
+        KThread::here().launch_here(handle.block(), false);
+        Ok(handle)
+    }
+
+    /// Starts a runtime's first thread, which starts here.
+    pub(super) fn spawn_first<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let handle = self.prepare(f)?;
+        KThread::here().launch_here(handle.block(), true);
         Ok(handle)
     }
 
@@ -140,7 +151,7 @@ impl Builder {
 }
 
 /// Starts a thread that runs `f` (Shenango §4: a thread costs tens of nanoseconds). It goes to the
-/// end of this kthread's queue; another kthread may steal it as long as it has not started.
+/// end of this kthread's queue; another kthread may take it whenever it is ready (§5).
 ///
 /// # Panics
 /// Outside of a runtime ([`crate::run`], or a handler of a [`Server`](../curtail/struct.Server.html)), and where there is no
@@ -331,6 +342,11 @@ pub(super) fn publish_end(ended: *const Tcb) {
     let ended: *const Block = ended.cast();
     // SAFETY: it is freed under the lock, by the joiner that is woken below, or here.
     let block = unsafe { &*ended };
+    let joiner = block.tcb.joiner.get();
+    if !joiner.is_null() {
+        // SAFETY: it waits for this, on another kthread, and for nothing else: nothing wakes it but this.
+        return unsafe { KThread::make_ready(joiner) };
+    }
     enter_critical();
     let mut locked = block.joiners.lock();
     let detached = block.progress.load(Ordering::Relaxed) == DETACHED;

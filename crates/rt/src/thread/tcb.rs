@@ -5,16 +5,19 @@
 //! and so come after that.
 //!
 //! All other cells are its home's alone: the thread itself, and the kthread while the thread does
-//! not run. What has started stays at home, so a waker on another kthread puts it into its home's
-//! inbox, and need not know whether it has left the processor yet: its home looks into the inbox
-//! only between two threads.
+//! not run. A waker on another kthread puts it into its home's inbox, and need not know whether it has
+//! left the processor yet: its home looks into the inbox only between two threads.
+//!
+//! **Threads that move** (`moves`): one that is ready and may move lies where other kthreads can take it
+//! (`kthread::moving`). Who takes it out of there is its home from then on, and its cells are the new
+//! home's.
 
 pub(super) use super::fifo::Fifo;
 use super::follow::Followed;
 use super::kthread::Shared;
 use super::late::Late;
 use super::locals::Locals;
-use crate::block::{Expiry, Node, Queue, Timer, Who};
+use crate::block::{Deadline, Expiry, Node, Queue, Timer, Who};
 use crate::cancel::Cancel;
 use crate::context::CaseCell;
 use curtail_fiber::{Context, FiberStack};
@@ -25,9 +28,6 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-
-/// No limit: see [`Tcb::limit`].
-pub const NO_LIMIT: u64 = u64::MAX;
 
 /// See the module's head.
 #[repr(C)]
@@ -42,10 +42,12 @@ pub struct Tcb {
     pub(crate) class: Cell<u16>,
     /// It runs where nothing else is ready. Written before it is launched.
     pub(super) batch: AtomicBool,
+    /// Another kthread may go on with it. Written before it is launched.
+    pub(super) moves: Cell<bool>,
     /// The block's thread was switched in by a thread that joins it and waits for nothing else.
     pub(super) joiner: Cell<*const Tcb>,
     /// When the innermost [`crate::time::timeout`] around the caller ends (TSC).
-    pub(crate) limit: Cell<u64>,
+    pub(crate) limit: Cell<Deadline>,
     /// The address that it waits for, from the entry into the table of waits until it runs again; 0:
     /// none.
     pub waits_for: Cell<usize>,
@@ -93,8 +95,9 @@ impl Tcb {
             (&raw mut (*place).job).write(Cell::new(Self::THREAD));
             (&raw mut (*place).class).write(Cell::new(class));
             (&raw mut (*place).batch).write(AtomicBool::new(false));
+            (&raw mut (*place).moves).write(Cell::new(false));
             (&raw mut (*place).joiner).write(Cell::new(ptr::null()));
-            (&raw mut (*place).limit).write(Cell::new(NO_LIMIT));
+            (&raw mut (*place).limit).write(Cell::new(Deadline::NEVER));
             (&raw mut (*place).timer).write(Cell::new(ptr::null()));
             (&raw mut (*place).waits_for).write(Cell::new(0));
             (&raw mut (*place).cancel).write(Cancel::new());
@@ -123,7 +126,7 @@ impl Tcb {
         self.context.renew();
         self.home.store(ptr::null_mut(), Ordering::Relaxed);
         self.joiner.set(ptr::null());
-        self.limit.set(NO_LIMIT);
+        self.limit.set(Deadline::NEVER);
         self.handle.take();
         self.case.clear();
     }
@@ -170,7 +173,7 @@ impl Tcb {
     pub fn begin_request(&self, job: u32, class: u16) {
         self.job.set(job);
         self.class.set(class);
-        self.limit.set(NO_LIMIT);
+        self.limit.set(Deadline::NEVER);
         self.waits_for.set(0);
         self.cancel.renew();
     }
@@ -257,7 +260,13 @@ impl Tcb {
         }
     }
 
-    /// Whether it has started on that kthread.
+    /// Whether it has started.
+    #[inline]
+    pub(super) fn has_started(&self) -> bool {
+        !self.home.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Whether it is at home on that kthread.
     pub(crate) fn is_at(&self, home: &Arc<Shared>) -> bool {
         ptr::eq(self.home.load(Ordering::Relaxed), Arc::as_ptr(home))
     }

@@ -58,13 +58,18 @@ fn default_on_stall() -> OnStall {
             return;
         }
         *told = Some(Instant::now());
-        if tracing::enabled!(target: LOG, tracing::Level::WARN) {
-            tracing::warn!(target: LOG, "{stall}");
-        } else {
-            // A warning that can't be written is lost.
-            let _ = writeln!(std::io::stderr(), "curtail: {stall}");
-        }
+        warn(&stall.to_string());
     })
+}
+
+/// Warns in the log, or on standard error where the log takes no warnings.
+pub(super) fn warn(text: &str) {
+    if tracing::enabled!(target: LOG, tracing::Level::WARN) {
+        tracing::warn!(target: LOG, "{text}");
+    } else {
+        // A warning that can't be written is lost.
+        let _ = writeln!(std::io::stderr(), "curtail: {text}");
+    }
 }
 
 /// What is done with a [`Stall`].

@@ -7,6 +7,7 @@ use curtail_shm::{BoardView, Page, Slot};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// See the module's head.
 pub(in crate::thread) struct Link {
@@ -78,6 +79,11 @@ impl Link {
     /// Waits until the daemon has ended, or [`Link::leave`] is called.
     pub(super) fn wait_for_end(&self) {
         self.session.wait_for_end();
+    }
+
+    /// The same, for so long at most; true: it has ended, or was left.
+    pub(super) fn ends_within(&self, most: Duration) -> bool {
+        self.session.ends_within(most)
     }
 
     pub(super) fn leave(&self) {

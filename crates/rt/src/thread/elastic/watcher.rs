@@ -1,11 +1,14 @@
-//! The daemon's end, and its return: a plain thread that waits for both.
+//! The daemon's end, and its return: a plain thread that waits for both. A daemon that has stopped
+//! ([`super::pulse`]) is left as one that has ended is, and registered with again when it goes on.
 
+use super::pulse::{LOOK, Pulse};
 use super::{Elastic, Link};
 use crate::thread::seat::Common;
+use crate::thread::watchdog::warn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::park_timeout;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The target of what is logged here.
 const LOG: &str = "curtail::thread::elastic::watcher";
@@ -44,18 +47,20 @@ pub(super) fn watch(elastic: &Elastic, peers: &Common) {
         if elastic.has_ended() {
             return;
         }
-        link.wait_for_end();
+        let has_stopped = wait_until_gone(elastic, &link);
         if elastic.has_ended() {
             return;
         }
         let path = elastic.path.display();
-        tracing::warn!(
-            target: LOG, %path, "the core allocator has ended: the kthreads run on without it"
-        );
+        let what = if has_stopped { "does not answer" } else { "has ended" };
+        warn(&format!("the core allocator at {path} {what}: the kthreads run on without it"));
         if let Some(port) = elastic.port() {
-            tracing::warn!(target: LOG, "{} is closed until it is back", port.url());
+            warn(&format!("{} is closed until it is back", port.url()));
         }
         leave(elastic, &link, peers);
+        if has_stopped {
+            wait_until_back(elastic, &link);
+        }
         drop(link);
         backoff.note(elastic.is_distrusted.swap(false, Ordering::AcqRel));
         let Some(link) = connect_again(elastic, backoff.pause()) else { return };
@@ -63,6 +68,34 @@ pub(super) fn watch(elastic: &Elastic, peers: &Common) {
         elastic.set_link(Some(Arc::new(link)));
         // Those that sleep elsewhere are to sleep on the board.
         peers.peers.iter().for_each(|peer| peer.parker.unpark());
+    }
+}
+
+/// Until the daemon has ended or stopped, or the runtime ends; true: it has stopped.
+fn wait_until_gone(elastic: &Elastic, link: &Link) -> bool {
+    if !link.grants_cores() {
+        link.wait_for_end();
+        return false;
+    }
+    let (mut pulse, mut looked) = (Pulse::default(), Instant::now());
+    while !link.ends_within(LOOK) && !elastic.has_ended() {
+        let since = looked.elapsed();
+        looked = Instant::now();
+        if pulse.has_stopped(link.view.heartbeat_ns(), since) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Until a daemon that has stopped goes on or ends, or the runtime ends. The session stays until then:
+/// a new one would wait for its answer.
+fn wait_until_back(elastic: &Elastic, link: &Link) {
+    let beat_ns = link.view.heartbeat_ns();
+    while link.view.heartbeat_ns() == beat_ns && !elastic.has_ended() {
+        if link.ends_within(LOOK) {
+            return;
+        }
     }
 }
 

@@ -214,6 +214,7 @@ impl KThread {
             });
         }
         block.tcb.set_batch(true);
+        block.tcb.moves.set(false);
         self.shared.batch.fresh.push(&block.tcb);
         seat.wake_sleeper();
     }

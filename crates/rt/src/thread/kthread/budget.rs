@@ -25,7 +25,7 @@ impl KThread {
     /// The calling thread or request has had an answer at once. After so many in a row it lets others
     /// run; where that can't be, it goes on.
     #[inline]
-    pub(crate) fn spend() {
+    pub fn spend() {
         if let Some(here) = Self::try_here()
             // SAFETY: what runs is alive.
             && let Some(me) = unsafe { here.current.get().as_ref() }

@@ -1,7 +1,7 @@
 //! The world around the threads: what others, time and sockets make ready, and sleep.
 
 use super::KThread;
-use crate::block::{Deadline, Expiry};
+use crate::block::Expiry;
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use std::time::Duration;
@@ -74,6 +74,7 @@ impl KThread {
         }
         let poller = self.spare_poller.take().map_or_else(Poller::new, Ok)?;
         self.shared.parker.set_bell(poller.bell());
+        self.shared.set_sockets(&poller);
         if let Some(member) = &self.member {
             member.add_poller(&poller);
         }
@@ -84,7 +85,8 @@ impl KThread {
     pub fn time_left(&self, most: Option<Duration>) -> Option<Duration> {
         let deadline = self.deadlines.get().and_then(crate::block::Wheel::next_tsc);
         let due = self.wheel.next_tsc().into_iter().chain(deadline).min();
-        let due = due.map(|tsc| Deadline(tsc).left().unwrap_or_default());
+        let now = clock::now();
+        let due = due.map(|tsc| Duration::from_nanos(Clock::get().ns(tsc.saturating_sub(now))));
         match (due, most) {
             (Some(due), Some(most)) => Some(due.min(most)),
             (due, most) => due.or(most),

@@ -27,6 +27,7 @@ impl KThread {
             return self.launch_batch(block, seat);
         }
         block.tcb.set_batch(false);
+        block.tcb.moves.set(block.tcb.context.has_own_locals());
         self.shared.push_fresh(&block.tcb);
         self.batch.note_own(&self.shared);
         if let Some(seat) = &self.seat {
@@ -50,8 +51,9 @@ impl KThread {
         }
     }
 
-    /// A thread that has not started is to run here and nowhere else.
-    pub(in crate::thread) fn launch_here(&self, block: &Block) {
+    /// A thread that has not started is to start here; `moves`: and may go on elsewhere.
+    pub(in crate::thread) fn launch_here(&self, block: &Block, moves: bool) {
+        block.tcb.moves.set(moves && block.tcb.context.has_own_locals());
         self.adopt(&block.tcb);
         self.local.push(&block.tcb);
     }
@@ -99,15 +101,25 @@ impl KThread {
 
     #[inline]
     fn pick_fresh(&self) -> Option<&'static Tcb> {
+        // Those that are still on their way off another kthread are asked once.
+        let mut asked = 0;
         loop {
             if self.shared.overflow.len() > 0 {
                 self.refill();
             }
             let tcb = self.shared.fresh.pop();
-            // SAFETY: what is in the queue has not started, and so has not ended.
+            // SAFETY: what is in the queue has not ended.
             let tcb = unsafe { tcb.as_ref()? };
             self.note_taken(1);
-            if tcb.late().is_none_or(|late| self.equip(late)) {
+            if tcb.has_started() {
+                if self.goes_on_with(tcb) {
+                    return Some(tcb);
+                }
+                asked += 1;
+                if asked > self.shared.stealable() {
+                    return None;
+                }
+            } else if tcb.late().is_none_or(|late| self.equip(late)) {
                 self.adopt(tcb);
                 return Some(tcb);
             }
@@ -164,10 +176,10 @@ impl KThread {
         self.seat.as_ref().expect("a kthread of a runtime")
     }
 
-    /// Takes threads that have not started from another kthread's queue: how many.
+    /// Takes threads from another kthread's queue: how many.
     pub(in crate::thread) fn steal_from(&self, victim: &Shared, most: usize) -> usize {
         let stolen = victim.fresh.steal(most, |tcb| {
-            // SAFETY: what was in the queue has not started, and is ours now.
+            // SAFETY: what was in the queue has not ended, and is ours now.
             self.shared.push_fresh(unsafe { &*tcb });
         });
         let taken = match stolen {
@@ -182,7 +194,7 @@ impl KThread {
         taken
     }
 
-    /// How many threads lie here that have not started.
+    /// How many threads lie here that others may take.
     pub fn spare_threads(&self) -> usize {
         self.shared.stealable()
     }

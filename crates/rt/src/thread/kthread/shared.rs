@@ -2,8 +2,10 @@
 
 use super::batch::BatchShared;
 use crate::clock;
+use crate::socket::{Epoll, Poller};
 use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
+use crate::thread::seat::Common;
 use crate::thread::tcb::Tcb;
 use crate::timeline::{self, EventKind};
 use curtail_fiber::peek;
@@ -11,7 +13,7 @@ use curtail_ring::{CachePadded, Inbox, StealRing};
 use curtail_shm::PageLine;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What the watchdog sees from whether the kthread goes on. Written by the kthread.
 #[derive(Default)]
@@ -22,7 +24,7 @@ pub(in crate::thread) struct Progress {
     pub ticks: AtomicU32,
     /// How many were ready then, itself included; 0: nothing runs.
     pub ready: AtomicUsize,
-    /// When the first timer was due, as it was when threads began to run (TSC); 0: none was set.
+    /// When the first timer is due, or was when threads began to run (TSC); 0: none was set.
     pub timer: AtomicU64,
 }
 
@@ -32,6 +34,15 @@ impl Progress {
     pub(super) fn tick(&self) {
         let ticks = self.ticks.load(Ordering::Relaxed).wrapping_add(1);
         self.ticks.store(ticks, Ordering::Relaxed);
+    }
+
+    /// A timer is set. By the kthread.
+    #[inline]
+    pub(super) fn note_timer(&self, tsc: u64) {
+        let first = self.timer.load(Ordering::Relaxed);
+        if first == 0 || tsc < first {
+            self.timer.store(tsc, Ordering::Relaxed);
+        }
     }
 
     /// It changes whenever what runs comes to the runtime.
@@ -44,7 +55,7 @@ impl Progress {
 pub struct Shared {
     /// Threads and requests of this kthread that were made ready elsewhere.
     pub(super) inbox: CachePadded<Inbox<Tcb>>,
-    /// Threads that have not started, and those for which the ring had no room.
+    /// Threads that others may take, and those that have not started for which the ring had no room.
     pub(super) fresh: StealRing<Tcb>,
     pub(super) overflow: CachePadded<Overflow>,
     /// Batch threads: see `batch`.
@@ -52,6 +63,10 @@ pub struct Shared {
     pub(crate) parker: Arc<CachePadded<Parker>>,
     pub(in crate::thread) progress: CachePadded<Progress>,
     pub(super) counts: CachePadded<Counts>,
+    /// Threads that had started here and went on elsewhere. By their new homes.
+    pub(super) moved: AtomicUsize,
+    /// The kthreads of its runtime, itself among them.
+    common: OnceLock<Weak<Common>>,
     /// The kernel's number of it; 0: it does not live.
     tid: AtomicI32,
     pub(super) ended: AtomicBool,
@@ -67,6 +82,8 @@ pub struct Shared {
     packets: AtomicBool,
     /// Whether there is mail for it of another kind: for the watchdog.
     mail: OnceLock<Box<Mail>>,
+    /// Where its threads' sockets are watched.
+    sockets: OnceLock<Weak<Epoll>>,
     /// What stands in the inbox for a notice, and whether it does.
     notice: Notice,
     noticed: AtomicBool,
@@ -103,6 +120,8 @@ impl Shared {
             parker,
             progress: CachePadded::default(),
             counts: CachePadded::default(),
+            moved: AtomicUsize::new(0),
+            common: OnceLock::new(),
             tid: AtomicI32::new(0),
             ended: AtomicBool::new(false),
             line,
@@ -111,6 +130,7 @@ impl Shared {
             disowned: AtomicBool::new(false),
             packets: AtomicBool::new(false),
             mail: OnceLock::new(),
+            sockets: OnceLock::new(),
             notice: Notice(Tcb::of_notice()),
             noticed: AtomicBool::new(false),
         })
@@ -203,6 +223,16 @@ impl Shared {
         let _ = self.mail.set(mail);
     }
 
+    /// Threads wait for sockets there. Once, by the kthread.
+    pub(super) fn set_sockets(&self, poller: &Poller) {
+        let _ = self.sockets.set(Arc::downgrade(poller.epoll()));
+    }
+
+    /// Whether a socket has become ready that it has not looked at. A system call.
+    fn has_events(&self) -> bool {
+        self.sockets.get().and_then(Weak::upgrade).is_some_and(|epoll| epoll.has_events())
+    }
+
     /// How often it has picked something: as long as that stays, it has been at one thing.
     pub fn picks(&self) -> u32 {
         self.progress.picks.load(Ordering::Relaxed)
@@ -219,6 +249,7 @@ impl Shared {
             || self.stealable() > 0
             || self.progress.ready.load(Ordering::Relaxed) > 1
             || (timer != 0 && timer <= clock::now())
+            || self.has_events()
     }
 
     /// Whether it runs a thread or a request.
@@ -226,9 +257,27 @@ impl Shared {
         self.progress.ready.load(Ordering::Relaxed) > 0
     }
 
-    /// Threads that have started here and have not ended.
+    /// Threads that are at home here: that have started and have not ended.
     pub(in crate::thread) fn alive(&self) -> usize {
-        self.counts.alive.load(Ordering::Relaxed)
+        let moved = self.moved.load(Ordering::Relaxed);
+        self.counts.alive.load(Ordering::Relaxed).wrapping_sub(moved)
+    }
+
+    /// How many threads that had started here went on on another kthread.
+    pub(in crate::thread) fn moved(&self) -> usize {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// Says of which runtime it is. Once.
+    pub(in crate::thread) fn set_common(&self, common: Weak<Common>) {
+        let _ = self.common.set(common);
+    }
+
+    /// Has another kthread come for what lies in its queue.
+    pub(super) fn call_another(&self) {
+        if let Some(common) = self.common.get().and_then(Weak::upgrade) {
+            common.call_one();
+        }
     }
 
     /// How often threads were made to yield here.
@@ -304,7 +353,7 @@ impl Shared {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// A thread that has not started, from a caller that is no kthread.
+    /// A thread that any kthread may run, from a caller that is none.
     pub(in crate::thread) fn hand_in(&self, tcb: &Tcb) {
         if let Some(line) = &self.line {
             line.count_put_by_other();
@@ -332,6 +381,17 @@ impl Shared {
     #[inline]
     pub(in crate::thread) fn stealable(&self) -> usize {
         self.fresh.len() + self.overflow.len()
+    }
+
+    /// A thread that has started, for the kthread or whoever takes it; false: there is no room. By the
+    /// kthread.
+    #[inline]
+    pub(super) fn push_ready(&self, tcb: &Tcb) -> bool {
+        let is_in = self.fresh.push(tcb.as_ptr());
+        if is_in && let Some(line) = &self.line {
+            line.count_put(1);
+        }
+        is_in
     }
 
     /// By the kthread.

@@ -7,7 +7,7 @@
 use super::{DIRECT, KThread};
 use crate::block::{Deadline, Expiry, Node, Timer, Who};
 use crate::clock;
-use crate::thread::tcb::{Block, NO_LIMIT, Tcb};
+use crate::thread::tcb::{Block, Tcb};
 use crate::timeline::{self, EventKind};
 use curtail_fiber::{Context, switch, switch_away};
 use std::ptr;
@@ -102,9 +102,11 @@ impl KThread {
         // SAFETY: as in `leave`.
         unsafe { switch(&raw const me.context, next) }
         me.followed.is_back();
+        // It may have moved.
+        let here = Self::here();
         match me.is_batch() {
-            true => self.arm_batch(clock::now()),
-            false => self.arm(clock::now()),
+            true => here.arm_batch(clock::now()),
+            false => here.arm(clock::now()),
         }
     }
 
@@ -132,20 +134,20 @@ impl KThread {
             }
             me.waits.set(node);
         }
-        let until = me.limit.get().min(deadline.map_or(u64::MAX, |deadline| deadline.0));
-        match until {
-            u64::MAX => self.block(me),
+        let limit = me.limit.get();
+        match deadline.map_or(limit, |deadline| limit.min(deadline)) {
+            Deadline::NEVER => self.block(me),
             until => self.sleep_until(me, node, until),
         }
         me.waits.set(ptr::null());
     }
 
-    fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: u64) {
-        let end_ns = Deadline(until).by_monotonic();
-        let timer = Timer::new(Expiry { node, end_ns });
+    fn sleep_until(&self, me: &Tcb, node: &Node<Who>, until: Deadline) {
+        let timer = Timer::new(Expiry { node, end_ns: until.ns() });
         // SAFETY: it has fired, or was cancelled when `me` was made ready, before this returns.
-        unsafe { self.wheel.set(&timer, until) };
+        unsafe { self.wheel.set(&timer, until.tsc()) };
         me.timer.set(&raw const timer);
+        self.shared.progress.note_timer(until.tsc());
         self.block(me);
     }
 
@@ -170,13 +172,13 @@ impl KThread {
         me.request().is_none()
             && !me.is_batch()
             && crate::block::may_wait()
-            && me.limit.get() == NO_LIMIT
+            && me.limit.get() == Deadline::NEVER
             && self.pop_child(block)
     }
 
     #[inline]
     fn pop_child(&self, block: &Block) -> bool {
-        let popped = self.shared.fresh.pop_if(block.tcb.as_ptr());
+        let popped = !block.tcb.has_started() && self.shared.fresh.pop_if(block.tcb.as_ptr());
         if popped {
             self.note_taken(1);
         }
@@ -203,13 +205,14 @@ impl KThread {
         let joiner = block.tcb.joiner.get();
         // SAFETY: a joiner waits for this, and for nothing else, so it is alive and suspended.
         let next = match unsafe { joiner.as_ref() } {
-            Some(joiner) => {
+            // Elsewhere it is woken, when this stack is free.
+            Some(joiner) if joiner.is_at(&self.shared) => {
                 self.clock_in(joiner);
                 self.current.set(joiner);
                 note_coming(joiner);
                 &raw const joiner.context
             }
-            None => {
+            _ => {
                 self.ended.set(ptr::from_ref(block).cast());
                 &raw const self.base
             }

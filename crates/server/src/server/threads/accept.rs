@@ -10,7 +10,7 @@ use super::post::{Common, Post};
 use curtail_net::{Accepted, Acceptor, Streams};
 use curtail_rt::block::Deadline;
 use curtail_rt::socket::{Side, Source};
-use curtail_rt::thread::Builder;
+use curtail_rt::thread::{Builder, KThread};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -96,6 +96,8 @@ impl Porter {
     /// Accepts what waits; false: there are no descriptors for it.
     fn accept(&self, acceptor: &Acceptor) -> bool {
         loop {
+            // Clients that never cease to come keep nobody else waiting.
+            KThread::spend();
             match acceptor.accept(self.listener.as_fd()) {
                 Accepted::Socket(socket) => {
                     let source = Arc::new(Source::of_one_thread(socket));
