@@ -30,6 +30,7 @@ pub enum Cause {
 
 impl Cause {
     #[doc(hidden)]
+    #[inline]
     pub const fn of(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Departed),
@@ -69,12 +70,14 @@ impl Cancelled {
 
     /// Why.
     #[must_use]
+    #[inline]
     pub const fn cause(self) -> Cause {
         self.cause
     }
 
     /// Of an error of [`io`] that a call of Curtail's gave; `None`: it says something else.
     #[must_use]
+    #[inline]
     pub fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }

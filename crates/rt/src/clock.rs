@@ -123,6 +123,7 @@ pub struct Clock {
 impl Clock {
     /// The process's clock, at the rate that is known by now; the first call measures it (a
     /// millisecond).
+    #[inline]
     pub fn get() -> Self {
         known().clock()
     }

@@ -27,6 +27,7 @@ fn queue(address: usize) -> &'static Queue {
 }
 
 /// Whether there are waiters at all.
+#[inline]
 pub fn anybody() -> bool {
     WAITING.load(Ordering::SeqCst) != 0
 }
@@ -74,6 +75,7 @@ pub fn wait(
 }
 
 /// Wakes the one that has waited longest for `address`; false: none waits.
+#[inline]
 pub fn wake_one(address: usize) -> bool {
     if !anybody() {
         return false;
@@ -89,6 +91,7 @@ pub fn wake_one(address: usize) -> bool {
 }
 
 /// Wakes all that wait for `address`.
+#[inline]
 pub fn wake_all(address: usize) {
     while wake_one(address) {}
 }

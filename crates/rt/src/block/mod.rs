@@ -78,6 +78,7 @@ impl Deadline {
     pub(crate) const NEVER: Self = Self { tsc: u64::MAX, ns: u64::MAX };
 
     /// After `duration`; `None`: so late that it never comes.
+    #[inline]
     pub fn after(duration: Duration) -> Option<Self> {
         let ns = u64::try_from(duration.as_nanos()).ok()?;
         // Cycles of more than a century are no deadline.

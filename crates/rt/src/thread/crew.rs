@@ -137,6 +137,7 @@ impl Crew {
     ///
     /// # Safety
     /// [`Late::renew`] was called, and it has not been handed in since.
+    #[inline]
     pub unsafe fn hand_in(&self, index: usize, late: *mut Late) {
         // SAFETY: by contract.
         self.common.peers[index].hand_in(unsafe { &*late }.tcb());

@@ -319,16 +319,19 @@ impl KThread {
     }
 
     /// The number of a question about a request that was woken: for the asker.
+    #[inline]
     pub fn pop_woken_aside(&self) -> Option<u32> {
         self.asides.pop().and_then(Tcb::aside)
     }
 
     /// Whether a question was woken.
+    #[inline]
     pub fn has_woken_asides(&self) -> bool {
         !self.asides.is_empty()
     }
 
     /// Its side of a core allocator.
+    #[inline]
     pub fn member(&self) -> Option<&Member> {
         self.member.as_ref()
     }

@@ -102,21 +102,25 @@ impl Late {
     }
 
     /// When it first ran (TSC); `None`: never, there was no stack for it.
+    #[inline]
     pub fn started(&self) -> Option<u64> {
         Some(self.started.get()).filter(|&tsc| tsc != 0)
     }
 
     /// Cycles that it has had on a core by `now`, while it runs.
+    #[inline]
     pub fn ran(&self, now: u64) -> u64 {
         self.ran.get() + now.saturating_sub(self.since.get())
     }
 
     /// When it left its core last, while it does not run (TSC).
+    #[inline]
     pub fn since(&self) -> u64 {
         self.since.get()
     }
 
     /// How often it was made to yield.
+    #[inline]
     pub fn cuts(&self) -> u32 {
         self.cuts.get()
     }

@@ -170,6 +170,7 @@ impl Tcb {
     }
 
     /// Another request begins: `job` is its number.
+    #[inline]
     pub fn begin_request(&self, job: u32, class: u16) {
         self.job.set(job);
         self.class.set(class);
@@ -179,6 +180,7 @@ impl Tcb {
     }
 
     /// The request has ended. Locals that it has still, after a panic without an answer, are left.
+    #[inline]
     pub fn end_request(&self) {
         self.locals.forget();
         self.followed.clear();

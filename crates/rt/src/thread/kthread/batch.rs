@@ -272,6 +272,7 @@ impl KThread {
     }
 
     /// Has what is made ready here from now on set a word, which is 0 until then. Where it is.
+    #[inline]
     pub fn watch_attention(&self) -> *const AtomicU32 {
         self.batch.watched.set(true);
         // What was made visible before is seen after this.

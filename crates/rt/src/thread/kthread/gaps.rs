@@ -68,6 +68,7 @@ impl KThread {
     }
 
     /// When the machine's last gap here ended (TSC); 0: there was none.
+    #[inline]
     pub fn last_gap(&self) -> u64 {
         self.gaps.last_tsc.get()
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 impl KThread {
     /// Makes ready what has become so: from elsewhere, by time, by a socket.
+    #[inline]
     pub fn look_around(&self, now: u64) {
         self.take_in();
         self.look_for_packets();
@@ -95,6 +96,7 @@ impl KThread {
 
     /// Sleeps until something is ready, a timer is due, or `most` has passed, unless `work`, asked
     /// after the announcement, finds some.
+    #[inline]
     pub fn rest(&self, work: impl FnOnce() -> bool, most: Option<Duration>) {
         let most = self.time_left(most);
         if most.is_some_and(|most| most.is_zero()) {

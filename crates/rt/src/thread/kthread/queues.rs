@@ -39,12 +39,14 @@ impl KThread {
     ///
     /// # Safety
     /// [`Late::renew`] was called, and it has not been handed in since.
+    #[inline]
     pub unsafe fn launch_late(&self, late: *const Late) {
         // SAFETY: by contract.
         self.shared.push_fresh(unsafe { &*late }.tcb());
     }
 
     /// Tells a kthread that sleeps of what this one is not going to run next.
+    #[inline]
     pub fn share_spare(&self) {
         if self.has_spare_threads() || !self.local.is_empty() {
             self.seat().wake_idle();
@@ -195,6 +197,7 @@ impl KThread {
     }
 
     /// How many threads lie here that others may take.
+    #[inline]
     pub fn spare_threads(&self) -> usize {
         self.shared.stealable()
     }
@@ -228,6 +231,7 @@ impl KThread {
     }
 
     /// How many threads have started here and have not ended.
+    #[inline]
     pub fn alive(&self) -> usize {
         self.shared.alive()
     }
