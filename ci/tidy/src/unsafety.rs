@@ -12,7 +12,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-net", &["src/"]),
     ("curtail-ring", &["src/"]),
     // A method that tracing's trait declares so.
-    ("curtail-tracing", &["src/lib.rs"]),
     (
         "curtail-shm",
         &[

@@ -72,7 +72,7 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
             // SAFETY: this thread's engine, since a request runs; `Engine::run`, below us, holds no
             // reference into it.
             if unsafe { Engine::back(engine(), Engine::expired) } {
-                suspend(tcb, Suspend::Preempted);
+                curtail_fiber::suspend(Suspend::Preempted);
             }
         }
     }
@@ -143,40 +143,12 @@ pub(crate) fn facts(tcb: &Tcb) -> Option<Facts> {
 
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
 /// (hold a critical section), so that it is not ready and waiting at once.
-pub(crate) fn block_request(tcb: &Tcb) {
-    suspend(tcb, Suspend::Blocked);
+pub(crate) fn block_request() {
+    curtail_fiber::suspend(Suspend::Blocked);
 }
 
 /// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
 /// when it is this job's turn again.
-pub(crate) fn yield_request(tcb: &Tcb) {
-    suspend(tcb, Suspend::Yielded);
-}
-
-/// The request that calls gives up the thread.
-#[inline]
-fn suspend(tcb: &Tcb, why: Suspend) {
-    if tcb.followed.is_any() {
-        return suspend_followed(tcb, why);
-    }
-    curtail_fiber::suspend(why);
-}
-
-#[cold]
-#[inline(never)]
-fn suspend_followed(tcb: &Tcb, why: Suspend) {
-    tcb.followed.leaves();
-    curtail_fiber::suspend(why);
-    tcb.followed.is_back();
-    if tcb.aside().is_none() {
-        begin_quantum();
-    }
-}
-
-/// The running request has a whole quantum from here on: what its return reported took a while.
-#[inline(never)]
-fn begin_quantum() {
-    // SAFETY: this thread's engine, with a running request; `Engine::run`, below us, holds no
-    // reference into it.
-    unsafe { Engine::back(engine(), Engine::begin_quantum) };
+pub(crate) fn yield_request() {
+    curtail_fiber::suspend(Suspend::Yielded);
 }

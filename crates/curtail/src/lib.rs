@@ -97,7 +97,6 @@ mod record;
 mod remote;
 mod report;
 mod response;
-mod scratch;
 mod server;
 mod signal;
 mod sleep;
@@ -121,7 +120,6 @@ pub use blocking::blocking;
 pub use calls::served_cycles;
 pub use cancel::{Cancelled, Cause, OnCancel, check, shield};
 pub use context::{Context, RequestId, class, context};
-pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
@@ -131,7 +129,6 @@ pub use identity::{own_thread_locals, switches_by_instruction};
 pub use preempt::Preempt;
 pub use quota::{Quota, cpu_quota};
 pub use response::Response;
-pub use scratch::{Borrowed, Scratch};
 pub use server::{
     ChangeError, DispatcherMode, Handle, RunError, Server, ServerBuilder, StartError,
 };
@@ -139,12 +136,19 @@ pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use stats::{ClassStats, Cpu, Noise, Report, RequestState, RequestStats, Stats, WorkerStats};
 pub use terminate::on_terminate;
 pub use thread::{
-    Builder, DaemonError, Follow, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder,
-    Scope, ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId,
-    ThreadStack, UthreadKey, current, is_plain_thread, park, park_timeout, run, scope, spawn,
-    stacks, suspended, unfollow, yield_now,
+    Builder, DaemonError, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder, Scope,
+    ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId, ThreadStack,
+    current, park, park_timeout, run, scope, spawn, stacks, suspended, yield_now,
 };
 pub use topology::allowed_cores;
+
+/// As [`std::thread_local!`]: each thread and request has thread-locals of its own.
+#[macro_export]
+macro_rules! uthread_local {
+    ($($items:tt)*) => {
+        ::std::thread_local! { $($items)* }
+    };
+}
 
 /// The programs of the book and of the README, as tests.
 #[cfg(doctest)]

@@ -3,7 +3,6 @@
 use super::{Id, Inquiry};
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
-use crate::contain::contain;
 use crate::thread::{KThread, Tcb};
 use curtail_fiber::{Fiber, Label, StackError, StackPool, Suspend, Task};
 use curtail_policy::WorkerId;
@@ -118,7 +117,6 @@ impl Inside {
         // SAFETY: by contract; the application outlives the task.
         unsafe { (*inquiry).ask(&*self.application) };
         // Here, where a destructor may wait.
-        let _ = contain(|| self.tcb.destroy_locals());
         self.tcb.end_request();
         here.set_current(ptr::null());
     }
