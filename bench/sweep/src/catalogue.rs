@@ -92,13 +92,17 @@ pub const ALL: &[Entry] = &[
     entry("stores", "image", "A PNG is decoded as it was encoded; a JPEG nearly so."),
     entry("stores", "zstd", "What was packed, in one go or as a stream, is unpacked as it was."),
     entry("scripts", "minijinja", "A template with loops, macros and filters is rendered right."),
-    entry("scripts", "tera", "A template with loops, macros and filters is rendered right."),
+    entry("scripts", "tera", "A template with loops, blocks and filters is rendered right."),
     entry(
         "scripts",
         "rhai",
         "A script with closures, maps and a function of ours gives its result.",
     ),
-    entry("scripts", "wasmi", "A module computes, calls us back, runs out of fuel and traps."),
+    entry(
+        "scripts",
+        "wasmi",
+        "A module computes, calls us back, runs out of fuel and of stack, and traps.",
+    ),
     entry("scripts", "rquickjs", "A script with generators, JSON and exceptions gives its result."),
     entry("scripts", "mlua", "A script with coroutines, errors and callbacks gives its result."),
     entry("scripts", "boa_engine", "A script with closures, JSON and exceptions gives its result."),
@@ -128,7 +132,11 @@ pub const ALL: &[Entry] = &[
         "openssl",
         "Hashes, ciphers and signatures are right; errors are the thread's own.",
     ),
-    entry("wasmtime", "wasmtime", "A module computes, calls us back, runs out of fuel and traps."),
+    entry(
+        "wasmtime",
+        "wasmtime",
+        "A module computes, calls us back, runs out of fuel and of stack, and traps.",
+    ),
     entry("polars", "polars", "Filters, groups, joins and sorting of frames are right."),
 ];
 

@@ -6,9 +6,15 @@
 //! them once for each crate and setting, and writes down what came out.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "inside")]
+pub mod blocks;
 pub mod catalogue;
+#[cfg(any(feature = "in-tls", feature = "in-awslc"))]
+pub mod handshake;
 #[cfg(feature = "inside")]
 pub mod inside;
+#[cfg(feature = "inside")]
+pub mod wasm;
 
 /// What a check found: its result, which must be the same each time, or what is wrong.
 pub type Outcome = Result<String, String>;
