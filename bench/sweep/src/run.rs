@@ -125,8 +125,10 @@ fn how(status: ExitStatus) -> String {
     status.to_string()
 }
 
+/// Of a text, on one line: as much as a table has room for.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{words:.600}")
 }
 
 /// What a program said last.

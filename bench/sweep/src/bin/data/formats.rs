@@ -84,8 +84,8 @@ struct Drawing {
 }
 
 pub fn serde_json() -> Outcome {
-    let polygon = |n: u32| Shape::Polygon((0..n).map(|i| (f64::from(i) / 3.0, 1e-7)).collect());
-    let circle = |n: u32| Shape::Circle { radius: f64::from(n).sqrt() };
+    let polygon = |n: u32| Shape::Polygon((0..n).map(|i| (f64::from(i) / 4.0, 1e-7)).collect());
+    let circle = |n: u32| Shape::Circle { radius: f64::from(n) / 8.0 };
     let drawing = Drawing {
         title: "quotes \" and \u{1F600}, \\ and \n".to_owned(),
         author: None,
@@ -94,10 +94,10 @@ pub fn serde_json() -> Outcome {
     };
     let written = serde_json::to_string_pretty(&drawing).map_err(text)?;
     let read: Drawing = serde_json::from_str(&written).map_err(text)?;
-    must!(read == drawing, "typed: {read:?}");
+    must!(read == drawing, "typed, it is {read:?}");
     let value: serde_json::Value = serde_json::from_slice(written.as_bytes()).map_err(text)?;
     let again: Drawing = serde_json::from_value(value.clone()).map_err(text)?;
-    must!(again == drawing, "by a value: {again:?}");
+    must!(again == drawing, "by a value, it is {again:?}");
     let error = serde_json::from_str::<Drawing>(&written[..written.len() / 2]);
     must!(error.is_err(), "half of it was read");
     Ok(format!("{} {}", value.to_string().len(), value["counts"]["key 59"]))
