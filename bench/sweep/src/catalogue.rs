@@ -105,7 +105,6 @@ pub const ALL: &[Entry] = &[
     ),
     entry("scripts", "rquickjs", "A script with generators, JSON and exceptions gives its result."),
     entry("scripts", "mlua", "A script with coroutines, errors and callbacks gives its result."),
-    entry("scripts", "boa_engine", "A script with closures, JSON and exceptions gives its result."),
     of(
         "tls",
         ("rustls/ring", "rustls"),
@@ -127,6 +126,7 @@ pub const ALL: &[Entry] = &[
         ("rustls/aws-lc-rs", "rustls"),
         "A handshake succeeds with both versions, and bytes come back.",
     ),
+    entry("boa", "boa_engine", "A script with closures, JSON and exceptions gives its result."),
     entry(
         "openssl",
         "openssl",

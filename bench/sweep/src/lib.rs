@@ -14,6 +14,8 @@ pub mod handshake;
 #[cfg(feature = "inside")]
 pub mod inside;
 #[cfg(feature = "inside")]
+pub mod javascript;
+#[cfg(feature = "inside")]
 pub mod wasm;
 
 /// What a check found: its result, which must be the same each time, or what is wrong.

@@ -16,7 +16,6 @@ const CHECKS: &[Check] = &[
     Check::new("wasmi", wasm::wasmi),
     Check::new("rquickjs", javascript::rquickjs),
     Check::new("mlua", languages::mlua),
-    Check::new("boa_engine", javascript::boa),
 ];
 
 fn main() -> ExitCode {
