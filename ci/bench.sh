@@ -9,6 +9,8 @@
 # (bench/colocate/README.md), or
 # bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
+# bench.sh sweep [CRATE…], popular crates inside of pre-empted jobs and threads
+# (bench/sweep/README.md), or
 # bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py), or
 # bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py), or
 # bench.sh quota [OPTIONS], a server in control groups with a CPU quota (bench/quota/measure.py).
@@ -77,6 +79,18 @@ if [ "${1:-}" = leveldb ]; then
   cargo build --quiet --release -p curtail-driver
   pass/build.sh "$release"
   exec python3 bench/leveldb/measure.py --tools "$release" --source "$source" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = sweep ]; then
+  shift
+  need_rust
+  need g++=g++ make=make perl=perl cmake=cmake || die "some crates have C in them"
+  need_llvm || die "no LLVM of rustc's major: there are no safepoints, and nothing is pre-empted"
+  cargo build --quiet --release -p curtail-driver
+  pass/build.sh "$release"
+  cargo build --quiet --release --locked --target-dir "$target/bench/sweep/plain" \
+    --manifest-path bench/sweep/Cargo.toml --bin sweep
+  exec "$target/bench/sweep/plain/release/sweep" --build bench/sweep/build.sh --out "$target/bench" "$@"
 fi
 
 if [ "${1:-}" = web ]; then

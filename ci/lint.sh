@@ -9,6 +9,7 @@ say "format"
 cargo fmt --all --check
 # Workspaces of their own, which are not built here.
 rustfmt --check --edition 2024 bench/threads/*.rs bench/echo/*.rs bench/wakeups/*.rs
+find bench/sweep/src -name "*.rs" -exec rustfmt --check --edition 2024 {} +
 if need_llvm && need "clang-format-$llvm=clang-format-$llvm"; then
   git ls-files -z '*.c' '*.cc' '*.cpp' '*.h' | xargs -0 "clang-format-$llvm" --dry-run --Werror
 else
@@ -32,7 +33,7 @@ say "clippy"
 cargo clippy --quiet --workspace --all-targets --features curtail-cli/kv -- -D warnings
 
 say "lock files of the workspaces that only ./x bench builds"
-for manifest in bench/peers/rust/Cargo.toml bench/pool/Cargo.toml; do
+for manifest in bench/peers/rust/Cargo.toml bench/pool/Cargo.toml bench/sweep/Cargo.toml; do
   cargo metadata --quiet --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu \
     --manifest-path "$manifest" >/dev/null ||
     die "$manifest: its lock file is old: cargo metadata --manifest-path $manifest makes it anew"

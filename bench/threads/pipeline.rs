@@ -5,7 +5,7 @@
 use curtail::net::{TcpListener, TcpStream};
 use curtail::sync::{Arc, Condvar, Mutex, RwLock, mpsc};
 use curtail::time::{sleep, timeout};
-use curtail::{Builder, Runtime, blocking, scope, spawn, uthread_local};
+use curtail::{Builder, Runtime, blocking, scope, spawn};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -16,8 +16,8 @@ const CLIENTS: u64 = 8;
 const LINES: u64 = 60;
 const WORKERS: usize = 4;
 
-uthread_local! {
-    static SERVED: Cell<u64> = Cell::new(0);
+thread_local! {
+    static SERVED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What a connection asks a worker, and where the answer goes.

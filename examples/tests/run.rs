@@ -24,11 +24,6 @@ fn shared_state() {
 }
 
 #[test]
-fn scratch() {
-    assert_eq!(run(env!("CARGO_BIN_EXE_scratch")), "acilrtu\nacchrst\n");
-}
-
-#[test]
 fn axum() {
     assert_eq!(run(env!("CARGO_BIN_EXE_axum")), "price: 12.50\nreport: 2262 primes\n");
 }

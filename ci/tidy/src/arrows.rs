@@ -79,7 +79,6 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/tower", &["crates/curtail"]),
-    ("crates/tracing", &["crates/curtail"]),
     ("crates/observe", &["crates/curtail", "crates/report"]),
     ("crates/capi", &["crates/curtail", "crates/workload"]),
 ];

@@ -15,7 +15,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-rt", &["src/"]),
     ("curtail-server", &["src/"]),
     // A method that tracing's trait declares so.
-    ("curtail-tracing", &["src/lib.rs"]),
     (
         "curtail-shm",
         &[

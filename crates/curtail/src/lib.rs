@@ -54,7 +54,6 @@
 
 #![forbid(unsafe_code)]
 
-pub use curtail_fiber::keep_word;
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
@@ -63,13 +62,12 @@ pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId
 pub use curtail_pool as pool;
 #[doc(inline)]
 pub use curtail_rt::{
-    Borrowed, Builder, Cancelled, Cause, Context, DaemonError, Follow, Grace, Interruptible,
-    JoinHandle, KthreadStats, Look, OnCancel, Preempt, Quota, Refusal, RequestId, Runtime,
-    RuntimeBuilder, Scope, ScopedJoinHandle, Scratch, Stall, StallPlace, Suspended, SuspendedStack,
-    Thread, ThreadId, ThreadStack, Ticks, UthreadKey, allowed_cores, block_on, check, class, clock,
-    cpu_quota, current, is_plain_thread, net, on_terminate, own_thread_locals, park, park_timeout,
-    run, scope, served_cycles, shield, signals, spawn, stacks, suspended, switches_by_instruction,
-    sync, time, timeline, unfollow, uthread_local, yield_now,
+    Builder, Cancelled, Cause, Context, DaemonError, Grace, Interruptible, JoinHandle,
+    KthreadStats, Look, OnCancel, Preempt, Quota, Refusal, RequestId, Runtime, RuntimeBuilder,
+    Scope, ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId,
+    ThreadStack, Ticks, allowed_cores, block_on, check, class, clock, cpu_quota, current, net,
+    on_terminate, own_thread_locals, park, park_timeout, run, scope, served_cycles, shield,
+    signals, spawn, stacks, suspended, switches_by_instruction, sync, time, timeline, yield_now,
 };
 // The functions, and not the modules of these names.
 #[doc(inline)]
@@ -83,6 +81,14 @@ pub use curtail_server::{
 
 // The functions of C that it defines are part of every program.
 use curtail_libc as _;
+
+/// As [`std::thread_local!`]: each thread and request has thread-locals of its own.
+#[macro_export]
+macro_rules! uthread_local {
+    ($($items:tt)*) => {
+        ::std::thread_local! { $($items)* }
+    };
+}
 
 /// The programs of the book and of the README, as tests.
 #[cfg(doctest)]

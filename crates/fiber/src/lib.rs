@@ -38,7 +38,6 @@ pub use overflow::{NameIt, name_threads_by, prepare_thread};
 pub use stack::{FiberStack, StackError, StackPool};
 pub use suspended::{StackCopy, Suspended, peek, suspended};
 pub use switch::{switch, switch_away};
-pub use words::{MOST_WORDS, keep_word};
 
 /// Names of functions that are not an application's own: a kind and names or globs of it in each line.
 /// Which kinds there are, it says itself.

@@ -1,35 +1,29 @@
-//! Words of other libraries that follow a fiber through its suspensions, although they lie in the
-//! kthread: the caught C++ exceptions, and what a program registered ([`keep_word`]).
+//! Words that follow a light thread through its suspensions, although they lie in its kthread's
+//! thread-locals: the caught C++ exceptions.
 //!
 //! A [`Words`] holds a fiber's values while it does not run. Its kthread alone touches it.
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The words that `__cxa_get_globals` points to: caught exceptions, and the count of uncaught ones.
 type CxaGlobals = [usize; 2];
-
-/// How many words of other libraries can be kept.
-pub const MOST_WORDS: usize = 4;
 
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Words {
     cxa: Cell<CxaGlobals>,
-    kept: Cell<[usize; MOST_WORDS]>,
 }
 
 impl Words {
     pub(crate) const fn new() -> Self {
-        Self { cxa: Cell::new([0; 2]), kept: Cell::new([0; MOST_WORDS]) }
+        Self { cxa: Cell::new([0; 2]) }
     }
 
     /// As those of a fiber that has not begun.
     #[inline]
     pub(crate) fn clear(&self) {
         self.cxa.set([0; 2]);
-        self.kept.set([0; MOST_WORDS]);
     }
 
     /// Takes the kthread's values here, and puts those of `to` there.
@@ -40,9 +34,6 @@ impl Words {
             // SAFETY: this kthread's pair of words that the Itanium C++ ABI fixes at this place
             // (`__cxa_eh_globals`); nothing else on this kthread touches them during a switch.
             self.cxa.set(unsafe { globals.replace(to.cxa.get()) });
-        }
-        if WORDS.load(Ordering::Relaxed) != 0 {
-            exchange_kept(self, to);
         }
     }
 
@@ -55,7 +46,7 @@ impl Words {
     /// Puts these into the kthread's thread-locals, which have just been come to.
     #[inline(never)]
     pub(crate) fn load(&self) {
-        self.exchange(&Self { cxa: self.cxa.clone(), kept: self.kept.clone() });
+        self.exchange(&Self { cxa: self.cxa.clone() });
     }
 }
 
@@ -103,49 +94,4 @@ fn cxa_globals() -> *mut CxaGlobals {
         }
         p => p,
     }
-}
-
-/// How many of [`PLACES`] are filled in. Only grows.
-static WORDS: AtomicUsize = AtomicUsize::new(0);
-static PLACES: [AtomicPtr<()>; MOST_WORDS] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; MOST_WORDS];
-
-/// From now on, each fiber has a value of its own in the word that `place` returns the address of,
-/// zero at first: a library's thread-local "current …" (a span, a context) then follows the fiber
-/// through all its suspensions. Fibers that exist already keep what they find at their next switch.
-///
-/// A fiber is a thread or a request. `curtail::keep_word` is this function.
-///
-/// # Errors
-/// Gives `place` back where [`MOST_WORDS`] (four) are kept already.
-///
-/// # Safety
-/// On each kthread `place` returns the address of a word that belongs to this kthread alone, stays
-/// valid until the kthread ends, and may be replaced by a value that it had at another time, or by
-/// zero, between any two instructions of the library at which a fiber can be suspended. `place`
-/// does not suspend.
-pub unsafe fn keep_word(place: fn() -> *mut usize) -> Result<(), fn() -> *mut usize> {
-    static REGISTERING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _registering = REGISTERING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let count = WORDS.load(Ordering::Relaxed);
-    let Some(free) = PLACES.get(count) else { return Err(place) };
-    free.store(place as *mut (), Ordering::Release);
-    WORDS.store(count + 1, Ordering::Release);
-    Ok(())
-}
-
-#[cold]
-#[inline(never)]
-fn exchange_kept(from: &Words, to: &Words) {
-    let (mut kept, theirs) = (from.kept.get(), to.kept.get());
-    let count = WORDS.load(Ordering::Acquire);
-    for ((place, kept), theirs) in PLACES.iter().zip(&mut kept).zip(theirs).take(count) {
-        // SAFETY: `keep_word` stored a function of this type before it raised the count.
-        let place: fn() -> *mut usize = unsafe {
-            std::mem::transmute::<*mut (), fn() -> *mut usize>(place.load(Ordering::Acquire))
-        };
-        // SAFETY: by the contract of `keep_word`.
-        *kept = unsafe { place().replace(theirs) };
-    }
-    from.kept.set(kept);
 }

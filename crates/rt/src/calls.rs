@@ -38,8 +38,6 @@ pub struct EngineHooks {
     pub engine: *mut (),
     /// The quantum of the request is over: whether it is to give up the thread.
     pub expired: unsafe fn(*mut ()) -> bool,
-    /// The request has a whole quantum from now on.
-    pub begin_quantum: unsafe fn(*mut ()),
     /// For how many cycles it has been on a core so far; until now (TSC).
     pub served: unsafe fn(*mut (), u64) -> Option<u64>,
     /// Why it is cancelled, as far as can be seen now; whose control block that is.
@@ -102,7 +100,7 @@ pub(crate) unsafe extern "C" fn on_safepoint(_: *mut Block) {
             // SAFETY: this thread's engine, since a request runs; below us it holds no reference into
             // itself.
             if unsafe { (hooks.expired)(hooks.engine) } {
-                suspend(tcb, Suspend::Preempted);
+                curtail_fiber::suspend(Suspend::Preempted);
             }
         }
     }
@@ -174,40 +172,12 @@ pub(crate) fn facts(tcb: &Tcb) -> Option<Facts> {
 
 /// Gives up the thread until the request is made ready. Since it can be, it must not be pre-empted
 /// (hold a critical section), so that it is not ready and waiting at once.
-pub(crate) fn block_request(tcb: &Tcb) {
-    suspend(tcb, Suspend::Blocked);
+pub(crate) fn block_request() {
+    curtail_fiber::suspend(Suspend::Blocked);
 }
 
 /// Gives up the thread, and under a central policy the place on the worker, to other jobs; returns
 /// when it is this job's turn again.
-pub(crate) fn yield_request(tcb: &Tcb) {
-    suspend(tcb, Suspend::Yielded);
-}
-
-/// The request that calls gives up the thread.
-#[inline]
-fn suspend(tcb: &Tcb, why: Suspend) {
-    if tcb.followed.is_any() {
-        return suspend_followed(tcb, why);
-    }
-    curtail_fiber::suspend(why);
-}
-
-#[cold]
-#[inline(never)]
-fn suspend_followed(tcb: &Tcb, why: Suspend) {
-    tcb.followed.leaves();
-    curtail_fiber::suspend(why);
-    tcb.followed.is_back();
-    if tcb.aside().is_none() {
-        begin_quantum();
-    }
-}
-
-/// The running request has a whole quantum from here on: what its return reported took a while.
-#[inline(never)]
-fn begin_quantum() {
-    let hooks = hooks();
-    // SAFETY: this thread's engine, with a running request; below us it holds no reference into itself.
-    unsafe { (hooks.begin_quantum)(hooks.engine) };
+pub(crate) fn yield_request() {
+    curtail_fiber::suspend(Suspend::Yielded);
 }

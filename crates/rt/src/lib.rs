@@ -41,7 +41,6 @@ mod panics;
 #[doc(hidden)]
 pub mod preempt;
 mod quota;
-mod scratch;
 #[doc(hidden)]
 pub mod signal;
 #[doc(hidden)]
@@ -71,13 +70,11 @@ pub use future::block_on;
 pub use own_locals::{own_thread_locals, switches_by_instruction};
 pub use preempt::Preempt;
 pub use quota::{Quota, cpu_quota};
-pub use scratch::{Borrowed, Scratch};
 pub use signal::{Interruptible, Refusal, Ticks, signals};
 pub use terminate::on_terminate;
 pub use thread::{
-    Builder, DaemonError, Follow, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder,
-    Scope, ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId,
-    ThreadStack, UthreadKey, current, is_plain_thread, park, park_timeout, run, scope, spawn,
-    stacks, suspended, unfollow, yield_now,
+    Builder, DaemonError, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder, Scope,
+    ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId, ThreadStack,
+    current, park, park_timeout, run, scope, spawn, stacks, suspended, yield_now,
 };
 pub use topology::allowed_cores;

@@ -86,7 +86,5 @@ pub(crate) unsafe fn serve(argument: *mut ()) {
             Serving::Refusal => app.overloaded(request, &mut *response),
             Serving::Cancellation { cause, .. } => app.cancelled(request, cause, &mut *response),
         }
-        // Here, where a destructor may wait. (One that panics fails the request.)
-        (*activation).tcb.destroy_locals();
     }
 }

@@ -108,11 +108,7 @@ auto_traits! {
     curtail::pool::TryRun<Rc<u8>>: [!Send & !Sync];
     curtail::Handle: [Send & Sync];
     curtail::Response: [Send & Sync];
-    dyn curtail::Follow: [!Send & !Sync];
     curtail::Grace: [Send & Sync];
-    curtail::Scratch<Cell<u8>>: [Send & Sync];
-    curtail::Scratch<Rc<u8>>: [!Send & !Sync];
-    curtail::Borrowed<'static, Cell<u8>>: [Send & !Sync];
     curtail::Class: [Send & Sync];
     curtail::ClassifyFn: [Send & Sync];
     curtail::DispatcherMode: [Send & Sync];
@@ -153,7 +149,6 @@ auto_traits! {
     curtail::RequestState: [Send & Sync];
     curtail::Thread: [Send & Sync];
     curtail::ThreadId: [Send & Sync];
-    curtail::UthreadKey<Rc<u8>>: [Send & Sync];
     curtail::time::Elapsed: [Send & Sync];
 
     curtail::Interruptible: [Send & Sync];

@@ -86,6 +86,8 @@ fn a_kthread_that_is_stuck_in_the_kernel_gives_its_core_back() {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let (ran, is_back) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (runs, back) = (ran.clone(), is_back.clone());
+    let ends = Arc::new(AtomicBool::new(false));
+    let end = ends.clone();
     let program = std::thread::spawn(move || {
         builder.run(move || {
             for _ in 0..5 {
@@ -94,8 +96,10 @@ fn a_kthread_that_is_stuck_in_the_kernel_gives_its_core_back() {
             }
             // A call that Curtail knows nothing of: the kthread is stuck.
             assert_eq!(raw_read(&theirs), 1);
-            yield_now();
             back.store(true, Ordering::Relaxed);
+            while !end.load(Ordering::Relaxed) {
+                yield_now();
+            }
         });
     });
     let guest = daemon.take(0);
@@ -107,14 +111,15 @@ fn a_kthread_that_is_stuck_in_the_kernel_gives_its_core_back() {
     daemon.grant(&guest, 1);
     until("the others run", || ran.load(Ordering::Relaxed) == 5);
     assert!(stalls.lock().unwrap().iter().all(|stall| stall.kthread == 0), "the other one parks");
-    // It comes back, and does not go on without a core.
+    // It comes back, and parks at its next look: its thread goes on where there is a core again.
     ours.write_all(&[7]).unwrap();
-    until("it parks again", || guest.look(0).stranded > 0);
-    assert!(!is_back.load(Ordering::Relaxed) && guest.is_parked(0, word));
-    daemon.grant(&guest, 0);
+    until("the call returns", || is_back.load(Ordering::Relaxed));
+    until("its thread waits for a core", || guest.has_ready(0));
+    assert!(guest.is_parked(0, word));
+    ends.store(true, Ordering::Relaxed);
+    daemon.grant(&guest, 1);
     until("the program ends", || program.is_finished());
     program.join().unwrap();
-    assert!(is_back.load(Ordering::Relaxed));
 }
 
 /// Waits for a byte in the kernel.

@@ -136,10 +136,10 @@ fn scoped_threads_borrow() {
     });
 }
 
-curtail::uthread_local! {
+thread_local! {
     static NAME: RefCell<String> = RefCell::new(String::from("new"));
     static NUMBER: Cell<u32> = const { Cell::new(7) };
-    static GUARD: Guard = Guard;
+    static GUARD: Guard = const { Guard };
 }
 
 static GUARDS_DROPPED: AtomicUsize = AtomicUsize::new(0);
@@ -178,8 +178,8 @@ fn each_thread_has_its_own_variables() {
     assert_eq!(NUMBER.get(), 7, "a plain thread has one, too");
 }
 
-curtail::uthread_local! {
-    static LAST_WORDS: LastWords = LastWords;
+thread_local! {
+    static LAST_WORDS: LastWords = const { LastWords };
 }
 
 static LAST_WORDS_SAID: AtomicUsize = AtomicUsize::new(0);

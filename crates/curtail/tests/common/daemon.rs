@@ -142,6 +142,12 @@ impl Guest {
         head != tail
     }
 
+    /// Threads lie in the kthread's queue that others may take.
+    pub fn has_ready(&self, kthread: u32) -> bool {
+        let (head, tail) = self.look(kthread).run;
+        head != tail
+    }
+
     /// A packet has come for the program.
     pub fn has_packets(&self, most: Duration) -> bool {
         readable(self.poller.as_ref().unwrap(), most)

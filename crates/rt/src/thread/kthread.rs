@@ -19,6 +19,7 @@ mod cancelled;
 mod gaps;
 mod look;
 mod moving;
+mod progress;
 mod quanta;
 mod queues;
 mod shared;
@@ -227,7 +228,7 @@ impl KThread {
                     Arc::increment_strong_count(home);
                     Arc::from_raw(home)
                 };
-                if !Self::take_from_busy(here, tcb, &home) {
+                if !moving::take_from_busy(here, tcb, &home) {
                     // SAFETY: by contract, the thread is in no queue; alive until it has run.
                     unsafe { home.take_back(tcb) };
                 }
@@ -267,7 +268,7 @@ impl KThread {
     fn push_started(&self, tcb: &Tcb) {
         match tcb.is_batch() {
             false => {
-                if !self.offer(tcb) {
+                if !moving::offer(self, tcb) {
                     self.local.push(tcb);
                 }
                 self.batch.note_own(&self.shared);

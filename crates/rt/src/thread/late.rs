@@ -15,7 +15,6 @@ use crate::cancel::{Cause, OnCancel};
 use crate::context::Facts;
 use curtail_fiber::{ContextKind, FiberStack, Label};
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::Ordering;
 
@@ -221,9 +220,6 @@ unsafe extern "C" fn main(late: *mut ()) -> ! {
     // SAFETY: as `renew` was promised.
     unsafe { (late.duty.run)(late.tcb.late.get()) };
     // A destructor that panics ends here, as any panic does: the hook has told of it.
-    if late.tcb.has_locals() {
-        let _ = catch_unwind(AssertUnwindSafe(|| late.tcb.destroy_locals()));
-    }
     late.tcb.context.set_in_task(false);
     KThread::here().leave_late(late);
     KThread::here().end_late(&late.tcb)

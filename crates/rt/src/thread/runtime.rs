@@ -210,7 +210,7 @@ impl RuntimeBuilder {
         let started = self.start()?;
         let kthread = take_seat(&started.common, 0, &self);
         let main = Builder::new().name("main");
-        let main = main.spawn_first(f).expect("memory for the first thread");
+        let main = main.start_here(f, true).expect("memory for the first thread");
         kthread.seat().end_with(main.block());
         kthread.seat().live(&kthread);
         let result = match main.is_finished() {

@@ -120,26 +120,15 @@ impl Builder {
         Ok(handle)
     }
 
-    /// Starts a thread that stays on this kthread.
+    /// Starts a thread on this kthread; `moves`: it may go on elsewhere.
     #[doc(hidden)]
-    pub fn spawn_here<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    pub fn start_here<F, T>(self, f: F, moves: bool) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
         let handle = self.prepare(f)?;
-        KThread::here().launch_here(handle.block(), false);
-        Ok(handle)
-    }
-
-    /// Starts a runtime's first thread, which starts here.
-    pub(super) fn spawn_first<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let handle = self.prepare(f)?;
-        KThread::here().launch_here(handle.block(), true);
+        KThread::here().launch_here(handle.block(), moves);
         Ok(handle)
     }
 
@@ -301,10 +290,6 @@ unsafe extern "C" fn main(block: *mut ()) -> ! {
     block.tcb.context.set_in_task(true);
     // SAFETY: the packet holds the closure.
     unsafe { (block.calls.get().run)(block.packet.get()) };
-    // A destructor that panics ends here, as any panic does: the hook has told of it.
-    if block.tcb.has_locals() {
-        let _ = catch_unwind(AssertUnwindSafe(|| block.tcb.destroy_locals()));
-    }
     if block.tcb.context.has_own_locals() {
         end_thread_locals();
     }

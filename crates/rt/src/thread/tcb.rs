@@ -13,10 +13,8 @@
 //! home's.
 
 pub(super) use super::fifo::Fifo;
-use super::follow::Followed;
 use super::kthread::Shared;
 use super::late::Late;
-use super::locals::Locals;
 use crate::block::{Deadline, Expiry, Node, Queue, Timer, Who};
 use crate::cancel::Cancel;
 use crate::context::CaseCell;
@@ -59,9 +57,6 @@ pub struct Tcb {
     pub(crate) case: CaseCell,
     /// In the home's wheel, while it sleeps for a limited time; null: none.
     pub(super) timer: Cell<*const Timer<Expiry>>,
-    pub(super) locals: Locals,
-    /// What is notified of its switches.
-    pub(crate) followed: Followed,
     pub(super) handle: Handle,
     /// What it is a part of, if it gets its stack when it starts.
     pub(super) late: Cell<*const Late>,
@@ -103,8 +98,6 @@ impl Tcb {
             (&raw mut (*place).cancel).write(Cancel::new());
             (&raw mut (*place).waits).write(Cell::new(ptr::null()));
             (&raw mut (*place).case).write(CaseCell::new());
-            (&raw mut (*place).locals).write(Locals::new());
-            (&raw mut (*place).followed).write(Followed::new());
             (&raw mut (*place).handle).write(Handle::default());
             (&raw mut (*place).late).write(Cell::new(ptr::null()));
         }
@@ -179,11 +172,9 @@ impl Tcb {
         self.cancel.renew();
     }
 
-    /// The request has ended. Locals that it has still, after a panic without an answer, are left.
+    /// The request has ended.
     #[inline]
     pub fn end_request(&self) {
-        self.locals.forget();
-        self.followed.clear();
         self.handle.take();
         self.case.clear();
     }
@@ -220,20 +211,6 @@ impl Tcb {
     #[inline]
     pub(super) fn set_batch(&self, batch: bool) {
         self.batch.store(batch, Ordering::Relaxed);
-    }
-
-    /// Whether it has locals.
-    #[inline]
-    pub(super) fn has_locals(&self) -> bool {
-        !self.locals.is_empty()
-    }
-
-    /// The request has ended, or the thread is about to: destroys its locals, on its kthread.
-    #[inline]
-    pub fn destroy_locals(&self) {
-        if self.has_locals() {
-            self.locals.destroy(|value| self.followed.clear_if(value));
-        }
     }
 
     /// The thread's identity, for others.
@@ -387,6 +364,6 @@ impl Block {
     /// It has no name and no class, and nothing of it is on the heap.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.name.is_none() && self.tcb.class.get() == 0 && !self.tcb.has_locals()
+        self.name.is_none() && self.tcb.class.get() == 0
     }
 }

@@ -5,7 +5,6 @@ use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use curtail_fiber::{Fiber, Label, StackError, StackPool, Suspend, Task};
 use curtail_policy::WorkerId;
-use curtail_rt::contain::contain;
 use curtail_rt::thread::{KThread, Tcb};
 use std::cell::Cell;
 use std::ptr;
@@ -118,7 +117,6 @@ impl Inside {
         // SAFETY: by contract; the application outlives the task.
         unsafe { (*inquiry).ask(&*self.application) };
         // Here, where a destructor may wait.
-        let _ = contain(|| self.tcb.destroy_locals());
         self.tcb.end_request();
         here.set_current(ptr::null());
     }

@@ -9,7 +9,7 @@ use curtail_rt::thread::Tcb;
 impl Engine {
     /// For what runs on the engine at `this`.
     pub(super) fn hooks(this: *mut Self) -> EngineHooks {
-        EngineHooks { engine: this.cast(), expired, begin_quantum, served, cause, facts }
+        EngineHooks { engine: this.cast(), expired, served, cause, facts }
     }
 }
 
@@ -18,11 +18,6 @@ impl Engine {
 unsafe fn expired(engine: *mut ()) -> bool {
     // SAFETY: by contract.
     unsafe { Engine::back(engine.cast(), Engine::expired) }
-}
-
-unsafe fn begin_quantum(engine: *mut ()) {
-    // SAFETY: by contract.
-    unsafe { Engine::back(engine.cast(), Engine::begin_quantum) }
 }
 
 unsafe fn served(engine: *mut (), now: u64) -> Option<u64> {

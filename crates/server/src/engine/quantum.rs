@@ -51,11 +51,6 @@ impl Engine {
         }
     }
 
-    /// The running job has a whole quantum from now on.
-    pub(crate) fn begin_quantum(&mut self) {
-        self.arm(clock::now());
-    }
-
     pub(super) fn disarm(&mut self) {
         if self.armed() {
             self.alone.end(self.safepoint);

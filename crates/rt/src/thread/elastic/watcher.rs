@@ -47,19 +47,19 @@ pub(super) fn watch(elastic: &Elastic, peers: &Common) {
         if elastic.has_ended() {
             return;
         }
-        let has_stopped = wait_until_gone(elastic, &link);
+        let stopped_at = wait_until_gone(elastic, &link);
         if elastic.has_ended() {
             return;
         }
         let path = elastic.path.display();
-        let what = if has_stopped { "does not answer" } else { "has ended" };
+        let what = if stopped_at.is_some() { "does not answer" } else { "has ended" };
         warn(&format!("the core allocator at {path} {what}: the kthreads run on without it"));
         if let Some(port) = elastic.port() {
             warn(&format!("{} is closed until it is back", port.url()));
         }
         leave(elastic, &link, peers);
-        if has_stopped {
-            wait_until_back(elastic, &link);
+        if let Some(beat_ns) = stopped_at {
+            wait_until_back(elastic, &link, beat_ns);
         }
         drop(link);
         backoff.note(elastic.is_distrusted.swap(false, Ordering::AcqRel));
@@ -71,27 +71,27 @@ pub(super) fn watch(elastic: &Elastic, peers: &Common) {
     }
 }
 
-/// Until the daemon has ended or stopped, or the runtime ends; true: it has stopped.
-fn wait_until_gone(elastic: &Elastic, link: &Link) -> bool {
+/// Until the daemon has ended or stopped, or the runtime ends. `Some`: it has stopped, after that beat.
+fn wait_until_gone(elastic: &Elastic, link: &Link) -> Option<u64> {
     if !link.grants_cores() {
         link.wait_for_end();
-        return false;
+        return None;
     }
     let (mut pulse, mut looked) = (Pulse::default(), Instant::now());
     while !link.ends_within(LOOK) && !elastic.has_ended() {
         let since = looked.elapsed();
         looked = Instant::now();
-        if pulse.has_stopped(link.view.heartbeat_ns(), since) {
-            return true;
+        let beat_ns = link.view.heartbeat_ns();
+        if pulse.has_stopped(beat_ns, since) {
+            return Some(beat_ns);
         }
     }
-    false
+    None
 }
 
-/// Until a daemon that has stopped goes on or ends, or the runtime ends. The session stays until then:
+/// Until a daemon that has stopped after that beat goes on or ends, or the runtime ends. The session stays until then:
 /// a new one would wait for its answer.
-fn wait_until_back(elastic: &Elastic, link: &Link) {
-    let beat_ns = link.view.heartbeat_ns();
+fn wait_until_back(elastic: &Elastic, link: &Link, beat_ns: u64) {
     while link.view.heartbeat_ns() == beat_ns && !elastic.has_ended() {
         if link.ends_within(LOOK) {
             return;

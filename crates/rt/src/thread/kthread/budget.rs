@@ -59,7 +59,7 @@ impl KThread {
             return;
         }
         if me.request().is_some() {
-            return crate::calls::yield_request(me);
+            return crate::calls::yield_request();
         }
         self.clock_out(me);
         self.push_started(me);

@@ -114,7 +114,7 @@ impl KThread {
             let tcb = unsafe { tcb.as_ref()? };
             self.note_taken(1);
             if tcb.has_started() {
-                if self.goes_on_with(tcb) {
+                if super::moving::goes_on(self, tcb) {
                     return Some(tcb);
                 }
                 asked += 1;

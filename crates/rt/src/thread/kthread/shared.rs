@@ -1,6 +1,7 @@
 //! What other kthreads may touch of one: its inbox, what could be stolen, how it is woken.
 
 use super::batch::BatchShared;
+use super::progress::Progress;
 use crate::clock;
 use crate::socket::{Epoll, Poller};
 use crate::thread::overflow::Overflow;
@@ -12,44 +13,8 @@ use curtail_fiber::peek;
 use curtail_ring::{CachePadded, Inbox, StealRing};
 use curtail_shm::PageLine;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-
-/// What the watchdog sees from whether the kthread goes on. Written by the kthread.
-#[derive(Default)]
-pub(in crate::thread) struct Progress {
-    /// How often a thread or request was picked.
-    pub picks: AtomicU32,
-    /// How often a quantum ended at a safepoint without another thread being picked.
-    pub ticks: AtomicU32,
-    /// How many were ready then, itself included; 0: nothing runs.
-    pub ready: AtomicUsize,
-    /// When the first timer is due, or was when threads began to run (TSC); 0: none was set.
-    pub timer: AtomicU64,
-}
-
-impl Progress {
-    /// A quantum ended at a safepoint. By the kthread.
-    #[inline]
-    pub(super) fn tick(&self) {
-        let ticks = self.ticks.load(Ordering::Relaxed).wrapping_add(1);
-        self.ticks.store(ticks, Ordering::Relaxed);
-    }
-
-    /// A timer is set. By the kthread.
-    #[inline]
-    pub(super) fn note_timer(&self, tsc: u64) {
-        let first = self.timer.load(Ordering::Relaxed);
-        if first == 0 || tsc < first {
-            self.timer.store(tsc, Ordering::Relaxed);
-        }
-    }
-
-    /// It changes whenever what runs comes to the runtime.
-    pub(in crate::thread) fn beats(&self) -> u32 {
-        self.picks.load(Ordering::Relaxed).wrapping_add(self.ticks.load(Ordering::Relaxed))
-    }
-}
 
 /// What other kthreads may touch.
 pub struct Shared {
@@ -261,11 +226,6 @@ impl Shared {
     pub(in crate::thread) fn alive(&self) -> usize {
         let moved = self.moved.load(Ordering::Relaxed);
         self.counts.alive.load(Ordering::Relaxed).wrapping_sub(moved)
-    }
-
-    /// How many threads that had started here went on on another kthread.
-    pub(in crate::thread) fn moved(&self) -> usize {
-        self.moved.load(Ordering::Relaxed)
     }
 
     /// Says of which runtime it is. Once.

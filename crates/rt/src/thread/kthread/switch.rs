@@ -87,27 +87,8 @@ impl KThread {
         if ptr::eq(next, &raw const me.context) {
             return; // Nothing else was ready.
         }
-        if me.followed.is_any() {
-            return self.leave_followed(me, next);
-        }
         // SAFETY: `me` is the calling thread; `next` is suspended, and this kthread's.
         unsafe { switch(&raw const me.context, next) }
-    }
-
-    /// [`KThread::leave`] of a thread whose switches something is told of.
-    #[cold]
-    #[inline(never)]
-    fn leave_followed(&self, me: &Tcb, next: *const Context) {
-        me.followed.leaves();
-        // SAFETY: as in `leave`.
-        unsafe { switch(&raw const me.context, next) }
-        me.followed.is_back();
-        // It may have moved.
-        let here = Self::here();
-        match me.is_batch() {
-            true => here.arm_batch(clock::now()),
-            false => here.arm(clock::now()),
-        }
     }
 
     /// The calling thread or request blocks until something makes it ready.
@@ -120,7 +101,7 @@ impl KThread {
                 let next = self.next();
                 self.leave(me, next);
             }
-            Some(_) => crate::calls::block_request(me),
+            Some(_) => crate::calls::block_request(),
         }
     }
 
@@ -156,7 +137,7 @@ impl KThread {
     pub(crate) fn yield_now(&self, me: &Tcb) {
         crate::block::assert_may_wait();
         if me.request().is_some() {
-            return crate::calls::yield_request(me);
+            return crate::calls::yield_request();
         }
         self.clock_out(me);
         self.push_started(me);

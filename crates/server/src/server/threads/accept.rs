@@ -53,7 +53,7 @@ pub(super) fn start(common: &Arc<Common>, streams: &Streams, transport: u16) -> 
         let acceptor = streams.acceptor(listener.clone());
         common.doors[index].arrivals().listeners.push(listener.clone());
         let porter = Porter { common: common.clone(), index, listener, transport };
-        drop(Builder::new().spawn_here(move || porter.serve(&acceptor))?);
+        drop(Builder::new().start_here(move || porter.serve(&acceptor), false)?);
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ impl Porter {
             let _counted = counted;
             connection.serve();
         };
-        if let Err(error) = Builder::new().spawn_here(life) {
+        if let Err(error) = Builder::new().start_here(life, false) {
             tracing::error!(target: LOG, %error, "no thread for a connection");
         }
     }

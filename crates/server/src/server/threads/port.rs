@@ -75,7 +75,7 @@ impl Reply for PortReply {
 /// The calling kthread takes packets in from now on.
 pub(super) fn start(common: &Arc<Common>, port: &Arc<Port>) -> io::Result<()> {
     let porter = Porter { common: common.clone(), port: port.clone(), arrivals: Vec::new() };
-    Builder::new().spawn_here(move || porter.serve()).map(drop)
+    Builder::new().start_here(move || porter.serve(), false).map(drop)
 }
 
 /// The thread that takes packets in.

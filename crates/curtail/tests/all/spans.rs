@@ -1,4 +1,5 @@
-//! Spans of requests that take turns on one kthread do not nest into each other.
+//! Spans of `tracing` and contexts of OpenTelemetry are kept in thread-locals: those of threads and
+//! requests that take turns on one kthread do not nest into each other.
 
 use curtail::net::Local;
 use curtail::policy::Spec;
@@ -48,7 +49,7 @@ fn listen() {
     ONCE.call_once(|| {
         let tracer = SdkTracerProvider::builder().build().tracer("test");
         let otel = tracing_opentelemetry::layer().with_tracer(tracer);
-        curtail_tracing::follow(tracing_subscriber::registry().with(otel).with(Scopes)).init();
+        tracing_subscriber::registry().with(otel).with(Scopes).init();
     });
 }
 
@@ -128,7 +129,7 @@ impl App for Both {
             false,
             Default::default(),
         );
-        let _attached = curtail_tracing::attach(Context::new().with_remote_span_context(own));
+        let _attached = Context::new().with_remote_span_context(own).attach();
         self.begun.fetch_add(1, Ordering::Relaxed);
         let since = Instant::now();
         while self.begun.load(Ordering::Relaxed) < 2 {
@@ -172,18 +173,4 @@ fn spans_of_requests_that_were_preempted_do_not_nest() {
     requests_do_not_nest("tq", |spec| spec.with_quantum(Nanos(2_000)).unwrap());
     requests_do_not_nest("shinjuku", |spec| spec.with_quantum(Nanos(5_000)).unwrap());
     requests_do_not_nest("shenango-ps", |spec| spec);
-}
-
-#[test]
-fn what_a_thread_has_not_left_ends_with_it() {
-    listen();
-    curtail::Runtime::builder().kthreads(1).run(|| {
-        let forgetful = curtail::spawn(|| {
-            let span = Box::leak(Box::new(info_span!("forgotten")));
-            std::mem::forget(span.enter());
-        });
-        forgetful.join().unwrap();
-        info!("after the forgetful one");
-    });
-    assert!(scope_of("after the forgetful one").is_empty());
 }
