@@ -80,6 +80,8 @@ pub struct KThread {
     round: Cell<u32>,
     round_cycles: u64,
     fresh_turn: Cell<bool>,
+    /// There were other kthreads when this round began, which may take threads from here.
+    shares: Cell<bool>,
     /// `picks` when the present quantum began.
     quantum_pick: Cell<u32>,
     /// Ticks that the same thread has had, one after the other.
@@ -136,6 +138,7 @@ impl KThread {
             round: Cell::new(DIRECT),
             round_cycles: Clock::get().cycles(ROUND_NS),
             fresh_turn: Cell::new(false),
+            shares: Cell::new(false),
             quantum_pick: Cell::new(0),
             ticks: Cell::new(0),
             gaps: Gaps::new(),
@@ -264,11 +267,11 @@ impl KThread {
     }
 
     /// A thread that has started here is ready.
-    #[inline]
+    #[inline(always)]
     fn push_started(&self, tcb: &Tcb) {
         match tcb.is_batch() {
             false => {
-                if !moving::offer(self, tcb) {
+                if !self.shares.get() || !moving::offer(self, tcb) {
                     self.local.push(tcb);
                 }
                 self.batch.note_own(&self.shared);

@@ -28,14 +28,13 @@ const LOOKS: u32 = 64;
 const SECTIONS: u32 = 0xffff;
 
 /// A thread that has started on `here` is ready: puts it where others may take it; false: it stays.
-#[inline]
+#[inline(never)]
 pub(super) fn offer(here: &KThread, tcb: &Tcb) -> bool {
-    let Some(seat) = here.seat.as_ref().filter(|_| tcb.moves.get()) else { return false };
-    if seat.is_the_only_one() || is_in_section(here, tcb) || !here.shared.push_ready(tcb) {
+    if !tcb.moves.get() || is_in_section(here, tcb) || !here.shared.push_ready(tcb) {
         return false;
     }
     if here.has_spare_threads() {
-        seat.wake_idle();
+        here.seat().wake_idle();
     }
     true
 }

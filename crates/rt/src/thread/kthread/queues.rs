@@ -101,8 +101,13 @@ impl KThread {
         progress.ready.store(ready + 1, Ordering::Relaxed);
     }
 
-    #[inline]
+    #[inline(always)]
     fn pick_fresh(&self) -> Option<&'static Tcb> {
+        if self.shared.stealable() > 0 { self.take_fresh() } else { None }
+    }
+
+    #[inline(never)]
+    fn take_fresh(&self) -> Option<&'static Tcb> {
         // Those that are still on their way off another kthread are asked once.
         let mut asked = 0;
         loop {

@@ -21,6 +21,7 @@ impl KThread {
         let Some(next) = self.pick() else { return false };
         let mut next: *const Context = &raw const next.context;
         self.direct.set(direct.min(self.round.get()));
+        self.shares.set(self.seat.as_ref().is_some_and(|seat| !seat.is_the_only_one()));
         let timer = self.wheel.next_tsc().unwrap_or(0);
         self.shared.progress.timer.store(timer, Ordering::Relaxed);
         let begun = clock::now();
