@@ -255,7 +255,9 @@ fn packets_of_a_parked_kthread_are_noticed_by_one_that_runs() {
     let read = Arc::new(AtomicBool::new(false));
     let started = Arc::new(AtomicBool::new(false));
     let has_started = started.clone();
-    let program = program(&path, 2, move || {
+    // Its threads are to stay where they are.
+    let builder = under(&path, 2).light();
+    let body = move || {
         let (starts, reads) = (started.clone(), read.clone());
         let reader = spawn(move || {
             starts.store(true, Ordering::Relaxed);
@@ -272,7 +274,8 @@ fn packets_of_a_parked_kthread_are_noticed_by_one_that_runs() {
             yield_now();
         }
         reader.join().unwrap();
-    });
+    };
+    let program = std::thread::spawn(move || builder.run(body));
     let guest = daemon.take(0);
     let mut first = daemon.grant(&guest, 0);
     let mut word = daemon.grant(&guest, 1);
