@@ -59,6 +59,59 @@ fn stolen_or_taken_once() {
     });
 }
 
+/// A stack of a thread, and where it goes on: 0 while it runs.
+struct Stack {
+    sp: AtomicU32,
+    frames: UnsafeCell<u32>,
+}
+
+impl Stack {
+    /// Runs on it, as its kthread alone may, and leaves it.
+    fn run_and_leave(&self) {
+        // SAFETY: that it is the only one is what is tried: loom tells where it is not.
+        self.frames.with_mut(|frames| unsafe { *frames += 1 });
+        self.sp.store(1, Release);
+    }
+}
+
+/// A thread that yields is in the ring before it has left its stack. Who takes it goes on with it only if
+/// it has left, and puts it back otherwise.
+#[test]
+fn a_thread_moves_when_it_has_left() {
+    loom::model(|| {
+        let ring = Arc::new(StealRing::<u32>::default());
+        let stack = Arc::new(Stack { sp: AtomicU32::new(0), frames: UnsafeCell::new(0) });
+        let thief = {
+            let (ring, stack) = (ring.clone(), stack.clone());
+            thread::spawn(move || {
+                let own = StealRing::<u32>::default();
+                let mut moved = false;
+                ring.steal(1, |item| {
+                    if stack.sp.load(Acquire) == 0 {
+                        assert!(own.push(item));
+                    } else {
+                        stack.sp.store(0, Relaxed);
+                        stack.run_and_leave();
+                        moved = true;
+                    }
+                });
+                (moved, !own.pop().is_null())
+            })
+        };
+        assert!(ring.push(item(1)));
+        if ring.pop().is_null() {
+            // Somebody has it, who waits until the switch has stored the stack pointer.
+            stack.run_and_leave();
+            let (moved, put_back) = thief.join().unwrap();
+            assert!(moved != put_back);
+        } else {
+            // It goes on where it was, and has not left.
+            stack.run_and_leave();
+            assert_eq!(thief.join().unwrap(), (false, false));
+        }
+    });
+}
+
 #[test]
 fn two_thieves_and_who_takes_a_certain_one() {
     let mut model = loom::model::Builder::new();
