@@ -2,6 +2,7 @@
 
 mod loom;
 mod loom_absence;
+mod loom_steal;
 mod loom_threads;
 mod mpsc;
 mod seqlock;
