@@ -18,7 +18,7 @@ mod budget;
 mod cancelled;
 mod gaps;
 mod look;
-mod moving;
+pub(super) mod moving;
 mod progress;
 mod quanta;
 mod queues;
@@ -231,10 +231,8 @@ impl KThread {
                     Arc::increment_strong_count(home);
                     Arc::from_raw(home)
                 };
-                if !moving::take_from_busy(here, tcb, &home) {
-                    // SAFETY: by contract, the thread is in no queue; alive until it has run.
-                    unsafe { home.take_back(tcb) };
-                }
+                // SAFETY: by contract, the thread is in no queue; alive until it has run.
+                unsafe { moving::wake(here, tcb, &home) };
             }
         }
     }

@@ -213,10 +213,8 @@ impl RuntimeBuilder {
         let main = main.start_here(f, true).expect("memory for the first thread");
         kthread.seat().end_with(main.block());
         kthread.seat().live(&kthread);
-        let result = match main.is_finished() {
-            true => main.join(),
-            false => unreachable!("kthreads live until the first thread has ended"),
-        };
+        assert!(main.is_finished(), "kthreads live until the first thread has ended");
+        let result = main.join();
         drop(kthread);
         started.end();
         Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
@@ -262,7 +260,7 @@ impl RuntimeBuilder {
                 }
             }
         }
-        let (watched, settings) = (common.clone(), self.clone());
+        let (watched, calls, settings) = (common.clone(), common.clone(), self.clone());
         let has_quanta = self.is_quantum_asked && self.quantum.is_some();
         let has_quanta = has_quanta || !self.class_quanta.is_empty();
         let mode = match (has_quanta || kind() == Kind::Clock, kind()) {
@@ -272,7 +270,8 @@ impl RuntimeBuilder {
             (true, _) => Mode::Flag,
         };
         let all_stuck = move || start_spare(&watched, &settings);
-        let watch = self.watchdog.watch(PeersOf(common.clone()), 0, mode, |_, _| {}, all_stuck);
+        let is_stuck = move |_, _| calls.call_one();
+        let watch = self.watchdog.watch(PeersOf(common.clone()), 0, mode, is_stuck, all_stuck);
         let look = Look::new(PeersOf(common.clone()), self.watchdog.stalls());
         self.on_start.0.iter().for_each(|f| f(&look));
         Ok(Started { common, threads, _watch: watch })

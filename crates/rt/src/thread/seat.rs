@@ -4,7 +4,7 @@
 use super::bits::Bits;
 use super::elastic::{Elastic, Member};
 use super::grace::TaskSettings;
-use super::kthread::{KThread, Quanta, Shared};
+use super::kthread::{KThread, Quanta, Shared, moving};
 use super::parker::Parker;
 use super::tcb::{Block, Tcb};
 use crate::clock;
@@ -206,7 +206,8 @@ impl Seat {
             }
             kthread.look_around(now);
             kthread.attend();
-            let ran = kthread.run_threads(u32::MAX) || self.steal(kthread);
+            let ran =
+                kthread.run_threads(u32::MAX) || self.steal(kthread) || self.steal_mail(kthread);
             if ran || take_packets(kthread) || self.run_batch(kthread) {
                 continue;
             }
@@ -244,6 +245,12 @@ impl Seat {
             }
         }
         false
+    }
+
+    /// Takes what lies in the inboxes of busy kthreads; true: there was something.
+    fn steal_mail(&self, kthread: &KThread) -> bool {
+        let others = self.common.peers.iter().filter(|peer| !Arc::ptr_eq(peer, &kthread.shared));
+        { others }.any(|peer| moving::steal_mail(kthread, peer))
     }
 
     /// Nothing else is ready: runs a batch thread until it leaves the processor; true: the kthread is
@@ -357,7 +364,8 @@ impl Seat {
         }
         let bit = 1 << self.index;
         self.common.bits.idle.fetch_or(bit, Ordering::SeqCst);
-        let work = || self.someone_has_work() || self.someone_has_batch() || self.is_to_stop();
+        let has_work = || self.someone_has_work() || self.someone_has_batch();
+        let work = || has_work() || self.is_to_stop() || self.steal_mail(kthread);
         kthread.rest(work, None);
         self.common.bits.idle.fetch_and(!bit, Ordering::AcqRel);
     }

@@ -14,7 +14,7 @@
 //!
 //! **Woken from elsewhere**, it goes to its home's inbox: there its timer is, and it may be on its way.
 //! If it has left, has no timer, and its home is busy, it goes to the waker's queue instead, as in
-//! Shenango (§5).
+//! Shenango (§5). What lies in the inbox of a busy kthread is taken by one that has nothing to do.
 
 use super::{KThread, Shared};
 use crate::thread::tcb::Tcb;
@@ -56,14 +56,7 @@ pub(super) fn goes_on(here: &KThread, tcb: &Tcb) -> bool {
 
 #[cold]
 fn take_over(here: &KThread, tcb: &Tcb) -> bool {
-    let has_left = (0..LOOKS).any(|_| {
-        let has_left = tcb.context.has_left();
-        if !has_left {
-            std::hint::spin_loop();
-        }
-        has_left
-    });
-    if !has_left {
+    if !leaves_soon(tcb) {
         here.shared.push_fresh(tcb);
         return false;
     }
@@ -73,17 +66,42 @@ fn take_over(here: &KThread, tcb: &Tcb) -> bool {
     true
 }
 
-/// A thread is ready whose wait the caller has ended, on another kthread than its home or on none;
-/// false: it is to go to its home.
-pub(super) fn take_from_busy(here: Option<&KThread>, tcb: &Tcb, home: &Shared) -> bool {
-    // First whether it has left: before, the rest is not to be read.
-    let goes = tcb.moves.get()
-        && tcb.context.has_left()
+/// Whether a thread has left its stack, or does so at once.
+fn leaves_soon(tcb: &Tcb) -> bool {
+    (0..LOOKS).any(|_| {
+        let has_left = tcb.context.has_left();
+        if !has_left {
+            std::hint::spin_loop();
+        }
+        has_left
+    })
+}
+
+/// Whether a thread whose wait has been ended may go on on any kthread.
+fn may_go(tcb: &Tcb) -> bool {
+    // Before it has left, the rest is not to be read.
+    tcb.moves.get()
+        && leaves_soon(tcb)
         && tcb.timer.get().is_null()
         && tcb.context.depth() & SECTIONS <= 1
-        && home.runs_something();
-    if !goes {
-        return false;
+}
+
+/// A thread is ready whose wait the caller has ended, on another kthread than its home or on none: it
+/// goes to its home, or where there is room if that is busy.
+///
+/// # Safety
+/// It is in no queue, and alive until it has run.
+pub(super) unsafe fn wake(here: Option<&KThread>, tcb: &Tcb, home: &Shared) {
+    let is_busy = home.runs_something();
+    if !is_busy || !may_go(tcb) {
+        // It may go on elsewhere, and end, as soon as it is there.
+        let moves = tcb.moves.get();
+        // SAFETY: by contract.
+        unsafe { home.take_back(tcb) };
+        if moves && is_busy {
+            home.call_another();
+        }
+        return;
     }
     match here.filter(|here| here.seat.as_ref().is_some_and(|seat| seat.has_peer(home))) {
         Some(here) => {
@@ -96,5 +114,25 @@ pub(super) fn take_from_busy(here: Option<&KThread>, tcb: &Tcb, home: &Shared) -
             home.call_another();
         }
     }
-    true
+}
+
+/// A kthread without work takes what lies in the inbox of a busy one and may move; true: there was
+/// something.
+pub(in crate::thread) fn steal_mail(here: &KThread, victim: &Shared) -> bool {
+    if !victim.has_mail_to_take() {
+        return false;
+    }
+    let mut found = false;
+    victim.inbox.drain(|tcb| {
+        // SAFETY: what is in an inbox has not ended, and is ours now.
+        let tcb = unsafe { &*tcb };
+        if may_go(tcb) {
+            found = true;
+            here.shared.push_fresh(tcb);
+        } else {
+            // SAFETY: it is in no queue now.
+            unsafe { victim.take_back(tcb) };
+        }
+    });
+    found
 }

@@ -198,6 +198,13 @@ impl Shared {
         self.sockets.get().and_then(Weak::upgrade).is_some_and(|epoll| epoll.has_events())
     }
 
+    /// Whether something lies in its inbox while it is at something else. A core allocator's program
+    /// keeps its mail: that counts who took it.
+    #[inline]
+    pub(super) fn has_mail_to_take(&self) -> bool {
+        !self.inbox.is_empty() && self.line.is_none() && self.runs_something()
+    }
+
     /// How often it has picked something: as long as that stays, it has been at one thing.
     pub fn picks(&self) -> u32 {
         self.progress.picks.load(Ordering::Relaxed)
