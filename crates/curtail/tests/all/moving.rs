@@ -119,6 +119,7 @@ fn a_thread_takes_its_thread_locals_along() {
                 spawn(move || {
                     MINE.set(number);
                     let first = here();
+                    seen.lock().unwrap().insert(first);
                     while !moved.load(Ordering::Relaxed) {
                         assert!(since.elapsed() < STUCK, "none has moved");
                         (0..100).for_each(|_| yield_now());
