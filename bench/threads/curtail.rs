@@ -1,4 +1,4 @@
-//! Curtail's threads on one kthread: `threads-curtail OP COUNT [--quantum-2us]` prints nanoseconds
+//! Curtail's threads on one kthread: `threads-curtail OP COUNT [--quantum-2us|--light]` prints nanoseconds
 //! per operation (README.md).
 
 use curtail::sync::{Condvar, Mutex};
@@ -91,11 +91,12 @@ fn main() {
     let args: Vec<String> = std::env::args().collect();
     let count: u64 = args.get(2).and_then(|text| text.parse().ok()).expect("OP and COUNT");
     let op = args[1].clone();
-    let quantum = args.get(3).is_some_and(|option| option == "--quantum-2us");
-    let mut runtime = curtail::Runtime::builder().kthreads(1);
-    if quantum {
-        runtime = runtime.quantum(Duration::from_micros(2));
-    }
+    let runtime = curtail::Runtime::builder().kthreads(1);
+    let runtime = match args.get(3).map(String::as_str) {
+        Some("--quantum-2us") => runtime.quantum(Duration::from_micros(2)),
+        Some("--light") => runtime.light(),
+        _ => runtime,
+    };
     let measured = runtime.run(move || {
         if op == "yield" {
             check_turns(2_000);

@@ -1,5 +1,5 @@
-//! So many threads parked at once: `threads-million [COUNT [STACK_BYTES]]` prints how long that takes
-//! and what memory a parked thread has.
+//! So many threads parked at once: `threads-million [COUNT [STACK_BYTES [light]]]` prints how long that
+//! takes and what memory a parked thread has, with thread-locals of its own or light.
 
 use curtail::{Runtime, park, spawn, yield_now};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,12 @@ fn status(name: &str) -> usize {
 fn main() {
     let number = |at| std::env::args().nth(at).map(|text| text.parse().expect("a number"));
     let count: usize = number(1).unwrap_or(1_000_000);
-    let stack: usize = number(2).unwrap_or(256 * 1024);
-    Runtime::builder().stack_size(stack).run(move || {
+    let stack: usize = number(2).unwrap_or(1024 * 1024);
+    let mut runtime = Runtime::builder().stack_size(stack);
+    if std::env::args().nth(3).is_some_and(|option| option == "light") {
+        runtime = runtime.light();
+    }
+    runtime.run(move || {
         let (memory, tables) = (status("VmRSS"), status("VmPTE"));
         let begun = Instant::now();
         let threads: Vec<_> = (0..count)

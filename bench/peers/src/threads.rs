@@ -20,6 +20,8 @@ pub const OPS: [&str; 4] = ["mutex", "yield", "condvar", "spawn_join"];
 pub const PEERS: [&str; 6] = ["pthread", "go", "tokio", "glommio", "boost_fiber", "may"];
 /// Curtail's program with a quantum; built with safepoints.
 const QUANTUM: &str = "curtail_quantum_2us";
+/// Curtail's program with light threads.
+const LIGHT: &str = "curtail_light";
 
 /// Nanoseconds by operation.
 pub type Ops = BTreeMap<String, f64>;
@@ -31,6 +33,8 @@ pub struct Threads {
     pub ops: Ops,
     /// Its medians with a quantum of 2 µs armed, in a program with safepoints.
     pub ops_quantum_2us: Ops,
+    /// Its medians with light threads.
+    pub ops_light: Ops,
     /// The others' medians. A peer that is not built, or fails, is left out, and a note says why.
     pub peers: BTreeMap<String, Ops>,
     /// The least of all rounds, for each contestant.
@@ -57,8 +61,10 @@ impl Contestant {
     fn run(&self, op: &str, count: u64, core: usize) -> Result<f64, String> {
         let count = count.to_string();
         let mut args = vec![op, &count];
-        if self.name == QUANTUM {
-            args.push("--quantum-2us");
+        match self.name {
+            QUANTUM => args.push("--quantum-2us"),
+            LIGHT => args.push("--light"),
+            _ => {}
         }
         let ns: f64 =
             Running::start(&self.program, &args, core)?.number(Duration::from_secs(60))?;
@@ -88,8 +94,9 @@ pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Threads
     let span = size.pick(Duration::from_millis(1), Duration::from_millis(60));
     let mut notes = Vec::new();
     let mut contestants = Vec::new();
-    for name in ["curtail", QUANTUM].into_iter().chain(PEERS) {
-        match program::find(programs, "threads", name) {
+    for name in ["curtail", LIGHT, QUANTUM].into_iter().chain(PEERS) {
+        let program = if name == LIGHT { "curtail" } else { name };
+        match program::find(programs, "threads", program) {
             Err(why) => notes.push(format!("{name}: left out, {why}")),
             Ok(program) => {
                 let mut it = Contestant {
@@ -143,6 +150,7 @@ fn summary(contestants: &[Contestant], size: Size, notes: Vec<String>) -> Thread
         match it.name {
             "curtail" => found.ops = medians,
             QUANTUM => found.ops_quantum_2us = medians,
+            LIGHT => found.ops_light = medians,
             name => drop(found.peers.insert(name.to_owned(), medians)),
         }
         found.minima.insert(it.name.to_owned(), it.ops(least));
@@ -159,7 +167,8 @@ impl Threads {
     pub fn text(&self) -> String {
         let head = ["ns on one core", "mutex", "yield", "condvar", "spawn+join"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
-        let ours = [("curtail", &self.ops), (QUANTUM, &self.ops_quantum_2us)];
+        let ours =
+            [("curtail", &self.ops), (LIGHT, &self.ops_light), (QUANTUM, &self.ops_quantum_2us)];
         let peers = PEERS.iter().filter_map(|name| Some((*name, self.peers.get(*name)?)));
         for (name, medians) in ours.into_iter().chain(peers) {
             let Some(minima) = self.minima.get(name) else { continue };
