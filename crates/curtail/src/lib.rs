@@ -71,7 +71,7 @@ pub use curtail_rt::{
 };
 // The functions, and not the modules of these names.
 #[doc(inline)]
-pub use curtail_rt::{blocking::blocking, context::context};
+pub use curtail_rt::{blocking::blocking, context::context, held::critical_time};
 #[doc(inline)]
 pub use curtail_server::{
     App, ChangeError, Class, ClassStats, ClassifyFn, Cpu, DispatcherMode, Handle, Noise, Report,

@@ -22,6 +22,7 @@ use crate::real::real;
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_lock, leave_lock, leave_lock_if_held};
 use curtail_rt::block::{Deadline, Place, Wait};
+use curtail_rt::held::took;
 use curtail_rt::wait;
 use libc::{c_int, c_void, clockid_t, timespec};
 use std::mem::MaybeUninit;
@@ -63,6 +64,8 @@ type Until = (clockid_t, timespec);
 /// its time is over.
 fn insist(lock: *mut c_void, mut once: impl FnMut() -> c_int, until: Option<Until>) -> c_int {
     let answer = attempt(&mut once);
+    // By whom, C does not say.
+    took(lock, None);
     if answer != libc::EBUSY {
         return answer;
     }

@@ -145,6 +145,10 @@ impl Collector for Figures {
         self.counter(encoder, ("preemptions", "Quanta that ended by a yield"), |stats| {
             plain(stats.preemptions)
         })?;
+        let help = "Nanoseconds that critical sections and locks went on beyond their quanta";
+        self.counter(encoder, ("critical_ns", help), |_| {
+            plain(curtail::critical_time().as_nanos() as u64)
+        })?;
         self.counter(encoder, ("malformed", "Inputs that were no requests"), |stats| {
             plain(stats.malformed)
         })?;

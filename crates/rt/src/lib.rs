@@ -34,6 +34,8 @@ pub mod forked;
 #[doc(hidden)]
 pub mod future;
 #[doc(hidden)]
+pub mod held;
+#[doc(hidden)]
 pub mod kernel;
 pub mod net;
 mod own_locals;

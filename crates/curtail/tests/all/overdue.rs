@@ -1,17 +1,18 @@
 //! What waits for a stuck kthread and is in no queue: a timer that is overdue, a socket that nobody looks
-//! at. The watchdog tells of both.
+//! at. The watchdog tells of both, and of the lock that is held.
 
 use crate::common;
 
-use common::STUCK;
+use common::{STUCK, preset, serve};
 use curtail::net::TcpListener;
-use curtail::{Runtime, Stall, spawn, yield_now};
+use curtail::sync::Mutex;
+use curtail::{App, Response, Runtime, ServerBuilder, Stall, WorkerId, spawn, yield_now};
 use std::io::{PipeReader, Read, Write};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A runtime with one kthread, which is in a read of the pipe before long; what its watchdog tells.
-fn told(body: impl FnOnce(PipeReader) + Send + 'static) {
+fn told(body: impl FnOnce(PipeReader) + Send + 'static) -> Stall {
     let (tell, told) = channel::<Stall>();
     let (from, mut to) = std::io::pipe().unwrap();
     let builder = Runtime::builder()
@@ -23,7 +24,7 @@ fn told(body: impl FnOnce(PipeReader) + Send + 'static) {
     let stall = heard(&told);
     to.write_all(b"x").unwrap();
     program.join().unwrap();
-    assert!(stall.is_some(), "the kthread keeps its threads waiting, and nothing tells of it");
+    stall.expect("the kthread keeps its threads waiting, and nothing tells of it")
 }
 
 /// Waits for a time that ends a test, and is no figure.
@@ -38,13 +39,14 @@ fn block(from: &PipeReader) {
 
 #[test]
 fn a_timer_that_was_set_after_the_round_began_is_overdue() {
-    told(|from| {
+    let stall = told(|from| {
         let sleeper = spawn(|| curtail::time::sleep(Duration::from_millis(1)));
         // It sleeps.
         yield_now();
         block(&from);
         sleeper.join().unwrap();
     });
+    assert_eq!(stall.holds, None);
 }
 
 #[test]
@@ -64,4 +66,53 @@ fn a_socket_that_is_ready_is_not_looked_at() {
         block(&from);
         reader.join().unwrap();
     });
+}
+
+#[test]
+fn the_lock_that_is_held_is_named_and_where_it_was_taken() {
+    let stall = told(|from| {
+        let lock = Mutex::new(());
+        let waiter = spawn(|| ());
+        let held = lock.lock().unwrap();
+        block(&from);
+        drop(held);
+        waiter.join().unwrap();
+    });
+    let holds = stall.holds.as_deref().unwrap_or_default();
+    assert!(holds.starts_with("a lock taken at ") && holds.contains("overdue.rs:"), "{stall}");
+    assert!(stall.to_string().contains(&format!(", holding {holds}, in")), "{stall}");
+}
+
+/// Sections that outlast their quanta.
+struct Sections;
+
+impl App for Sections {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
+        curtail::sync::no_preempt(|| {
+            let since = Instant::now();
+            while since.elapsed() < Duration::from_millis(1) {
+                curtail::safepoint();
+            }
+        });
+        response.write(b"done");
+    }
+}
+
+#[test]
+fn the_time_of_critical_sections_is_counted() {
+    let settings = |builder: ServerBuilder| {
+        builder.policy(preset("tq")).workers(1).safepoints_by_hand().watchdog(None)
+    };
+    let before = curtail::critical_time();
+    serve(Sections, settings, |client, _| {
+        let tickets: Vec<_> = (0..20).map(|_| client.submit(Vec::new()).unwrap()).collect();
+        tickets.into_iter().for_each(|ticket| assert_eq!(ticket.wait().unwrap(), b"done"));
+    });
+    // Each but the last has others behind it.
+    let counted = curtail::critical_time() - before;
+    assert!(counted > Duration::from_millis(10), "{counted:?}");
 }

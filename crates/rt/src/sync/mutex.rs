@@ -2,10 +2,12 @@
 
 use super::poison::{Entry, Flag};
 use super::raw_mutex::RawMutex;
+use crate::held::took;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
@@ -62,8 +64,10 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     /// A holder panicked; the guard is in the error.
     #[inline]
+    #[track_caller]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         self.raw.lock();
+        took(self, Some(Location::caller()));
         self.guard()
     }
 
@@ -72,8 +76,13 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     /// It is held; or a holder panicked, with the guard in the error.
     #[inline]
+    #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        if self.raw.try_lock() { Ok(self.guard()?) } else { Err(TryLockError::WouldBlock) }
+        if !self.raw.try_lock() {
+            return Err(TryLockError::WouldBlock);
+        }
+        took(self, Some(Location::caller()));
+        Ok(self.guard()?)
     }
 
     /// The guard of a thread that has just got the lock.

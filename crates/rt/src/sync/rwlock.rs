@@ -2,11 +2,13 @@
 
 use super::poison::{Entry, Flag};
 use super::raw_rwlock::{READ, RawRwLock, WRITE};
+use crate::held::took;
 use curtail_fiber::safepoint::{enter_lock, leave_lock};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
@@ -70,8 +72,10 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// A writer panicked; the guard is in the error.
     #[inline]
+    #[track_caller]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
         self.raw.read();
+        took(self, Some(Location::caller()));
         self.reader()
     }
 
@@ -80,8 +84,10 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// A writer panicked; the guard is in the error.
     #[inline]
+    #[track_caller]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         self.raw.write();
+        took(self, Some(Location::caller()));
         self.writer()
     }
 
@@ -89,6 +95,7 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     /// There is; or a writer panicked, with the guard in the error.
+    #[track_caller]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         if self.try_take(READ) { Ok(self.reader()?) } else { Err(TryLockError::WouldBlock) }
     }
@@ -97,15 +104,18 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     /// There is; or a writer panicked, with the guard in the error.
+    #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         if self.try_take(WRITE) { Ok(self.writer()?) } else { Err(TryLockError::WouldBlock) }
     }
 
+    #[track_caller]
     fn try_take(&self, want: u32) -> bool {
         enter_lock();
         let taken = self.raw.try_take(want);
-        if !taken {
-            leave_lock();
+        match taken {
+            true => took(self, Some(Location::caller())),
+            false => leave_lock(),
         }
         taken
     }

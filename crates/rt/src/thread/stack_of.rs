@@ -6,6 +6,7 @@
 //! that ends early.
 
 use super::unwind::{Unwinding, names_at};
+use crate::held;
 use curtail_fiber::StackCopy;
 use libc::{c_int, c_void, iovec, siginfo_t, ucontext_t};
 use std::ptr;
@@ -23,6 +24,8 @@ static ASKED: AtomicI32 = AtomicI32::new(0);
 static REGISTERS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 static STACK: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 static COPIED: AtomicUsize = AtomicUsize::new(0);
+/// What it held: [`held::words`].
+static HELD: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 static DONE: AtomicBool = AtomicBool::new(false);
 /// Handlers that may write the copy now.
 static COPYING: AtomicUsize = AtomicUsize::new(0);
@@ -36,13 +39,19 @@ fn signal() -> c_int {
 ///
 /// A system call that the thread waits in may be interrupted by this, as by any signal's handler.
 pub(super) fn stack_of(tid: libc::pid_t) -> Vec<String> {
+    look_at(tid).0
+}
+
+/// [`stack_of`], and what the thread holds: locks, or a critical section.
+pub(super) fn look_at(tid: libc::pid_t) -> (Vec<String>, Option<String>) {
+    let Some((copy, held)) = ask(tid) else { return (Vec::new(), None) };
     // Names take long: others may ask meanwhile.
-    let frames = ask(tid).map(|copy| Unwinding::new().frames(&copy));
-    frames.unwrap_or_default().into_iter().flat_map(names_at).collect()
+    let frames = Unwinding::new().frames(&copy);
+    (frames.into_iter().flat_map(names_at).collect(), held::say(held))
 }
 
 /// Has the thread make a copy, and takes it; `None`: it did not answer in time.
-fn ask(tid: libc::pid_t) -> Option<StackCopy> {
+fn ask(tid: libc::pid_t) -> Option<(StackCopy, [u64; 3])> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     install();
@@ -62,7 +71,8 @@ fn ask(tid: libc::pid_t) -> Option<StackCopy> {
         let word = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
         let [ip, sp, bp] = [0, 1, 2].map(|index| word(&REGISTERS[index]));
         let words = STACK[..COPIED.load(Ordering::Relaxed) / 8].iter().map(word);
-        StackCopy { ip, sp, bp, words: words.collect() }
+        let held = HELD.each_ref().map(|word| word.load(Ordering::Relaxed));
+        (StackCopy { ip, sp, bp, words: words.collect() }, held)
     };
     DONE.load(Ordering::Acquire).then(copied)
 }
@@ -102,6 +112,9 @@ fn copy_from(context: *mut c_void) {
     let wanted = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP];
     for (place, register) in REGISTERS.iter().zip(wanted) {
         place.store(registers[register as usize] as u64, Ordering::Relaxed);
+    }
+    for (place, word) in HELD.iter().zip(held::words()) {
+        place.store(word, Ordering::Relaxed);
     }
     let from = registers[libc::REG_RSP as usize] as usize;
     let here = iovec { iov_base: STACK.as_ptr().cast_mut().cast(), iov_len: WORDS * 8 };

@@ -10,7 +10,7 @@
 //! kthread that is stuck in the kernel gives its core back; one that is parked is not stuck.
 
 use super::kthread::Shared;
-use super::stack_of::stack_of;
+use super::stack_of::look_at;
 use super::stalls::{Stalls, function_of};
 use crate::clock::{self, Clock};
 use crate::timeline::{self, EventKind};
@@ -34,13 +34,19 @@ pub struct Stall {
     pub duration: Duration,
     /// What it is doing: the functions on its stack, innermost first. Empty where it did not answer.
     pub stack: Vec<String>,
+    /// What it holds, in words for people: a lock and where it was taken, or a critical section.
+    pub holds: Option<String>,
     /// How many stalls there were so far whose innermost function was the same, this one included.
     pub count: u64,
 }
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kthread {} has been stuck for {:?}, in", self.kthread, self.duration)?;
+        write!(f, "kthread {} has been stuck for {:?}", self.kthread, self.duration)?;
+        if let Some(holds) = &self.holds {
+            write!(f, ", holding {holds}")?;
+        }
+        write!(f, ", in")?;
         if let (Some(function), 2..) = (function_of(&self.stack), self.count) {
             write!(f, " {function} (stall {} there)", self.count)?;
         }
@@ -206,7 +212,7 @@ impl Watchdog {
         let again = self.seen[index].place;
         self.seen[index].tell_after = duration * 2;
         let looks = again.is_some() || self.stalls.may_look(Instant::now());
-        let stack = if looks { stack_of(tid) } else { Vec::new() };
+        let (stack, holds) = if looks { look_at(tid) } else { (Vec::new(), None) };
         let (place, count) = match again {
             None => self.stalls.add(&stack, duration),
             Some(place) => self.stalls.go_on(place, &stack, duration),
@@ -217,7 +223,7 @@ impl Watchdog {
         let kthread = (self.first + index) as u32;
         timeline::note(EventKind::Stalled, (start, cycles), kthread, 0);
         if looks {
-            (self.on_stall)(&Stall { kthread: self.first + index, duration, stack, count });
+            (self.on_stall)(&Stall { kthread: self.first + index, duration, stack, holds, count });
         }
     }
 }

@@ -90,6 +90,9 @@ impl Engine {
             self.counts.late_ns.saturating_record(self.around.clock.ns(late));
         }
         self.note_late(late, now);
+        if self.config.mode == Mode::Clock && self.safepoint.last_reading().is_none() {
+            curtail_rt::held::note_put_off(self.safepoint.deadline(), now);
+        }
         let unwinds = std::thread::panicking();
         let mut waits = !unwinds && self.others_wait(now);
         let by_words = self.config.mode == Mode::Clock && self.core.is_empty() && !self.runs_last();

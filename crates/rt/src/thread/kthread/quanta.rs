@@ -80,6 +80,10 @@ impl KThread {
         if same && read.is_some() {
             self.note_late(now);
         }
+        let by_clock = self.quanta.get().is_some_and(|quanta| quanta.mode == Mode::Clock);
+        if by_clock && read.is_none() {
+            crate::held::note_put_off(self.safepoint.deadline(), now);
+        }
         let stops = self.seat.as_ref().is_some_and(Seat::is_to_stop);
         let leaves = stops || self.beat(now);
         if leaves && !std::thread::panicking() {
