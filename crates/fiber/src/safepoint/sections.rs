@@ -45,11 +45,12 @@ pub fn leave_critical() {
 /// [grace](Safepoint::set_grace).
 #[inline(always)]
 pub fn enter_lock() {
-    // SAFETY: as in `enter_critical`; the count is at offset 14 of the block.
+    // SAFETY: as in `enter_critical`; the count is the upper half of the depth. (An access to that half
+    // alone would keep the whole, which is read next, from being forwarded.)
     unsafe {
         std::arch::asm!(
             "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
-            "inc word ptr fs:[{block} + 14]",
+            "add dword ptr fs:[{block} + 12], 65536",
             block = out(reg) _,
             options(nostack),
         );
@@ -65,7 +66,7 @@ pub fn leave_lock() {
     unsafe {
         std::arch::asm!(
             "mov {block}, qword ptr [rip + curtail_safepoint@GOTTPOFF]",
-            "dec word ptr fs:[{block} + 14]",
+            "sub dword ptr fs:[{block} + 12], 65536",
             "mov {due:e}, dword ptr fs:[{block} + 16]",
             "sub {due:e}, dword ptr fs:[{block} + 12]",
             block = out(reg) _,

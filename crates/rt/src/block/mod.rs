@@ -12,6 +12,7 @@ use crate::thread::{KThread, Shared, Tcb};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 pub(crate) use curtail_ring::wait::{Locked, Node, WaitQueue, Waiter, Woken};
 pub use spin::Spin;
+use std::num::NonZeroU64;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -69,13 +70,13 @@ pub type Queue = WaitQueue<Who>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     tsc: u64,
-    /// By [`clock::monotonic_ns`].
-    ns: u64,
+    /// By [`clock::monotonic_ns`]. (That it is not zero leaves room for `None`.)
+    ns: NonZeroU64,
 }
 
 impl Deadline {
     /// It never comes.
-    pub(crate) const NEVER: Self = Self { tsc: u64::MAX, ns: u64::MAX };
+    pub(crate) const NEVER: Self = Self { tsc: u64::MAX, ns: NonZeroU64::MAX };
 
     /// After `duration`; `None`: so late that it never comes.
     #[inline]
@@ -84,7 +85,7 @@ impl Deadline {
         // Cycles of more than a century are no deadline.
         (ns < u64::MAX / 8).then(|| Self {
             tsc: clock::now() + Clock::get().cycles(ns),
-            ns: clock::monotonic_ns().saturating_add(ns),
+            ns: NonZeroU64::MIN.saturating_add(clock::monotonic_ns().saturating_add(ns)),
         })
     }
 
@@ -100,7 +101,7 @@ impl Deadline {
 
     /// By [`clock::monotonic_ns`].
     pub(crate) fn ns(self) -> u64 {
-        self.ns
+        self.ns.get()
     }
 
     pub(crate) fn has_passed(self) -> bool {
@@ -109,7 +110,7 @@ impl Deadline {
 
     /// What is left of it; `None`: it has passed.
     pub(crate) fn left(self) -> Option<Duration> {
-        let left = self.ns.saturating_sub(clock::monotonic_ns());
+        let left = self.ns.get().saturating_sub(clock::monotonic_ns());
         (left > 0).then(|| Duration::from_nanos(left))
     }
 }
