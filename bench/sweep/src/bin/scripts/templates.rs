@@ -20,14 +20,6 @@ impl Object for Slow {
     }
 }
 
-/// Serialised, with values of minijinja's own in it.
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    count: u64,
-    slow: Value,
-}
-
 static ENVIRONMENT: LazyLock<Result<Environment<'static>, String>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.add_filter("doubled", |n: u64| {
@@ -43,7 +35,9 @@ static ENVIRONMENT: LazyLock<Result<Environment<'static>, String>> = LazyLock::n
 
 pub fn minijinja() -> Outcome {
     let environment = ENVIRONMENT.as_ref().map_err(Clone::clone)?;
-    let row = |n| Row { name: format!("row {n}"), count: n, slow: Value::from_object(Slow(n)) };
+    let row = |n: u64| {
+        context! { name => format!("row {n}"), count => n, slow => Value::from_object(Slow(n)) }
+    };
     let (rows, own) = ((0..12).map(row).collect::<Vec<_>>(), ticket());
     let page = environment.get_template("page").map_err(text)?;
     let rendered = page.render(context! { rows, own }).map_err(text)?;
