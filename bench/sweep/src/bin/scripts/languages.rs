@@ -20,7 +20,7 @@ static ENGINE: LazyLock<Result<(Engine, AST), String>> = LazyLock::new(|| {
          let map = #{ a: start, b: [1, 2, 3] };
          map.b.push(fib(10));
          let add = |x| x + map.a;
-         let caught = try { throw \"thrown\"; } catch (error) { error };
+         let caught = (); try { throw \"thrown\"; } catch (error) { caught = error; }
          `${words} ${map.b.reduce(|sum, x| sum + x, 0)} ${add.call(5)} ${caught}`",
     );
     Ok((engine, script.map_err(text)?))
