@@ -4,11 +4,12 @@
 use crate::common;
 
 use common::STUCK;
+use curtail::net::TcpListener;
 use curtail::sync::{Barrier, Mutex, mpsc};
 use curtail::{Builder, Runtime, spawn, yield_now};
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::io::{PipeReader, PipeWriter, Write};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -60,6 +61,38 @@ fn ready_threads_of_a_stuck_kthread_go_on_elsewhere() {
             }
         });
         stick(&from);
+    });
+}
+
+#[test]
+fn sockets_of_a_stuck_kthread_are_looked_at_elsewhere() {
+    let (from, to) = std::io::pipe().unwrap();
+    two().run(move || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let ends = (0..16).map(|_| {
+            let client = std::net::TcpStream::connect(address).unwrap();
+            (client, listener.accept().unwrap().0)
+        });
+        let (mut clients, servers): (Vec<_>, Vec<_>) = ends.unzip();
+        let (servers, left) = (Mutex::new(servers), Arc::new(AtomicUsize::new(16)));
+        start_some_here(16, move || {
+            let mut server = servers.lock().unwrap().pop().unwrap();
+            server.write_all(b"r").unwrap();
+            server.read_exact(&mut [0]).unwrap();
+            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                unstick(&to);
+            }
+        });
+        // What waits in the kernel meanwhile is a thread of the kernel's.
+        let writer = std::thread::spawn(move || {
+            for client in &mut clients {
+                client.read_exact(&mut [0]).unwrap();
+                client.write_all(b"x").unwrap();
+            }
+        });
+        stick(&from);
+        writer.join().unwrap();
     });
 }
 

@@ -1,19 +1,19 @@
 //! A kthread's view of its threads' sockets: one epoll, and a bell that ends its sleep.
 //!
 //! Its kthread alone waits in it; others register sources with the epoll inside, take them out, and
-//! ring.
+//! ring. Where the kthread has not looked for long, others take its events ([`Epoll::look_for_owner`]):
+//! waiters are woken as from any other kthread.
 
 use super::slab;
 use crate::clock::{self, Clock};
 use crate::thread::Bell;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Token of the bell. No slot has this index.
@@ -26,6 +26,11 @@ const MOST_CALLS: usize = 8;
 const COARSE: Duration = Duration::from_millis(100);
 /// How often a busy kthread asks the kernel.
 const LOOK_NS: u64 = 10_000;
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// When others ask in its place.
+const OVERDUE_NS: u64 = 5 * LOOK_NS;
+/// For [`Epoll::last_look`]: its kthread sleeps in it.
+const ASLEEP: u64 = u64::MAX;
 
 /// What sources are registered with. It stays as long as one is, so that its number in the kernel
 /// names it.
@@ -33,6 +38,9 @@ const LOOK_NS: u64 = 10_000;
 pub(crate) struct Epoll {
     fd: OwnedFd,
     number: u32,
+    /// When it was last asked (TSC), or [`ASLEEP`].
+    last_look: AtomicU64,
+    overdue_cycles: u64,
     /// Its kthread waits in it no more.
     ended: AtomicBool,
 }
@@ -42,7 +50,13 @@ impl Epoll {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Self { fd, number, ended: AtomicBool::new(false) }))
+        Ok(Arc::new(Self {
+            fd,
+            number,
+            last_look: AtomicU64::new(clock::now()),
+            overdue_cycles: Clock::get().cycles(OVERDUE_NS),
+            ended: AtomicBool::new(false),
+        }))
     }
 
     /// Its own among all that there ever were; never 0.
@@ -56,9 +70,54 @@ impl Epoll {
 
     /// Whether there are events that its kthread has not taken. From any thread.
     pub(crate) fn has_events(&self) -> bool {
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&at_once))
+        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&AT_ONCE))
             .is_ok_and(|ready| ready > 0)
+    }
+
+    /// Whether its kthread has been at something else for long. From any thread.
+    #[inline]
+    pub(crate) fn is_overdue(&self, now: u64) -> bool {
+        self.is_past(self.last_look.load(Ordering::Relaxed), now)
+    }
+
+    fn is_past(&self, last_look: u64, now: u64) -> bool {
+        // Readings of two cores differ by little, in either direction.
+        let since = now.saturating_sub(last_look);
+        last_look != ASLEEP && since > self.overdue_cycles
+    }
+
+    /// Makes the waiters ready whose sockets have become so, in its kthread's place; how many events
+    /// there were. From another kthread.
+    pub(crate) fn look_for_owner(&self, now: u64) -> usize {
+        let last = self.last_look.load(Ordering::Relaxed);
+        let claim =
+            || self.last_look.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
+        if !self.is_past(last, now) || self.has_ended() || claim().is_err() {
+            return 0; // Another one has been quicker.
+        }
+        // The bell stays: it is the kthread's own.
+        self.take(Some(&AT_ONCE), || false)
+    }
+
+    /// How many events there were; `bell` says whether the bell counts.
+    fn take(&self, timeout: Option<&Timespec>, bell: impl Fn() -> bool) -> usize {
+        let mut events = [const { MaybeUninit::uninit() }; EVENTS];
+        let Ok((events, _)) = epoll::wait(&self.fd, &mut events, timeout) else {
+            return 0; // A signal's handler ran.
+        };
+        let mut taken = 0;
+        for event in &*events {
+            let data = event.data.u64();
+            if data == BELL {
+                taken += usize::from(bell());
+                continue;
+            }
+            taken += 1;
+            if let Some(slot) = slab::find(data as u32) {
+                slot.deliver((data >> 32) as u32, event.flags);
+            }
+        }
+        taken
     }
 }
 
@@ -72,7 +131,6 @@ impl AsFd for Epoll {
 pub(crate) struct Poller {
     epoll: Arc<Epoll>,
     bell: Arc<EventBell>,
-    last_look: Cell<u64>,
     look_cycles: u64,
 }
 
@@ -93,7 +151,6 @@ impl Poller {
         Ok(Self {
             epoll,
             bell: Arc::new(EventBell(bell)),
-            last_look: Cell::new(0),
             look_cycles: Clock::get().cycles(LOOK_NS),
         })
     }
@@ -108,16 +165,17 @@ impl Poller {
 
     /// Makes the waiters ready whose sockets have become so, unless it was asked just now.
     pub(crate) fn look(&self, now: u64) {
-        if now.wrapping_sub(self.last_look.get()) > self.look_cycles {
+        // Another kthread may have looked a little later.
+        if now.saturating_sub(self.epoll.last_look.load(Ordering::Relaxed)) > self.look_cycles {
             self.look_now(now);
         }
     }
 
     /// The same, in any case.
     pub(crate) fn look_now(&self, now: u64) {
-        self.last_look.set(now);
+        self.epoll.last_look.store(now, Ordering::Relaxed);
         for _ in 0..MOST_CALLS {
-            if self.take(Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) < EVENTS {
+            if self.take(Some(&AT_ONCE)) < EVENTS {
                 break;
             }
         }
@@ -125,34 +183,23 @@ impl Poller {
 
     /// The same, and sleeps until there is something, the bell rings, or `most` has passed.
     pub(crate) fn wait(&self, most: Option<Duration>) {
+        self.epoll.last_look.store(ASLEEP, Ordering::Relaxed);
         // More than the kernel's seconds can hold is for ever.
         let mut timeout = most.and_then(|most| Timespec::try_from(most).ok());
         if most.is_some_and(|most| most < COARSE) {
             // epoll counts in milliseconds, poll does not.
             let _ = poll(&mut [PollFd::new(&self.epoll.fd, PollFlags::IN)], timeout.as_ref());
-            timeout = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+            timeout = Some(AT_ONCE);
         }
         if self.take(timeout.as_ref()) == EVENTS {
             self.look_now(clock::now());
         }
-        self.last_look.set(clock::now());
+        self.epoll.last_look.store(clock::now(), Ordering::Relaxed);
     }
 
     /// How many events there were.
     fn take(&self, timeout: Option<&Timespec>) -> usize {
-        let mut events = [const { MaybeUninit::uninit() }; EVENTS];
-        let Ok((events, _)) = epoll::wait(&self.epoll.fd, &mut events, timeout) else {
-            return 0; // A signal's handler ran.
-        };
-        for event in &*events {
-            let data = event.data.u64();
-            if data == BELL {
-                let _ = rustix::io::read(&self.bell.0, &mut [0; 8]);
-            } else if let Some(slot) = slab::find(data as u32) {
-                slot.deliver((data >> 32) as u32, event.flags);
-            }
-        }
-        events.len()
+        self.epoll.take(timeout, || rustix::io::read(&self.bell.0, &mut [0; 8]).is_ok())
     }
 }
 

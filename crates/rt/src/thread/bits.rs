@@ -6,7 +6,7 @@
 //! other. `Bits::batch` is the same for kthreads that run batch threads, which are called rather
 //! than woken.
 
-use super::seat::Common;
+use super::common::Common;
 use curtail_fiber::safepoint::{Kind, kind};
 use curtail_policy::Call;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

@@ -8,11 +8,12 @@
 //! in the line of the kthread that it is handed to.
 
 use super::Late;
+use super::common::Common;
 use super::elastic::Elastic;
 use super::grace::TaskSettings;
 use super::kthread::{GapCounts, KThread, Quanta, Shared};
 use super::runtime::SPIN_ELASTIC;
-use super::seat::{Common, Seat};
+use super::seat::Seat;
 use crate::clock::{self, Clock};
 use crate::topology::pin;
 use rustix::time::{ClockId, clock_gettime};

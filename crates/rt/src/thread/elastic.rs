@@ -156,7 +156,7 @@ impl Elastic {
     }
 
     /// Begins to watch for the daemon's end.
-    pub(super) fn watch(self: &Arc<Self>, peers: &Arc<super::seat::Common>) {
+    pub(super) fn watch(self: &Arc<Self>, peers: &Arc<super::common::Common>) {
         let (elastic, peers) = (self.clone(), peers.clone());
         let thread = std::thread::Builder::new().name("curtail-daemon".to_owned());
         match thread.spawn(move || watcher::watch(&elastic, &peers)) {

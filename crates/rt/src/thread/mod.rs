@@ -15,6 +15,7 @@
 //! * `suspended`: the stacks of what is suspended; `unwind`: from a stack to its functions.
 
 mod bits;
+mod common;
 mod crew;
 mod elastic;
 mod fifo;

@@ -4,11 +4,12 @@
 //! ([`Seat::live`]): look around, run what is ready, steal what has not started elsewhere, and sleep
 //! when there is nothing.
 
+use super::common::Common;
 use super::elastic::{DaemonError, Elastic, Wish};
 use super::grace::TaskSettings;
 use super::kthread::{KThread, Quanta, Shared};
 use super::look::Look;
-use super::seat::{Common, Seat};
+use super::seat::Seat;
 use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
 use crate::clock::Clock;

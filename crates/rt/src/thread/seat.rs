@@ -1,91 +1,24 @@
 //! A kthread's place in a runtime: its own loop, and how it finds work with others. (`bits`: how they
 //! ask it to come.)
 
-use super::bits::Bits;
-use super::elastic::{Elastic, Member};
+use super::common::Common;
+use super::elastic::Member;
 use super::grace::TaskSettings;
 use super::kthread::{KThread, Quanta, Shared, moving};
-use super::parker::Parker;
 use super::tcb::{Block, Tcb};
 use crate::clock;
 use crate::yields::Yields;
 use curtail_fiber::StackError;
 use curtail_policy::{Load, Loot, Thief, WorkerId};
-use curtail_ring::{CachePadded, StealRing};
+use curtail_ring::StealRing;
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-/// What all kthreads of a runtime share.
-pub(super) struct Common {
-    pub peers: Box<[Arc<Shared>]>,
-    pub bits: CachePadded<Bits>,
-    pub stop: AtomicBool,
-    /// The thread with which the runtime ends; null: there is none.
-    pub first: AtomicPtr<Tcb>,
-    pub spin_cycles: u64,
-    /// Others need the kthreads' cores.
-    pub shares_core: bool,
-    /// How many kthreads live.
-    pub live: AtomicUsize,
-    /// Those that were started at the beginning; the others are spare.
-    pub usual: usize,
-    /// Under a core allocator.
-    pub elastic: Option<Arc<Elastic>>,
-}
-
-impl Common {
-    /// Of `usual` kthreads, with that many seats in all.
-    pub(super) fn new(
-        (usual, seats): (usize, usize),
-        spin_cycles: u64,
-        shares_core: bool,
-        elastic: Option<Arc<Elastic>>,
-    ) -> Arc<Self> {
-        let shared = |index| {
-            // Spare ones have no place in the daemon's books.
-            let line = elastic.as_ref().filter(|_| index < usual).map(|all| all.line(index));
-            let doorbell = elastic.as_ref().map(|elastic| elastic.doorbell().clone());
-            Shared::new(Arc::new(CachePadded::new(Parker::under(doorbell))), line)
-        };
-        let common = Arc::new(Self {
-            peers: (0..seats).map(shared).collect(),
-            bits: CachePadded::default(),
-            stop: AtomicBool::new(false),
-            first: AtomicPtr::new(ptr::null_mut()),
-            spin_cycles,
-            shares_core,
-            live: AtomicUsize::new(usual),
-            usual,
-            elastic,
-        });
-        common.peers.iter().for_each(|peer| peer.set_common(Arc::downgrade(&common)));
-        common
-    }
-
-    /// Has all kthreads look which of their requests are cancelled.
-    pub(super) fn notify_all(&self) {
-        self.peers.iter().for_each(|peer| peer.notify());
-    }
-
-    pub(super) fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        for peer in &self.peers {
-            peer.attract();
-            peer.parker.unpark();
-        }
-        self.wake_parked();
-    }
-
-    /// After [`Common::stop`], again and again while there are kthreads: those that have no core are
-    /// to notice.
-    pub(super) fn wake_parked(&self) {
-        if let Some(elastic) = &self.elastic {
-            elastic.wake_parked(&self.peers);
-        }
-    }
-}
+/// How often an idle kthread looks at the sockets of those that are at something.
+const LOOKOUT: Duration = Duration::from_micros(200);
 
 /// A kthread's place in its runtime.
 pub struct Seat {
@@ -157,6 +90,23 @@ impl Seat {
         }
     }
 
+    /// This kthread is at something for long, and may lose its core: one that sleeps is to look at its
+    /// sockets now and then.
+    #[inline]
+    pub(super) fn want_lookout(&self) {
+        let common = &self.common;
+        if !common.lookout.load(Ordering::Relaxed) && common.bits.idle.load(Ordering::Relaxed) != 0
+        {
+            common.wake_sleeper();
+        }
+    }
+
+    /// Whether a kthread that is going to sleep is to look at others' sockets now and then.
+    fn is_lookout(&self) -> bool {
+        let is_busy = |peer: &Arc<Shared>| peer.has_sockets() && peer.runs_something();
+        self.peers().iter().any(is_busy) && !self.common.lookout.swap(true, Ordering::Relaxed)
+    }
+
     /// Whether no other kthread lives.
     #[inline]
     pub(super) fn is_the_only_one(&self) -> bool {
@@ -224,9 +174,12 @@ impl Seat {
         if self.common.live.load(Ordering::Relaxed) == 1 {
             return false;
         }
-        let load = |kthread: WorkerId| Load {
-            ready: peers[kthread.index()].stealable() as u32,
-            ..Load::default()
+        let now = clock::now();
+        let load = |victim: WorkerId| {
+            let peer = &peers[victim.index()];
+            let ready = peer.stealable() as u32;
+            let incoming = u32::from(ready == 0 && peer.leaves_sockets(now));
+            Load { ready, incoming, ..Load::default() }
         };
         for _ in 0..peers.len() {
             // Another kthread may have been quicker: then it is asked again.
@@ -234,7 +187,9 @@ impl Seat {
             let victim = &peers[theft.victim.index()];
             let most = match theft.loot {
                 Loot::Half => StealRing::<Tcb>::MOST,
-                Loot::One | Loot::Incoming => 1,
+                Loot::One => 1,
+                Loot::Incoming if victim.look_at_sockets(now) => return true,
+                Loot::Incoming => continue,
             };
             if kthread.steal_from(victim, most) > 0 {
                 // Each that finds more than it needs wakes one more.
@@ -366,7 +321,11 @@ impl Seat {
         self.common.bits.idle.fetch_or(bit, Ordering::SeqCst);
         let has_work = || self.someone_has_work() || self.someone_has_batch();
         let work = || has_work() || self.is_to_stop() || self.steal_mail(kthread);
-        kthread.rest(work, None);
+        let is_lookout = self.is_lookout();
+        kthread.rest(work, is_lookout.then_some(LOOKOUT));
+        if is_lookout {
+            self.common.lookout.store(false, Ordering::Relaxed);
+        }
         self.common.bits.idle.fetch_and(!bit, Ordering::AcqRel);
     }
 }

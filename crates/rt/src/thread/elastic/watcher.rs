@@ -3,7 +3,7 @@
 
 use super::pulse::{LOOK, Pulse};
 use super::{Elastic, Link};
-use crate::thread::seat::Common;
+use crate::thread::common::Common;
 use crate::thread::watchdog::warn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

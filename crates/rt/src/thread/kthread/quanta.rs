@@ -100,6 +100,9 @@ impl KThread {
         }
         self.look_around(now);
         self.attend();
+        if let Some(seat) = &self.seat {
+            seat.want_lookout();
+        }
         self.shared.progress.ready.store(self.local.len() + 1, Ordering::Relaxed);
         if self.has_threads() {
             self.shared.count_cut();

@@ -4,9 +4,9 @@ use super::batch::BatchShared;
 use super::progress::Progress;
 use crate::clock;
 use crate::socket::{Epoll, Poller};
+use crate::thread::common::Common;
 use crate::thread::overflow::Overflow;
 use crate::thread::parker::Parker;
-use crate::thread::seat::Common;
 use crate::thread::tcb::Tcb;
 use crate::timeline::{self, EventKind};
 use curtail_fiber::peek;
@@ -48,7 +48,7 @@ pub struct Shared {
     /// Whether there is mail for it of another kind: for the watchdog.
     mail: OnceLock<Box<Mail>>,
     /// Where its threads' sockets are watched.
-    sockets: OnceLock<Weak<Epoll>>,
+    sockets: OnceLock<Arc<Epoll>>,
     /// What stands in the inbox for a notice, and whether it does.
     notice: Notice,
     noticed: AtomicBool,
@@ -190,12 +190,28 @@ impl Shared {
 
     /// Threads wait for sockets there. Once, by the kthread.
     pub(super) fn set_sockets(&self, poller: &Poller) {
-        let _ = self.sockets.set(Arc::downgrade(poller.epoll()));
+        let _ = self.sockets.set(poller.epoll().clone());
     }
 
     /// Whether a socket has become ready that it has not looked at. A system call.
     fn has_events(&self) -> bool {
-        self.sockets.get().and_then(Weak::upgrade).is_some_and(|epoll| epoll.has_events())
+        self.sockets.get().is_some_and(|epoll| epoll.has_events())
+    }
+
+    /// Whether threads wait for sockets there.
+    pub(in crate::thread) fn has_sockets(&self) -> bool {
+        self.sockets.get().is_some()
+    }
+
+    /// Whether it has not looked at its sockets for long, though it does not sleep.
+    #[inline]
+    pub(in crate::thread) fn leaves_sockets(&self, now: u64) -> bool {
+        self.sockets.get().is_some_and(|epoll| epoll.is_overdue(now)) && !self.has_ended()
+    }
+
+    /// Looks at its sockets in its place; whether any was ready. By another kthread.
+    pub(in crate::thread) fn look_at_sockets(&self, now: u64) -> bool {
+        self.sockets.get().is_some_and(|epoll| epoll.look_for_owner(now) > 0)
     }
 
     /// Whether something lies in its inbox while it is at something else. A core allocator's program
