@@ -16,6 +16,7 @@
 //! * `words` — words of other libraries that follow a fiber, C++ exceptions among them;
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
 
+mod alternate_stack;
 mod context;
 mod entry;
 mod fiber;

@@ -12,7 +12,6 @@ use std::sync::{Mutex, Once, OnceLock};
 
 /// 64 stacks each: room for four million fibers.
 pub(crate) const MAX_SLABS: usize = 1 << 16;
-const ALTERNATE_STACK: usize = 64 * 1024;
 
 /// Debuggers read these, too: `gdb/curtail.py`.
 #[repr(C)]
@@ -58,7 +57,8 @@ fn in_a_guard(address: usize) -> bool {
 pub fn prepare_thread() {
     crate::safepoint::set_base();
     install_handler();
-    give_alternate_stack();
+    // The faulting stack is full.
+    crate::alternate_stack::give();
 }
 
 fn install_handler() {
@@ -159,33 +159,6 @@ fn report(address: usize) {
     let length = cursor.position() as usize;
     // SAFETY: write(2) of initialised bytes; async-signal-safe.
     unsafe { libc::write(2, text.as_ptr().cast(), length) };
-}
-
-/// The handler needs a stack of its own, since the faulting one is full. std gives one to the
-/// threads it starts; a thread that has none gets one here.
-fn give_alternate_stack() {
-    // SAFETY: queries, then maps fresh memory and hands it to the kernel for this thread; it is
-    // never unmapped, so it outlives every handler run on it.
-    unsafe {
-        let mut now = MaybeUninit::<libc::stack_t>::zeroed();
-        if libc::sigaltstack(ptr::null(), now.as_mut_ptr()) != 0 {
-            return;
-        }
-        let now = now.assume_init();
-        if now.ss_flags & libc::SS_DISABLE == 0 {
-            return;
-        }
-        let Ok(memory) = rustix::mm::mmap_anonymous(
-            ptr::null_mut(),
-            ALTERNATE_STACK,
-            rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
-            rustix::mm::MapFlags::PRIVATE,
-        ) else {
-            return;
-        };
-        let stack = libc::stack_t { ss_sp: memory, ss_flags: 0, ss_size: ALTERNATE_STACK };
-        libc::sigaltstack(&raw const stack, ptr::null_mut());
-    }
 }
 
 #[cfg(test)]

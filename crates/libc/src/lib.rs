@@ -1,5 +1,6 @@
 //! The functions of C that Curtail defines instead of the C library: locks, condition variables,
-//! `pthread_once`, sleeping, futexes by `syscall`, `getaddrinfo`, and what tells of the calling thread.
+//! `pthread_once`, sleeping, futexes by `syscall`, `getaddrinfo`, `sigaltstack`, and what tells of the
+//! calling thread.
 //!
 //! The program's own definitions win over libc's, for the program and for all libraries that it loads. A
 //! thread of Curtail's that must wait blocks by [`curtail_rt::block`], and its kthread goes on; other
@@ -7,6 +8,7 @@
 //!
 //! Programs depend on `curtail`, which links this. Nothing is called by its path.
 
+mod alternate;
 mod condclock;
 mod futex;
 mod identity;

@@ -58,6 +58,7 @@ mod refusals;
 mod relay;
 mod server;
 mod signal;
+mod signal_stacks;
 mod sleep;
 mod sockets;
 mod spans;
