@@ -33,11 +33,13 @@ thread_local! {
 pub struct EngineHooks {
     /// The first argument of each function.
     ///
-    /// Each must be called on the engine's thread, while a request runs there, and the caller holds no
-    /// reference into the engine.
+    /// Each must be called on the engine's thread, while a request or a thread runs there, and the caller
+    /// holds no reference into the engine.
     pub engine: *mut (),
     /// The quantum of the request is over: whether it is to give up the thread.
     pub expired: unsafe fn(*mut ()) -> bool,
+    /// Of a thread: whether requests want the processor.
+    pub waits: unsafe fn(*mut ()) -> bool,
     /// For how many cycles it has been on a core so far; until now (TSC).
     pub served: unsafe fn(*mut (), u64) -> Option<u64>,
     /// Why it is cancelled, as far as can be seen now; whose control block that is.

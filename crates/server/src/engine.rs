@@ -12,6 +12,7 @@
 mod absence;
 mod alone;
 mod cancelled;
+mod config;
 mod counts;
 mod end;
 mod hooks;
@@ -20,76 +21,34 @@ mod run;
 
 use crate::Response;
 use crate::activation::{Activation, Serving};
-use crate::app::ErasedApp;
-use crate::control::Control;
-use crate::message::{Envelopes, Event, Message, What};
+use crate::message::{Event, Message, What};
 use crate::remote::Remote;
-use crate::server::Rules;
 use alone::Alone;
+pub(crate) use config::{Config, Surroundings};
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
-use curtail_net::Reply;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::spsc;
 use curtail_rt::calls;
 use curtail_rt::cancel::Cause;
-use curtail_rt::clock::{Clock, GAP_NS};
+use curtail_rt::clock::GAP_NS;
 use curtail_rt::contain::contain;
 use curtail_rt::fences;
-use curtail_rt::thread::{KThread, TaskSettings, Tcb};
+use curtail_rt::thread::{KThread, Quanta, Tcb};
 use curtail_rt::timeline::{self, EventKind};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How often a worker that has work looks for more.
 const LOOK_NS: u64 = 1_000;
 /// From one look at everything to the next while safepoints look at some words only.
 const CLOSELY_NS: u64 = 10_000;
-
-/// How an engine is to work; changes while it runs.
-#[derive(Clone, Debug)]
-pub(crate) struct Config {
-    pub mode: Mode,
-    /// The dispatcher watches the quanta.
-    pub watched: bool,
-    /// Pre-empted jobs go back to the dispatcher.
-    pub central: bool,
-    /// The dispatcher reads `serviced`.
-    pub report_serviced: bool,
-}
-
-/// What an engine shares with the rest of its server.
-#[derive(Clone)]
-pub(crate) struct Surroundings {
-    pub app: Arc<dyn ErasedApp>,
-    pub envelopes: Arc<Envelopes>,
-    pub replies: Arc<[Arc<dyn Reply>]>,
-    pub clock: Clock,
-    pub tasks: TaskSettings,
-    pub jobs: usize,
-    /// The number in the server of this dispatcher's first worker.
-    pub first_worker: u16,
-    pub rules: Arc<Rules>,
-    pub control: Arc<Control>,
-    /// The dispatcher's number.
-    pub index: u64,
-    /// By job: when it is cancelled (TSC), if it has a deadline; else [`NEVER`](curtail_rt::context::NEVER).
-    /// Written by the dispatcher while the job is its own.
-    pub deadlines: Arc<[AtomicU64]>,
-}
-
-impl Surroundings {
-    /// One of this dispatcher's workers, as the application and people know it.
-    pub(crate) fn in_server(&self, id: WorkerId) -> WorkerId {
-        if id == WorkerId::DISPATCHER { id } else { WorkerId(id.0 + self.first_worker) }
-    }
-}
 
 pub(crate) struct Engine {
     id: WorkerId,
@@ -114,6 +73,8 @@ pub(crate) struct Engine {
     running: *mut Activation,
     run_start: u64,
     quantum_cycles: u64,
+    /// The quantum of threads.
+    thread_cycles: Arc<AtomicU64>,
     alone: Alone,
     /// Quanta had by the unfinished jobs that are here.
     quanta: u64,
@@ -149,6 +110,13 @@ impl Engine {
         let kthread = KThread::new(shared, around.tasks, None, None).map_err(text)?;
         calls::hook_safepoints();
         let safepoint = Safepoint::this_thread();
+        let thread_cycles = Arc::new(AtomicU64::new(config.thread_cycles(around.clock)));
+        kthread.set_quanta(Some(Quanta {
+            mode: config.thread_mode,
+            cycles: thread_cycles.clone(),
+            usual: Some(1),
+            by_class: Box::default(),
+        }));
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
         let mut stacks =
@@ -170,6 +138,7 @@ impl Engine {
             running: ptr::null_mut(),
             run_start: 0,
             quantum_cycles: 0,
+            thread_cycles: thread_cycles.clone(),
             alone: Alone::new(around.clock.cycles(GAP_NS), around.clock.cycles(CLOSELY_NS)),
             quanta: 0,
             inbox,
@@ -280,6 +249,11 @@ impl Engine {
             || self.kthread.has_woken_requests()
     }
 
+    /// Whether requests, or the dispatcher's own work, want the processor, on which a thread is.
+    pub(crate) fn has_requests(&mut self) -> bool {
+        self.inbox.is_none() || self.has_ready() || self.has_mail()
+    }
+
     /// A job comes here: a new one, or one that goes on.
     pub(crate) fn admit(&mut self, message: Message, now: u64) {
         let index = message.job.0 as usize;
@@ -386,6 +360,11 @@ impl Engine {
         std::mem::take(&mut self.counts)
     }
 
+    pub(crate) fn set_config(&mut self, config: Config) {
+        self.thread_cycles.store(config.thread_cycles(self.around.clock), Ordering::Relaxed);
+        self.config = config;
+    }
+
     /// Works by another policy from now on; what is ready moves over.
     pub(crate) fn reconfigure(&mut self, config: Config, mut core: AnyCore, now: u64) {
         let now = self.around.clock.nanos(now);
@@ -393,7 +372,7 @@ impl Engine {
             core.ready(now, job);
         }
         self.core = core;
-        self.config = config;
+        self.set_config(config);
         self.prepare_ticks();
     }
 }

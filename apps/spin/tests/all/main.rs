@@ -11,5 +11,6 @@ mod helps;
 mod locks;
 mod noise;
 mod orders;
+mod spawned;
 mod spin;
 mod waiting;

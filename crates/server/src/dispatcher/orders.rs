@@ -14,6 +14,9 @@ use curtail_rt::preempt::{Choice, Preempt};
 use curtail_sched::Where;
 use std::sync::atomic::Ordering;
 
+/// A thread's quantum where the policy has none and still pre-empts.
+const THREAD_QUANTUM: Nanos = Nanos(20_000);
+
 impl Dispatcher {
     pub(super) fn obey(&mut self, now: u64) {
         if !self.set.control.has_mail() {
@@ -60,9 +63,11 @@ impl Dispatcher {
     /// Gives the workers their orders for the policy in force.
     fn reconfigure(&mut self) {
         let spec = &self.sched.setup().spec;
-        let config = config_of(spec, &self.set.choice, self.set.workers.len());
+        let (choice, kind) = (&self.set.choice, self.set.kind);
+        let config = config_of(spec, choice, kind, self.set.workers.len());
+        let own = own_config(spec, choice, kind);
         // SAFETY: this thread's engine, which runs nothing while commands are carried out.
-        unsafe { (*self.set.own).config = own_config(&self.set.choice, self.set.kind) };
+        unsafe { (*self.set.own).set_config(own) };
         for worker in &mut self.set.workers {
             worker.contended = false;
             worker.remote.wishes.contended.store(0, Ordering::Relaxed);
@@ -181,22 +186,30 @@ impl Dispatcher {
 }
 
 /// The workers' part of a policy.
-pub(crate) fn config_of(spec: &Spec, choice: &Choice, workers: usize) -> Config {
+pub(crate) fn config_of(spec: &Spec, choice: &Choice, kind: Kind, workers: usize) -> Config {
     Config {
         mode: choice.mode(),
         watched: choice.is_watched(),
         central: !spec.is_two_level(),
         report_serviced: spec.is_two_level() && workers > 1,
+        ..own_config(spec, choice, kind)
     }
 }
 
 /// The dispatcher's own engine times itself, in safepoints of whichever kind: no other thread watches
 /// the dispatcher.
-pub(crate) fn own_config(choice: &Choice, kind: Kind) -> Config {
-    let mode = match (choice.effective, kind) {
-        (Preempt::Never, _) => Mode::Off,
-        (_, Kind::Flag) => Mode::Raised,
-        (_, Kind::None | Kind::Clock) => Mode::Clock,
+pub(crate) fn own_config(spec: &Spec, choice: &Choice, kind: Kind) -> Config {
+    let is_cut = choice.effective != Preempt::Never;
+    let timed = match kind {
+        Kind::Flag => Mode::Raised,
+        Kind::None | Kind::Clock => Mode::Clock,
     };
-    Config { mode, watched: false, central: true, report_serviced: false }
+    Config {
+        mode: if is_cut { timed } else { Mode::Off },
+        watched: false,
+        central: true,
+        report_serviced: false,
+        thread_quantum: is_cut.then(|| spec.quantum.unwrap_or(THREAD_QUANTUM)),
+        thread_mode: timed,
+    }
 }

@@ -9,7 +9,7 @@ use curtail_rt::thread::Tcb;
 impl Engine {
     /// For what runs on the engine at `this`.
     pub(super) fn hooks(this: *mut Self) -> EngineHooks {
-        EngineHooks { engine: this.cast(), expired, served, cause, facts }
+        EngineHooks { engine: this.cast(), expired, waits, served, cause, facts }
     }
 }
 
@@ -18,6 +18,11 @@ impl Engine {
 unsafe fn expired(engine: *mut ()) -> bool {
     // SAFETY: by contract.
     unsafe { Engine::back(engine.cast(), Engine::expired) }
+}
+
+unsafe fn waits(engine: *mut ()) -> bool {
+    // SAFETY: by contract.
+    unsafe { Engine::back(engine.cast(), |engine| engine.has_requests()) }
 }
 
 unsafe fn served(engine: *mut (), now: u64) -> Option<u64> {

@@ -111,7 +111,7 @@ impl Domain {
         let mut own = Engine::new(
             WorkerId::DISPATCHER,
             around.clone(),
-            own_config(choice, common.kind),
+            own_config(common.spec, choice, common.kind),
             common.spec.build_core(*capacity),
             None,
             self.remote.clone(),

@@ -45,7 +45,7 @@ pub(super) fn start(
 ) -> Result<(Vec<WorkerLink>, Vec<Started>), RunError> {
     let mut links = Vec::new();
     let mut started = Vec::new();
-    let config = config_of(common.spec, &common.choice, cores.len());
+    let config = config_of(common.spec, &common.choice, common.kind, cores.len());
     for (index, &core) in cores.iter().enumerate() {
         let id = WorkerId(index as u16);
         match start_one(common, (id, core), (dispatcher, around), config.clone()) {

@@ -104,14 +104,15 @@ impl KThread {
             seat.want_lookout();
         }
         self.shared.progress.ready.store(self.local.len() + 1, Ordering::Relaxed);
-        if self.has_threads() {
+        let has_requests = has_requests(self);
+        if has_requests || self.has_threads() {
             self.shared.count_cut();
             if let Some(late) = me.late() {
                 late.note_cut(now);
             }
             self.push_started(me);
             note_leaving(EventKind::RanUntilPreempted);
-            let next = self.next();
+            let next = if has_requests { &raw const self.base } else { self.next() };
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.ticks.set(0);
             self.leave(me, next);
@@ -129,9 +130,15 @@ impl KThread {
     }
 
     /// How its threads are pre-empted. Once, before the first runs.
-    pub(in crate::thread) fn set_quanta(&self, quanta: Option<Quanta>) {
+    pub fn set_quanta(&self, quanta: Option<Quanta>) {
         if let Some(quanta) = quanta {
             self.quanta.set(quanta).expect("set once");
         }
     }
+}
+
+/// Whether requests, which a server's engine has, want the processor that a thread is on.
+fn has_requests(here: &KThread) -> bool {
+    // SAFETY: this kthread's engine, and a thread runs here.
+    here.engine.get().is_some_and(|hooks| unsafe { (hooks.waits)(hooks.engine) })
 }

@@ -1,0 +1,85 @@
+//! Threads that a handler has spawned are cut as requests are: they keep no request waiting, and none of
+//! each other.
+
+use crate::common;
+
+use common::{STUCK, dispatcher};
+use curtail::net::{Local, LocalClient};
+use curtail::{App, Response, SafepointKind, Server, Spec, WorkerId, safepoint_kind, spawn};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// A request `0` spawns two threads that compute until it has seen both begin and a request of another
+/// byte comes.
+#[derive(Clone, Default)]
+struct Spawns {
+    open: Arc<AtomicBool>,
+    begun: Arc<AtomicUsize>,
+}
+
+impl App for Spawns {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), request: &[u8], response: &mut Response) {
+        match request {
+            [0] => {
+                for _ in 0..2 {
+                    let this = self.clone();
+                    drop(spawn(move || {
+                        this.begun.fetch_add(1, Ordering::SeqCst);
+                        let (since, mut turns) = (Instant::now(), 0_u64);
+                        while !this.open.load(Ordering::SeqCst) {
+                            turns = black_box(turns + 1);
+                            if turns.is_multiple_of(1 << 20) {
+                                assert!(since.elapsed() < STUCK, "no other request was served");
+                            }
+                        }
+                        this.begun.fetch_sub(1, Ordering::SeqCst);
+                    }));
+                }
+            }
+            [1] => response.write(&[self.begun.load(Ordering::SeqCst) as u8]),
+            _ => self.open.store(true, Ordering::SeqCst),
+        }
+        response.write(b"done");
+    }
+}
+
+fn ask(local: &LocalClient, byte: u8) -> Vec<u8> {
+    local.submit(vec![byte]).unwrap().wait_timeout(STUCK).expect("it is served").unwrap()
+}
+
+#[test]
+fn threads_of_handlers_are_cut_for_requests_and_for_each_other() {
+    if safepoint_kind() == SafepointKind::None {
+        return;
+    }
+    for policy in ["tq", "concord"] {
+        let (transport, local) = Local::new(64).unwrap();
+        let server = Server::builder(Spawns::default())
+            .policy(Spec::preset(policy).unwrap())
+            .workers(1)
+            .dispatcher(dispatcher())
+            .transport(Box::new(transport))
+            .build()
+            .unwrap();
+        let handle = server.handle();
+        let server = thread::spawn(move || server.run());
+        assert_eq!(ask(&local, 0), b"done");
+        let since = Instant::now();
+        while ask(&local, 1) != b"\x02done" {
+            assert!(since.elapsed() < STUCK, "{policy}: one thread waits for the other");
+        }
+        assert_eq!(ask(&local, 2), b"done");
+        while ask(&local, 1) != b"\0done" {
+            assert!(since.elapsed() < STUCK, "{policy}: the threads do not end");
+        }
+        handle.shutdown();
+        server.join().unwrap().unwrap();
+    }
+}

@@ -1,0 +1,63 @@
+//! How an engine is to work, and what it shares.
+
+use crate::app::ErasedApp;
+use crate::control::Control;
+use crate::message::Envelopes;
+use crate::server::Rules;
+use curtail_fiber::safepoint::Mode;
+use curtail_net::Reply;
+use curtail_policy::{Nanos, WorkerId};
+use curtail_rt::clock::Clock;
+use curtail_rt::thread::TaskSettings;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// How an engine is to work; changes while it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub mode: Mode,
+    /// The dispatcher watches the quanta.
+    pub watched: bool,
+    /// Pre-empted jobs go back to the dispatcher.
+    pub central: bool,
+    /// The dispatcher reads `serviced`.
+    pub report_serviced: bool,
+    /// Of threads that handlers have spawned, which time themselves; `None`: to completion.
+    pub thread_quantum: Option<Nanos>,
+    /// By what they do. It never changes.
+    pub thread_mode: Mode,
+}
+
+impl Config {
+    pub(super) fn thread_cycles(&self, clock: Clock) -> u64 {
+        // Half of all that can be counted is never over.
+        self.thread_quantum.map_or(u64::MAX / 2, |quantum| clock.cycles(quantum.0))
+    }
+}
+
+/// What an engine shares with the rest of its server.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub app: Arc<dyn ErasedApp>,
+    pub envelopes: Arc<Envelopes>,
+    pub replies: Arc<[Arc<dyn Reply>]>,
+    pub clock: Clock,
+    pub tasks: TaskSettings,
+    pub jobs: usize,
+    /// The number in the server of this dispatcher's first worker.
+    pub first_worker: u16,
+    pub rules: Arc<Rules>,
+    pub control: Arc<Control>,
+    /// The dispatcher's number.
+    pub index: u64,
+    /// By job: when it is cancelled (TSC), if it has a deadline; else [`NEVER`](curtail_rt::context::NEVER).
+    /// Written by the dispatcher while the job is its own.
+    pub deadlines: Arc<[AtomicU64]>,
+}
+
+impl Surroundings {
+    /// One of this dispatcher's workers, as the application and people know it.
+    pub(crate) fn in_server(&self, id: WorkerId) -> WorkerId {
+        if id == WorkerId::DISPATCHER { id } else { WorkerId(id.0 + self.first_worker) }
+    }
+}
