@@ -5,9 +5,10 @@
 use crate::Response;
 use crate::app::ErasedApp;
 use crate::message::Message;
+use crate::serve::{Serving, serve};
 use curtail_fiber::Fiber;
+use curtail_net::Outcome;
 use curtail_policy::Job;
-use curtail_rt::cancel::Cause;
 use curtail_rt::thread::Tcb;
 use std::any::Any;
 
@@ -17,8 +18,9 @@ pub(crate) struct Activation {
     pub job: Job,
     /// Made for the first job that runs on it, and kept for the next ones.
     pub fiber: Option<Fiber>,
-    /// Its fiber runs [`serve`] first; what else, where that ended badly.
-    pub task: Serving,
+    /// What its fiber does for it, and how that ended.
+    pub serving: Serving,
+    pub outcome: Outcome,
     pub response: Response,
     pub request: *const [u8],
     pub app: *const dyn ErasedApp,
@@ -31,31 +33,6 @@ pub(crate) struct Activation {
     pub preemptions: u32,
 }
 
-/// What a job's fiber does for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Serving {
-    /// The handler.
-    Request,
-    /// The handler has panicked; says so.
-    Failure,
-    /// There was no stack for the handler; says so, on a stack kept for that.
-    Refusal,
-    /// It was cancelled, before the handler began or while it ran; says so.
-    Cancellation {
-        /// Why.
-        cause: Cause,
-        /// The handler had begun.
-        began: bool,
-    },
-}
-
-impl Serving {
-    /// Whether the application has a say. Not where the client has gone.
-    pub(crate) fn is_to_run(self) -> bool {
-        !matches!(self, Self::Cancellation { cause: Cause::Departed, .. })
-    }
-}
-
 /// The bytes of the request: in the message, or in the envelope.
 pub(crate) fn request_of(activation: &Activation) -> *const [u8] {
     let message = &activation.message;
@@ -66,12 +43,12 @@ pub(crate) fn request_of(activation: &Activation) -> *const [u8] {
     }
 }
 
-/// The fiber's task: one request, or an answer in place of its handler's.
+/// The fiber's task: one request.
 ///
 /// # Safety
 /// `argument` is a live activation. While its fiber runs, only the fiber changes it, and the hook
 /// on this same stack, which touches `preemptions` alone.
-pub(crate) unsafe fn serve(argument: *mut ()) {
+pub(crate) unsafe fn run(argument: *mut ()) {
     let activation: *mut Activation = argument.cast();
     // SAFETY: by contract. The references are to fields that stay put: the message (changed only
     // while the fiber is suspended, and only its quantum), the response (ours alone), the app and
@@ -79,12 +56,7 @@ pub(crate) unsafe fn serve(argument: *mut ()) {
     unsafe {
         let request = &*request_of(&*activation);
         let response: *mut Response = &raw mut (*activation).response;
-        let app = &*(*activation).app;
-        match (*activation).task {
-            Serving::Request => app.handle(&*(*activation).state, request, &mut *response),
-            Serving::Failure => app.failed(request, &mut *response),
-            Serving::Refusal => app.overloaded(request, &mut *response),
-            Serving::Cancellation { cause, .. } => app.cancelled(request, cause, &mut *response),
-        }
+        let application = (&*(*activation).app, &*(*activation).state);
+        (*activation).outcome = serve((*activation).serving, application, request, &mut *response);
     }
 }

@@ -20,14 +20,16 @@ mod quantum;
 mod run;
 
 use crate::Response;
-use crate::activation::{Activation, Serving};
+use crate::activation::Activation;
 use crate::message::{Event, Message, What};
 use crate::remote::Remote;
+use crate::serve::Serving;
 use alone::Alone;
 pub(crate) use config::{Config, Surroundings};
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
+use curtail_net::Outcome;
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
 use curtail_ring::spsc;
 use curtail_rt::calls;
@@ -291,7 +293,8 @@ impl Engine {
                 message,
                 job,
                 fiber: None,
-                task: Serving::Request,
+                serving: Serving::Handler,
+                outcome: Outcome::Failed,
                 response: Response::default(),
                 request: ptr::slice_from_raw_parts(ptr::null(), 0),
                 app: Arc::as_ptr(&self.around.app),
@@ -303,7 +306,7 @@ impl Engine {
             })
         });
         (activation.message, activation.job) = (message, job);
-        activation.task = Serving::Request;
+        (activation.serving, activation.outcome) = (Serving::Handler, Outcome::Failed);
         (activation.started_tsc, activation.ran_cycles, activation.preemptions) = (0, 0, 0);
         self.here[index] = Box::into_raw(activation);
         self.here[index]

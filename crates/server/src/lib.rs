@@ -25,6 +25,7 @@ mod record;
 mod remote;
 mod report;
 mod response;
+mod serve;
 #[doc(hidden)]
 pub mod server;
 mod spread;

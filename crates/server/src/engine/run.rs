@@ -1,16 +1,16 @@
 //! One run of one job: from the pick to what becomes of it.
 
 use super::Engine;
-use crate::activation::{Activation, Serving, serve};
+use crate::activation::{Activation, run};
 use crate::message::{Event, Message, What};
+use crate::serve::Serving;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
-use curtail_rt::cancel::{Cancelled, Cause};
+use curtail_rt::cancel::Cause;
 use curtail_rt::clock;
 use curtail_rt::contain::discard;
 use curtail_rt::timeline::{self, EventKind};
-use std::any::Any;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,21 +55,13 @@ impl Engine {
         // SAFETY: the fiber is the activation's; `on_safepoint`, which runs on it, does not touch
         // the `Fiber`. The task's argument, the activation, lives until the job has left.
         let why = unsafe {
-            let start = || {
-                let task = Task { run: serve, argument: activation.cast() };
-                let label = (*this).label(activation);
-                Self::away(this, || (*fiber).start(task, label))
-            };
-            let why = if first { start() } else { Self::away(this, || (*fiber).resume()) };
-            // What the application says to a failure may wait for the others, as its handler may: so
-            // it runs on this request's own fiber, and in its own time.
-            match why {
-                Suspend::Panicked(payload) if (*this).has_failed(activation, &*payload) => {
-                    discard(payload);
-                    start()
+            Self::away(this, || match first {
+                true => {
+                    let task = Task { run, argument: activation.cast() };
+                    (*fiber).start(task, (*this).label(activation))
                 }
-                why => why,
-            }
+                false => (*fiber).resume(),
+            })
         };
         let end = clock::now();
         // SAFETY: the fiber is suspended or idle: exclusive again.
@@ -91,20 +83,6 @@ impl Engine {
         if self.counts.runs.is_multiple_of(EVERY) {
             self.counts.overhead_cycles += (clock::now() - since) * EVERY;
         }
-    }
-
-    /// The handler has panicked: what its fiber is to do next, if anything.
-    fn has_failed(&self, activation: *mut Activation, payload: &(dyn Any + Send)) -> bool {
-        // SAFETY: ours, and its fiber does not run.
-        let activation = unsafe { &mut *activation };
-        activation.response.clear();
-        let first = activation.task == Serving::Request;
-        activation.task = match payload.downcast_ref::<Cancelled>() {
-            None => Serving::Failure,
-            Some(cancelled) => Serving::Cancellation { cause: cancelled.cause(), began: true },
-        };
-        // Where the client has gone, the application does not answer.
-        first && activation.task.is_to_run()
     }
 
     /// Up to the switch: arms the safepoints. True: this is the job's first run.
@@ -131,7 +109,7 @@ impl Engine {
                 activation.app = Arc::as_ptr(&self.around.app);
                 activation.state = &raw const *self.state;
                 if let Some(cause) = cause {
-                    activation.task = Serving::Cancellation { cause, began: false };
+                    activation.serving = Serving::Cancellation(cause);
                 }
             } else if let Some(cause) = cause {
                 self.mark(activation, cause);
@@ -140,7 +118,7 @@ impl Engine {
                 activation.fiber = self.fiber().or_else(|| {
                     // No memory for a stack: this request is refused, and others end and give theirs
                     // back.
-                    activation.task = Serving::Refusal;
+                    activation.serving = Serving::Refusal;
                     self.reserve.take()
                 });
             }
@@ -187,7 +165,7 @@ impl Engine {
             // SAFETY: we hold the job's message; the envelope stays untouched until it has left.
             unsafe { &raw const *self.around.envelopes.get(message.job).payload }
         } else {
-            ptr::null::<u8>() as *const [u8; 0] as *const [u8] // the message's own; see `serve`
+            ptr::null::<u8>() as *const [u8; 0] as *const [u8] // the message's own; see `activation::run`
         }
     }
 
@@ -213,24 +191,12 @@ impl Engine {
         activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
         let mut free = end;
         match why {
-            Suspend::Done => {
-                let outcome = match activation.task {
-                    Serving::Request => Outcome::Done,
-                    Serving::Failure => Outcome::Failed,
-                    Serving::Refusal => Outcome::Dropped,
-                    Serving::Cancellation { .. } => Outcome::Cancelled,
-                };
-                free = self.end(pointer, outcome, end);
-            }
-            // While it answered for a failure: no answer.
+            Suspend::Done => free = self.end(pointer, activation.outcome, end),
+            // What is no panic of Rust's, out of what contains those.
             Suspend::Panicked(payload) => {
                 discard(payload);
                 activation.response.clear();
-                let outcome = match activation.task {
-                    Serving::Cancellation { .. } => Outcome::Cancelled,
-                    _ => Outcome::Failed,
-                };
-                free = self.end(pointer, outcome, end);
+                free = self.end(pointer, Outcome::Failed, end);
             }
             Suspend::Preempted => {
                 activation.preemptions += 1;
@@ -280,7 +246,7 @@ impl Engine {
         // the pointer in the event of an ended job is null.
         let mut activation = unsafe { Box::from_raw(pointer) };
         self.leave(activation.job.id);
-        if activation.task == Serving::Refusal && activation.fiber.is_some() {
+        if activation.serving == Serving::Refusal && activation.fiber.is_some() {
             self.reserve = activation.fiber.take();
         }
         activation.tcb.end_request();
@@ -324,7 +290,7 @@ impl Engine {
             job: activation.job.id,
             what,
             preemptions: activation.preemptions,
-            began: !matches!(activation.task, Serving::Cancellation { began: false, .. }),
+            began: !matches!(activation.serving, Serving::Cancellation(_)),
             started_tsc: activation.started_tsc,
             at_tsc,
             ran_cycles: activation.ran_cycles,

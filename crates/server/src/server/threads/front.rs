@@ -217,6 +217,8 @@ impl Front {
     }
 
     fn stats(&self) -> Stats {
+        // Before the counts: what has left by now is in these.
+        let in_system = self.desk.in_system();
         let (classes, unknown) = self.classes();
         let worker = |index: usize| WorkerStats {
             worker: WorkerId(index as u16),
@@ -231,7 +233,7 @@ impl Front {
             decided: None,
             malformed: self.desk.malformed(),
             unsent: self.unsent(),
-            in_system: self.desk.in_system(),
+            in_system,
             waiting: self.desk.waiting(),
             preemptions: self.preemptions(),
             workers: (0..self.desk.crew.len()).map(worker).collect(),

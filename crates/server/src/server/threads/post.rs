@@ -6,25 +6,25 @@
 use super::accept::Door;
 use super::asked::Asked;
 use super::port;
-use super::request::{Body, Origin, Request, left};
+use super::request::{Origin, Request, left};
 use super::room::Room;
 use super::tally::Tally;
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::remote::Remote;
+use crate::serve::{Serving, serve};
 use crate::server::Rules;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::{Outcome, Peer, Reply};
 use curtail_policy::{ClassId, WorkerId};
 use curtail_ring::{CachePadded, Inbox};
-use curtail_rt::cancel::{Cancelled, Cause, OnCancel};
+use curtail_rt::cancel::{Cause, OnCancel};
 use curtail_rt::clock::{self, Clock};
-use curtail_rt::contain::{contain, discard};
+use curtail_rt::contain::contain;
 use curtail_rt::context::{Facts, NEVER, RequestId};
 use curtail_rt::thread::{Duty, KThread, Late, Port};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,7 +79,7 @@ pub(super) struct Post {
 
 /// What the threads of requests do.
 pub(super) static DUTY: Duty =
-    Duty { run: serve, ended, cause, left, rule, may_abandon, abandoned, facts };
+    Duty { run, ended, cause, left, rule, may_abandon, abandoned, facts };
 
 impl Post {
     /// The calling kthread's, from now on and until it is dropped.
@@ -172,38 +172,6 @@ impl Post {
         }
         self.put_away(request);
     }
-
-    /// Runs the handler. What the application says to a failure may wait for others, too.
-    fn handle(&self, body: &mut Body) -> Outcome {
-        let app = &*self.common.app;
-        let handled = catch_unwind(AssertUnwindSafe(|| {
-            app.handle(&*self.state, &body.payload, &mut body.response);
-        }));
-        let Err(panic) = handled else { return Outcome::Done };
-        let cancelled = panic.downcast_ref::<Cancelled>().copied();
-        discard(panic);
-        body.response.clear();
-        if let Some(cancelled) = cancelled {
-            self.say_cancelled(body, cancelled.cause());
-            return Outcome::Cancelled;
-        }
-        if contain(|| app.failed(&body.payload, &mut body.response)).is_none() {
-            body.response.clear(); // No answer.
-        }
-        Outcome::Failed
-    }
-}
-
-impl Post {
-    /// What the application says to the client, if that is still there.
-    fn say_cancelled(&self, body: &mut Body, cause: Cause) {
-        let app = &*self.common.app;
-        if cause != Cause::Departed
-            && contain(|| app.cancelled(&body.payload, cause, &mut body.response)).is_none()
-        {
-            body.response.clear(); // No answer.
-        }
-    }
 }
 
 impl Drop for Post {
@@ -226,7 +194,7 @@ impl Drop for Post {
 ///
 /// # Safety
 /// `late` is a request's, lent, whose thread this is.
-unsafe fn serve(late: *const Late) {
+unsafe fn run(late: *const Late) {
     let request: *mut Request = late.cast_mut().cast();
     // SAFETY: by contract; the body is this thread's.
     let (late, origin, body) = unsafe { (&*late, &(*request).origin, &mut (*request).body) };
@@ -236,18 +204,17 @@ unsafe fn serve(late: *const Late) {
     let reply = &post.common.replies[usize::from(origin.transport)];
     let answers = origin.peer != Peer::None;
     let now = body.started_tsc;
+    let application = (&*post.common.app, &*post.state);
+    let mut serve = |serving| serve(serving, application, &body.payload, &mut body.response);
     body.outcome = match post.cause(request, origin, now) {
         Some(Cause::Departed) => Outcome::Orphaned,
         _ if origin.has_hung_up(now, post.common.clock) => Outcome::Orphaned,
-        Some(cause) => {
-            post.say_cancelled(body, cause);
-            Outcome::Cancelled
-        }
+        Some(cause) => serve(Serving::Cancellation(cause)),
         None => {
             body.began = true;
             match origin.deadline_tsc {
-                NEVER => post.handle(body),
-                at_tsc => late.with_deadline(at_tsc, || post.handle(body)),
+                NEVER => serve(Serving::Handler),
+                at_tsc => late.with_deadline(at_tsc, || serve(Serving::Handler)),
             }
         }
     };
