@@ -30,7 +30,7 @@ use curtail_policy::JobId;
 use curtail_rt::contain::discard;
 use curtail_rt::thread::{KThread, Tcb};
 use curtail_rt::wait;
-pub(crate) use entry::{Entry, Parts, TurnedAway, tag};
+pub(crate) use entry::{Entry, EntryParts, TurnedAway, tag};
 pub(crate) use inquiry::{Inquiry, Origin, Question};
 pub(crate) use lead::{Loop, drive};
 pub(crate) use payload::Payload;

@@ -8,10 +8,10 @@
 mod cancel;
 mod idle;
 mod link;
+mod log;
 mod orders;
 mod place;
 mod rescue;
-mod tell;
 
 pub(crate) use cancel::Deadlines;
 pub(crate) use link::WorkerLink;
@@ -19,9 +19,9 @@ pub(crate) use orders::{config_of, own_config};
 
 use crate::ask::{self, Asker, Entry, TurnedAway};
 use crate::control::Control;
-use crate::engine::{Engine, Surroundings};
-use crate::intake::{Desk, batch};
-use crate::jobs::{Account, Held, prefetch};
+use crate::engine::{Engine, ServerShared};
+use crate::intake::{DispatcherIngress, batch};
+use crate::jobs::{ByteQuota, Held, prefetch};
 use crate::losses::Losses;
 use crate::message::{Event, What};
 use crate::remote::Remote;
@@ -34,10 +34,10 @@ use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::yields::Yields;
 use curtail_sched::record::Tap;
 use curtail_sched::{Scheduler, Setup, Watch};
+use log::DecisionLog;
 use rescue::Stuck;
 use std::sync::Arc;
 use std::time::Duration;
-use tell::Told;
 
 /// Events taken from one worker before the next is looked at.
 /// More than arrivals, so that a dispatcher that can't keep up serves what it has first.
@@ -53,7 +53,7 @@ pub(crate) struct Line {
 
 /// Counts that end in the report.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct GapCounters {
     pub malformed: u64,
     pub gaps: u64,
     pub gap_cycles: u64,
@@ -61,16 +61,16 @@ pub(crate) struct Tally {
 }
 
 pub(crate) struct Dispatcher {
-    pub set: Parts,
+    pub config: DispatcherConfig,
     pub sched: Scheduler<Held>,
-    pub tally: Tally,
+    pub gap_counters: GapCounters,
     watch: Watch,
     events: Vec<Event>,
     /// Of this turn: jobs that wait again, which are told of after the arrivals.
     returns: Vec<(WorkerId, Event)>,
     asker: Asker,
     turned_away: TurnedAway,
-    told: Told,
+    decision_log: DecisionLog,
     stuck: Vec<Stuck>,
     losses: Losses,
     gap_cycles: u64,
@@ -93,8 +93,8 @@ pub(crate) struct Dispatcher {
 }
 
 /// What a dispatcher starts from.
-pub(crate) struct Parts {
-    pub around: Surroundings,
+pub(crate) struct DispatcherConfig {
+    pub shared: ServerShared,
     pub wished: Preempt,
     pub choice: Choice,
     pub kind: Kind,
@@ -110,24 +110,29 @@ pub(crate) struct Parts {
     pub own: *mut Engine,
     pub own_remote: Arc<Remote>,
     /// The bytes of the requests in the system.
-    pub account: Account,
+    pub byte_quota: ByteQuota,
 }
 
 impl Dispatcher {
     /// `tap`: where the scheduler's calls are recorded.
-    pub(crate) fn new(set: Parts, asker: Asker, mut setup: Setup, tap: Option<Tap>) -> Self {
-        set.choice.limit(&mut setup.spec, set.kind);
-        setup.pins |= set.choice.effective == Preempt::Signal;
-        let clock = set.around.clock;
+    pub(crate) fn new(
+        config: DispatcherConfig,
+        asker: Asker,
+        mut setup: Setup,
+        tap: Option<Tap>,
+    ) -> Self {
+        config.choice.limit(&mut setup.spec, config.kind);
+        setup.pins |= config.choice.effective == Preempt::Signal;
+        let clock = config.shared.clock;
         Self {
             watch: Watch::new(setup.workers, setup.spec.quantum),
             sched: Scheduler::new(setup, tap),
-            tally: Tally::default(),
+            gap_counters: GapCounters::default(),
             events: Vec::with_capacity(EVENTS),
             returns: Vec::with_capacity(EVENTS),
             asker,
             turned_away: Vec::new(),
-            told: Told::default(),
+            decision_log: DecisionLog::default(),
             stuck: Vec::new(),
             losses: Losses::default(),
             gap_cycles: clock.cycles(GAP_NS),
@@ -139,17 +144,17 @@ impl Dispatcher {
             active: false,
             drain_cycles: 0,
             closing: None,
-            deadlines: Deadlines::new(set.around.deadlines.clone()),
+            deadlines: Deadlines::new(config.shared.deadlines.clone()),
             departed: false,
             to_look: 0,
             looks_at: 0,
-            set,
+            config,
         }
     }
 
     /// Until every transport has closed and the last job has left, or draining took too long.
     pub(crate) fn run(&mut self, drain: Duration) {
-        self.drain_cycles = self.set.around.clock.cycles(drain.as_nanos() as u64);
+        self.drain_cycles = self.config.shared.clock.cycles(drain.as_nanos() as u64);
         self.turn = clock::now();
         self.gather();
         ask::drive(self);
@@ -161,7 +166,7 @@ impl Dispatcher {
         let now = clock::now();
         self.now = now;
         self.watch(now);
-        self.active = self.hear(now);
+        self.active = self.drain_worker_events(now);
         self.active |= self.take_requests(now);
         if self.asker.parked() > 0 {
             self.active |= self.asker.go_on() || self.asker.has_ready();
@@ -171,13 +176,13 @@ impl Dispatcher {
     /// The rest of a turn, in which jobs get their places; false: it was the last.
     fn decide(&mut self) -> bool {
         let now = self.now;
-        self.tell_turned_away();
+        self.publish_turned_away();
         self.active |= self.cancel_some(now);
         self.take_back(now);
         self.look_after_stuck(now);
         self.active |= self.place(now);
-        self.obey(now);
-        self.tell(now);
+        self.apply_commands(now);
+        self.log_decisions(now);
         let staged = self.asker.has_staged();
         // Also in the middle of work, which may be a handler's that never ends, here.
         if self.closing.is_some_and(|since| now.saturating_sub(since) > self.drain_cycles) {
@@ -194,11 +199,11 @@ impl Dispatcher {
     }
 
     fn clock(&self) -> Clock {
-        self.set.around.clock
+        self.config.shared.clock
     }
 
     fn nanos(&self, tsc: u64) -> Nanos {
-        self.set.around.clock.nanos(tsc)
+        self.config.shared.clock.nanos(tsc)
     }
 
     /// Jobs, and requests that are not jobs yet.
@@ -207,26 +212,26 @@ impl Dispatcher {
     }
 
     fn is_done(&self) -> bool {
-        self.in_system() == 0 && self.set.lines.iter().all(|line| !line.open)
+        self.in_system() == 0 && self.config.lines.iter().all(|line| !line.open)
     }
 
     /// A turn of the loop is short; a long one was interrupted by the machine.
     fn watch(&mut self, now: u64) {
         let cycles = now - self.turn;
         if cycles > self.gap_cycles + self.items * self.item_cycles {
-            self.tally.gaps += 1;
-            self.tally.gap_cycles += cycles;
-            self.tally.last_gap_tsc = now;
+            self.gap_counters.gaps += 1;
+            self.gap_counters.gap_cycles += cycles;
+            self.gap_counters.last_gap_tsc = now;
         }
         (self.turn, self.items) = (now, 0);
     }
 
     /// Takes the workers' news, and tells of jobs that left their places.
-    fn hear(&mut self, now: u64) -> bool {
+    fn drain_worker_events(&mut self, now: u64) -> bool {
         let mut heard = false;
-        for index in 0..self.set.workers.len() {
+        for index in 0..self.config.workers.len() {
             let mut events = std::mem::take(&mut self.events);
-            let worker = &mut self.set.workers[index];
+            let worker = &mut self.config.workers[index];
             if worker.events.pop_batch(&mut events, EVENTS) > 0 {
                 heard = true;
                 self.items += events.len() as u64;
@@ -242,7 +247,7 @@ impl Dispatcher {
             }
             self.events = events;
         }
-        heard | self.hear_own(now)
+        heard | self.drain_own_events(now)
     }
 
     /// Tells of jobs that came back to wait.
@@ -256,7 +261,7 @@ impl Dispatcher {
         if !event.resume.is_null() {
             self.sched.data_mut(event.job).message.resume = event.resume;
         }
-        let clock = self.set.around.clock;
+        let clock = self.config.shared.clock;
         self.sched.handle_event(clock.nanos(now), on, event.told(clock));
         if let What::Ended(outcome) = event.what {
             self.ended(event, outcome);
@@ -268,9 +273,9 @@ impl Dispatcher {
         self.forget(event.job);
         let held = self.sched.data(event.job);
         let (arrived, of) = (held.message.arrived_tsc, held.message.class);
-        let clock = self.set.around.clock;
+        let clock = self.config.shared.clock;
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
-        let class = row(&mut self.set.classes, of);
+        let class = row(&mut self.config.classes, of);
         match outcome {
             Outcome::Done => class.completed += 1,
             Outcome::Failed => class.failed += 1,
@@ -285,8 +290,8 @@ impl Dispatcher {
             class.queueing_ns.saturating_record(ns(arrived, event.started_tsc));
             class.service_ns.saturating_record(clock.ns(event.ran_cycles));
         }
-        let last_gap = event.gap_tsc.max(self.tally.last_gap_tsc);
-        self.set.lines[usize::from(held.transport)].transport.completed(&Completion {
+        let last_gap = event.gap_tsc.max(self.gap_counters.last_gap_tsc);
+        self.config.lines[usize::from(held.transport)].transport.completed(&Completion {
             peer: held.peer,
             class: of.0,
             outcome,
@@ -302,37 +307,37 @@ impl Dispatcher {
     }
 
     fn take_requests(&mut self, now: u64) -> bool {
-        let mut lines = std::mem::take(&mut self.set.lines);
+        let mut lines = std::mem::take(&mut self.config.lines);
         let mut taken = 0;
         for (index, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
-            let mut desk = self.desk(index, now);
-            line.open = line.transport.poll(now, &mut desk) == Status::Open;
-            taken += desk.taken;
+            let mut ingress = self.ingress(index, now);
+            line.open = line.transport.poll(now, &mut ingress) == Status::Open;
+            taken += ingress.taken;
         }
-        self.set.lines = lines;
+        self.config.lines = lines;
         self.items += taken as u64;
         taken > 0
     }
 
     /// Where requests of that transport come in.
-    fn desk(&mut self, transport: usize, now: u64) -> Desk<'_> {
-        Desk {
+    fn ingress(&mut self, transport: usize, now: u64) -> DispatcherIngress<'_> {
+        DispatcherIngress {
             hints: self.sched.setup().spec.dispatch.uses_hints(),
             batch: batch(&self.sched),
             asker: &mut self.asker,
-            clock: self.set.around.clock,
-            now: self.set.around.clock.nanos(now),
+            clock: self.config.shared.clock,
+            now: self.config.shared.clock.nanos(now),
             now_tsc: now,
             sched: &mut self.sched,
-            account: &mut self.set.account,
-            envelopes: &self.set.around.envelopes,
-            classes: &mut self.set.classes,
-            malformed: &mut self.tally.malformed,
-            replies: &self.set.around.replies,
+            byte_quota: &mut self.config.byte_quota,
+            envelopes: &self.config.shared.envelopes,
+            classes: &mut self.config.classes,
+            malformed: &mut self.gap_counters.malformed,
+            replies: &self.config.shared.replies,
             turned_away: &mut self.turned_away,
             transport: transport as u16,
             taken: 0,
-            rules: &self.set.around.rules,
+            rules: &self.config.shared.rules,
             deadlines: &mut self.deadlines,
             departed: &mut self.departed,
         }
@@ -347,7 +352,7 @@ impl ask::Loop for Dispatcher {
 
     #[inline]
     fn answer(&mut self) {
-        self.desk(0, self.now).answer();
+        self.ingress(0, self.now).answer();
     }
 
     #[inline]

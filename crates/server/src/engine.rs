@@ -25,7 +25,7 @@ use crate::message::{Event, Message, What};
 use crate::remote::Remote;
 use crate::serve::Serving;
 use alone::Alone;
-pub(crate) use config::{Config, Surroundings};
+pub(crate) use config::{Config, ServerShared};
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
@@ -54,7 +54,7 @@ const CLOSELY_NS: u64 = 10_000;
 
 pub(crate) struct Engine {
     id: WorkerId,
-    around: Surroundings,
+    shared: ServerShared,
     state: Box<dyn Any>,
     pub config: Config,
     core: AnyCore,
@@ -101,18 +101,18 @@ impl Engine {
     /// The engine of this thread. `inbox`: `None` for the dispatcher's own.
     pub(crate) fn new(
         id: WorkerId,
-        around: Surroundings,
+        shared: ServerShared,
         config: Config,
         core: AnyCore,
         inbox: Option<spsc::Consumer<Message>>,
         remote: Arc<Remote>,
     ) -> Result<Box<Self>, String> {
         let text = |error: curtail_fiber::StackError| error.to_string();
-        let shared = remote.kthread.clone();
-        let kthread = KThread::new(shared, around.tasks, None, None).map_err(text)?;
+        let kthread =
+            KThread::new(remote.kthread.clone(), shared.tasks, None, None).map_err(text)?;
         calls::hook_safepoints();
         let safepoint = Safepoint::this_thread();
-        let thread_cycles = Arc::new(AtomicU64::new(config.thread_cycles(around.clock)));
+        let thread_cycles = Arc::new(AtomicU64::new(config.thread_cycles(shared.clock)));
         kthread.set_quanta(Some(Quanta {
             mode: config.thread_mode,
             cycles: thread_cycles.clone(),
@@ -122,9 +122,9 @@ impl Engine {
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
         let mut stacks =
-            StackPool::new(around.tasks.stack_size, around.tasks.locals).map_err(text)?;
+            StackPool::new(shared.tasks.stack_size, shared.tasks.locals).map_err(text)?;
         let reserve = Some(Fiber::new(&mut stacks).map_err(text)?);
-        let state = contain(|| around.app.setup_worker(around.in_server(id)));
+        let state = contain(|| shared.app.setup_worker(shared.in_server(id)));
         let mut engine = Box::new(Self {
             id,
             state: state.ok_or("its setup_worker panicked")?,
@@ -135,13 +135,13 @@ impl Engine {
             stacks,
             reserve,
             spare: Vec::new(),
-            here: vec![ptr::null_mut(); around.jobs].into_boxed_slice(),
-            fresh: Box::new_uninit_slice(around.jobs),
+            here: vec![ptr::null_mut(); shared.jobs].into_boxed_slice(),
+            fresh: Box::new_uninit_slice(shared.jobs),
             running: ptr::null_mut(),
             run_start: 0,
             quantum_cycles: 0,
             thread_cycles: thread_cycles.clone(),
-            alone: Alone::new(around.clock.cycles(GAP_NS), around.clock.cycles(CLOSELY_NS)),
+            alone: Alone::new(shared.clock.cycles(GAP_NS), shared.clock.cycles(CLOSELY_NS)),
             quanta: 0,
             inbox,
             kthread,
@@ -150,15 +150,15 @@ impl Engine {
             last: VecDeque::new(),
             pending: Vec::new(),
             counts: Counts::default(),
-            gap_cycles: around.clock.cycles(GAP_NS),
+            gap_cycles: shared.clock.cycles(GAP_NS),
             look_tsc: 0,
-            look_cycles: around.clock.cycles(LOOK_NS),
-            around,
+            look_cycles: shared.clock.cycles(LOOK_NS),
+            shared,
         });
         let hooks = Self::hooks(&raw mut *engine);
         engine.kthread.engine.set(Some(hooks));
         fences::prepare();
-        engine.tell_of_mail();
+        engine.publish_mail();
         engine.prepare_ticks();
         Ok(engine)
     }
@@ -168,7 +168,7 @@ impl Engine {
         if self.config.mode != Mode::Signal || self.ticks.is_some() {
             return;
         }
-        match signal::Owner::new(self.around.clock.ns_per_cycle()) {
+        match signal::Owner::new(self.shared.clock.ns_per_cycle()) {
             Ok(ticks) => {
                 let _ = self.remote.ticker.set(ticks.ticker());
                 self.ticks = Some(ticks);
@@ -263,7 +263,7 @@ impl Engine {
             self.fresh[index].write(message);
             Job {
                 pinned: Some(self.id),
-                ..Job::new(message.job, message.class, self.around.clock.nanos(message.arrived_tsc))
+                ..Job::new(message.job, message.class, self.shared.clock.nanos(message.arrived_tsc))
             }
         } else {
             // SAFETY: with the message its activation became ours; its fiber does not run.
@@ -279,7 +279,7 @@ impl Engine {
             }
             activation.job
         };
-        self.core.ready(self.around.clock.nanos(now), job);
+        self.core.ready(self.shared.clock.nanos(now), job);
     }
 
     /// A job that was admitted starts.
@@ -297,7 +297,7 @@ impl Engine {
                 outcome: Outcome::Failed,
                 response: Response::default(),
                 request: ptr::slice_from_raw_parts(ptr::null(), 0),
-                app: Arc::as_ptr(&self.around.app),
+                app: Arc::as_ptr(&self.shared.app),
                 state: &raw const *self.state,
                 started_tsc: 0,
                 ran_cycles: 0,
@@ -319,14 +319,14 @@ impl Engine {
         let class = unsafe { (*activation).job.class };
         timeline::note(EventKind::Woken, (now, 0), job.0, class.0);
         if self.config.central {
-            self.tell(activation, What::Woken, now);
+            self.push_event(activation, What::Woken, now);
         } else {
-            self.tell(activation, What::Resumed, now);
+            self.push_event(activation, What::Resumed, now);
             // SAFETY: it is here, so it is ours.
             let (job, last) = unsafe { ((*activation).job, (*activation).tcb.cancel.is_last()) };
             match last {
                 true => self.last.push_back(job),
-                false => self.core.ready(self.around.clock.nanos(now), job),
+                false => self.core.ready(self.shared.clock.nanos(now), job),
             }
         }
     }
@@ -341,7 +341,7 @@ impl Engine {
     }
 
     /// An event that had no room goes back to the front.
-    pub(crate) fn untell(&mut self, event: Event) {
+    pub(crate) fn push_event_back(&mut self, event: Event) {
         self.outbox.push_front(event);
     }
 
@@ -355,7 +355,7 @@ impl Engine {
     }
 
     pub(crate) fn duration(&self, cycles: u64) -> Duration {
-        Duration::from_nanos(self.around.clock.ns(cycles))
+        Duration::from_nanos(self.shared.clock.ns(cycles))
     }
 
     /// The counts, at the end.
@@ -364,13 +364,13 @@ impl Engine {
     }
 
     pub(crate) fn set_config(&mut self, config: Config) {
-        self.thread_cycles.store(config.thread_cycles(self.around.clock), Ordering::Relaxed);
+        self.thread_cycles.store(config.thread_cycles(self.shared.clock), Ordering::Relaxed);
         self.config = config;
     }
 
     /// Works by another policy from now on; what is ready moves over.
     pub(crate) fn reconfigure(&mut self, config: Config, mut core: AnyCore, now: u64) {
-        let now = self.around.clock.nanos(now);
+        let now = self.shared.clock.nanos(now);
         while let Some((job, _)) = self.core.pick(now) {
             core.ready(now, job);
         }

@@ -1,8 +1,8 @@
 //! Where requests enter: the dispatcher's side of `Transport::poll`.
 
-use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
+use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
 use crate::dispatcher::Deadlines;
-use crate::jobs::{Account, Held};
+use crate::jobs::{ByteQuota, Held};
 use crate::message::{Envelopes, Message};
 use crate::server::Rules;
 use crate::stats::ClassStats;
@@ -26,13 +26,13 @@ pub(crate) fn batch(sched: &Scheduler<Held>) -> usize {
 }
 
 /// The dispatcher's parts that an arrival touches.
-pub(crate) struct Desk<'a> {
+pub(crate) struct DispatcherIngress<'a> {
     pub asker: &'a mut Asker,
     pub clock: Clock,
     pub now: Nanos,
     pub now_tsc: u64,
     pub sched: &'a mut Scheduler<Held>,
-    pub account: &'a mut Account,
+    pub byte_quota: &'a mut ByteQuota,
     pub envelopes: &'a Envelopes,
     pub classes: &'a mut [ClassStats],
     pub malformed: &'a mut u64,
@@ -49,7 +49,7 @@ pub(crate) struct Desk<'a> {
     pub departed: &'a mut bool,
 }
 
-impl Intake for Desk<'_> {
+impl Intake for DispatcherIngress<'_> {
     fn room(&self) -> usize {
         if self.asker.is_laden() { 0 } else { self.batch - self.taken.min(self.batch) }
     }
@@ -69,9 +69,9 @@ impl Intake for Desk<'_> {
     }
 }
 
-impl Entry for Desk<'_> {
-    fn parts(&mut self) -> Parts<'_> {
-        Parts {
+impl Entry for DispatcherIngress<'_> {
+    fn parts(&mut self) -> EntryParts<'_> {
+        EntryParts {
             asker: self.asker,
             classes: self.classes,
             malformed: self.malformed,
@@ -82,12 +82,12 @@ impl Entry for Desk<'_> {
     }
 
     fn admit(&mut self, id: Id, class: ClassId) -> bool {
-        let Self { asker, account, envelopes, sched, rules, deadlines, .. } = self;
+        let Self { asker, byte_quota, envelopes, sched, rules, deadlines, .. } = self;
         let inquiry = asker.get(id);
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);
         // Where there is no slot the scheduler says so: its policy may count those that came.
-        if rules.refuses(class) || !account.has_room_for(class, payload.len()) {
+        if rules.refuses(class) || !byte_quota.has_room_for(class, payload.len()) {
             return false;
         }
         let at = self.clock.nanos(arrived_tsc);
@@ -103,10 +103,10 @@ impl Entry for Desk<'_> {
                 let envelope = unsafe { envelopes.get(id) };
                 (envelope.peer, envelope.transport) = (peer, transport);
                 if !inline {
-                    account.fill(&mut envelope.payload, payload.large());
+                    byte_quota.fill(&mut envelope.payload, payload.large());
                 }
             }
-            account.came(class, bytes);
+            byte_quota.came(class, bytes);
             if deadline_tsc != NEVER {
                 deadlines.add(id, arrived_tsc, deadline_tsc);
             }

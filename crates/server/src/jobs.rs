@@ -39,7 +39,7 @@ const KEEP_BYTES: usize = 16 << 10;
 pub(crate) const KEEP_IN_ALL: usize = 512 << 10;
 
 /// The account of requests' bytes.
-pub(crate) struct Account {
+pub(crate) struct ByteQuota {
     /// Of the requests in the system, by class, and the most that may be.
     shares: Shares,
     bytes: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Account {
     ebb: Ebb,
 }
 
-impl Account {
+impl ByteQuota {
     /// For requests of `memory` bytes in all, and so many known classes. `keeps`: each has part of
     /// them for itself.
     pub(crate) fn new(memory: usize, classes: usize, keeps: bool) -> Self {
@@ -104,29 +104,29 @@ mod tests {
     #[test]
     fn after_a_peak_little_is_kept_and_used_again() {
         let class = ClassId(0);
-        let mut account = Account::new(usize::MAX, 1, true);
+        let mut byte_quota = ByteQuota::new(usize::MAX, 1, true);
         let mut slots = vec![Vec::new(); 16_384];
         for slot in &mut slots {
-            account.fill(slot, &mut vec![7; 2_000]);
-            account.came(class, 2_000);
+            byte_quota.fill(slot, &mut vec![7; 2_000]);
+            byte_quota.came(class, 2_000);
         }
-        assert_eq!(account.kept, 0);
+        assert_eq!(byte_quota.kept, 0);
         for slot in &mut slots {
-            account.put_away(slot);
-            account.left(class, 2_000);
+            byte_quota.put_away(slot);
+            byte_quota.left(class, 2_000);
         }
         assert!(slots.iter().all(|slot| slot.capacity() == 0), "a vacant slot has none");
-        let spare = account.spare.iter().map(Vec::capacity).sum::<usize>();
-        assert_eq!((account.bytes, account.kept), (0, spare));
+        let spare = byte_quota.spare.iter().map(Vec::capacity).sum::<usize>();
+        assert_eq!((byte_quota.bytes, byte_quota.kept), (0, spare));
         assert!(spare > 0 && spare <= KEEP_IN_ALL, "{spare}");
         let mut next = b"another".to_vec();
-        account.fill(&mut slots[9], &mut next);
+        byte_quota.fill(&mut slots[9], &mut next);
         assert!(slots[9] == b"another" && next.is_empty() && next.capacity() > 0);
         let kept = spare - next.capacity();
-        assert_eq!(account.kept, kept);
+        assert_eq!(byte_quota.kept, kept);
         // A large one is not kept.
         let mut large = vec![0; KEEP_BYTES + 1];
-        account.put_away(&mut large);
-        assert_eq!((large.capacity(), account.kept), (0, kept));
+        byte_quota.put_away(&mut large);
+        assert_eq!((large.capacity(), byte_quota.kept), (0, kept));
     }
 }

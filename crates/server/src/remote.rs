@@ -27,7 +27,7 @@ pub(crate) struct Progress {
 
 /// Written by the dispatcher.
 #[derive(Default)]
-pub(crate) struct Wishes {
+pub(crate) struct WorkerSignals {
     /// 1: jobs wait centrally that could run here. (A word: safepoints watch it.)
     pub contended: AtomicU32,
     /// When the poll word was last raised (TSC).
@@ -40,7 +40,7 @@ pub(crate) struct Wishes {
 
 pub(crate) struct Remote {
     pub progress: CachePadded<Progress>,
-    pub wishes: CachePadded<Wishes>,
+    pub signals: CachePadded<WorkerSignals>,
     /// It is in a handler, or runs threads, and does not touch its engine meanwhile.
     pub absence: CachePadded<Absence>,
     /// The worker's engine, from when it begins to take jobs until it stops; null otherwise. Touched by
@@ -62,7 +62,7 @@ impl Remote {
         let parker = Arc::new(CachePadded::new(Parker::default()));
         Self {
             progress: CachePadded::default(),
-            wishes: CachePadded::default(),
+            signals: CachePadded::default(),
             absence: CachePadded::default(),
             engine: AtomicPtr::default(),
             kthread: Shared::new(parker.clone(), None),

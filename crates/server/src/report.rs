@@ -25,7 +25,7 @@ impl Part {
     ) -> Self {
         let unsent = dispatcher.unsent();
         let decided = dispatcher.decided();
-        let tally = &dispatcher.tally;
+        let tally = &dispatcher.gap_counters;
         let total: u64 = workers.iter().map(|worker| worker.total_cycles).sum();
         let counts = || workers.iter().map(|worker| &worker.counts).chain([&own]);
         let gaps = tally.gaps + counts().map(|counts| counts.gaps).sum::<u64>();
@@ -37,7 +37,7 @@ impl Part {
         let abandoned = dispatcher.in_system();
         let ticks = dispatcher.ticks();
         let Spec { name, quantum, .. } = dispatcher.sched.setup().spec.clone();
-        let (classes, unknown) = split(dispatcher.set.classes);
+        let (classes, unknown) = split(dispatcher.config.classes);
         let watched_cycles = total + watched_cycles;
         let lost_share = share(lost, watched_cycles);
         let report = Report {
@@ -47,8 +47,8 @@ impl Part {
             late_ns,
             ticks,
             policy: name,
-            preempt: dispatcher.set.choice.effective,
-            preempt_note: dispatcher.set.choice.note.clone(),
+            preempt: dispatcher.config.choice.effective,
+            preempt_note: dispatcher.config.choice.note.clone(),
             quantum,
             workers: workers.len(),
             malformed: tally.malformed,

@@ -24,7 +24,7 @@ use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::thread::{DaemonError, Elastic};
 use curtail_rt::topology::Layout;
 use curtail_sched::record::Tap;
-use domain::{Common, Domain};
+use domain::{Domain, Settings};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ impl Server {
         let mut domains = std::mem::take(&mut self.domains);
         let handle = handle(&domains, &self.settings);
         let mut lines = self.lines(&domains);
-        let common = Common {
+        let common = Settings {
             app: self.settings.app.clone(),
             spec: &self.settings.spec,
             layout: &self.layout,

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 const WAY: usize = 1_024;
 
 /// A request on its way to its dispatcher.
-struct Parcel {
+struct ForwardedRequest {
     payload: Vec<u8>,
     from: Peer,
     arrived_tsc: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Seat {
 
 /// The root's side of an end.
 struct Link {
-    to: spsc::Producer<Parcel>,
+    to: spsc::Producer<ForwardedRequest>,
     back: spsc::Consumer<Return>,
     waker: Waker,
     outstanding: usize,
@@ -73,7 +73,7 @@ impl Link {
     }
 
     /// Hands a request over, or gives it back.
-    fn hand_over(&mut self, parcel: Parcel) -> Result<(), Parcel> {
+    fn hand_over(&mut self, parcel: ForwardedRequest) -> Result<(), ForwardedRequest> {
         if self.to.is_abandoned() {
             return Err(parcel);
         }
@@ -131,7 +131,7 @@ struct Root {
 
 /// What another dispatcher has of it.
 struct End {
-    from: spsc::Consumer<Parcel>,
+    from: spsc::Consumer<ForwardedRequest>,
     back: spsc::Producer<Return>,
     buffers: Vec<Vec<u8>>,
     reply: Arc<dyn Reply>,
@@ -210,7 +210,7 @@ impl Intake for Sorting<'_> {
             let mut buffer = self.sorter.buffers.pop().unwrap_or_default();
             buffer.clear();
             buffer.extend_from_slice(payload);
-            let parcel = Parcel { payload: buffer, from, arrived_tsc };
+            let parcel = ForwardedRequest { payload: buffer, from, arrived_tsc };
             match self.sorter.links[to - 1].hand_over(parcel) {
                 Ok(()) => return,
                 Err(parcel) => self.sorter.buffers.push(parcel.payload),
@@ -227,7 +227,7 @@ impl Intake for Sorting<'_> {
 
 impl Root {
     /// Tells the transport what became of requests elsewhere.
-    fn hear(&mut self) {
+    fn drain_events(&mut self) {
         for link in &mut self.sorter.links {
             while let Some(back) = link.back.pop() {
                 link.outstanding -= 1;
@@ -264,7 +264,7 @@ impl Root {
 
 impl Transport for Root {
     fn poll(&mut self, now_tsc: u64, into: &mut dyn Intake) -> Status {
-        self.hear();
+        self.drain_events();
         if self.open {
             let room = self.room();
             let mut sorting = Sorting { sorter: &mut self.sorter, own: into, room };

@@ -100,9 +100,9 @@ impl Worker {
         let mut now = clock::now();
         loop {
             self.engine().take_in_due(now);
-            self.obey(now);
+            self.apply_commands(now);
             let ran = self.turn(now);
-            self.tell();
+            self.publish_events();
             if self.is_to_stop() {
                 return self.end_threads();
             }
@@ -150,15 +150,15 @@ impl Worker {
 
     /// The dispatcher says so when every job has left, or when it will wait no longer.
     fn is_to_stop(&self) -> bool {
-        self.links.remote.wishes.stop.load(Ordering::Acquire)
+        self.links.remote.signals.stop.load(Ordering::Acquire)
     }
 
     /// Sends the engine's news, and wakes the dispatcher where it would want to know now.
-    fn tell(&mut self) {
+    fn publish_events(&mut self) {
         let mut told = false;
         while let Some(event) = self.engine().next_event() {
             if let Err(full) = self.links.events.stage(event) {
-                self.engine().untell(full.into_inner());
+                self.engine().push_event_back(full.into_inner());
                 break;
             }
             told = true;
@@ -172,8 +172,8 @@ impl Worker {
     }
 
     /// Takes a new configuration, if there is one.
-    fn obey(&mut self, now: u64) {
-        let epoch = self.links.remote.wishes.epoch.load(Ordering::Acquire);
+    fn apply_commands(&mut self, now: u64) {
+        let epoch = self.links.remote.signals.epoch.load(Ordering::Acquire);
         if epoch == self.epoch {
             return;
         }
@@ -222,11 +222,11 @@ impl Worker {
 
     /// Why to stop waiting: mail, news that had no room, new orders, the end.
     fn has_reason(&self) -> bool {
-        let wishes = &self.links.remote.wishes;
+        let signals = &self.links.remote.signals;
         self.engine().has_mail()
             || KThread::here().has_threads()
             || self.engine().has_news()
-            || wishes.epoch.load(Ordering::Relaxed) != self.epoch
+            || signals.epoch.load(Ordering::Relaxed) != self.epoch
             || self.is_to_stop()
     }
 

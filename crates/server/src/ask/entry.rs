@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) type TurnedAway = Vec<(u16, Completion)>;
 
 /// What an entry has.
-pub(crate) struct Parts<'a> {
+pub(crate) struct EntryParts<'a> {
     pub asker: &'a mut Asker,
     pub classes: &'a mut [ClassStats],
     pub malformed: &'a mut u64,
@@ -23,7 +23,7 @@ pub(crate) struct Parts<'a> {
 
 /// See the module's head.
 pub(crate) trait Entry {
-    fn parts(&mut self) -> Parts<'_>;
+    fn parts(&mut self) -> EntryParts<'_>;
 
     /// Lets a request in, of which it takes what it needs; false: there is no room.
     fn admit(&mut self, id: Id, class: ClassId) -> bool;
@@ -102,7 +102,7 @@ pub(crate) trait Entry {
     }
 }
 
-impl Parts<'_> {
+impl EntryParts<'_> {
     /// The request is not let in.
     fn turn_away(self, id: Id, class: ClassId, outcome: Outcome) {
         let inquiry = self.asker.get(id);

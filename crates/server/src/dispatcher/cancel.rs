@@ -78,17 +78,17 @@ impl Dispatcher {
             }
         }
         if std::mem::take(&mut self.departed) {
-            self.to_look = self.set.around.jobs;
+            self.to_look = self.config.shared.jobs;
         }
         let looks = self.to_look.min(LOOKS);
         for _ in 0..looks {
-            self.looks_at = (self.looks_at + 1) % self.set.around.jobs;
+            self.looks_at = (self.looks_at + 1) % self.config.shared.jobs;
             let job = JobId(self.looks_at as u32);
             if self.sched.whereabouts(job).is_none() {
                 continue;
             }
             let Held { peer, transport, message, .. } = self.sched.data(job);
-            let reply = &self.set.around.replies[usize::from(*transport)];
+            let reply = &self.config.shared.replies[usize::from(*transport)];
             if message.answers() && reply.is_gone(*peer) {
                 self.cancel_job(job, Cause::Departed, now);
             }
@@ -101,7 +101,7 @@ impl Dispatcher {
     /// Cancels a request of this dispatcher, if that is what the name says and it is still here.
     pub(super) fn cancel(&mut self, id: RequestId, cause: Cause, now: u64) {
         let job = JobId(id.place as u32);
-        if id.place >> 32 == self.set.around.index && is_here(&self.sched, job, id.arrived_tsc) {
+        if id.place >> 32 == self.config.shared.index && is_here(&self.sched, job, id.arrived_tsc) {
             self.cancel_job(job, cause, now);
         }
     }
@@ -117,7 +117,7 @@ impl Dispatcher {
         let Some(at) = self.sched.whereabouts(job) else { return };
         let begun = started || at != Where::Waiting;
         // A worker cannot be asked whether it has begun what was sent there; what has not is not run.
-        if !(begun && self.set.around.rules.on_cancel(class) == OnCancel::Finish) {
+        if !(begun && self.config.shared.rules.on_cancel(class) == OnCancel::Finish) {
             self.sched.handle_cancel(self.nanos(now), job, begun);
         }
         // Under a two-level policy another one may run there.
@@ -127,15 +127,15 @@ impl Dispatcher {
             Where::Waiting => {}
             Where::On(on) | Where::Blocked(on) => {
                 let remote = match on {
-                    WorkerId::DISPATCHER => &self.set.own_remote,
-                    on => &self.set.workers[on.index()].remote,
+                    WorkerId::DISPATCHER => &self.config.own_remote,
+                    on => &self.config.workers[on.index()].remote,
                 };
                 let mut cancels = remote.cancels.lock().unwrap_or_else(PoisonError::into_inner);
                 cancels.push((job, arrived_tsc, cause));
                 drop(cancels);
                 remote.kthread.notify();
-                if let Some(worker) = self.set.workers.get(on.index()).filter(|_| runs) {
-                    worker.preempt(now, self.set.choice.effective);
+                if let Some(worker) = self.config.workers.get(on.index()).filter(|_| runs) {
+                    worker.preempt(now, self.config.choice.effective);
                 }
             }
         }
@@ -151,17 +151,17 @@ impl Dispatcher {
             let payload = match message.inline {
                 Message::IN_ENVELOPE => {
                     // SAFETY: the job is ours.
-                    let envelope = unsafe { self.set.around.envelopes.get(job) };
+                    let envelope = unsafe { self.config.shared.envelopes.get(job) };
                     envelope.payload.clone()
                 }
                 length => message.payload[..usize::from(length)].to_vec(),
             };
             self.forget(job);
-            row(&mut self.set.classes, message.class).cancelled_queued += 1;
+            row(&mut self.config.classes, message.class).cancelled_queued += 1;
             let arrived_tsc = message.arrived_tsc;
             let origin = Origin { peer, transport: transport as u16, arrived_tsc };
             let asked = (message.class, cause);
-            return self.desk(transport, now).cancelled(&payload, origin, asked);
+            return self.ingress(transport, now).cancelled(&payload, origin, asked);
         }
         let outcome = match cause {
             Cause::Departed => Outcome::Orphaned,
@@ -188,10 +188,10 @@ impl Dispatcher {
         let held = self.sched.data(job);
         if held.message.inline == Message::IN_ENVELOPE {
             // SAFETY: with its last event the job came back to us.
-            let envelope = unsafe { self.set.around.envelopes.get(job) };
-            self.set.account.put_away(&mut envelope.payload);
+            let envelope = unsafe { self.config.shared.envelopes.get(job) };
+            self.config.byte_quota.put_away(&mut envelope.payload);
         }
-        self.set.account.left(held.message.class, held.bytes);
+        self.config.byte_quota.left(held.message.class, held.bytes);
         if held.deadline_tsc != NEVER {
             self.deadlines.end(job);
         }
@@ -199,9 +199,9 @@ impl Dispatcher {
 
     /// Tells the transports of requests that were not let in, or dropped.
     #[inline]
-    pub(super) fn tell_turned_away(&mut self) {
+    pub(super) fn publish_turned_away(&mut self) {
         for (transport, completion) in self.turned_away.drain(..) {
-            self.set.lines[usize::from(transport)].transport.completed(&completion);
+            self.config.lines[usize::from(transport)].transport.completed(&completion);
         }
     }
 }

@@ -12,9 +12,9 @@ const LOG: &str = "curtail::dispatcher::idle";
 impl Dispatcher {
     /// Nothing to do.
     pub(super) fn idle(&mut self) {
-        if !self.set.busy {
+        if !self.config.busy {
             self.sleep();
-        } else if self.set.shares_core {
+        } else if self.config.shares_core {
             std::thread::yield_now();
         } else {
             std::hint::spin_loop();
@@ -40,10 +40,10 @@ impl Dispatcher {
             return;
         }
         let timeout = if soon { timeout.min(SHORT) } else { timeout };
-        let remote = self.set.own_remote.clone();
-        let (own, asker) = (self.set.own, &self.asker);
+        let remote = self.config.own_remote.clone();
+        let (own, asker) = (self.config.own, &self.asker);
         let (workers, control, waiter) =
-            (&mut self.set.workers, &self.set.control, &mut self.set.waiter);
+            (&mut self.config.workers, &self.config.control, &mut self.config.waiter);
         let work = || {
             control.has_mail()
                 || asker.has_ready()

@@ -46,14 +46,14 @@ impl WorkerLink {
     pub(crate) fn set_contended(&mut self, contended: bool) {
         if self.contended != contended {
             self.contended = contended;
-            self.remote.wishes.contended.store(u32::from(contended), Ordering::Relaxed);
+            self.remote.signals.contended.store(u32::from(contended), Ordering::Relaxed);
             fence(Ordering::Release);
         }
     }
 
     /// Asks for what runs there to yield.
     pub(crate) fn preempt(&self, now: u64, how: Preempt) {
-        self.remote.wishes.raised.store(now, Ordering::Relaxed);
+        self.remote.signals.raised.store(now, Ordering::Relaxed);
         if how == Preempt::Signal {
             if let Some(ticker) = self.remote.ticker.get() {
                 ticker.tick(now);

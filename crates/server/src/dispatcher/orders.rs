@@ -2,7 +2,7 @@
 
 use super::Dispatcher;
 use super::link::WorkerLink;
-use super::tell::Told;
+use super::log::DecisionLog;
 use crate::control::Command;
 use crate::engine::Config;
 use crate::server::knowing;
@@ -18,15 +18,15 @@ use std::sync::atomic::Ordering;
 const THREAD_QUANTUM: Nanos = Nanos(20_000);
 
 impl Dispatcher {
-    pub(super) fn obey(&mut self, now: u64) {
-        if !self.set.control.has_mail() {
+    pub(super) fn apply_commands(&mut self, now: u64) {
+        if !self.config.control.has_mail() {
             return;
         }
-        for command in self.set.control.take() {
+        for command in self.config.control.take() {
             match command {
                 Command::Shutdown => {
                     self.closing.get_or_insert(now);
-                    self.set.lines.iter_mut().for_each(|line| line.transport.close());
+                    self.config.lines.iter_mut().for_each(|line| line.transport.close());
                 }
                 Command::Stats(answer) => drop(answer.send(self.stats(now))),
                 Command::Quantum(quantum) => self.set_quantum(quantum, now),
@@ -41,16 +41,17 @@ impl Dispatcher {
     /// Another policy from now on. What waits moves over in order; what the workers hold is told to
     /// the new policy, and the workers get their part of it.
     fn switch(&mut self, spec: Spec, now: u64) {
-        let mut spec = knowing(spec, &*self.set.around.app);
-        self.set.choice = Choice::make(self.set.wished, &spec, self.set.kind, self.set.busy);
-        self.set.choice.limit(&mut spec, self.set.kind);
+        let mut spec = knowing(spec, &*self.config.shared.app);
+        self.config.choice =
+            Choice::make(self.config.wished, &spec, self.config.kind, self.config.busy);
+        self.config.choice.limit(&mut spec, self.config.kind);
         // For good once signals have interrupted handlers: then it is not only safepoints where they
         // may be continued.
-        let pins = self.sched.setup().pins || self.set.choice.effective == Preempt::Signal;
+        let pins = self.sched.setup().pins || self.config.choice.effective == Preempt::Signal;
         self.watch.set_quantum(spec.quantum);
         let command = curtail_sched::Command::Policy { spec: Box::new(spec), pins };
         self.sched.handle_command(self.nanos(now), command);
-        self.told = Told::default();
+        self.decision_log = DecisionLog::default();
         self.reconfigure();
     }
 
@@ -63,30 +64,30 @@ impl Dispatcher {
     /// Gives the workers their orders for the policy in force.
     fn reconfigure(&mut self) {
         let spec = &self.sched.setup().spec;
-        let (choice, kind) = (&self.set.choice, self.set.kind);
-        let config = config_of(spec, choice, kind, self.set.workers.len());
+        let (choice, kind) = (&self.config.choice, self.config.kind);
+        let config = config_of(spec, choice, kind, self.config.workers.len());
         let own = own_config(spec, choice, kind);
         // SAFETY: this thread's engine, which runs nothing while commands are carried out.
-        unsafe { (*self.set.own).set_config(own) };
-        for worker in &mut self.set.workers {
+        unsafe { (*self.config.own).set_config(own) };
+        for worker in &mut self.config.workers {
             worker.contended = false;
-            worker.remote.wishes.contended.store(0, Ordering::Relaxed);
-            let core = spec.build_core(self.set.around.jobs);
+            worker.remote.signals.contended.store(0, Ordering::Relaxed);
+            let core = spec.build_core(self.config.shared.jobs);
             *worker.orders.lock().unwrap_or_else(|p| p.into_inner()) = Some((config.clone(), core));
-            worker.remote.wishes.epoch.fetch_add(1, Ordering::Release);
+            worker.remote.signals.epoch.fetch_add(1, Ordering::Release);
             worker.remote.parker.unpark();
         }
     }
 
     pub(crate) fn stats(&self, now: u64) -> Stats {
         let workers = self.worker_stats();
-        let (classes, unknown) = split(self.set.classes.clone());
+        let (classes, unknown) = split(self.config.classes.clone());
         let spec = &self.sched.setup().spec;
         Stats {
             classes,
             unknown,
             decided: self.decided(),
-            malformed: self.tally.malformed,
+            malformed: self.gap_counters.malformed,
             unsent: self.unsent(),
             in_system: self.in_system(),
             waiting: self.sched.waiting() + self.asker.parked(),
@@ -94,8 +95,8 @@ impl Dispatcher {
             workers,
             policy: spec.name.clone(),
             quantum: spec.quantum,
-            preempt: self.set.choice.effective,
-            preempt_note: self.set.choice.note.clone(),
+            preempt: self.config.choice.effective,
+            preempt_note: self.config.choice.note.clone(),
             ticks: self.ticks(),
             oldest: self.oldest(self.nanos(now)),
             transports: self.transports(),
@@ -106,7 +107,7 @@ impl Dispatcher {
 
     pub(super) fn transports(&self) -> Vec<(&'static str, u64)> {
         let mut all = Vec::new();
-        for line in &self.set.lines {
+        for line in &self.config.lines {
             add_counts(&mut all, line.transport.counters());
         }
         all
@@ -127,7 +128,7 @@ impl Dispatcher {
             jobs.truncate(MOST);
         }
         jobs.sort_unstable_by_key(|(job, _)| job.arrived);
-        let in_server = |worker| self.set.around.in_server(worker);
+        let in_server = |worker| self.config.shared.in_server(worker);
         let look = |(job, at): (curtail_policy::Job, Where)| RequestStats {
             class: job.class,
             age: now.since(job.arrived),
@@ -143,13 +144,14 @@ impl Dispatcher {
 
     fn worker_stats(&self) -> Vec<WorkerStats> {
         let look = |(index, link): (usize, &WorkerLink)| WorkerStats {
-            worker: self.set.around.in_server(WorkerId(index as u16)),
+            worker: self.config.shared.in_server(WorkerId(index as u16)),
             holds: 0,
             preemptions: link.remote.progress.preemptions.load(Ordering::Relaxed),
             has_core: true,
             tid: link.remote.kthread.tid().map(i32::cast_unsigned),
         };
-        let mut workers: Vec<WorkerStats> = self.set.workers.iter().enumerate().map(look).collect();
+        let mut workers: Vec<WorkerStats> =
+            self.config.workers.iter().enumerate().map(look).collect();
         // The first slots are used most, so all are found long before the table's end.
         for (_, at) in self.sched.jobs().take(self.sched.len()) {
             if let Where::On(on) | Where::Blocked(on) = at
@@ -164,7 +166,7 @@ impl Dispatcher {
     /// Of all workers.
     pub(crate) fn ticks(&self) -> Ticks {
         let mut all = Ticks::default();
-        for ticker in self.set.workers.iter().filter_map(|worker| worker.remote.ticker.get()) {
+        for ticker in self.config.workers.iter().filter_map(|worker| worker.remote.ticker.get()) {
             all.add(&ticker.counts());
         }
         all
@@ -172,7 +174,7 @@ impl Dispatcher {
 
     /// What the policy has decided for itself.
     pub(crate) fn decided(&self) -> Option<String> {
-        let name = |class: ClassId| match self.set.classes.get(usize::from(class.0)) {
+        let name = |class: ClassId| match self.config.classes.get(usize::from(class.0)) {
             Some(row) => row.name.clone(),
             None if class == ClassId::UNKNOWN => "unknown".to_owned(),
             None => format!("class {}", class.0),
@@ -181,7 +183,7 @@ impl Dispatcher {
     }
 
     pub(crate) fn unsent(&self) -> u64 {
-        self.set.around.replies.iter().map(|reply| reply.dropped()).sum()
+        self.config.shared.replies.iter().map(|reply| reply.dropped()).sum()
     }
 }
 

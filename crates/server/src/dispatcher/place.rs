@@ -16,9 +16,9 @@ impl Dispatcher {
     /// Flags and signals: asks each worker whose quantum is over to yield, if another job wants its
     /// place.
     fn keep_time(&mut self, now: u64) {
-        let clock = self.set.around.clock;
+        let clock = self.config.shared.clock;
         let time = clock.nanos(now);
-        for (index, worker) in self.set.workers.iter().enumerate() {
+        for (index, worker) in self.config.workers.iter().enumerate() {
             let on = WorkerId(index as u16);
             if !self.watch.is_due(time, on) {
                 continue;
@@ -28,7 +28,7 @@ impl Dispatcher {
             if self.watch.look(time, on, since)
                 && self.sched.quantum_over(time, on) == Expiry::Yield
             {
-                worker.preempt(now, self.set.choice.effective);
+                worker.preempt(now, self.config.choice.effective);
             }
         }
     }
@@ -37,17 +37,17 @@ impl Dispatcher {
     pub(super) fn place(&mut self, now: u64) -> bool {
         let mut acted = false;
         if self.sched.counts_quanta() {
-            self.tell_serviced();
+            self.publish_serviced();
         }
         let time = self.nanos(now);
         let mut own = None;
         while let Some(action) = self.sched.poll_action(time) {
             match action {
                 Action::Preempt { on } => {
-                    let worker = &mut self.set.workers[on.index()];
+                    let worker = &mut self.config.workers[on.index()];
                     // First the reason, then the word: a worker that it stops asks for the reason.
                     worker.set_contended(true);
-                    worker.preempt(now, self.set.choice.effective);
+                    worker.preempt(now, self.config.choice.effective);
                 }
                 Action::Drop { job } => self.drop_cancelled(job, now),
                 Action::Run { job, on: WorkerId::DISPATCHER, quantum } => {
@@ -56,20 +56,20 @@ impl Dispatcher {
                 Action::Run { job, on, quantum } => {
                     let message = self.message(job, quantum);
                     timeline::note(EventKind::Sent, (now, 0), job.0, message.class.0);
-                    self.set.workers[on.index()].send(message);
+                    self.config.workers[on.index()].send(message);
                     self.watch.sent(time, on, quantum);
                 }
             }
             acted = true;
         }
-        for worker in &mut self.set.workers {
+        for worker in &mut self.config.workers {
             worker.flush();
         }
         // After the decisions: a job that has a place by now does not want another's.
-        if self.set.choice.is_watched() {
+        if self.config.choice.is_watched() {
             self.keep_time(now);
         }
-        self.tell_contended(time);
+        self.publish_contended(time);
         if let Some(message) = own {
             self.run_here(message, now);
             acted = true;
@@ -79,7 +79,8 @@ impl Dispatcher {
 
     /// What takes the job to where it runs for so long.
     fn message(&self, job: JobId, quantum: Option<Nanos>) -> Message {
-        let quantum_cycles = quantum.map_or(0, |quantum| self.set.around.clock.cycles(quantum.0));
+        let quantum_cycles =
+            quantum.map_or(0, |quantum| self.config.shared.clock.cycles(quantum.0));
         Message { quantum_cycles, ..self.sched.data(job).message }
     }
 
@@ -88,20 +89,20 @@ impl Dispatcher {
         // SAFETY: this thread's engine, made by the server before it started us, and not running
         // anything now; the borrow ends before the fiber is entered.
         unsafe {
-            (*self.set.own).admit(message, now);
-            Engine::run(self.set.own, clock::now());
+            (*self.config.own).admit(message, now);
+            Engine::run(self.config.own, clock::now());
         }
         self.turn = clock::now();
-        self.hear_own(self.turn);
+        self.drain_own_events(self.turn);
     }
 
-    pub(super) fn hear_own(&mut self, now: u64) -> bool {
+    pub(super) fn drain_own_events(&mut self, now: u64) -> bool {
         // What requests on this thread have spawned.
         let mut heard = KThread::here().run_threads(0);
         // SAFETY: as in `run_here`; each borrow lasts one call.
         while let Some(event) = unsafe {
-            (*self.set.own).take_in(now);
-            (*self.set.own).next_event()
+            (*self.config.own).take_in(now);
+            (*self.config.own).next_event()
         } {
             heard = true;
             self.note(WorkerId::DISPATCHER, &event, now);
@@ -109,23 +110,23 @@ impl Dispatcher {
         heard
     }
 
-    fn tell_serviced(&mut self) {
-        for (index, worker) in self.set.workers.iter().enumerate() {
+    fn publish_serviced(&mut self) {
+        for (index, worker) in self.config.workers.iter().enumerate() {
             let quanta = worker.remote.progress.serviced.load(Ordering::Relaxed);
             self.sched.handle_serviced(WorkerId(index as u16), quanta);
         }
     }
 
     /// Lets the workers know whether another job would get the core that they gave up.
-    fn tell_contended(&mut self, time: Nanos) {
+    fn publish_contended(&mut self, time: Nanos) {
         if self.sched.is_two_level() {
             return;
         }
         // Where flags are raised the scheduler is asked when a quantum has ended; here it must be
         // said beforehand.
-        let by_flag = self.set.choice.effective == Preempt::Flag;
+        let by_flag = self.config.choice.effective == Preempt::Flag;
         let waits = self.sched.waiting() > 0;
-        for (index, worker) in self.set.workers.iter_mut().enumerate() {
+        for (index, worker) in self.config.workers.iter_mut().enumerate() {
             let on = WorkerId(index as u16);
             worker.set_contended(if by_flag { waits } else { self.sched.contended(time, on) });
         }

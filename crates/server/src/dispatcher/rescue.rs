@@ -26,8 +26,8 @@ impl Dispatcher {
     pub(super) fn rescue(&mut self, worker: usize, picks: u32, now: u64) {
         let on = WorkerId(worker as u16);
         let others = self.stuck.iter().filter(|stuck| stuck.on != on).count() + 1;
-        let remote = self.set.workers[worker].remote.clone();
-        if others == self.set.workers.len() || remote.kthread.picks() != picks {
+        let remote = self.config.workers[worker].remote.clone();
+        if others == self.config.workers.len() || remote.kthread.picks() != picks {
             return;
         }
         let mut jobs = Vec::new();
@@ -40,7 +40,7 @@ impl Dispatcher {
         if remote.absence.meanwhile(fences::rare, take_back).is_none() {
             return; // It is back.
         }
-        self.set.workers[worker].take_back(&mut jobs);
+        self.config.workers[worker].take_back(&mut jobs);
         if !self.stuck.iter().any(|stuck| stuck.on == on) {
             self.stuck.push(Stuck { on, picks });
             self.sched.worker_down(self.nanos(now), on);
@@ -50,7 +50,7 @@ impl Dispatcher {
 
     fn give_back(&mut self, on: WorkerId, jobs: &[JobId], now: u64) {
         if !jobs.is_empty() {
-            let worker = self.set.around.in_server(on).0;
+            let worker = self.config.shared.in_server(on).0;
             tracing::info!(
                 target: LOG, worker, jobs = jobs.len(), "what a stuck worker had goes on elsewhere"
             );
@@ -72,7 +72,7 @@ impl Dispatcher {
     #[cold]
     fn welcome_back(&mut self, now: u64) {
         let time = self.nanos(now);
-        let (workers, sched) = (&self.set.workers, &mut self.sched);
+        let (workers, sched) = (&self.config.workers, &mut self.sched);
         self.stuck.retain(|&Stuck { on, picks }| {
             let stays = workers[on.index()].remote.kthread.picks() == picks;
             if !stays {

@@ -43,7 +43,7 @@ impl Engine {
 
     /// Takes out the jobs that have not started, oldest first.
     pub(crate) fn take_back(&mut self, now: u64, jobs: &mut Vec<JobId>) {
-        let time = self.around.clock.nanos(now);
+        let time = self.shared.clock.nanos(now);
         let mut started = Vec::new();
         while let Some((job, _)) = self.core.pick(time) {
             match self.here[job.id.0 as usize].is_null() {
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// Whether messages lie in the inbox, for others to ask.
-    pub(super) fn tell_of_mail(&self) {
+    pub(super) fn publish_mail(&self) {
         if let Some(inbox) = &self.inbox {
             let gauge = inbox.gauge();
             self.remote.kthread.set_mail(Box::new(move || !gauge.is_empty()));

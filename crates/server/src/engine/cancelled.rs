@@ -38,7 +38,7 @@ impl Engine {
             let found = unsafe { self.here[job.0 as usize].as_ref() };
             match found.filter(|found| found.message.arrived_tsc == arrived_tsc) {
                 Some(found) => {
-                    let rule = self.around.rules.on_cancel(found.message.class);
+                    let rule = self.shared.rules.on_cancel(found.message.class);
                     self.kthread.cancel(&found.tcb, cause, rule);
                 }
                 None => self.pending.push((job, arrived_tsc, cause)),
@@ -74,7 +74,7 @@ impl Engine {
     /// A job that has begun is cancelled.
     pub(super) fn mark(&self, activation: &Activation, cause: Cause) {
         if activation.tcb.cancel.cause().is_none() {
-            let rule = self.around.rules.on_cancel(activation.message.class);
+            let rule = self.shared.rules.on_cancel(activation.message.class);
             self.kthread.cancel(&activation.tcb, cause, rule);
         }
     }
@@ -82,7 +82,7 @@ impl Engine {
     /// The next of those that run when nothing else is ready.
     pub(super) fn pick_last(&mut self) -> Option<(*mut Activation, u64)> {
         let job = self.last.pop_front()?;
-        Some((self.here[job.id.0 as usize], self.around.clock.cycles(LAST_NS)))
+        Some((self.here[job.id.0 as usize], self.shared.clock.cycles(LAST_NS)))
     }
 
     /// Whether there is one.
@@ -100,7 +100,7 @@ impl Engine {
     pub(super) fn runs_for_nothing(&self) -> bool {
         // SAFETY: as above.
         unsafe { self.running.as_ref() }.is_some_and(|running| {
-            let rule = self.around.rules.on_cancel(running.message.class);
+            let rule = self.shared.rules.on_cancel(running.message.class);
             running.tcb.cancel.is_last() && matches!(rule, OnCancel::Abandon { .. })
         })
     }
@@ -110,18 +110,18 @@ impl Engine {
     pub(super) fn abandon(&mut self, pointer: *mut Activation, now: u64) -> bool {
         // SAFETY: ours; its fiber does not run.
         let activation = unsafe { &mut *pointer };
-        if !activation.tcb.cancel.is_last() || !self.around.rules.may_abandon(activation.job.class)
+        if !activation.tcb.cancel.is_last() || !self.shared.rules.may_abandon(activation.job.class)
         {
             return false;
         }
-        self.tell(pointer, What::Ended(Outcome::Abandoned), now);
+        self.push_event(pointer, What::Ended(Outcome::Abandoned), now);
         self.leave(activation.job.id);
         self.quanta -= u64::from(activation.preemptions);
         // The envelope is the next request's of that number. What its frames refer to, and will not
         // look at, is the buffer: that stays.
         if activation.message.inline == crate::message::Message::IN_ENVELOPE {
             // SAFETY: the job is still ours: its event is not sent yet.
-            let envelope = unsafe { self.around.envelopes.get(activation.job.id) };
+            let envelope = unsafe { self.shared.envelopes.get(activation.job.id) };
             std::mem::forget(std::mem::take(&mut envelope.payload));
         }
         // It was made by `Box::into_raw`. Nothing frees it any more, and it keeps its fiber.
@@ -136,7 +136,7 @@ impl Engine {
         if self.is_orphaned(&message) {
             return Some(Cause::Departed);
         }
-        let deadline = self.around.deadlines[message.job.0 as usize].load(Ordering::Relaxed);
+        let deadline = self.shared.deadlines[message.job.0 as usize].load(Ordering::Relaxed);
         (clock::now() >= deadline).then_some(Cause::Deadline)
     }
 
@@ -148,20 +148,20 @@ impl Engine {
             false => (Peer::None, None),
             true => {
                 // SAFETY: the job is ours; its handler refers to the payload alone.
-                let envelope = unsafe { self.around.envelopes.origin(message.job) };
-                (envelope.0, Some(self.around.replies[usize::from(envelope.1)].clone()))
+                let envelope = unsafe { self.shared.envelopes.origin(message.job) };
+                (envelope.0, Some(self.shared.replies[usize::from(envelope.1)].clone()))
             }
         };
         Some(Facts {
             id: RequestId {
-                place: self.around.index << 32 | u64::from(message.job.0),
+                place: self.shared.index << 32 | u64::from(message.job.0),
                 arrived_tsc: message.arrived_tsc,
             },
             class: message.class,
             peer,
-            deadline_tsc: self.around.deadlines[message.job.0 as usize].load(Ordering::Relaxed),
+            deadline_tsc: self.shared.deadlines[message.job.0 as usize].load(Ordering::Relaxed),
             reply,
-            route: self.around.control.clone(),
+            route: self.shared.control.clone(),
         })
     }
 }

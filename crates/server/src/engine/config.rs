@@ -37,7 +37,7 @@ impl Config {
 
 /// What an engine shares with the rest of its server.
 #[derive(Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct ServerShared {
     pub app: Arc<dyn ErasedApp>,
     pub envelopes: Arc<Envelopes>,
     pub replies: Arc<[Arc<dyn Reply>]>,
@@ -55,7 +55,7 @@ pub(crate) struct Surroundings {
     pub deadlines: Arc<[AtomicU64]>,
 }
 
-impl Surroundings {
+impl ServerShared {
     /// One of this dispatcher's workers, as the application and people know it.
     pub(crate) fn in_server(&self, id: WorkerId) -> WorkerId {
         if id == WorkerId::DISPATCHER { id } else { WorkerId(id.0 + self.first_worker) }

@@ -47,14 +47,14 @@ impl Drop for Engine {
             if activation.fiber.as_ref().is_some_and(|fiber| !fiber.is_idle()) {
                 // What it waits for refers to it, and so may its own stack, which is left, too.
                 self.kthread.abandon_request();
-                self.around.rules.note_left();
+                self.shared.rules.note_left();
                 std::mem::forget(activation);
             }
         }
-        if self.around.rules.leaves_requests() {
+        if self.shared.rules.leaves_requests() {
             // A request that was left behind borrows the application, the state of the worker on which it
             // began, and its bytes. Threads that it has started may look at them still.
-            std::mem::forget(self.around.clone());
+            std::mem::forget(self.shared.clone());
             std::mem::forget(std::mem::replace(&mut self.state, Box::new(())));
         }
     }

@@ -18,7 +18,7 @@ impl Engine {
         let due = match self.config.mode {
             Mode::Off => return 0,
             _ if !self.config.watched => self.safepoint.deadline(),
-            _ => match self.remote.wishes.raised.load(Ordering::Relaxed) {
+            _ => match self.remote.signals.raised.load(Ordering::Relaxed) {
                 raised if raised < self.run_start => return 0,
                 raised => raised,
             },
@@ -71,12 +71,12 @@ impl Engine {
         let before = unsafe { (*self.running).ran_cycles };
         let ran = before + now.saturating_sub(self.run_start);
         self.inbox.is_none()
-            || self.remote.wishes.stop.load(Ordering::Relaxed)
+            || self.remote.signals.stop.load(Ordering::Relaxed)
             || self.runs_last() && (!self.core.is_empty() || self.kthread.has_threads())
             || self.runs_for_nothing()
-            || self.core.wants_place(self.around.clock.nanos(ran))
+            || self.core.wants_place(self.shared.clock.nanos(ran))
             || self.has_mail()
-            || (self.config.central && self.remote.wishes.contended.load(Ordering::Relaxed) != 0)
+            || (self.config.central && self.remote.signals.contended.load(Ordering::Relaxed) != 0)
     }
 
     /// What the hook decides: true, yield; false, another quantum.
@@ -87,7 +87,7 @@ impl Engine {
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = self.late(now);
         if late <= self.gap_cycles || !self.alone.is_selective(now) {
-            self.counts.late_ns.saturating_record(self.around.clock.ns(late));
+            self.counts.late_ns.saturating_record(self.shared.clock.ns(late));
         }
         self.note_late(late, now);
         if self.config.mode == Mode::Clock && self.safepoint.last_reading().is_none() {
@@ -105,7 +105,7 @@ impl Engine {
         if !waits {
             self.arm(now);
             if let (Some(attention), Some(inbox)) = (attention, &self.inbox) {
-                let contended = self.config.central.then_some(&self.remote.wishes.contended);
+                let contended = self.config.central.then_some(&self.remote.signals.contended);
                 let words = Words { inbox: inbox.watched(), attention, contended };
                 // SAFETY: ring, kthread and `remote` live as long as the engine, whose end disarms.
                 unsafe { self.alone.begin(self.safepoint, words, now, self.quantum_cycles) };

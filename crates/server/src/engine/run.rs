@@ -21,7 +21,7 @@ const LOG: &str = "curtail::engine::run";
 impl Engine {
     /// The next job to run and its quantum in cycles (0: to completion).
     fn pick(&mut self, now: u64) -> Option<(*mut Activation, u64)> {
-        let Some((job, quantum)) = self.core.pick(self.around.clock.nanos(now)) else {
+        let Some((job, quantum)) = self.core.pick(self.shared.clock.nanos(now)) else {
             return self.pick_last();
         };
         let activation = match self.here[job.id.0 as usize] {
@@ -31,7 +31,7 @@ impl Engine {
         // SAFETY: what the core policy holds is here, so it is ours.
         let own = unsafe { (*activation).message.quantum_cycles };
         let cycles = match (own, quantum) {
-            (0, Some(quantum)) => self.around.clock.cycles(quantum.0),
+            (0, Some(quantum)) => self.shared.clock.cycles(quantum.0),
             (own, _) => own,
         };
         Some((activation, cycles))
@@ -106,7 +106,7 @@ impl Engine {
                 activation.tcb.begin_request(activation.job.id.0, activation.job.class.0);
                 activation.started_tsc = now;
                 activation.request = self.request_in(&activation.message);
-                activation.app = Arc::as_ptr(&self.around.app);
+                activation.app = Arc::as_ptr(&self.shared.app);
                 activation.state = &raw const *self.state;
                 if let Some(cause) = cause {
                     activation.serving = Serving::Cancellation(cause);
@@ -141,7 +141,7 @@ impl Engine {
         Label {
             job: u64::from(job.id.0),
             class: job.class.0,
-            worker: self.around.in_server(self.id).0,
+            worker: self.shared.in_server(self.id).0,
             stack_bytes: 0,
         }
     }
@@ -156,14 +156,14 @@ impl Engine {
             return false;
         }
         // SAFETY: we hold the job's message; the dispatcher has written these before.
-        let (peer, transport) = unsafe { self.around.envelopes.origin(message.job) };
-        self.around.replies[usize::from(transport)].is_gone(peer)
+        let (peer, transport) = unsafe { self.shared.envelopes.origin(message.job) };
+        self.shared.replies[usize::from(transport)].is_gone(peer)
     }
 
     fn request_in(&self, message: &Message) -> *const [u8] {
         if message.inline == Message::IN_ENVELOPE {
             // SAFETY: we hold the job's message; the envelope stays untouched until it has left.
-            unsafe { &raw const *self.around.envelopes.get(message.job).payload }
+            unsafe { &raw const *self.shared.envelopes.get(message.job).payload }
         } else {
             ptr::null::<u8>() as *const [u8; 0] as *const [u8] // the message's own; see `activation::run`
         }
@@ -188,7 +188,7 @@ impl Engine {
             let Job { id, class, .. } = activation.job;
             timeline::note(kind_of(&why), (start, ran), id.0, class.0);
         }
-        activation.job.attained = self.around.clock.nanos(activation.ran_cycles);
+        activation.job.attained = self.shared.clock.nanos(activation.ran_cycles);
         let mut free = end;
         match why {
             Suspend::Done => free = self.end(pointer, activation.outcome, end),
@@ -213,15 +213,15 @@ impl Engine {
             }
             // It waits for something that another job may have to do, which may be queued centrally
             // behind it: so it gives up its place, too.
-            Suspend::Yielded if self.config.central => self.tell(pointer, What::GaveWay, end),
+            Suspend::Yielded if self.config.central => self.push_event(pointer, What::GaveWay, end),
             Suspend::Yielded if activation.tcb.cancel.is_last() => {
                 self.last.push_back(activation.job);
             }
             Suspend::Yielded => {
                 self.take_in(end);
-                self.core.yielded(self.around.clock.nanos(end), activation.job);
+                self.core.yielded(self.shared.clock.nanos(end), activation.job);
             }
-            Suspend::Blocked => self.tell(pointer, What::Blocked, end),
+            Suspend::Blocked => self.push_event(pointer, What::Blocked, end),
         }
         if self.config.report_serviced {
             self.remote.progress.serviced.store(self.quanta, Ordering::Relaxed);
@@ -232,13 +232,13 @@ impl Engine {
     /// A job that gave up the thread is ready again, after those that came while it ran.
     fn requeue(&mut self, job: Job, now: u64) {
         self.take_in(now);
-        self.core.ready(self.around.clock.nanos(now), job);
+        self.core.ready(self.shared.clock.nanos(now), job);
     }
 
     /// The job has left: answers, tells, and keeps what can be used again. When it has answered (TSC).
     fn end(&mut self, pointer: *mut Activation, outcome: Outcome, end: u64) -> u64 {
         let answered = self.answer(pointer, end);
-        self.tell(pointer, What::Ended(outcome), end);
+        self.push_event(pointer, What::Ended(outcome), end);
         if let Some(event) = self.outbox.back_mut() {
             event.busy_cycles += answered - end;
         }
@@ -265,8 +265,8 @@ impl Engine {
             return end;
         }
         // SAFETY: the job is still ours: its event is not sent yet.
-        let (peer, transport) = unsafe { self.around.envelopes.origin(message.job) };
-        response.send(&*self.around.replies[usize::from(transport)], peer);
+        let (peer, transport) = unsafe { self.shared.envelopes.origin(message.job) };
+        response.send(&*self.shared.replies[usize::from(transport)], peer);
         clock::now().max(end)
     }
 
@@ -275,7 +275,7 @@ impl Engine {
         // SAFETY: ours until the event is sent.
         let (job, quanta) = unsafe { ((*pointer).job.id, (*pointer).preemptions) };
         self.quanta -= u64::from(quanta);
-        self.tell(pointer, What::Yielded, end);
+        self.push_event(pointer, What::Yielded, end);
         self.leave(job);
     }
 
@@ -283,7 +283,7 @@ impl Engine {
         self.here[job.0 as usize] = ptr::null_mut();
     }
 
-    pub(super) fn tell(&mut self, pointer: *mut Activation, what: What, at_tsc: u64) {
+    pub(super) fn push_event(&mut self, pointer: *mut Activation, what: What, at_tsc: u64) {
         // SAFETY: the activation is ours.
         let activation = unsafe { &*pointer };
         self.outbox.push_back(Event {

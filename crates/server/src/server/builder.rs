@@ -336,7 +336,7 @@ impl ServerBuilder {
     fn workers_on(&self, cores: usize, elastic: bool) -> Result<usize, StartError> {
         let dispatchers = self.dispatchers;
         match self.workers {
-            // The front runs where there is room: no core is kept for it.
+            // The ingress loop runs where there is room: no core is kept for it.
             None if elastic => Ok(inherited_kthreads().unwrap_or(cores).min(MOST_KTHREADS)),
             None => Ok(cores.saturating_sub(dispatchers).max(dispatchers).max(1)),
             Some(0) => Err(StartError::Setting("a server of 0 workers".to_owned())),

@@ -9,9 +9,9 @@ use crate::app::ErasedApp;
 use crate::ask::Asker;
 use crate::classify::Classifier;
 use crate::control::{Control, Obeyed};
-use crate::dispatcher::{Dispatcher, Line, Parts, WorkerLink, own_config};
-use crate::engine::{Engine, Surroundings};
-use crate::jobs::Account;
+use crate::dispatcher::{Dispatcher, DispatcherConfig, Line, WorkerLink, own_config};
+use crate::engine::{Engine, ServerShared};
+use crate::jobs::ByteQuota;
 use crate::message::Envelopes;
 use crate::remote::Remote;
 use crate::report::Part;
@@ -34,7 +34,7 @@ use std::thread;
 use std::time::Duration;
 
 /// What all domains of a server have.
-pub(super) struct Common<'a> {
+pub(super) struct Settings<'a> {
     pub app: Arc<dyn ErasedApp>,
     pub spec: &'a Spec,
     pub layout: &'a Layout,
@@ -58,7 +58,7 @@ pub(super) struct Common<'a> {
     pub busy: bool,
 }
 
-impl Common<'_> {
+impl Settings<'_> {
     /// How threads without a quantum look whether their core is wanted elsewhere.
     pub(super) fn beats(&self) -> Option<Quanta> {
         self.wish.beats(self.kind)
@@ -83,8 +83,12 @@ impl Domain {
         Self { index, workers, control, waiter, remote }
     }
 
-    fn surroundings(&self, common: &Common<'_>, transports: &[Box<dyn Transport>]) -> Surroundings {
-        Surroundings {
+    fn server_shared(
+        &self,
+        common: &Settings<'_>,
+        transports: &[Box<dyn Transport>],
+    ) -> ServerShared {
+        ServerShared {
             app: common.app.clone(),
             envelopes: Arc::new(Envelopes::new(common.capacity)),
             replies: transports.iter().map(|line| line.reply()).collect(),
@@ -102,15 +106,15 @@ impl Domain {
     /// Runs, on the calling thread, until all is done.
     pub(super) fn run(
         self,
-        common: &Common<'_>,
+        common: &Settings<'_>,
         transports: Vec<Box<dyn Transport>>,
         tap: Option<Tap>,
     ) -> Result<Part, RunError> {
-        let Common { layout, choice, capacity, .. } = common;
-        let around = self.surroundings(common, &transports);
+        let Settings { layout, choice, capacity, .. } = common;
+        let shared = self.server_shared(common, &transports);
         let mut own = Engine::new(
             WorkerId::DISPATCHER,
-            around.clone(),
+            shared.clone(),
             own_config(common.spec, choice, common.kind),
             common.spec.build_core(*capacity),
             None,
@@ -118,17 +122,17 @@ impl Domain {
         )
         .map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })?;
         let cores = &layout.workers[self.workers.clone()];
-        let (links, started) = workers::start(common, (cores, &self.remote), &around)?;
+        let (links, started) = workers::start(common, (cores, &self.remote), &shared)?;
         let _watch = watch(common, &links, self.workers.start, &self.control.0);
         let mut notes = Vec::new();
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
         }
-        let classes = around.app.classes();
+        let classes = shared.app.classes();
         let asker = asker(common, classes.len())?;
         let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
         let names: Vec<String> = names.collect();
-        let account = Account::new(common.memory, names.len() - 1, common.keeps_room);
+        let byte_quota = ByteQuota::new(common.memory, names.len() - 1, common.keeps_room);
         let setup = Setup {
             spec: common.spec.clone(),
             workers: links.len(),
@@ -137,8 +141,8 @@ impl Domain {
             pins: !common.migratable,
             keeps_room: common.keeps_room,
         };
-        let parts = Parts {
-            around,
+        let parts = DispatcherConfig {
+            shared,
             wished: common.wished,
             choice: choice.clone(),
             kind: common.kind,
@@ -151,7 +155,7 @@ impl Domain {
             waiter: self.waiter,
             own: &raw mut *own,
             own_remote: self.remote,
-            account,
+            byte_quota,
         };
         let mut dispatcher = Dispatcher::new(parts, asker, setup, tap);
         let begun = clock::now();
@@ -170,7 +174,7 @@ impl Domain {
 }
 
 /// What the dispatcher asks the application with, on the calling thread.
-fn asker(common: &Common<'_>, classes: usize) -> Result<Asker, RunError> {
+fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
     let classifier = Arc::new(Classifier::new(common.app.clone(), classes));
     let asker = Asker::new(common.app.clone(), classifier, common.tasks.stack_size, common.memory);
     asker.map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })
@@ -178,7 +182,7 @@ fn asker(common: &Common<'_>, classes: usize) -> Result<Asker, RunError> {
 
 /// Has the workers watched, as long as the answer lives.
 fn watch(
-    common: &Common<'_>,
+    common: &Settings<'_>,
     links: &[WorkerLink],
     first: usize,
     control: &Arc<Control>,
@@ -202,7 +206,7 @@ impl Drop for Together<'_> {
 /// share of the transports. Returns when all have ended.
 pub(super) fn run_all(
     domains: Vec<(Vec<Box<dyn Transport>>, Domain)>,
-    common: &Common<'_>,
+    common: &Settings<'_>,
     handle: &Handle,
     tap: Option<Tap>,
 ) -> Result<Vec<Part>, RunError> {

@@ -1,9 +1,9 @@
 //! The workers' threads: started, stopped, reported.
 
 use super::RunError;
-use super::domain::Common;
+use super::domain::Settings;
 use crate::dispatcher::{WorkerLink, config_of};
-use crate::engine::{Config, Engine, Surroundings};
+use crate::engine::{Config, Engine, ServerShared};
 use crate::remote::Remote;
 use crate::worker::{Links, Orders, WorkerReport, work};
 use curtail_policy::WorkerId;
@@ -39,23 +39,23 @@ pub(super) struct Started {
 
 /// Starts a dispatcher's workers, one on each of the cores.
 pub(super) fn start(
-    common: &Common<'_>,
+    common: &Settings<'_>,
     (cores, dispatcher): (&[usize], &Arc<Remote>),
-    around: &Surroundings,
+    shared: &ServerShared,
 ) -> Result<(Vec<WorkerLink>, Vec<Started>), RunError> {
     let mut links = Vec::new();
     let mut started = Vec::new();
     let config = config_of(common.spec, &common.choice, common.kind, cores.len());
     for (index, &core) in cores.iter().enumerate() {
         let id = WorkerId(index as u16);
-        match start_one(common, (id, core), (dispatcher, around), config.clone()) {
+        match start_one(common, (id, core), (dispatcher, shared), config.clone()) {
             Ok((link, thread)) => {
                 links.push(link);
                 started.push(thread);
             }
             Err(error) => {
                 stop(started, &mut Vec::new());
-                return Err(RunError::Worker { worker: around.in_server(id), error });
+                return Err(RunError::Worker { worker: shared.in_server(id), error });
             }
         }
     }
@@ -63,9 +63,9 @@ pub(super) fn start(
 }
 
 fn start_one(
-    common: &Common<'_>,
+    common: &Settings<'_>,
     (id, core): (WorkerId, usize),
-    (dispatcher, around): (&Arc<Remote>, &Surroundings),
+    (dispatcher, shared): (&Arc<Remote>, &ServerShared),
     config: Config,
 ) -> Result<(WorkerLink, Started), String> {
     let (messages, inbox) = spsc::channel(INBOX);
@@ -79,8 +79,8 @@ fn start_one(
         dispatcher: (!common.busy).then(|| dispatcher.clone()),
     };
     let core_policy = common.spec.build_core(common.capacity);
-    let (around, idle) = (around.clone(), common.layout.idle(&around.clock));
-    let number = around.in_server(id).0;
+    let (shared, idle) = (shared.clone(), common.layout.idle(&shared.clock));
+    let number = shared.in_server(id).0;
     let floats = common.layout.floats;
     let own = remote.clone();
     let (ready, is_ready) = sync_channel(1);
@@ -89,7 +89,7 @@ fn start_one(
         if let Some(Err(problem)) = (!floats).then(|| pin(core)) {
             tracing::warn!(target: LOG, %problem, worker = number);
         }
-        match Engine::new(id, around, config, core_policy, Some(inbox), own) {
+        match Engine::new(id, shared, config, core_policy, Some(inbox), own) {
             Ok(engine) => {
                 let _ = ready.send(Ok(()));
                 let _ = report.send(work(engine, links, idle));
@@ -114,7 +114,7 @@ fn start_one(
 /// endless loop without a safepoint) is left behind, and that is said.
 pub(super) fn stop(started: Vec<Started>, notes: &mut Vec<String>) -> Vec<WorkerReport> {
     for worker in &started {
-        worker.remote.wishes.stop.store(true, Ordering::Release);
+        worker.remote.signals.stop.store(true, Ordering::Release);
         worker.remote.parker.unpark();
     }
     let mut reports = Vec::new();

@@ -2,11 +2,11 @@
 //! kthread that is busy.
 //!
 //! A connection's thread stays where it starts. So it starts on the kthread that has the fewest, which
-//! may be another than the one that has accepted it: then it goes through that one's [`Door`], behind
+//! may be another than the one that has accepted it: then it goes through that one's [`AcceptQueue`], behind
 //! which a thread that accepts there starts it.
 
 use super::connection::Connection;
-use super::post::{Common, Post};
+use super::context::{KthreadsShared, WorkerContext};
 use curtail_net::{Accepted, Acceptor, Streams};
 use curtail_rt::block::Deadline;
 use curtail_rt::socket::{Side, Source};
@@ -25,7 +25,7 @@ const SHORT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 /// Where a kthread gets connections that others have accepted.
 #[derive(Default)]
-pub(super) struct Door {
+pub(super) struct AcceptQueue {
     /// Connections that are there or on their way.
     connections: AtomicUsize,
     arrivals: Mutex<Arrivals>,
@@ -38,7 +38,7 @@ struct Arrivals {
     listeners: Vec<Arc<Source>>,
 }
 
-impl Door {
+impl AcceptQueue {
     fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
         // Nothing in here panics half-way.
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,36 +46,40 @@ impl Door {
 }
 
 /// The calling kthread accepts connections of that transport from now on.
-pub(super) fn start(common: &Arc<Common>, streams: &Streams, transport: u16) -> io::Result<()> {
-    let index = Post::here().index();
+pub(super) fn start(
+    common: &Arc<KthreadsShared>,
+    streams: &Streams,
+    transport: u16,
+) -> io::Result<()> {
+    let index = WorkerContext::here().index();
     for listener in streams.listeners()? {
         let listener = Arc::new(Source::new(listener, false));
         let acceptor = streams.acceptor(listener.clone());
-        common.doors[index].arrivals().listeners.push(listener.clone());
-        let porter = Porter { common: common.clone(), index, listener, transport };
-        drop(Builder::new().start_here(move || porter.serve(&acceptor), false)?);
+        common.accept_queues[index].arrivals().listeners.push(listener.clone());
+        let accept_loop = AcceptLoop { common: common.clone(), index, listener, transport };
+        drop(Builder::new().start_here(move || accept_loop.serve(&acceptor), false)?);
     }
     Ok(())
 }
 
 /// A thread that accepts.
-struct Porter {
-    common: Arc<Common>,
+struct AcceptLoop {
+    common: Arc<KthreadsShared>,
     index: usize,
     listener: Arc<Source>,
     transport: u16,
 }
 
-impl Porter {
-    fn door(&self) -> &Door {
-        &self.common.doors[self.index]
+impl AcceptLoop {
+    fn accept_queue(&self) -> &AcceptQueue {
+        &self.common.accept_queues[self.index]
     }
 
     /// Until the server closes.
     fn serve(&self, acceptor: &Acceptor) {
         loop {
             let ticks = self.listener.ticks(Side::Read);
-            let arrived = std::mem::take(&mut self.door().arrivals().waiting);
+            let arrived = std::mem::take(&mut self.accept_queue().arrivals().waiting);
             arrived.into_iter().for_each(|connection| self.begin(connection));
             if acceptor.is_closing() {
                 return;
@@ -114,27 +118,30 @@ impl Porter {
 
     /// Has a connection begin where the fewest are.
     fn place(&self, connection: Connection) {
-        let doors = &self.common.doors;
-        let count = |door: &Door| door.connections.load(Relaxed);
+        let accept_queues = &self.common.accept_queues;
+        let count = |accept_queue: &AcceptQueue| accept_queue.connections.load(Relaxed);
         // Of equals, its own.
-        let others = (0..doors.len()).filter(|&index| index != self.index);
-        let least = others.min_by_key(|&index| count(&doors[index]));
-        let least = least.filter(|&other| count(&doors[other]) < count(self.door()));
+        let others = (0..accept_queues.len()).filter(|&index| index != self.index);
+        let least = others.min_by_key(|&index| count(&accept_queues[index]));
+        let least =
+            least.filter(|&other| count(&accept_queues[other]) < count(self.accept_queue()));
         let Some(connection) = self.hand_on(connection, least) else { return };
-        self.door().connections.fetch_add(1, Relaxed);
+        self.accept_queue().connections.fetch_add(1, Relaxed);
         self.begin(connection);
     }
 
     /// Has a connection begin on another kthread; gives it back where that accepts none, not yet or
     /// not any more.
     fn hand_on(&self, connection: Connection, to: Option<usize>) -> Option<Connection> {
-        let Some(door) = to.map(|index| &self.common.doors[index]) else { return Some(connection) };
-        let mut arrivals = door.arrivals();
-        let Some(porter) = arrivals.listeners.last().cloned() else { return Some(connection) };
-        door.connections.fetch_add(1, Relaxed);
+        let Some(accept_queue) = to.map(|index| &self.common.accept_queues[index]) else {
+            return Some(connection);
+        };
+        let mut arrivals = accept_queue.arrivals();
+        let Some(accept_loop) = arrivals.listeners.last().cloned() else { return Some(connection) };
+        accept_queue.connections.fetch_add(1, Relaxed);
         arrivals.waiting.push(connection);
         drop(arrivals);
-        porter.nudge();
+        accept_loop.nudge();
         None
     }
 
@@ -151,9 +158,9 @@ impl Porter {
     }
 }
 
-impl Drop for Porter {
+impl Drop for AcceptLoop {
     fn drop(&mut self) {
-        let mut arrivals = self.door().arrivals();
+        let mut arrivals = self.accept_queue().arrivals();
         arrivals.listeners.retain(|listener| !Arc::ptr_eq(listener, &self.listener));
         let left = match arrivals.listeners.is_empty() {
             true => std::mem::take(&mut arrivals.waiting),
@@ -165,10 +172,10 @@ impl Drop for Porter {
 }
 
 /// A connection that is on a kthread.
-struct Counted(Arc<Common>, usize);
+struct Counted(Arc<KthreadsShared>, usize);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.doors[self.1].connections.fetch_sub(1, Relaxed);
+        self.0.accept_queues[self.1].connections.fetch_sub(1, Relaxed);
     }
 }

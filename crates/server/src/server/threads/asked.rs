@@ -1,6 +1,6 @@
 //! Requests that the program has asked to cancel ([`crate::Handle::cancel`]), until they are found.
 //!
-//! The front adds; the kthreads look. One that is nowhere is forgotten when many have come after it.
+//! The ingress loop adds; the kthreads look. One that is nowhere is forgotten when many have come after it.
 
 use curtail_rt::context::RequestId;
 use std::collections::VecDeque;

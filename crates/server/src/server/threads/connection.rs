@@ -6,7 +6,7 @@
 //! sends it. It has one place to wait: its source, for the peer and for the threads that nudge it
 //! ([`curtail_net::Socket`]).
 
-use super::post::Post;
+use super::context::WorkerContext;
 use super::request::Request;
 use crate::Response;
 use curtail_net::{Stream, Turn};
@@ -102,10 +102,10 @@ impl Connection {
     }
 
     fn discard(&mut self, ticks: u32, most: usize) -> Brought {
-        let mut buffer = Post::here().take_buffer();
+        let mut buffer = WorkerContext::here().take_buffer();
         let most = most.min(buffer.len());
         let read = self.source.try_read(ticks, &mut buffer[..most]);
-        Post::here().give_buffer(buffer);
+        WorkerContext::here().give_buffer(buffer);
         match read {
             Ok(Some(0)) => {
                 self.stream.end(false);
@@ -137,7 +137,7 @@ impl Connection {
         let mut brought = Brought::More;
         // What is held is without its share, or has had its turn.
         if most > 0 && !self.stream.is_ready() {
-            let mut buffer = Post::here().take_buffer();
+            let mut buffer = WorkerContext::here().take_buffer();
             let most = most.min(buffer.len());
             match self.source.try_read(ticks, &mut buffer[..most]) {
                 Ok(Some(0)) => self.end(false),
@@ -145,7 +145,7 @@ impl Connection {
                 Ok(None) => brought = Brought::Nothing,
                 Err(_) => brought = Brought::Gone,
             }
-            Post::here().give_buffer(buffer);
+            WorkerContext::here().give_buffer(buffer);
         }
         self.stream.account();
         if left < burst {
@@ -160,7 +160,7 @@ impl Connection {
     /// No more requests come.
     fn end(&mut self, too_long: bool) {
         if self.stream.end(too_long) {
-            Post::here().common().note_malformed();
+            WorkerContext::here().common().note_malformed();
         }
     }
 
@@ -171,12 +171,12 @@ impl Connection {
             if self.stream.is_working() && !self.stream.has_share() {
                 break;
             }
-            let mut request = Post::here().take_request();
+            let mut request = WorkerContext::here().take_request();
             match self.stream.next(input) {
                 Ok(Some(frame)) => request.body.payload.extend_from_slice(frame),
-                Ok(None) => return Post::here().put_away(request),
+                Ok(None) => return WorkerContext::here().put_away(request),
                 Err(_) => {
-                    Post::here().put_away(request);
+                    WorkerContext::here().put_away(request);
                     *input = &[];
                     return self.end(true);
                 }
@@ -184,19 +184,19 @@ impl Connection {
             *left -= 1;
             let Request { origin, body, .. } = &mut *request;
             origin.arrived_tsc = clock::now();
-            let common = Post::here().common();
+            let common = WorkerContext::here().common();
             // A classifier that panics at some bytes costs that request, not the server. One that
             // waits keeps this connection's later requests.
             let Some(class) = common.classifier.class_of(&body.payload) else {
                 common.note_malformed();
-                Post::here().put_away(request);
+                WorkerContext::here().put_away(request);
                 continue;
             };
             origin.class = class;
             let refuses = common.rules.refuses(class);
-            if refuses || !common.room.take(class, body.payload.len()) {
+            if refuses || !common.quota.take(class, body.payload.len()) {
                 self.refuse(&request);
-                Post::here().put_away(request);
+                WorkerContext::here().put_away(request);
                 continue;
             }
             let arrived_tsc = origin.arrived_tsc;
@@ -206,7 +206,7 @@ impl Connection {
             origin.peer = self.stream.peer();
             origin.transport = self.transport;
             origin.in_flight = Some(self.stream.begin(body.payload.len()));
-            Post::here().start(request);
+            WorkerContext::here().start(request);
         }
         self.stream.hold(input);
     }
@@ -214,8 +214,8 @@ impl Connection {
     /// Says that there is no room for a request, and counts it for its class alone.
     #[cold]
     fn refuse(&self, Request { origin, body, .. }: &Request) {
-        let common = Post::here().common();
-        Post::here().count_refused(origin.class);
+        let common = WorkerContext::here().common();
+        WorkerContext::here().count_refused(origin.class);
         let mut refusal = Response::default();
         let written = contain(|| common.app.overloaded(&body.payload, &mut refusal));
         if written.is_some() {

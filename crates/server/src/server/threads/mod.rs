@@ -2,34 +2,36 @@
 //! them by themselves, each from its own queue, and from the others' when that is empty.
 //!
 //! * `port`: packets that a core allocator receives; `accept`: threads that accept TCP connections; `connection`: a connection's thread, which reads;
-//! * `front`: the calling thread: other transports, commands, the end;
-//! * `desk`: where the front's requests come in; `room`: how many there may be;
+//! * `ingress_loop`: the calling thread: other transports, commands, the end;
+//! * `ingress`: where the ingress loop's requests come in; `quota`: how many there may be;
 //! * `request`: a request and its thread;
-//! * `post`: a kthread's part: the handler, and what is around it;
-//! * `tally`: what a kthread counts; `asked`: requests that are to be cancelled.
+//! * `context`: a kthread's part: the handler, and what is around it;
+//! * `counters`: what a kthread counts; `asked`: requests that are to be cancelled.
 
 mod accept;
 mod asked;
 mod connection;
-mod desk;
-mod front;
+mod context;
+mod counters;
+mod ingress;
+mod ingress_loop;
 mod port;
-mod post;
+mod quota;
 mod request;
-mod room;
-mod tally;
 
-use super::domain::{Common as Settings, Domain};
+use super::domain::{Domain, Settings};
 use super::{RunError, StartError};
 use crate::ask::Asker;
 use crate::classify::Classifier;
-use crate::dispatcher::{Line, Tally as Gaps};
+use crate::dispatcher::{GapCounters, Line};
 use crate::engine::Counts;
 use crate::losses::Losses;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Cpu, Noise, Report};
-use accept::Door;
+use accept::AcceptQueue;
 use asked::Asked;
+use context::{KthreadsShared, WorkerContext};
+use counters::KthreadCounters;
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Reply, Streams, Transport};
@@ -39,16 +41,14 @@ use curtail_rt::clock::{self, Clock, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Port, Quanta};
 use curtail_rt::topology::{Idle, pin};
-use desk::Desk;
-use front::Front;
+use ingress::Ingress;
+use ingress_loop::IngressLoop;
 pub(super) use port::PortLine;
-use post::{Common, Post};
-use room::Room;
+use quota::AdmissionQuota;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use tally::Tally;
 
 /// Kthreads of one server.
 pub(super) const MOST_KTHREADS: usize = 64;
@@ -79,12 +79,12 @@ pub(super) fn check(
     Ok(())
 }
 
-fn room(settings: &Settings<'_>, classes: usize) -> Room {
+fn quota(settings: &Settings<'_>, classes: usize) -> AdmissionQuota {
     let size = (settings.capacity, settings.memory);
-    Room::new(size, classes, settings.spec, settings.keeps_room)
+    AdmissionQuota::new(size, classes, settings.spec, settings.keeps_room)
 }
 
-/// Runs such a server, the front on the calling thread, until all is done.
+/// Runs such a server, the ingress loop on the calling thread, until all is done.
 pub(super) fn run(
     domain: Domain,
     settings: &Settings<'_>,
@@ -99,10 +99,10 @@ pub(super) fn run(
     };
     let streams: Vec<_> = transports.iter_mut().enumerate().filter_map(lend).collect();
     let busy = settings.busy && transports.iter().any(|line| line.brings());
-    let front = (!busy).then(|| domain.remote.clone());
+    let ingress_loop = (!busy).then(|| domain.remote.clone());
     let replies = transports.iter().map(|line| line.reply()).collect();
     let port = elastic.as_ref().and_then(|elastic| elastic.port().cloned());
-    let common = common(settings, &domain, &names, replies, front, port);
+    let common = common(settings, &domain, &names, replies, ingress_loop, port);
     let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, idle, &quantum_cycles);
@@ -112,8 +112,12 @@ pub(super) fn run(
     let _watch = settings.watchdog.watch(crew.peers(), 0, mode, |_, _| {}, || {});
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
-    let mut front = Front {
-        desk: Desk::new((common, crew), asker, names.into_iter().map(ClassStats::new).collect()),
+    let mut ingress_loop = IngressLoop {
+        ingress: Ingress::new(
+            (common, crew),
+            asker,
+            names.into_iter().map(ClassStats::new).collect(),
+        ),
         kthread,
         lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
         spec: settings.spec.clone(),
@@ -124,7 +128,7 @@ pub(super) fn run(
         remote: domain.remote,
         busy,
         shares_core: idle.shares_core,
-        gaps: Gaps::default(),
+        gaps: GapCounters::default(),
         turn: 0,
         items: 0,
         now: 0,
@@ -135,44 +139,44 @@ pub(super) fn run(
         closing: None,
     };
     let begun = clock::now();
-    let ended = catch_unwind(AssertUnwindSafe(|| front.run(settings.drain)));
+    let ended = catch_unwind(AssertUnwindSafe(|| ingress_loop.run(settings.drain)));
     let watched = clock::now() - begun;
     drop(domain.control);
-    if ended.is_ok() && front.desk.in_system() == 0 {
-        front.desk.crew.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
+    if ended.is_ok() && ingress_loop.ingress.in_system() == 0 {
+        ingress_loop.ingress.crew.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
     }
-    let lives = front.desk.crew.stop(&mut notes);
-    front.desk.give_up();
+    let lives = ingress_loop.ingress.crew.stop(&mut notes);
+    ingress_loop.ingress.give_up();
     if let Err(panic) = ended {
         resume_unwind(panic);
     }
-    Ok(report(front, &lives, watched, notes))
+    Ok(report(ingress_loop, &lives, watched, notes))
 }
 
-/// What the kthreads and the front have in common.
+/// What the kthreads and the ingress loop have in common.
 fn common(
     settings: &Settings<'_>,
     domain: &Domain,
     names: &[String],
     replies: Box<[Arc<dyn Reply>]>,
-    front: Option<Arc<Remote>>,
+    ingress_loop: Option<Arc<Remote>>,
     port: Option<Arc<Port>>,
-) -> Arc<Common> {
-    let tally = |_| CachePadded::new(Tally::new(names.iter().cloned()));
-    Arc::new(Common {
+) -> Arc<KthreadsShared> {
+    let counters = |_| CachePadded::new(KthreadCounters::new(names.iter().cloned()));
+    Arc::new(KthreadsShared {
         app: settings.app.clone(),
         replies,
         done: CachePadded::default(),
-        tallies: domain.workers.clone().map(tally).collect(),
+        counters: domain.workers.clone().map(counters).collect(),
         clock: Clock::get(),
-        front,
+        ingress_loop,
         classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
-        room: room(settings, names.len() - 1),
+        quota: quota(settings, names.len() - 1),
         malformed: AtomicU64::new(0),
         port,
         rules: settings.rules.clone(),
         asked: Asked::default(),
-        doors: domain.workers.clone().map(|_| Door::default()).collect(),
+        accept_queues: domain.workers.clone().map(|_| AcceptQueue::default()).collect(),
     })
 }
 
@@ -195,10 +199,10 @@ fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) ->
     }
 }
 
-/// What the front asks the application with, on the calling thread.
+/// What the ingress loop asks the application with, on the calling thread.
 fn asker(
     settings: &Settings<'_>,
-    common: &Common,
+    common: &KthreadsShared,
     remote: &Remote,
 ) -> Result<(Box<KThread>, Asker), RunError> {
     let error = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
@@ -217,12 +221,12 @@ fn is_cut(choice: &Choice) -> bool {
 /// `streams`: connections that have threads, and which transport's they are.
 fn start(
     plan: &Plan,
-    common: &Arc<Common>,
+    common: &Arc<KthreadsShared>,
     streams: Vec<(u16, Streams)>,
 ) -> Result<Crew, RunError> {
     let common = common.clone();
     let enter = move |index| {
-        let post = Post::new(common.clone(), index)?;
+        let context = WorkerContext::new(common.clone(), index)?;
         for (transport, streams) in &streams {
             accept::start(&common, streams, *transport)
                 .map_err(|error| format!("it cannot accept connections: {error}"))?;
@@ -230,27 +234,29 @@ fn start(
         if let Some(port) = &common.port {
             port::start(&common, port).map_err(|error| format!("its port: {error}"))?;
         }
-        Ok(post as Kept)
+        Ok(context as Kept)
     };
     Crew::start(plan, enter)
         .map_err(|(index, error)| RunError::Worker { worker: WorkerId(index as u16), error })
 }
 
-fn report(front: Front, lives: &[Lived], watched: u64, notes: Vec<String>) -> Report {
+fn report(ingress_loop: IngressLoop, lives: &[Lived], watched: u64, notes: Vec<String>) -> Report {
     let total: u64 = lives.iter().map(|lived| lived.total_cycles).sum();
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    let ran = front.desk.common.tallies.iter().map(|tally| tally.ran_cycles()).sum();
+    let ran =
+        ingress_loop.ingress.common.counters.iter().map(|counters| counters.ran_cycles()).sum();
     let app = share(ran, total);
     let idle = share(lives.iter().map(|lived| lived.idle_cycles).sum(), total);
-    let lost = lives.iter().map(|lived| lived.gaps.cycles).sum::<u64>() + front.gaps.gap_cycles;
-    let (classes, unknown) = front.classes();
+    let lost =
+        lives.iter().map(|lived| lived.gaps.cycles).sum::<u64>() + ingress_loop.gaps.gap_cycles;
+    let (classes, unknown) = ingress_loop.classes();
     Report {
-        policy: front.spec.name.clone(),
-        preempt: front.choice.effective,
-        preempt_note: front.choice.note.clone(),
-        quantum: front.spec.quantum,
-        workers: front.desk.crew.len(),
-        preemptions: front.preemptions(),
+        policy: ingress_loop.spec.name.clone(),
+        preempt: ingress_loop.choice.effective,
+        preempt_note: ingress_loop.choice.note.clone(),
+        quantum: ingress_loop.spec.quantum,
+        workers: ingress_loop.ingress.crew.len(),
+        preemptions: ingress_loop.preemptions(),
         late_ns: Counts::default().late_ns,
         ticks: Ticks::default(),
         cpu: Cpu {
@@ -261,15 +267,15 @@ fn report(front: Front, lives: &[Lived], watched: u64, notes: Vec<String>) -> Re
         },
         noise: Noise {
             gap_threshold_ns: GAP_NS,
-            gaps: front.gaps.gaps + lives.iter().map(|lived| lived.gaps.gaps).sum::<u64>(),
+            gaps: ingress_loop.gaps.gaps + lives.iter().map(|lived| lived.gaps.gaps).sum::<u64>(),
             lost_share: share(lost, total + watched),
         },
         classes,
         unknown,
         decided: None,
-        malformed: front.desk.malformed(),
-        unsent: front.unsent(),
-        abandoned: front.desk.in_system(),
+        malformed: ingress_loop.ingress.malformed(),
+        unsent: ingress_loop.unsent(),
+        abandoned: ingress_loop.ingress.in_system(),
         notes,
     }
 }

@@ -1,11 +1,11 @@
 //! A server's port that the core allocator has for it: datagrams come from the kthreads' rings, and
-//! answers go the same way back. The front has no part in it but the end.
+//! answers go the same way back. The ingress loop has no part in it but the end.
 //!
 //! On each kthread a thread takes packets in and makes a thread of each, as a connection's does
 //! (`super::connection`). The request's thread answers; it waits where the ring is full, so that no
 //! answer is lost while the daemon takes them.
 
-use super::post::{Common, Post};
+use super::context::{KthreadsShared, WorkerContext};
 use super::request::{Body, Origin, Packet, Request};
 use crate::Response;
 use crate::ask::tag;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// A daemon that takes no answers for so long is not waited for.
 const PATIENCE_NS: u64 = 100_000_000;
 
-/// What the front sees of the port: a transport that brings nothing.
+/// What the ingress loop sees of the port: a transport that brings nothing.
 pub(in crate::server) struct PortLine {
     port: Arc<Port>,
     /// Never readable: nothing comes this way.
@@ -73,19 +73,19 @@ impl Reply for PortReply {
 }
 
 /// The calling kthread takes packets in from now on.
-pub(super) fn start(common: &Arc<Common>, port: &Arc<Port>) -> io::Result<()> {
-    let porter = Porter { common: common.clone(), port: port.clone(), arrivals: Vec::new() };
-    Builder::new().start_here(move || porter.serve(), false).map(drop)
+pub(super) fn start(common: &Arc<KthreadsShared>, port: &Arc<Port>) -> io::Result<()> {
+    let port_loop = PortLoop { common: common.clone(), port: port.clone(), arrivals: Vec::new() };
+    Builder::new().start_here(move || port_loop.serve(), false).map(drop)
 }
 
 /// The thread that takes packets in.
-struct Porter {
-    common: Arc<Common>,
+struct PortLoop {
+    common: Arc<KthreadsShared>,
     port: Arc<Port>,
     arrivals: Vec<Arrival>,
 }
 
-impl Porter {
+impl PortLoop {
     /// Until the server closes.
     fn serve(mut self) {
         let kthread = KThread::here();
@@ -107,9 +107,9 @@ impl Porter {
     }
 
     fn hand_in(&self, arrival: &Arrival, session: u32) {
-        let (post, common) = (Post::here(), &*self.common);
+        let (context, common) = (WorkerContext::here(), &*self.common);
         let Some(payload) = arrival.payload() else { return common.note_malformed() };
-        let mut request = post.take_request();
+        let mut request = context.take_request();
         let Request { origin, body, .. } = &mut *request;
         body.payload.extend_from_slice(payload);
         body.tag = tag(payload);
@@ -124,21 +124,21 @@ impl Porter {
             common.note_malformed();
             body.outcome = Outcome::Failed;
             self.turn_away(origin, body);
-            return post.put_away(request);
+            return context.put_away(request);
         };
         origin.class = class;
-        if common.rules.refuses(class) || !common.room.take(class, body.payload.len()) {
-            post.count_refused(class);
+        if common.rules.refuses(class) || !common.quota.take(class, body.payload.len()) {
+            context.count_refused(class);
             let Body { payload, response, .. } = body;
             if contain(|| common.app.overloaded(payload, response)).is_none() {
                 *response = Response::default();
             }
             self.turn_away(origin, body);
-            return post.put_away(request);
+            return context.put_away(request);
         }
         let own = contain(|| common.app.deadline(&body.payload)).flatten();
         origin.deadline_tsc = common.rules.deadline(class, own, origin.arrived_tsc);
-        post.start(request);
+        context.start(request);
     }
 
     /// Answers what is never run.

@@ -1,10 +1,10 @@
 //! A request under a policy without a dispatcher: what came, what is answered, and the thread that
 //! serves it, in one place.
 //!
-//! It belongs to the side that hands it in, the front (`super::front`) or a connection's thread
+//! It belongs to the side that hands it in, the ingress loop (`super::ingress_loop`) or a connection's thread
 //! (`super::connection`); to the kthread that has its thread, until that has ended; and then to
-//! that kthread, for the next request of a connection, or to the front, which learns of it through
-//! [`super::post::Common::done`].
+//! that kthread, for the next request of a connection, or to the ingress loop, which learns of it through
+//! [`super::context::KthreadsShared::done`].
 
 use crate::Response;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
@@ -42,7 +42,7 @@ pub(super) struct Origin {
     pub arrived_tsc: u64,
     /// When it is cancelled; [`NEVER`]: not by time.
     pub deadline_tsc: u64,
-    /// Its connection's account, where a connection's thread has brought it; none: the front has.
+    /// Its connection's account, where a connection's thread has brought it; none: the ingress loop has.
     pub in_flight: Option<InFlight>,
     /// When its peer was last looked for, if it was.
     pub looked_tsc: Cell<u64>,

@@ -3,11 +3,11 @@
 //! packet (§4.1): it steers, and schedules nothing. It never runs a handler, so that it is there when
 //! the server is to end.
 
-use super::desk::Desk;
+use super::ingress::Ingress;
 use super::request::Request;
 use crate::ask::{self, Asker, Entry};
 use crate::control::{Command, Control};
-use crate::dispatcher::{ITEM_NS, Line, Tally as Gaps};
+use crate::dispatcher::{GapCounters, ITEM_NS, Line};
 use crate::losses::Losses;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Stats, WorkerStats, split};
@@ -22,15 +22,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The target of what is logged here.
-const LOG: &str = "curtail::server::threads::front";
+const LOG: &str = "curtail::server::threads::ingress_loop";
 
 /// In cycles, so long that it never ends.
 const ENDLESS: u64 = u64::MAX / 4;
 
 /// See the module's head.
-pub(super) struct Front {
-    pub desk: Desk,
-    /// The front's own: for what it asks the application. Dropped after the desk.
+pub(super) struct IngressLoop {
+    pub ingress: Ingress,
+    /// The ingress loop's own: for what it asks the application. Dropped after `ingress`.
     pub kthread: Box<KThread>,
     pub lines: Vec<Line>,
     pub spec: Spec,
@@ -42,7 +42,7 @@ pub(super) struct Front {
     pub remote: Arc<Remote>,
     pub busy: bool,
     pub shares_core: bool,
-    pub gaps: Gaps,
+    pub gaps: GapCounters,
     /// When this turn began (TSC), and how much it had to do.
     pub turn: u64,
     pub items: u64,
@@ -56,7 +56,7 @@ pub(super) struct Front {
     pub closing: Option<u64>,
 }
 
-impl Front {
+impl IngressLoop {
     /// Until every transport has closed and the last request has left, or draining took too long.
     pub(super) fn run(&mut self, drain: Duration) {
         self.drain_cycles = self.clock().cycles(drain.as_nanos() as u64);
@@ -73,21 +73,21 @@ impl Front {
         self.watch(now, clock.cycles(GAP_NS), clock.cycles(ITEM_NS));
         if now >= self.look {
             self.look = now + clock.cycles(1_000_000_000);
-            let malformed = ("malformed", self.desk.malformed());
+            let malformed = ("malformed", self.ingress.malformed());
             self.losses.tell(self.transports().into_iter().chain([malformed]).collect());
         }
         self.active = self.take_requests(now);
         self.active |= self.go_on(now);
-        self.active |= self.take_back();
+        self.active |= self.drain_ended();
     }
 
     /// The rest of a turn; false: it was the last.
     fn conclude(&mut self) -> bool {
         let now = self.now;
-        self.tell_turned_away();
-        self.obey(now);
+        self.publish_turned_away();
+        self.apply_commands(now);
         if self.active || !self.busy {
-            self.desk.look_at_memory();
+            self.ingress.look_at_memory();
         }
         if self.closing.is_some_and(|since| now.saturating_sub(since) > self.drain_cycles) {
             return false;
@@ -95,7 +95,7 @@ impl Front {
         if self.active {
             return true;
         }
-        if self.desk.in_system() == 0 && self.lines.iter().all(|line| !line.open) {
+        if self.ingress.in_system() == 0 && self.lines.iter().all(|line| !line.open) {
             return false;
         }
         self.idle();
@@ -103,15 +103,15 @@ impl Front {
     }
 
     fn clock(&self) -> Clock {
-        self.desk.common.clock
+        self.ingress.common.clock
     }
 
     /// A turn of the loop is short; a long one was interrupted by the machine, unless a core changed hands
-    /// meanwhile: that may have been the front's.
+    /// meanwhile: that may have been the ingress loop's.
     fn watch(&mut self, now: u64, gap_cycles: u64, item_cycles: u64) {
         let cycles = now - self.turn;
         if cycles > gap_cycles + self.items * item_cycles
-            && !self.desk.crew.has_moved_since(self.turn)
+            && !self.ingress.crew.has_moved_since(self.turn)
         {
             self.gaps.gaps += 1;
             self.gaps.gap_cycles += cycles;
@@ -123,7 +123,7 @@ impl Front {
     fn take_requests(&mut self, now: u64) -> bool {
         let mut taken = 0;
         for (index, line) in self.lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
-            let mut turn = self.desk.at(index, now);
+            let mut turn = self.ingress.at(index, now);
             line.open = line.transport.poll(now, &mut turn) == Status::Open;
             taken += turn.taken();
         }
@@ -134,24 +134,24 @@ impl Front {
     fn go_on(&mut self, now: u64) -> bool {
         self.kthread.look_around(now);
         let active = self.kthread.run_threads(0);
-        self.desk.go_on() || active
+        self.ingress.go_on() || active
     }
 
-    fn tell_turned_away(&mut self) {
-        for (transport, completion) in self.desk.turned_away() {
+    fn publish_turned_away(&mut self) {
+        for (transport, completion) in self.ingress.turned_away() {
             self.lines[usize::from(transport)].transport.completed(&completion);
         }
     }
 
     /// Takes the requests back that have ended.
-    fn take_back(&mut self) -> bool {
-        let (desk, lines, mut count) = (&mut self.desk, &mut self.lines, 0);
-        let common = desk.common.clone();
+    fn drain_ended(&mut self) -> bool {
+        let (ingress, lines, mut count) = (&mut self.ingress, &mut self.lines, 0);
+        let common = ingress.common.clone();
         common.done.drain(|request| {
             // SAFETY: its thread has ended.
             let request = unsafe { Request::back(request) };
             let transport = usize::from(request.origin.transport);
-            if let Some(completion) = desk.take_back(request, self.gaps.last_gap_tsc) {
+            if let Some(completion) = ingress.drain_ended(request, self.gaps.last_gap_tsc) {
                 lines[transport].transport.completed(&completion);
             }
             count += 1;
@@ -160,7 +160,7 @@ impl Front {
         count > 0
     }
 
-    fn obey(&mut self, now: u64) {
+    fn apply_commands(&mut self, now: u64) {
         if !self.control.has_mail() {
             return;
         }
@@ -172,8 +172,8 @@ impl Front {
                 }
                 Command::Stats(answer) => drop(answer.send(self.stats())),
                 Command::Quantum(quantum) => self.set_quantum(quantum),
-                Command::Cancel(id, _) => self.desk.cancel(id),
-                Command::Classify(classify) => self.desk.common.classifier.replace(classify),
+                Command::Cancel(id, _) => self.ingress.cancel(id),
+                Command::Classify(classify) => self.ingress.common.classifier.replace(classify),
                 // The kthreads take from one that is stuck by themselves.
                 Command::Stuck { .. } => {}
                 // The handle refuses it.
@@ -195,17 +195,17 @@ impl Front {
 
     /// What was counted so far, by class.
     pub(super) fn classes(&self) -> (Vec<ClassStats>, ClassStats) {
-        let mut rows = self.desk.classes.clone();
-        self.desk.common.tallies.iter().for_each(|tally| tally.add_to(&mut rows));
+        let mut rows = self.ingress.classes.clone();
+        self.ingress.common.counters.iter().for_each(|counters| counters.add_to(&mut rows));
         split(rows)
     }
 
     pub(super) fn preemptions(&self) -> u64 {
-        (0..self.desk.crew.len()).map(|index| self.desk.crew.cuts(index)).sum()
+        (0..self.ingress.crew.len()).map(|index| self.ingress.crew.cuts(index)).sum()
     }
 
     pub(super) fn unsent(&self) -> u64 {
-        self.desk.common.replies.iter().map(|reply| reply.dropped()).sum()
+        self.ingress.common.replies.iter().map(|reply| reply.dropped()).sum()
     }
 
     fn transports(&self) -> Vec<(&'static str, u64)> {
@@ -218,25 +218,25 @@ impl Front {
 
     fn stats(&self) -> Stats {
         // Before the counts: what has left by now is in these.
-        let in_system = self.desk.in_system();
+        let in_system = self.ingress.in_system();
         let (classes, unknown) = self.classes();
         let worker = |index: usize| WorkerStats {
             worker: WorkerId(index as u16),
-            holds: self.desk.common.tallies[index].holds(),
-            preemptions: self.desk.crew.cuts(index),
-            has_core: self.desk.crew.has_core(index),
-            tid: self.desk.crew.tid(index),
+            holds: self.ingress.common.counters[index].holds(),
+            preemptions: self.ingress.crew.cuts(index),
+            has_core: self.ingress.crew.has_core(index),
+            tid: self.ingress.crew.tid(index),
         };
         Stats {
             classes,
             unknown,
             decided: None,
-            malformed: self.desk.malformed(),
+            malformed: self.ingress.malformed(),
             unsent: self.unsent(),
             in_system,
-            waiting: self.desk.waiting(),
+            waiting: self.ingress.waiting(),
             preemptions: self.preemptions(),
-            workers: (0..self.desk.crew.len()).map(worker).collect(),
+            workers: (0..self.ingress.crew.len()).map(worker).collect(),
             policy: self.spec.name.clone(),
             quantum: self.spec.quantum,
             preempt: self.choice.effective,
@@ -265,8 +265,8 @@ impl Front {
     /// comes.
     fn sleep(&mut self) {
         const LONGEST: Duration = Duration::from_millis(100);
-        let (control, done) = (&self.control, &self.desk.common.done);
-        let (kthread, asker) = (&self.kthread, &self.desk.asker);
+        let (control, done) = (&self.control, &self.ingress.common.done);
+        let (kthread, asker) = (&self.kthread, &self.ingress.asker);
         let waiter = &mut self.waiter;
         let work = || {
             let has_threads = kthread.has_mail() || kthread.has_threads() || asker.has_ready();
@@ -282,13 +282,13 @@ impl Front {
     }
 }
 
-impl ask::Loop for Front {
+impl ask::Loop for IngressLoop {
     fn asker(&mut self) -> &mut Asker {
-        &mut self.desk.asker
+        &mut self.ingress.asker
     }
 
     fn answer(&mut self) {
-        self.desk.at(0, self.now).answer();
+        self.ingress.at(0, self.now).answer();
         // Waking a kthread, or the core allocator, is no gap.
         self.turn = clock::now();
     }

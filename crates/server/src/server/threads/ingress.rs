@@ -1,11 +1,11 @@
-//! Where requests enter a server without a dispatcher: the front's side of `Transport::poll`.
+//! Where requests enter a server without a dispatcher: the ingress loop's side of `Transport::poll`.
 //!
-//! The front's alone. The invariants: the room (`Common::room`) has a place for each request that is
+//! The ingress loop's alone. The invariants: `KthreadsShared::quota` has a place for each request that is
 //! lent and not back, and `kept` counts the buffers of those in `spare`.
 
-use super::post::{Common, DUTY};
+use super::context::{DUTY, KthreadsShared};
 use super::request::{Body, Origin as From, Request};
-use crate::ask::{Asker, Entry, Id, Origin, Parts, TurnedAway, tag};
+use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
 use crate::jobs::KEEP_IN_ALL;
 use crate::stats::ClassStats;
@@ -20,8 +20,8 @@ use std::sync::atomic::Ordering;
 const KEEP_REQUESTS: usize = 512;
 
 /// See the module's head.
-pub(super) struct Desk {
-    pub common: Arc<Common>,
+pub(super) struct Ingress {
+    pub common: Arc<KthreadsShared>,
     pub crew: Crew,
     /// What never became a thread, by class, and one row more for unknown requests.
     pub classes: Vec<ClassStats>,
@@ -38,9 +38,9 @@ pub(super) struct Desk {
     turned_away: TurnedAway,
 }
 
-impl Desk {
+impl Ingress {
     pub(super) fn new(
-        (common, crew): (Arc<Common>, Crew),
+        (common, crew): (Arc<KthreadsShared>, Crew),
         asker: Asker,
         classes: Vec<ClassStats>,
     ) -> Self {
@@ -60,12 +60,12 @@ impl Desk {
     }
 
     pub(super) fn in_system(&self) -> usize {
-        self.common.room.in_system() + self.asker.parked()
+        self.common.quota.in_system() + self.asker.parked()
     }
 
     /// Looks at how much memory the requests in the system have.
     pub(super) fn look_at_memory(&mut self) {
-        self.ebb.note(self.common.room.bytes());
+        self.ebb.note(self.common.quota.bytes());
     }
 
     /// Inputs that were no requests.
@@ -75,9 +75,9 @@ impl Desk {
 
     /// Requests that have not started, or whose classes are not known yet.
     pub(super) fn waiting(&self) -> usize {
-        let tallies = &self.common.tallies;
-        let started: u64 = tallies.iter().map(|tally| tally.started()).sum();
-        let brought: u64 = tallies.iter().map(|tally| tally.handed_in()).sum();
+        let counters = &self.common.counters;
+        let started: u64 = counters.iter().map(|counters| counters.started()).sum();
+        let brought: u64 = counters.iter().map(|counters| counters.handed_in()).sum();
         (self.handed_in + brought).saturating_sub(started) as usize + self.asker.parked()
     }
 
@@ -89,8 +89,8 @@ impl Desk {
 
     /// Ready for a poll of that transport.
     pub(super) fn at(&mut self, transport: usize, now_tsc: u64) -> Turn<'_> {
-        let room = if self.common.room.is_short() { BATCH_TO_REFUSE } else { BATCH };
-        Turn { desk: self, transport: transport as u16, now_tsc, room, taken: 0 }
+        let room = if self.common.quota.is_short() { BATCH_TO_REFUSE } else { BATCH };
+        Turn { ingress: self, transport: transport as u16, now_tsc, room, taken: 0 }
     }
 
     /// What was turned away, and by which transport it had come.
@@ -104,8 +104,8 @@ impl Desk {
     }
 
     /// A request is back: what became of it; `None`: it is refused, and told of when it was.
-    /// `last_gap`: when the machine last took time away from the front (TSC).
-    pub(super) fn take_back(
+    /// `last_gap`: when the machine last took time away from the ingress loop (TSC).
+    pub(super) fn drain_ended(
         &mut self,
         mut request: Box<Request>,
         last_gap: u64,
@@ -141,7 +141,7 @@ impl Desk {
     }
 
     fn put_away(&mut self, mut request: Box<Request>) {
-        self.common.room.give(request.origin.class, request.body.payload.len());
+        self.common.quota.give(request.origin.class, request.body.payload.len());
         request.renew();
         let bytes = self.kept + request.body.payload.capacity();
         if self.spare.len() < KEEP_REQUESTS && bytes <= KEEP_IN_ALL {
@@ -159,7 +159,7 @@ impl Desk {
 
 /// One poll of one transport.
 pub(super) struct Turn<'a> {
-    desk: &'a mut Desk,
+    ingress: &'a mut Ingress,
     transport: u16,
     now_tsc: u64,
     room: usize,
@@ -175,15 +175,15 @@ impl Turn<'_> {
     /// It has its room, and becomes a thread: of the kthreads in turn, since each takes from those that
     /// have more.
     fn hand_in(&mut self, id: Id, class: ClassId) {
-        let desk = &mut *self.desk;
-        let mut request = match desk.spare.pop() {
+        let ingress = &mut *self.ingress;
+        let mut request = match ingress.spare.pop() {
             Some(request) => {
-                desk.kept -= request.body.payload.capacity();
+                ingress.kept -= request.body.payload.capacity();
                 request
             }
             None => Request::new(&DUTY),
         };
-        let inquiry = desk.asker.get(id);
+        let inquiry = ingress.asker.get(id);
         let deadline = inquiry.deadline;
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);
@@ -192,7 +192,7 @@ impl Turn<'_> {
             peer,
             transport,
             arrived_tsc,
-            deadline_tsc: desk.common.rules.deadline(class, deadline, arrived_tsc),
+            deadline_tsc: ingress.common.rules.deadline(class, deadline, arrived_tsc),
             ..From::none()
         };
         request.body = Body {
@@ -212,17 +212,17 @@ impl Turn<'_> {
             true => request.body.payload.extend_from_slice(payload.bytes()),
             false => std::mem::swap(&mut request.body.payload, payload.large()),
         }
-        desk.handed_in += 1;
-        let to = desk.next;
-        desk.next = (to + 1) % desk.crew.len();
+        ingress.handed_in += 1;
+        let to = ingress.next;
+        ingress.next = (to + 1) % ingress.crew.len();
         // SAFETY: `lend` has just made it ready for that.
-        unsafe { desk.crew.hand_in(to, request.lend()) };
+        unsafe { ingress.crew.hand_in(to, request.lend()) };
     }
 }
 
 impl Intake for Turn<'_> {
     fn room(&self) -> usize {
-        if self.desk.asker.is_laden() { 0 } else { self.room - self.taken.min(self.room) }
+        if self.ingress.asker.is_laden() { 0 } else { self.room - self.taken.min(self.room) }
     }
 
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
@@ -232,31 +232,31 @@ impl Intake for Turn<'_> {
     }
 
     fn malformed(&mut self, count: u64) {
-        self.desk.malformed += count;
+        self.ingress.malformed += count;
     }
 
     fn departed(&mut self) {
-        self.desk.crew.notify_all();
+        self.ingress.crew.notify_all();
     }
 }
 
 impl Entry for Turn<'_> {
-    fn parts(&mut self) -> Parts<'_> {
-        let desk = &mut *self.desk;
-        Parts {
-            asker: &mut desk.asker,
-            classes: &mut desk.classes,
-            malformed: &mut desk.malformed,
-            replies: &desk.common.replies,
-            turned_away: &mut desk.turned_away,
+    fn parts(&mut self) -> EntryParts<'_> {
+        let ingress = &mut *self.ingress;
+        EntryParts {
+            asker: &mut ingress.asker,
+            classes: &mut ingress.classes,
+            malformed: &mut ingress.malformed,
+            replies: &ingress.common.replies,
+            turned_away: &mut ingress.turned_away,
             now_tsc: self.now_tsc,
         }
     }
 
     fn admit(&mut self, id: Id, class: ClassId) -> bool {
-        let bytes = self.desk.asker.get(id).payload.len();
-        let common = &self.desk.common;
-        let fits = !common.rules.refuses(class) && common.room.take(class, bytes);
+        let bytes = self.ingress.asker.get(id).payload.len();
+        let common = &self.ingress.common;
+        let fits = !common.rules.refuses(class) && common.quota.take(class, bytes);
         if fits {
             self.hand_in(id, class);
         }

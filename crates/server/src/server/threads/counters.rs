@@ -1,6 +1,6 @@
 //! What a kthread counts of the requests that it serves.
 //!
-//! The kthread writes; the front looks, now and then. The counters are the kthread's own and can be
+//! The kthread writes; the ingress loop looks, now and then. The counters are the kthread's own and can be
 //! looked at any time. The classes' rows have a lock, which the kthread finds free but for the looks,
 //! and takes between two threads, where nothing is pre-empted.
 
@@ -13,7 +13,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// See the module's head.
-pub(super) struct Tally {
+pub(super) struct KthreadCounters {
     /// Requests that connections have brought here.
     handed_in: AtomicU64,
     started: AtomicU64,
@@ -25,14 +25,14 @@ pub(super) struct Tally {
 }
 
 // SAFETY: `rows` is touched under the lock only.
-unsafe impl Sync for Tally {}
+unsafe impl Sync for KthreadCounters {}
 
 /// Adds to a counter that only the caller's thread writes.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
-impl Tally {
+impl KthreadCounters {
     /// `names`: of the classes, and at the end that of unknown requests.
     pub(super) fn new(names: impl Iterator<Item = String>) -> Self {
         Self {

@@ -45,7 +45,7 @@ impl Class {
 }
 
 /// See the module's head.
-pub(super) struct Room {
+pub(super) struct AdmissionQuota {
     /// The unknown ones together last.
     classes: Box<[Class]>,
     /// What the classes have of the common part, requests and bytes, and what there is of it.
@@ -53,7 +53,7 @@ pub(super) struct Room {
     most: [i64; 2],
 }
 
-impl Room {
+impl AdmissionQuota {
     /// For `capacity` requests with `memory` bytes in all, of so many known classes. `keeps`: each has
     /// a part for itself.
     pub(super) fn new(
@@ -162,46 +162,46 @@ mod tests {
     const SHORT: ClassId = ClassId(0);
     const LONG: ClassId = ClassId(1);
 
-    fn room(size: (usize, usize), classes: usize, keeps: bool) -> Room {
+    fn quota(size: (usize, usize), classes: usize, keeps: bool) -> AdmissionQuota {
         let mut spec = Spec::preset("shenango").unwrap();
         spec.plan_mut(2).bound = Some(3);
-        Room::new(size, classes, &spec, keeps)
+        AdmissionQuota::new(size, classes, &spec, keeps)
     }
 
-    fn flood(room: &Room, class: ClassId) -> usize {
-        (0..1_000).take_while(|_| room.take(class, 1)).count()
+    fn flood(quota: &AdmissionQuota, class: ClassId) -> usize {
+        (0..1_000).take_while(|_| quota.take(class, 1)).count()
     }
 
-    fn in_common(room: &Room) -> [i64; 2] {
-        [0, 1].map(|at| room.common[at].load(Relaxed))
+    fn in_common(quota: &AdmissionQuota) -> [i64; 2] {
+        [0, 1].map(|at| quota.common[at].load(Relaxed))
     }
 
     #[test]
     fn no_more_than_fit_and_what_is_given_back_fits_again() {
         for classes in [1, 2] {
-            let room = room((2, 10), classes, false);
-            let take = |bytes| room.take(SHORT, bytes);
-            assert!(take(4) && take(6) && !take(0) && room.is_short());
-            room.give(SHORT, 4);
+            let quota = quota((2, 10), classes, false);
+            let take = |bytes| quota.take(SHORT, bytes);
+            assert!(take(4) && take(6) && !take(0) && quota.is_short());
+            quota.give(SHORT, 4);
             assert!(!take(5) && take(4));
-            room.give(SHORT, 6);
-            room.give(SHORT, 4);
-            assert_eq!((room.in_system(), room.bytes()), (0, 0));
+            quota.give(SHORT, 6);
+            quota.give(SHORT, 4);
+            assert_eq!((quota.in_system(), quota.bytes()), (0, 0));
             assert!(!take(11) && !take(usize::MAX) && take(10));
         }
     }
 
     #[test]
     fn limits_beyond_all_measure_are_none() {
-        let room = room((usize::MAX, usize::MAX), 1, true);
-        assert!(room.take(SHORT, MOST_BYTES) && !room.take(SHORT, 1));
-        room.give(SHORT, MOST_BYTES);
-        assert_eq!(room.in_system(), 0);
+        let quota = quota((usize::MAX, usize::MAX), 1, true);
+        assert!(quota.take(SHORT, MOST_BYTES) && !quota.take(SHORT, 1));
+        quota.give(SHORT, MOST_BYTES);
+        assert_eq!(quota.in_system(), 0);
     }
 
     #[test]
     fn a_flood_refuses_its_own_class_only() {
-        let by_number = room((40, 1 << 20), 2, true);
+        let by_number = quota((40, 1 << 20), 2, true);
         for _ in 0..2 {
             assert_eq!(flood(&by_number, LONG), 30);
             assert!(by_number.is_short());
@@ -211,26 +211,26 @@ mod tests {
             (0..10).for_each(|_| by_number.give(SHORT, 1));
             assert_eq!((by_number.in_system(), in_common(&by_number)), (0, [0, 0]));
         }
-        let by_bytes = room((4_000, 40), 2, true);
+        let by_bytes = quota((4_000, 40), 2, true);
         assert_eq!([LONG, SHORT].map(|class| flood(&by_bytes, class)), [30, 10]);
-        assert_eq!(flood(&room((400, 400), 3, true), ClassId(2)), 3, "its bound");
+        assert_eq!(flood(&quota((400, 400), 3, true), ClassId(2)), 3, "its bound");
     }
 
     #[test]
     fn threads_that_ask_in_vain_leave_everything_as_it_was() {
-        let room = room((16, 64), 2, true);
+        let quota = quota((16, 64), 2, true);
         std::thread::scope(|scope| {
             for at in 0..4_u16 {
-                let room = &room;
+                let quota = &quota;
                 scope.spawn(move || {
                     for round in 0..2_000 {
                         let (class, bytes) = (ClassId(at % 3), (round + usize::from(at)) % 9);
-                        let taken = (0..9).filter(|_| room.take(class, bytes)).count();
-                        (0..taken).for_each(|_| room.give(class, bytes));
+                        let taken = (0..9).filter(|_| quota.take(class, bytes)).count();
+                        (0..taken).for_each(|_| quota.give(class, bytes));
                     }
                 });
             }
         });
-        assert_eq!((room.in_system(), room.bytes(), in_common(&room)), (0, 0, [0, 0]));
+        assert_eq!((quota.in_system(), quota.bytes(), in_common(&quota)), (0, 0, [0, 0]));
     }
 }

@@ -1,14 +1,14 @@
 //! A kthread's part in serving requests: the handler, and what is around it.
 //!
-//! [`Common`] is shared by the kthreads and the front. A [`Post`] is one kthread's: it is made there,
-//! and the threads that serve requests find it by [`Post::here`], since what has started stays.
+//! [`KthreadsShared`] is shared by the kthreads and the ingress loop. A [`WorkerContext`] is one kthread's: it is made there,
+//! and the threads that serve requests find it by [`WorkerContext::here`], since what has started stays.
 
-use super::accept::Door;
+use super::accept::AcceptQueue;
 use super::asked::Asked;
+use super::counters::KthreadCounters;
 use super::port;
+use super::quota::AdmissionQuota;
 use super::request::{Origin, Request, left};
-use super::room::Room;
-use super::tally::Tally;
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::remote::Remote;
@@ -29,31 +29,31 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What kthreads and front share.
-pub(super) struct Common {
+/// What the kthreads and the ingress loop share.
+pub(super) struct KthreadsShared {
     pub app: Arc<dyn ErasedApp>,
     /// By transport.
     pub replies: Box<[Arc<dyn Reply>]>,
-    /// Requests that have ended, on their way back to the front.
+    /// Requests that have ended, on their way back to the ingress loop.
     pub done: CachePadded<Inbox<Request>>,
     /// By kthread.
-    pub tallies: Box<[CachePadded<Tally>]>,
+    pub counters: Box<[CachePadded<KthreadCounters>]>,
     pub clock: Clock,
-    /// The front's, to wake it; none: it never sleeps.
-    pub front: Option<Arc<Remote>>,
+    /// The ingress loop's, to wake it; none: it never sleeps.
+    pub ingress_loop: Option<Arc<Remote>>,
     pub classifier: Arc<Classifier>,
-    pub room: Room,
+    pub quota: AdmissionQuota,
     /// Inputs of connections that were no requests.
     pub malformed: AtomicU64,
     /// By kthread.
-    pub doors: Box<[Door]>,
+    pub accept_queues: Box<[AcceptQueue]>,
     /// Of the core allocator.
     pub port: Option<Arc<Port>>,
     pub rules: Arc<Rules>,
     pub asked: Asked,
 }
 
-impl Common {
+impl KthreadsShared {
     pub(super) fn note_malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
@@ -67,8 +67,8 @@ const KEEP_REQUESTS: usize = 256;
 const KEEP_BYTES: usize = 256 << 10;
 
 /// One kthread's.
-pub(super) struct Post {
-    common: Arc<Common>,
+pub(super) struct WorkerContext {
+    common: Arc<KthreadsShared>,
     index: usize,
     state: Box<dyn Any>,
     buffers: RefCell<Vec<Box<[u8]>>>,
@@ -81,12 +81,12 @@ pub(super) struct Post {
 pub(super) static DUTY: Duty =
     Duty { run, ended, cause, left, rule, may_abandon, abandoned, facts };
 
-impl Post {
+impl WorkerContext {
     /// The calling kthread's, from now on and until it is dropped.
-    pub(super) fn new(common: Arc<Common>, index: usize) -> Result<Box<Self>, String> {
+    pub(super) fn new(common: Arc<KthreadsShared>, index: usize) -> Result<Box<Self>, String> {
         let state = contain(|| common.app.setup_worker(WorkerId(index as u16)));
         let state = state.ok_or("its setup_worker panicked")?;
-        let post = Box::new(Self {
+        let context = Box::new(Self {
             common,
             index,
             state,
@@ -94,8 +94,8 @@ impl Post {
             spare: RefCell::default(),
             spare_bytes: Cell::new(0),
         });
-        KThread::here().post.set((&raw const *post).cast());
-        Ok(post)
+        KThread::here().post.set((&raw const *context).cast());
+        Ok(context)
     }
 
     pub(super) fn here() -> &'static Self {
@@ -110,16 +110,16 @@ impl Post {
         self.index
     }
 
-    fn tally(&self) -> &Tally {
-        &self.common.tallies[self.index]
+    fn counters(&self) -> &KthreadCounters {
+        &self.common.counters[self.index]
     }
 
-    pub(super) fn common(&self) -> &Arc<Common> {
+    pub(super) fn common(&self) -> &Arc<KthreadsShared> {
         &self.common
     }
 
     pub(super) fn count_refused(&self, class: ClassId) {
-        self.tally().refuse(class);
+        self.counters().refuse(class);
     }
 
     /// A buffer to read into. Given back before its thread waits for the peer.
@@ -154,7 +154,7 @@ impl Post {
 
     /// A request of a connection becomes a thread, here or where there is time for it.
     pub(super) fn start(&self, request: Box<Request>) {
-        self.tally().hand_in();
+        self.counters().hand_in();
         // SAFETY: `lend` has just made it ready for that.
         unsafe { KThread::here().launch_late(request.lend()) };
     }
@@ -162,10 +162,10 @@ impl Post {
     /// A request that came by the core allocator's port has ended, or found no stack.
     fn end_of_port(&self, mut request: Box<Request>) {
         let Request { origin, body, .. } = &mut *request;
-        self.common.room.give(origin.class, body.payload.len());
+        self.common.quota.give(origin.class, body.payload.len());
         if body.started_tsc == 0 {
-            self.tally().start();
-            self.tally().end_unserved(origin.class);
+            self.counters().start();
+            self.counters().end_unserved(origin.class);
             if let Some(port) = &self.common.port {
                 port::answer_at_once(port, origin, body);
             }
@@ -174,7 +174,7 @@ impl Post {
     }
 }
 
-impl Drop for Post {
+impl Drop for WorkerContext {
     fn drop(&mut self) {
         if let Some(here) = KThread::try_here() {
             here.post.set(ptr::null());
@@ -198,17 +198,17 @@ unsafe fn run(late: *const Late) {
     let request: *mut Request = late.cast_mut().cast();
     // SAFETY: by contract; the body is this thread's.
     let (late, origin, body) = unsafe { (&*late, &(*request).origin, &mut (*request).body) };
-    let post = Post::here();
-    post.tally().start();
+    let context = WorkerContext::here();
+    context.counters().start();
     body.started_tsc = late.started().unwrap_or_else(clock::now);
-    let reply = &post.common.replies[usize::from(origin.transport)];
+    let reply = &context.common.replies[usize::from(origin.transport)];
     let answers = origin.peer != Peer::None;
     let now = body.started_tsc;
-    let application = (&*post.common.app, &*post.state);
+    let application = (&*context.common.app, &*context.state);
     let mut serve = |serving| serve(serving, application, &body.payload, &mut body.response);
-    body.outcome = match post.cause(request, origin, now) {
+    body.outcome = match context.cause(request, origin, now) {
         Some(Cause::Departed) => Outcome::Orphaned,
-        _ if origin.has_hung_up(now, post.common.clock) => Outcome::Orphaned,
+        _ if origin.has_hung_up(now, context.common.clock) => Outcome::Orphaned,
         Some(cause) => serve(Serving::Cancellation(cause)),
         None => {
             body.began = true;
@@ -227,7 +227,7 @@ unsafe fn run(late: *const Late) {
         body.response.send(&**reply, origin.peer);
         leave_critical();
     }
-    if let Some(port) = &post.common.port {
+    if let Some(port) = &context.common.port {
         port::answer(port, origin, body);
     }
 }
@@ -238,38 +238,38 @@ unsafe fn run(late: *const Late) {
 /// `late` is a request's, lent.
 unsafe fn ended(late: *const Late) {
     let request: *mut Request = late.cast_mut().cast();
-    let post = Post::here();
+    let context = WorkerContext::here();
     // SAFETY: by contract; its thread touches it no more.
     let lent = unsafe { &mut *request };
     match lent.body.started_tsc {
         0 => lent.body.finished_tsc = clock::now(),
-        _ => post.tally().end(lent, post.common.clock),
+        _ => context.counters().end(lent, context.common.clock),
     }
     if lent.body.packet.is_some() {
         // SAFETY: its thread has ended.
-        return post.end_of_port(unsafe { Request::back(request) });
+        return context.end_of_port(unsafe { Request::back(request) });
     }
     if lent.body.started_tsc != 0
         && let Some(in_flight) = lent.origin.in_flight.take()
     {
         // SAFETY: its thread has ended.
         let request = unsafe { Request::back(request) };
-        post.common.room.give(request.origin.class, request.body.payload.len());
+        context.common.quota.give(request.origin.class, request.body.payload.len());
         in_flight.ended(request.body.outcome);
         if request.body.outcome == Outcome::Orphaned {
             in_flight.orphaned();
         }
-        post.put_away(request);
+        context.put_away(request);
         return;
     }
-    // SAFETY: alive; from here on it is the front's.
-    unsafe { post.common.done.push(request) };
-    if let Some(front) = &post.common.front {
-        front.parker.unpark();
+    // SAFETY: alive; from here on it is the ingress loop's.
+    unsafe { context.common.done.push(request) };
+    if let Some(ingress_loop) = &context.common.ingress_loop {
+        ingress_loop.parker.unpark();
     }
 }
 
-impl Post {
+impl WorkerContext {
     /// Whether a request is cancelled, and why, as far as that can be seen at once.
     fn cause(&self, request: *const Request, origin: &Origin, now: u64) -> Option<Cause> {
         let reply = &self.common.replies[usize::from(origin.transport)];
@@ -293,21 +293,24 @@ unsafe fn cause(late: *const Late) -> Option<Cause> {
     let request: *const Request = late.cast();
     // SAFETY: by contract; nothing changes that while it is in progress.
     let origin = unsafe { &(*request).origin };
-    Post::here().cause(request, origin, clock::now())
+    WorkerContext::here().cause(request, origin, clock::now())
 }
 
 /// # Safety
 /// As for [`cause`].
 unsafe fn rule(late: *const Late) -> OnCancel {
     // SAFETY: as in `cause`.
-    Post::here().common.rules.on_cancel(unsafe { (*late.cast::<Request>()).origin.class })
+    WorkerContext::here().common.rules.on_cancel(unsafe { (*late.cast::<Request>()).origin.class })
 }
 
 /// # Safety
 /// As for [`cause`].
 unsafe fn may_abandon(late: *const Late) -> bool {
     // SAFETY: as in `cause`.
-    Post::here().common.rules.may_abandon(unsafe { (*late.cast::<Request>()).origin.class })
+    WorkerContext::here()
+        .common
+        .rules
+        .may_abandon(unsafe { (*late.cast::<Request>()).origin.class })
 }
 
 /// Its thread will never go on: tells of its end, and keeps the rest.
@@ -316,12 +319,12 @@ unsafe fn may_abandon(late: *const Late) -> bool {
 /// `late` is a request's, lent.
 unsafe fn abandoned(late: *const Late) {
     let lost: *mut Request = late.cast_mut().cast();
-    let post = Post::here();
+    let context = WorkerContext::here();
     let now = clock::now();
     // SAFETY: by contract. The frames of its handler, which refer to the payload and the response,
     // are never entered again; both stay where they are.
     let (late, origin, body) = unsafe { (&*late, &mut (*lost).origin, &mut (*lost).body) };
-    let mut request = post.take_request();
+    let mut request = context.take_request();
     let in_flight = origin.in_flight.take();
     request.origin = Origin { in_flight, looked_tsc: Cell::new(0), ..*origin };
     request.body.tag = body.tag;
@@ -329,20 +332,20 @@ unsafe fn abandoned(late: *const Late) {
     request.body.outcome = Outcome::Abandoned;
     (request.body.started_tsc, request.body.finished_tsc) = (body.started_tsc, now);
     (request.body.ran_cycles, request.body.preemptions) = (late.ran(late.since()), late.cuts());
-    post.tally().end(&request, post.common.clock);
-    if let Some(port) = &post.common.port {
+    context.counters().end(&request, context.common.clock);
+    if let Some(port) = &context.common.port {
         port::answer_at_once(port, &request.origin, &request.body);
     }
     if request.body.packet.is_some() | request.origin.in_flight.take().is_some() {
-        post.common.room.give(origin.class, body.payload.len());
-        return post.put_away(request);
+        context.common.quota.give(origin.class, body.payload.len());
+        return context.put_away(request);
     }
-    // The front gives its place back.
-    post.common.room.give_bytes(origin.class, body.payload.len());
-    // SAFETY: alive; from here on it is the front's.
-    unsafe { post.common.done.push(Box::into_raw(request)) };
-    if let Some(front) = &post.common.front {
-        front.parker.unpark();
+    // The ingress loop gives its place back.
+    context.common.quota.give_bytes(origin.class, body.payload.len());
+    // SAFETY: alive; from here on it is the ingress loop's.
+    unsafe { context.common.done.push(Box::into_raw(request)) };
+    if let Some(ingress_loop) = &context.common.ingress_loop {
+        ingress_loop.parker.unpark();
     }
 }
 
@@ -352,7 +355,7 @@ unsafe fn facts(late: *const Late) -> Facts {
     let request: *const Request = late.cast();
     // SAFETY: as in `cause`.
     let origin = unsafe { &(*request).origin };
-    let reply = &Post::here().common.replies[usize::from(origin.transport)];
+    let reply = &WorkerContext::here().common.replies[usize::from(origin.transport)];
     Facts {
         id: id(request, origin),
         class: origin.class,
