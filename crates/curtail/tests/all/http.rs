@@ -138,7 +138,7 @@ fn a_connection_has_one_request_after_another() {
 #[test]
 fn what_is_sent_at_once_is_answered_in_order() {
     for policy in POLICIES {
-        serve(policy, "http://127.0.0.1:0?burst=3&fin=answer", |at| {
+        serve(policy, "http://127.0.0.1:0?burst=3", |at| {
             let mut stream = connect(at);
             let all: String =
                 (0..300).map(|n| format!("GET /number?{n} HTTP/1.1\r\nHost: x\r\n\r\n")).collect();
@@ -267,9 +267,9 @@ fn what_is_no_request_is_told_and_ends_its_connection_alone() {
 
 /// Its handler has no safepoint and never waits: it hears of that by `check` alone.
 #[test]
-fn a_client_that_closes_before_its_answer_has_gone() {
+fn a_client_that_closes_before_its_answer_has_gone_where_a_fin_says_so() {
     for policy in POLICIES {
-        let report = serve(policy, "http://127.0.0.1:0", |at| {
+        let report = serve(policy, "http://127.0.0.1:0?fin=cancel", |at| {
             for _ in 0..3 {
                 let before = *BEGUN.lock().unwrap();
                 let mut goes = connect(at);
