@@ -12,13 +12,17 @@
 mod chunks;
 mod date;
 mod look;
+mod refusal;
+mod target;
 
 pub(crate) use chunks::Chunks;
 pub(crate) use date::Date;
-pub(crate) use look::{Refusal, Whole, look};
+pub(crate) use look::{Whole, look};
+pub(crate) use refusal::Refusal;
 
 use look::MOST_HEADERS;
 use std::fmt::Write;
+use target::Target;
 
 /// Bytes that a request's line and headers may have.
 pub(crate) const MOST_HEAD: usize = 16 << 10;
@@ -32,19 +36,20 @@ const MOST_TYPE: usize = 100;
 pub struct Request<'a> {
     /// `GET`, `POST` …
     pub method: &'a str,
-    /// What is asked for: path and query, as they came.
+    /// What is asked for: path and query, as they came; `*` for the server itself (`OPTIONS`). Of
+    /// an absolute form (`http://host/path`), what follows the host.
     pub target: &'a str,
-    /// Names and values, in their order.
+    /// Names and values, in their order. Where the target has a host, `Host` is that one.
     pub headers: Vec<(&'a str, &'a [u8])>,
     /// What follows the head. One that came in chunks is joined, and its trailers are left out.
     pub body: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// The target without its query.
+    /// The target without its query: at least `/`.
     #[must_use]
     pub fn path(&self) -> &'a str {
-        self.target.split_once('?').map_or(self.target, |(path, _)| path)
+        target::path(self.target)
     }
 
     /// What follows the `?`, as it came.
@@ -68,30 +73,40 @@ pub fn parse(payload: &[u8]) -> Option<Request<'_>> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(head) = request.parse(payload).ok()? else { return None };
-    Some(Request {
-        method: request.method?,
-        target: request.path?,
-        headers: request.headers.iter().map(|header| (header.name, header.value)).collect(),
-        body: &payload[head..],
-    })
+    let method = request.method?;
+    let Target { authority, rest: target } = Target::of(method, request.path?)?;
+    let mut headers: Vec<(&str, &[u8])> =
+        request.headers.iter().map(|header| (header.name, header.value)).collect();
+    if let Some(authority) = authority {
+        match headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            Some((_, host)) => *host = authority.as_bytes(),
+            None => headers.push(("Host", authority.as_bytes())),
+        }
+    }
+    Some(Request { method, target, headers, body: &payload[head..] })
 }
 
 /// Method and path, from the first line alone: for classifiers. `None` for other bytes.
 #[must_use]
 pub fn line(payload: &[u8]) -> Option<(&str, &str)> {
+    let payload = begun(payload);
     let end = payload.iter().position(|&byte| byte == b'\r' || byte == b'\n')?;
     let mut words = std::str::from_utf8(&payload[..end]).ok()?.split(' ');
     let (method, target) = (words.next()?, words.next()?);
     words.next().filter(|version| version.starts_with("HTTP/"))?;
-    Some((method, target.split_once('?').map_or(target, |(path, _)| path)))
+    Some((method, Target::of(method, target)?.path()))
+}
+
+/// From the first line on: empty ones before it are passed over, as HTTP says.
+fn begun(bytes: &[u8]) -> &[u8] {
+    let first = bytes.iter().position(|byte| !b"\r\n".contains(byte));
+    &bytes[first.unwrap_or(bytes.len())..]
 }
 
 /// What follows the head, found by its empty line alone; nothing, for other bytes.
 #[must_use]
 pub fn body(payload: &[u8]) -> &[u8] {
-    // Empty lines before the first one are passed over, as HTTP says.
-    let first = payload.iter().position(|byte| !b"\r\n".contains(byte));
-    let mut rest = &payload[first.unwrap_or(payload.len())..];
+    let mut rest = begun(payload);
     while let Some(length) = rest.iter().position(|&byte| byte == b'\n') {
         let line = &rest[..length];
         rest = &rest[length + 1..];
@@ -167,9 +182,13 @@ pub(crate) fn answer<'a>(payload: &'a [u8], asked: Asked, date: &Date) -> (Strin
     if !kind.is_empty() {
         let _ = write!(text, "Content-Type: {kind}\r\n");
     }
-    // These have no body, and say nothing of its length.
-    let bare = status == 204 || status == 304;
-    if !bare {
+    // These have no body, and those of the first say nothing of its length.
+    let (says, body) = match status {
+        204 | 304 => (false, &[][..]),
+        205 => (true, &[][..]),
+        _ => (true, body),
+    };
+    if says {
         let _ = write!(text, "Content-Length: {}\r\n", body.len());
     }
     match (asked.keep, asked.minor) {
@@ -178,7 +197,7 @@ pub(crate) fn answer<'a>(payload: &'a [u8], asked: Asked, date: &Date) -> (Strin
         _ => {}
     }
     text.push_str("\r\n");
-    (text, if bare || asked.head_only { &[] } else { body })
+    (text, if asked.head_only { &[] } else { body })
 }
 
 /// What a client is sent that waits for it before it sends a body.
@@ -189,7 +208,11 @@ fn reason(status: u16) -> &'static str {
         200 => "OK",
         201 => "Created",
         202 => "Accepted",
+        203 => "Non-Authoritative Information",
         204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        300 => "Multiple Choices",
         301 => "Moved Permanently",
         302 => "Found",
         303 => "See Other",
@@ -198,15 +221,30 @@ fn reason(status: u16) -> &'static str {
         308 => "Permanent Redirect",
         400 => "Bad Request",
         401 => "Unauthorized",
+        402 => "Payment Required",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        408 => "Request Timeout",
         409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
         413 => "Content Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Content",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",
+        502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
@@ -279,6 +317,14 @@ mod tests {
         assert_eq!((request.header("HOST"), request.body), (Some(&b"x"[..]), &b"hi"[..]));
         assert_eq!((line(text), body(text)), (Some(("PUT", "/a/b")), &b"hi"[..]));
         assert_eq!(body(b"\r\n\r\nGET / HTTP/1.1\nHost: x\n\n\nhi"), b"\nhi");
+        assert_eq!(line(b"\r\nGET /big HTTP/1.1\r\n\r\n"), Some(("GET", "/big")));
+        let absolute = b"GET http://y:80?c=d HTTP/1.1\r\nhost: x\r\n\r\n";
+        let request = parse(absolute).unwrap();
+        assert_eq!((request.path(), request.query()), ("/", Some("c=d")));
+        assert_eq!((request.headers.len(), request.header("Host")), (1, Some(&b"y:80"[..])));
+        assert_eq!(line(absolute), Some(("GET", "/")));
+        let old = parse(b"GET http://y/ HTTP/1.0\r\n\r\n").unwrap();
+        assert_eq!(old.header("host"), Some(&b"y"[..]));
         for other in [&b""[..], b"\0\0", b"PUT", b"PUT /a", b"a b c\r\n", b"\xff\xff\r\n"] {
             assert!(parse(other).is_none() && line(other).is_none(), "{other:?}");
             assert!(body(other).is_empty(), "{other:?}");
