@@ -105,6 +105,12 @@ impl Framer {
         self.http.as_ref()?.found?.err()
     }
 
+    /// Of HTTP, after [`TooLong`]: the status that says what is wrong with the request at the front.
+    #[must_use]
+    pub fn refused_with(&self) -> Option<u16> {
+        self.refusal().map(Refusal::status)
+    }
+
     /// The last request said that no more come.
     pub(crate) fn is_ended(&self) -> bool {
         self.http.as_ref().is_some_and(|http| http.ended)

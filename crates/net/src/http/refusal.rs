@@ -20,18 +20,30 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    pub(crate) fn status(self) -> u16 {
+        match self {
+            Self::Bad => 400,
+            Self::BodyTooLong => 413,
+            Self::TargetTooLong => 414,
+            Self::Expectation => 417,
+            Self::HeadTooLong => 431,
+            Self::Method | Self::Coding => 501,
+            Self::Version => 505,
+        }
+    }
+
     /// Its answer, as a handler would write it.
     pub(crate) fn answer(self) -> Vec<u8> {
-        let (status, text) = match self {
-            Self::Bad => (400, "this is no request of HTTP/1\n"),
-            Self::Version => (505, "this server speaks HTTP/1.1\n"),
-            Self::Method => (501, "this server has no such method\n"),
-            Self::Coding => (501, "a body comes as it is here, or in chunks\n"),
-            Self::Expectation => (417, "this server knows the expectation 100-continue alone\n"),
-            Self::TargetTooLong => (414, "the target is longer than this server takes\n"),
-            Self::BodyTooLong => (413, "the body is longer than this server takes\n"),
-            Self::HeadTooLong => (431, "the head is longer than this server takes\n"),
+        let text = match self {
+            Self::Bad => "this is no request of HTTP/1\n",
+            Self::BodyTooLong => "the body is longer than this server takes\n",
+            Self::TargetTooLong => "the target is longer than this server takes\n",
+            Self::Expectation => "this server knows the expectation 100-continue alone\n",
+            Self::HeadTooLong => "the head is longer than this server takes\n",
+            Self::Method => "this server has no such method\n",
+            Self::Coding => "a body comes as it is here, or in chunks\n",
+            Self::Version => "this server speaks HTTP/1.1\n",
         };
-        plain(status, text)
+        plain(self.status(), text)
     }
 }
