@@ -3,33 +3,31 @@
 //!
 //! A transport with [`Wire::Http`](crate::Wire) hands each request over as it came, head and body,
 //! but for a body in chunks, which is joined; [`parse`] takes it apart, in a classifier or a
-//! handler. An answer is the bytes of its body, with [`head`] in front where it is to be another
-//! than `200`.
+//! handler. An answer is the bytes of its body, with [`head`] or [`head_with`] in front where it
+//! is to be another than `200`, or to have fields of its own.
 //!
 //! One request of a connection is in progress at a time: answers are in the order of the requests,
 //! also where a client sends many at once.
 
+mod answer;
 mod chunks;
 mod date;
 mod look;
 mod refusal;
 mod target;
 
+pub(crate) use answer::{answer, plain};
+pub use answer::{head, head_with};
 pub(crate) use chunks::Chunks;
 pub(crate) use date::Date;
 pub(crate) use look::{Whole, look};
 pub(crate) use refusal::Refusal;
 
 use look::MOST_HEADERS;
-use std::fmt::Write;
 use target::Target;
 
 /// Bytes that a request's line and headers may have.
 pub(crate) const MOST_HEAD: usize = 16 << 10;
-/// What an answer begins with that says its status by itself.
-const MARK: &[u8; 6] = b"\0HTTP\0";
-/// Bytes of a content type.
-const MOST_TYPE: usize = 100;
 
 /// A request, taken apart. All of it lies in the bytes that it was made of.
 #[derive(Debug)]
@@ -117,41 +115,6 @@ pub fn body(payload: &[u8]) -> &[u8] {
     &[]
 }
 
-/// What to write in front of an answer's body for another status than `200`, or a content type. A
-/// status is from 200 to 599; anything else is 500. A content type that can't be sent is left out.
-///
-/// Bytes of others that are sent back as they came should have one in front, too: they could begin
-/// like one.
-#[must_use]
-pub fn head(status: u16, content_type: &str) -> Vec<u8> {
-    let status = if (200..600).contains(&status) { status } else { 500 };
-    let kind = if is_type(content_type.as_bytes()) { content_type } else { "" };
-    let mut bytes = MARK.to_vec();
-    bytes.extend(status.to_le_bytes());
-    bytes.push(kind.len() as u8);
-    bytes.extend(kind.as_bytes());
-    bytes
-}
-
-fn is_type(bytes: &[u8]) -> bool {
-    bytes.len() <= MOST_TYPE && bytes.iter().all(|byte| (b' '..=b'~').contains(byte))
-}
-
-/// Status, content type and body of what a handler has written.
-fn taken_apart(answer: &[u8]) -> (u16, &str, &[u8]) {
-    let whole = (200, "", answer);
-    let Some((status, rest)) = answer.strip_prefix(MARK).and_then(<[u8]>::split_first_chunk) else {
-        return whole;
-    };
-    let status = u16::from_le_bytes(*status);
-    let Some((&length, rest)) = rest.split_first() else { return whole };
-    let Some((kind, body)) = rest.split_at_checked(length.into()) else { return whole };
-    match std::str::from_utf8(kind) {
-        Ok(text) if is_type(kind) && (200..600).contains(&status) => (status, text, body),
-        _ => whole,
-    }
-}
-
 /// What the answer to a request depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -174,140 +137,12 @@ impl Asked {
     }
 }
 
-/// The bytes in front of an answer's body, and that body.
-pub(crate) fn answer<'a>(payload: &'a [u8], asked: Asked, date: &Date) -> (String, &'a [u8]) {
-    let (status, kind, body) = taken_apart(payload);
-    let reason = reason(status);
-    let mut text = format!("HTTP/1.1 {status} {reason}\r\nDate: {}\r\n", date.as_str());
-    if !kind.is_empty() {
-        let _ = write!(text, "Content-Type: {kind}\r\n");
-    }
-    // These have no body, and those of the first say nothing of its length.
-    let (says, body) = match status {
-        204 | 304 => (false, &[][..]),
-        205 => (true, &[][..]),
-        _ => (true, body),
-    };
-    if says {
-        let _ = write!(text, "Content-Length: {}\r\n", body.len());
-    }
-    match (asked.keep, asked.minor) {
-        (false, _) => text.push_str("Connection: close\r\n"),
-        (true, 0) => text.push_str("Connection: keep-alive\r\n"),
-        _ => {}
-    }
-    text.push_str("\r\n");
-    (text, if asked.head_only { &[] } else { body })
-}
-
 /// What a client is sent that waits for it before it sends a body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        203 => "Non-Authoritative Information",
-        204 => "No Content",
-        205 => "Reset Content",
-        206 => "Partial Content",
-        300 => "Multiple Choices",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        422 => "Unprocessable Content",
-        426 => "Upgrade Required",
-        428 => "Precondition Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        // The words are for people; the number is what counts.
-        _ => "Status",
-    }
-}
-
-/// A line of text, as a handler would write it.
-pub(crate) fn plain(status: u16, text: &str) -> Vec<u8> {
-    let mut bytes = head(status, "text/plain");
-    bytes.extend(text.as_bytes());
-    bytes
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, UNIX_EPOCH};
-
-    const DATE: &str = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-
-    fn date() -> Date {
-        Date::of(UNIX_EPOCH + Duration::from_secs(784_111_777))
-    }
-
-    #[test]
-    fn answers_say_their_length_and_status() {
-        let keep = Asked { head_only: false, keep: true, minor: 1 };
-        let (head_text, body) = answer(b"abc", keep, &date());
-        assert_eq!(head_text, format!("HTTP/1.1 200 OK\r\n{DATE}Content-Length: 3\r\n\r\n"));
-        assert_eq!(body, b"abc");
-        let told = [head(404, "text/plain"), b"no".to_vec()].concat();
-        let (head_text, body) = answer(&told, Asked { keep: false, ..keep }, &date());
-        assert!(
-            head_text.starts_with("HTTP/1.1 404 Not Found\r\n")
-                && head_text.contains("Content-Type: text/plain\r\n")
-        );
-        assert!(head_text.contains("Connection: close\r\n") && body == b"no");
-        let (head_text, body) = answer(b"abc", Asked { head_only: true, ..keep }, &date());
-        assert!(head_text.contains("Content-Length: 3\r\n") && body.is_empty());
-        let (head_text, _) = answer(&head(204, ""), keep, &date());
-        assert_eq!(head_text, format!("HTTP/1.1 204 No Content\r\n{DATE}\r\n"));
-    }
-
-    #[test]
-    fn a_head_can_smuggle_nothing() {
-        let keep = Asked { head_only: false, keep: true, minor: 1 };
-        for kind in ["a\r\nSet-Cookie: x", "ü", &"a".repeat(101)] {
-            let (text, _) = answer(&head(200, kind), keep, &date());
-            assert!(!text.contains("Content-Type"), "{text}");
-        }
-        // As bytes of a client's that a handler sends back.
-        let mut forged = MARK.to_vec();
-        forged.extend([200, 0, 4]);
-        forged.extend(b"a\r\nb body");
-        let (text, body) = answer(&forged, keep, &date());
-        assert!(!text.contains("Content-Type") && body == forged);
-        for length in 0..MARK.len() + 4 {
-            let short = &head(404, "text/plain")[..length];
-            assert_eq!(answer(short, keep, &date()).1, short);
-        }
-    }
 
     #[test]
     fn requests_are_taken_apart() {
