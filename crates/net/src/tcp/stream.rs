@@ -320,6 +320,12 @@ impl Stream {
         self.in_flight() > 0
     }
 
+    /// Whether further input makes requests.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// Whether a frame is held, or what can be no frame.
     #[must_use]
     pub fn is_ready(&self) -> bool {
