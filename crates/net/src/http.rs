@@ -129,12 +129,6 @@ pub(crate) struct Asked {
 impl Asked {
     /// For a request that nothing is known of: its connection ends.
     pub(crate) const BAD: Self = Self { head_only: false, keep: false, minor: 1 };
-
-    /// Of a whole request.
-    pub(crate) fn of(payload: &[u8]) -> Self {
-        let found = look(payload, usize::MAX);
-        if let Ok(Some(Whole { asked, .. })) = found { asked } else { Self::BAD }
-    }
 }
 
 /// What a client is sent that waits for it before it sends a body.

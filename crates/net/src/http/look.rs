@@ -61,7 +61,10 @@ pub(crate) fn look(bytes: &[u8], limit: usize) -> Result<Option<Whole>, Refusal>
 
 /// Whether a line ends with a line feed alone.
 fn has_lone_feed(head: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
+    // All of it in any case, which the processor does many bytes at a time.
+    let pairs = head.iter().zip(head.iter().skip(1));
+    let is_lone = |(&before, &byte): (&u8, &u8)| byte == b'\n' && before != b'\r';
+    head.first() == Some(&b'\n') || pairs.fold(false, |found, pair| found | is_lone(pair))
 }
 
 /// The first line, as far as it has come, and whether its end has.
