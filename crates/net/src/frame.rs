@@ -6,7 +6,7 @@
 //! end has not come is copied and kept, and so is a body in chunks, which are joined there.
 //! Invariant: memory grows with the bytes that came, never with the length that a peer announced.
 
-use crate::http::{self, Chunks, Refusal, Whole};
+use crate::http::{self, Asked, Chunks, Refusal, Whole};
 
 /// Bytes of the length in front of each frame.
 pub const HEADER_BYTES: usize = 4;
@@ -20,6 +20,9 @@ pub struct TooLong {
     /// The announced length in bytes.
     pub announced: u32,
 }
+
+/// A frame, and what the answer to a request of HTTP depends on.
+type Cut<'a> = (&'a [u8], Option<Asked>);
 
 /// Cuts a stream into frames.
 #[derive(Debug)]
@@ -105,6 +108,12 @@ impl Framer {
         self.http.as_ref()?.found?.err()
     }
 
+    /// Of HTTP, after [`TooLong`]: the status that says what is wrong with the request at the front.
+    #[must_use]
+    pub fn refused_with(&self) -> Option<u16> {
+        self.refusal().map(Refusal::status)
+    }
+
     /// The last request said that no more come.
     pub(crate) fn is_ended(&self) -> bool {
         self.http.as_ref().is_some_and(|http| http.ended)
@@ -126,9 +135,27 @@ impl Framer {
         &'a mut self,
         input: &mut &'i [u8],
     ) -> Result<Option<&'a [u8]>, TooLong> {
+        let found = self.next_asked(input)?;
+        Ok(found.map(|(frame, _)| frame))
+    }
+
+    /// [`Framer::next`], with what the answer to a request of HTTP depends on.
+    pub(crate) fn next_asked<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<Cut<'a>>, TooLong> {
         if self.http.is_some() {
-            return self.next_http(input);
+            let found = self.next_http(input)?;
+            return Ok(found.map(|(request, asked)| (request, Some(asked))));
         }
+        let found = self.next_frame(input)?;
+        Ok(found.map(|frame| (frame, None)))
+    }
+
+    fn next_frame<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<&'a [u8]>, TooLong> {
         if self.start == self.held.len() {
             self.clear();
             return match measure(input, self.limit)? {
@@ -158,7 +185,7 @@ impl Framer {
     fn next_http<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
-    ) -> Result<Option<&'a [u8]>, TooLong> {
+    ) -> Result<Option<(&'a [u8], Asked)>, TooLong> {
         const NOT_TAKEN: TooLong = TooLong { announced: 0 };
         if self.is_ended() {
             *input = &[];
@@ -174,7 +201,7 @@ impl Framer {
                     http.next(whole);
                     let (request, rest) = input.split_at(whole.end);
                     *input = rest;
-                    return Ok(Some(request));
+                    return Ok(Some((request, whole.asked)));
                 }
                 _ => {
                     http.found = None;
@@ -199,7 +226,7 @@ impl Framer {
         self.start = begin + whole.end;
         http.next(whole);
         http.look(&mut self.held, self.start, self.limit);
-        Ok(Some(&self.held[begin..self.start]))
+        Ok(Some((&self.held[begin..self.start], whole.asked)))
     }
 
     /// Keeps `input` for later calls of [`Framer::next`], undecoded.

@@ -23,8 +23,8 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 ///   the times `stall`, `idle`, `keepalive`, `finwait` and `linger`: see [`TcpConfig`];
 /// * `unix:///FILE`: the same as `tcp`, over a Unix socket;
 /// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of
-///   `tcp`; `max` is of a body, and by default `out` is 64 MiB and `fin` is `cancel`. They stand in
-///   a list with others of HTTP only.
+///   `tcp`; `max` is of a body, and by default `out` is 64 MiB. They stand in a list with others of
+///   HTTP only.
 ///
 /// In place of an IP address there may be a name, such as `localhost`: its first IPv4 address, or else
 /// its first, is listened on.

@@ -34,7 +34,8 @@ fn a_load_over_http_is_served() {
         // A body that is no message: the application says so, over HTTP.
         let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let request = "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
+        let request =
+            "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();

@@ -37,6 +37,7 @@ mod handlers;
 mod hang_ups;
 mod hostile;
 mod http;
+mod http_rfc;
 mod idle;
 mod left_behind;
 mod lists;

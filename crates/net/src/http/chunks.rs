@@ -55,7 +55,7 @@ impl Chunks {
             match self.next {
                 Next::Length => {
                     let Some(length) = line(rest, MOST_LINE)? else { break false };
-                    let bytes = number(&rest[..length]).ok_or(Refusal::Bad)?;
+                    let bytes = number(&rest[..length])?;
                     if bytes > limit.saturating_sub(to - start - self.head) {
                         return Err(Refusal::BodyTooLong);
                     }
@@ -83,6 +83,9 @@ impl Chunks {
                 }
                 Next::Trailers(before) => {
                     let Some(length) = line(rest, MOST_TRAILERS - before)? else { break false };
+                    if length > 0 && !is_field(&rest[..length + 2]) {
+                        return Err(Refusal::Bad);
+                    }
                     from += length + 2;
                     if length == 0 {
                         break true;
@@ -111,12 +114,25 @@ fn line(bytes: &[u8], most: usize) -> Result<Option<usize>, Refusal> {
     }
 }
 
-/// Hexadecimal digits, and then the end or an extension, which means nothing here.
-fn number(line: &[u8]) -> Option<usize> {
-    let digits = line.split(|&byte| byte == b';').next()?;
-    let right = (1..=15).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
-    let text = std::str::from_utf8(digits).ok().filter(|_| right)?;
-    usize::from_str_radix(text, 16).ok()
+/// The length that stands there before the end, or before extensions, which mean nothing here.
+fn number(line: &[u8]) -> Result<usize, Refusal> {
+    let end = line.iter().position(|&byte| byte == b';').unwrap_or(line.len());
+    let (digits, extensions) = line.split_at(end);
+    // Before a semicolon, and nowhere else, there may be blanks (RFC 9112, 7.1.1).
+    let digits = if extensions.is_empty() { digits } else { digits.trim_ascii_end() };
+    let right = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    if !right || extensions.iter().any(|&byte| byte.is_ascii_control() && byte != b'\t') {
+        return Err(Refusal::Bad);
+    }
+    let text = std::str::from_utf8(digits).map_err(|_| Refusal::Bad)?;
+    // Digits alone: what is no number is too large for one.
+    usize::from_str_radix(text, 16).map_err(|_| Refusal::BodyTooLong)
+}
+
+/// Whether a line, with its end, is a field.
+fn is_field(line: &[u8]) -> bool {
+    let mut one = [httparse::EMPTY_HEADER];
+    matches!(httparse::parse_headers(line, &mut one), Ok(httparse::Status::Partial))
 }
 
 #[cfg(test)]
@@ -140,6 +156,7 @@ mod tests {
         is("0\r\n\r\n", "", "");
         is("5\r\nhello\r\n0\r\n\r\n", "hello", "");
         is("5;a=b\r\nhello\r\n00A\r\n, chunks!\n\r\n000\r\n\r\nGET /", "hello, chunks!\n", "GET /");
+        is("0000000000000000000000001 \t; a = \"b;c\"\r\nz\r\n0;\r\n\r\n", "z", "");
         is("1\r\n\r\r\n0\r\nTrailer: x\r\nother: y\r\n\r\nnext", "\r", "next");
         is("14\r\n01234567890123456789\r\n0\r\n\r\n", "01234567890123456789", "");
     }
@@ -161,11 +178,23 @@ mod tests {
             "1\r\na\n0\r\n",
             "0\r\na\n\r\n",
             "1;a\rb\r\n",
-            "ffffffffffffffffffff\r\n",
+            "1\x0b;a\r\n",
+            "1;a\0\r\n",
+            ";a\r\n",
+            "0\r\na : b\r\n",
+            "0\r\n: b\r\n",
+            "0\r\nno field\r\n",
+            "0\r\na: b\r\n folded\r\n",
+            "0\r\na: \0\r\n",
         ] {
             assert_eq!(joined(body, 20), Err(Refusal::Bad), "{body:?}");
         }
-        for body in ["15\r\n", "b\r\n01234567890\r\na\r\n", "fffffffffffffff\r\n"] {
+        for body in [
+            "15\r\n",
+            "b\r\n01234567890\r\na\r\n",
+            "ffffffffffffffff\r\n",
+            "10000000000000000000001\r\n",
+        ] {
             assert_eq!(joined(body, 20), Err(Refusal::BodyTooLong), "{body:?}");
         }
         let long = "a".repeat(MOST_TRAILERS);

@@ -1,31 +1,13 @@
 //! What a byte stream begins with: a request's head, and where its body ends.
+//!
+//! What could mean two things to two servers on a request's way is refused, also where RFC 9112
+//! leaves the choice: a line that ends with a lone line feed, a length that is said twice.
 
-use super::{Asked, MOST_HEAD, plain};
+use super::target::{Target, is_host};
+use super::{Asked, MOST_HEAD, Refusal, begun};
 
 /// Headers of a request.
 pub(super) const MOST_HEADERS: usize = 64;
-
-/// Why a request is not taken. Its connection ends with the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Bad,
-    Coding,
-    BodyTooLong,
-    HeadTooLong,
-}
-
-impl Refusal {
-    /// Its answer, as a handler would write it.
-    pub(crate) fn answer(self) -> Vec<u8> {
-        let (status, text) = match self {
-            Self::Bad => (400, "this is no request of HTTP/1\n"),
-            Self::Coding => (501, "a body comes as it is here, or in chunks\n"),
-            Self::BodyTooLong => (413, "the body is longer than this server takes\n"),
-            Self::HeadTooLong => (431, "the head is longer than this server takes\n"),
-        };
-        plain(status, text)
-    }
-}
 
 /// A request whose head has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,59 +31,219 @@ pub(crate) fn look(bytes: &[u8], limit: usize) -> Result<Option<Whole>, Refusal>
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let head = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(head)) if has_lone_feed(&bytes[..head]) => {
+            return Err(Refusal::Bad);
+        }
+        Ok(httparse::Status::Partial) if has_lone_feed(bytes) => return Err(Refusal::Bad),
         Ok(httparse::Status::Complete(head)) if head <= MOST_HEAD => head,
         Ok(httparse::Status::Partial) if bytes.len() < MOST_HEAD => return Ok(None),
-        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(Refusal::HeadTooLong),
+        Ok(_) => return Err(too_long(bytes)),
+        Err(httparse::Error::TooManyHeaders) => return Err(Refusal::HeadTooLong),
+        Err(httparse::Error::Version) => return of_version(bytes),
         Err(_) => return Err(Refusal::Bad),
     };
-    let minor = request.version.unwrap_or(1);
-    let (mut length, mut chunked) = (None, false);
-    let (mut keep, mut waits) = (minor > 0, false);
+    let (method, minor) = (request.method.unwrap_or_default(), request.version.unwrap_or(1));
+    look_at_target(method, request.path.unwrap_or_default())?;
+    let mut fields = Fields::default();
     for header in request.headers.iter() {
-        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        let has = |word: &[u8]| {
-            header
-                .value
-                .split(|&byte| byte == b',')
-                .any(|part| part.trim_ascii().eq_ignore_ascii_case(word))
-        };
-        if is("content-length") {
-            let found = digits(header.value).ok_or(Refusal::Bad)?;
-            // Two that differ: one server's end of a request is another's middle.
-            if length.is_some_and(|length| length != found) {
-                return Err(Refusal::Bad);
-            }
-            length = Some(found);
-        } else if is("transfer-encoding") {
-            let known = header.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
-            if !known || std::mem::replace(&mut chunked, true) {
-                return Err(Refusal::Coding);
-            }
-        } else if is("connection") {
-            keep = !has(b"close") && (keep || has(b"keep-alive"));
-        } else if is("expect") {
-            waits = has(b"100-continue");
-        }
+        fields.take(header.name, header.value)?;
     }
-    // Both: as with two lengths. And HTTP/1.0 has no chunks.
-    if chunked && (length.is_some() || minor == 0) {
-        return Err(Refusal::Bad);
-    }
-    let body = length.unwrap_or(0);
-    if body > limit {
+    let (body, waits) = fields.body(minor)?;
+    if body.is_some_and(|body| body > limit) {
         return Err(Refusal::BodyTooLong);
     }
-    let end = if chunked { Whole::OPEN } else { head + body };
-    let head_only = request.method == Some("HEAD");
+    let end = body.map_or(Whole::OPEN, |body| head + body);
+    let keep = !fields.closes && (minor > 0 || fields.keeps);
     let waits = waits && minor > 0 && bytes.len() < end;
-    Ok(Some(Whole { head, end, waits, asked: Asked { head_only, keep, minor } }))
+    let asked = Asked { head_only: method == "HEAD", keep, minor };
+    Ok(Some(Whole { head, end, waits, asked }))
 }
 
-/// Digits only, and not too many.
-fn digits(value: &[u8]) -> Option<usize> {
-    let text = std::str::from_utf8(value.trim_ascii()).ok()?;
-    let right = !text.is_empty() && text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit());
-    right.then(|| text.parse().ok()).flatten()
+/// Whether a line ends with a line feed alone.
+fn has_lone_feed(head: &[u8]) -> bool {
+    // All of it in any case, which the processor does many bytes at a time.
+    let pairs = head.iter().zip(head.iter().skip(1));
+    let is_lone = |(&before, &byte): (&u8, &u8)| byte == b'\n' && before != b'\r';
+    head.first() == Some(&b'\n') || pairs.fold(false, |found, pair| found | is_lone(pair))
+}
+
+/// The first line, as far as it has come, and whether its end has.
+fn first_line(bytes: &[u8]) -> (&[u8], bool) {
+    let line = begun(bytes);
+    match line.iter().position(|byte| b"\r\n".contains(byte)) {
+        Some(end) => (&line[..end], true),
+        None => (line, false),
+    }
+}
+
+/// A head is too long: which part of it.
+fn too_long(bytes: &[u8]) -> Refusal {
+    match first_line(&bytes[..MOST_HEAD]) {
+        (_, true) | (b"", _) => Refusal::HeadTooLong,
+        (line, false) if line.contains(&b' ') => Refusal::TargetTooLong,
+        _ => Refusal::Method,
+    }
+}
+
+/// The version is none of HTTP/1.0 and HTTP/1.1, or a part of another.
+fn of_version(bytes: &[u8]) -> Result<Option<Whole>, Refusal> {
+    const FORM: &[u8] = b"HTTP/0.0";
+    let (line, ended) = first_line(bytes);
+    let version = line.splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
+    let fits = |(&byte, &form): (&u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        form => byte == form,
+    };
+    if version.len() > FORM.len() || !version.iter().zip(FORM).all(fits) {
+        return Err(Refusal::Bad);
+    }
+    match (ended, version) {
+        (true, [_, _, _, _, _, major, _, _]) if *major != b'1' => Err(Refusal::Version),
+        (true, _) => Err(Refusal::Bad),
+        (false, _) => Ok(None),
+    }
+}
+
+/// Refuses a target that the method can't have.
+fn look_at_target(method: &str, target: &str) -> Result<(), Refusal> {
+    if method == "CONNECT" {
+        let host = target
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && !port.is_empty());
+        // What follows may be for the other end of a tunnel.
+        return Err(if host && is_host(target.as_bytes()) {
+            Refusal::Method
+        } else {
+            Refusal::Bad
+        });
+    }
+    Target::of(method, target).map(drop).ok_or(Refusal::Bad)
+}
+
+/// What the fields of a head say of the request and its connection.
+#[derive(Default)]
+struct Fields {
+    length: Option<Length>,
+    /// Those of all lines, where there are some.
+    codings: Option<Codings>,
+    hosts: u32,
+    closes: bool,
+    keeps: bool,
+    waits: bool,
+    expects_more: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Bytes(usize),
+    /// More than there can be.
+    Vast,
+}
+
+/// The transfer codings, in their order.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Codings {
+    #[default]
+    None,
+    /// So far, others.
+    Others,
+    Chunked,
+    /// Others, then chunks.
+    OthersChunked,
+}
+
+impl Fields {
+    fn take(&mut self, name: &str, value: &[u8]) -> Result<(), Refusal> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        if is("host") {
+            self.hosts += 1;
+            return if is_host(value.trim_ascii()) { Ok(()) } else { Err(Refusal::Bad) };
+        }
+        if is("content-length") {
+            let found = Length::of(value).ok_or(Refusal::Bad)?;
+            // One server's end of a request is another's middle.
+            return if self.length.replace(found).is_some() { Err(Refusal::Bad) } else { Ok(()) };
+        }
+        if is("transfer-encoding") {
+            self.codings = Some(self.codings.unwrap_or_default().then(value)?);
+        } else if is("connection") {
+            self.closes |= members(value).any(|part| part.eq_ignore_ascii_case(b"close"));
+            self.keeps |= members(value).any(|part| part.eq_ignore_ascii_case(b"keep-alive"));
+        } else if is("expect") {
+            for member in members(value) {
+                let known = member.eq_ignore_ascii_case(b"100-continue");
+                self.waits |= known;
+                self.expects_more |= !known;
+            }
+        }
+        Ok(())
+    }
+
+    /// The length of the body (`None`: it comes in chunks), and whether the client waits before it
+    /// sends that.
+    fn body(&self, minor: u8) -> Result<(Option<usize>, bool), Refusal> {
+        let (coded, length) = (self.codings.is_some(), self.length);
+        // A body in chunks with a length: as with two lengths. And HTTP/1.0 has no chunks.
+        if self.hosts > 1
+            || minor > 0 && self.hosts == 0
+            || coded && (length.is_some() || minor == 0)
+            // Nothing says where the body ends.
+            || matches!(self.codings, Some(Codings::None | Codings::Others))
+        {
+            return Err(Refusal::Bad);
+        }
+        if self.codings == Some(Codings::OthersChunked) {
+            return Err(Refusal::Coding);
+        }
+        if self.expects_more {
+            return Err(Refusal::Expectation);
+        }
+        match length {
+            _ if coded => Ok((None, self.waits)),
+            Some(Length::Vast) => Err(Refusal::BodyTooLong),
+            Some(Length::Bytes(bytes)) => Ok((Some(bytes), self.waits)),
+            None => Ok((Some(0), self.waits)),
+        }
+    }
+}
+
+impl Codings {
+    /// With those of one more line.
+    fn then(mut self, line: &[u8]) -> Result<Self, Refusal> {
+        for member in members(line) {
+            self = match (self, member.eq_ignore_ascii_case(b"chunked")) {
+                (Self::None, true) => Self::Chunked,
+                (Self::Others, true) => Self::OthersChunked,
+                (Self::None | Self::Others, false) => Self::Others,
+                // Chunks come last, and once.
+                (Self::Chunked | Self::OthersChunked, _) => return Err(Refusal::Bad),
+            };
+        }
+        Ok(self)
+    }
+}
+
+impl Length {
+    /// Of digits only.
+    fn of(value: &[u8]) -> Option<Self> {
+        let digits = value.trim_ascii();
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let more = |sum: usize, digit: &u8| {
+            sum.checked_mul(10)?.checked_add(usize::from(digit - b'0')).filter(|&sum| sum < MOST)
+        };
+        Some(digits.iter().try_fold(0, more).map_or(Self::Vast, Self::Bytes))
+    }
+}
+
+/// No body is so long, and a head more can be added without an overflow.
+const MOST: usize = usize::MAX / 2;
+
+/// The members of a list; empty ones do not count.
+fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let all = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    all.filter(|member| !member.is_empty())
 }
 
 #[cfg(test)]
@@ -121,11 +263,11 @@ mod tests {
         for end in 0..get.len() {
             assert_eq!(whole(&get[..end]), Ok(None), "{end}");
         }
-        let post = "POST / HTTP/1.1\r\ncontent-LENGTH: 5\r\nExpect: 100-continue\r\n\r\n";
+        let post = "POST / HTTP/1.1\r\nhost:\r\ncontent-LENGTH: 5\r\nExpect: 100-continue\r\n\r\n";
         let found = whole(post).unwrap().unwrap();
         assert_eq!((found.end, found.waits), (post.len() + 5, true));
         assert!(!whole(&format!("{post}12345")).unwrap().unwrap().waits);
-        let chunks = "POST / HTTP/1.1\r\ntransfer-encoding: Chunked\r\n\r\n";
+        let chunks = "POST / HTTP/1.1\r\nHOST: h\r\ntransfer-encoding: Chunked\r\n\r\n";
         let found = whole(chunks).unwrap().unwrap();
         assert_eq!((found.head, found.end), (chunks.len(), Whole::OPEN));
     }
@@ -133,7 +275,7 @@ mod tests {
     #[test]
     fn connections_are_kept_or_not() {
         let keep = |version: &str, header: &str| {
-            let text = format!("HEAD / HTTP/{version}\r\n{header}\r\n");
+            let text = format!("HEAD / HTTP/{version}\r\nHost: x\r\n{header}\r\n");
             let asked = whole(&text).unwrap().unwrap().asked;
             assert!(asked.head_only);
             asked.keep
@@ -141,33 +283,35 @@ mod tests {
         assert!(keep("1.1", "") && keep("1.0", "Connection: Keep-Alive\r\n"));
         assert!(!keep("1.0", "") && !keep("1.1", "connection: te, CLOSE\r\n"));
         assert!(!keep("1.0", "Connection: close, keep-alive\r\n"));
+        for version in ["1.0", "1.1"] {
+            assert!(!keep(version, "Connection: close\r\nConnection: keep-alive\r\n"));
+            assert!(!keep(version, "Connection: keep-alive\r\nConnection: x, ,close\r\n"));
+        }
     }
 
     #[test]
-    fn what_could_mean_two_things_is_refused() {
-        let refused = |head: &str| whole(&format!("POST / HTTP/1.1\r\n{head}\r\n")).unwrap_err();
-        assert_eq!(refused("Content-Length: 5\r\nContent-Length: 6\r\n"), Refusal::Bad);
-        let both = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n";
-        assert_eq!(refused(both), Refusal::Bad);
-        for coding in ["gzip", "gzip, chunked", "chunked, chunked", "identity", ""] {
-            let head = format!("Transfer-Encoding: {coding}\r\n");
-            assert_eq!(refused(&head), Refusal::Coding, "{coding}");
+    fn what_is_too_long_is_told_by_its_place() {
+        let long = "a".repeat(MOST_HEAD);
+        for (text, refusal) in [
+            (long.clone(), Refusal::Method),
+            (format!("GET /{long}"), Refusal::TargetTooLong),
+            (format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"), Refusal::TargetTooLong),
+            (format!("GET / HTTP/1.1\r\na: {long}"), Refusal::HeadTooLong),
+            (format!("GET / HTTP/1.1\r\nHost: x\r\na: {long}\r\n\r\n"), Refusal::HeadTooLong),
+            (format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(65)), Refusal::HeadTooLong),
+            ("\r\n".repeat(MOST_HEAD), Refusal::HeadTooLong),
+        ] {
+            assert_eq!(whole(&text), Err(refusal), "{}", &text[..20]);
         }
-        assert_eq!(refused(&"Transfer-Encoding: chunked\r\n".repeat(2)), Refusal::Coding);
-        let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(whole(old), Err(Refusal::Bad));
-        for length in ["+5", "-5", "5 5", "0x5", "", "5,5", "99999999999999999999"] {
-            let head = format!("Content-Length: {length}\r\n");
-            assert_eq!(refused(&head), Refusal::Bad, "{length}");
+    }
+
+    #[test]
+    fn a_version_that_has_not_come_is_waited_for() {
+        for version in ["", "H", "HTTP/", "HTTP/2", "HTTP/2.", "HTTP/2.0", "HTTP/1.1"] {
+            assert_eq!(whole(&format!("\r\nPRI * {version}")), Ok(None), "{version}");
         }
-        assert_eq!(refused("Content-Length: 101\r\n"), Refusal::BodyTooLong);
-        assert_eq!(refused("a b: c\r\n"), Refusal::Bad);
-        assert_eq!(refused("Content-Length : 5\r\n"), Refusal::Bad);
-        assert_eq!(refused(&"a: b\r\n".repeat(65)), Refusal::HeadTooLong);
-        assert_eq!(refused(&format!("a: {}\r\n", "b".repeat(MOST_HEAD))), Refusal::HeadTooLong);
-        assert_eq!(whole(&"a".repeat(MOST_HEAD)), Err(Refusal::HeadTooLong));
-        for text in ["\0", "GET / HTTP/2.0\r\n\r\n", "GET /\r\n\r\n", "\x04\0\0\0abcd"] {
-            assert_eq!(whole(text), Err(Refusal::Bad), "{text:?}");
+        for version in ["x", "http", "HTTP/x", "HTTP/2,", "HTTP/2.0 ", "HTTP/22.0"] {
+            assert_eq!(whole(&format!("PRI * {version}")), Err(Refusal::Bad), "{version}");
         }
     }
 }

@@ -18,11 +18,10 @@ pub enum Wire {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFin {
     /// It has no more to ask, and reads answers still: `printf … | nc` does, and some clients of
-    /// RPC.
+    /// RPC and HTTP. It has gone when it resets the connection, or a write to it fails.
     #[default]
     Answer,
-    /// It has gone, as a client of HTTP has that closes its connection before the answer has come:
-    /// they are cancelled, and not answered.
+    /// It has gone: they are cancelled, and not answered.
     Cancel,
 }
 
@@ -34,7 +33,7 @@ pub struct TcpConfig {
     /// What a peer's FIN says of its requests in progress. TCP does not tell a peer that has closed
     /// its socket from one that has ended its sending half, before something is sent to it. (A Unix
     /// socket does, and a peer that has closed it has gone in any case.) Default:
-    /// [`OnFin::Answer`]; of [`TcpConfig::http`]: [`OnFin::Cancel`].
+    /// [`OnFin::Answer`].
     pub on_fin: OnFin,
     /// Largest request in bytes, header not counted (of HTTP: of its body). A larger one ends its
     /// connection. Default 1 MiB.
@@ -103,7 +102,7 @@ impl TcpConfig {
     /// The usual settings, of HTTP.
     #[must_use]
     pub fn http() -> Self {
-        Self { wire: Wire::Http, on_fin: OnFin::Cancel, ..Self::default() }
+        Self { wire: Wire::Http, ..Self::default() }
     }
 
     /// What cuts the bytes of one connection.

@@ -238,10 +238,10 @@ impl Connection {
                 self.framer.hold(input);
                 return Some(Next::Pause);
             }
-            match self.framer.next(input) {
-                Ok(Some(frame)) => {
+            match self.framer.next_asked(input) {
+                Ok(Some((frame, asked))) => {
                     let bytes = frame.len() + REQUEST_BYTES;
-                    table.shared.ask(slot, self.generation, frame);
+                    table.shared.ask(slot, self.generation, asked);
                     into.request(frame, peer, table.now_tsc);
                     table.budget.swap_inward(0, bytes);
                     self.in_bytes += bytes;

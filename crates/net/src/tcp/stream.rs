@@ -286,13 +286,11 @@ impl Stream {
         if self.framer.wants_continue() {
             shared.interim(slot, generation);
         }
-        match self.framer.next(input) {
-            Ok(Some(frame)) => {
-                shared.ask(slot, generation, frame);
-                Ok(Some(frame))
-            }
-            other => other,
-        }
+        let found = self.framer.next_asked(input)?;
+        Ok(found.map(|(frame, asked)| {
+            shared.ask(slot, generation, asked);
+            frame
+        }))
     }
 
     /// The last request of HTTP has been refused without an answer, as nothing is in progress.
@@ -318,6 +316,12 @@ impl Stream {
     #[must_use]
     pub fn is_working(&self) -> bool {
         self.in_flight() > 0
+    }
+
+    /// Whether further input makes requests.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open
     }
 
     /// Whether a frame is held, or what can be no frame.

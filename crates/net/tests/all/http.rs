@@ -63,7 +63,7 @@ fn body() -> impl Strategy<Value = Body> {
 fn request() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let headers = prop::collection::vec(("[A-Z][a-z-]{0,9}", "[ -~]{0,20}"), 0..5);
     (headers, body(), "[a-z/]{0,20}").prop_map(|(headers, body, path)| {
-        let mut head = format!("PUT /{path} HTTP/1.1\r\n");
+        let mut head = format!("PUT /{path} HTTP/1.1\r\nHost: x\r\n");
         for (name, value) in headers {
             // Those that mean something would make it another request.
             head += &format!("X-{name}: {value}\r\n");

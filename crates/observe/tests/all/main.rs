@@ -2,4 +2,5 @@
 
 mod dump;
 mod observe;
+mod prometheus;
 mod stall;

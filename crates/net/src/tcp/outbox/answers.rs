@@ -6,12 +6,12 @@ use crate::{Outcome, Wire};
 
 impl Outboxes {
     /// A request is handed over: what its answer depends on. Of frames, nothing.
-    pub(in super::super) fn ask(&self, slot: u32, generation: u32, request: &[u8]) {
-        if self.wire == Wire::Http
+    pub(in super::super) fn ask(&self, slot: u32, generation: u32, asked: Option<Asked>) {
+        if asked.is_some()
             && let Some(mut outbox) = self.lock(slot)
             && outbox.generation == generation
         {
-            outbox.asked = Some(Asked::of(request));
+            outbox.asked = asked;
         }
     }
 

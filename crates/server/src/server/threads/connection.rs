@@ -135,8 +135,11 @@ impl Connection {
         let mut left = burst;
         self.hand_in(&mut &[][..], &mut left);
         let mut brought = Brought::More;
+        // What was held may have been the last request, or none that is taken. Then there is nothing
+        // to wait for here, and the next turn knows.
+        let as_before = left == burst && self.stream.is_open();
         // What is held is without its share, or has had its turn.
-        if most > 0 && !self.stream.is_ready() {
+        if as_before && most > 0 && !self.stream.is_ready() {
             let mut buffer = WorkerContext::here().take_buffer();
             let most = most.min(buffer.len());
             match self.source.try_read(ticks, &mut buffer[..most]) {
