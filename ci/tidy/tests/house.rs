@@ -4,7 +4,7 @@ use curtail_tidy::arrows::{self, Package};
 use curtail_tidy::lengths::{self, Size};
 use curtail_tidy::links::Target;
 use curtail_tidy::tree::{File, files, root};
-use curtail_tidy::{circles, cpp, dead, links, members, prose, text, unsafety};
+use curtail_tidy::{circles, cpp, dead, links, members, names, prose, text, unsafety};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -46,6 +46,7 @@ fn what_is_measured_is_within_limits() {
     };
     let mut methods = Vec::new();
     let mut modules = BTreeMap::<String, Vec<_>>::new();
+    let mut types = BTreeMap::<String, Vec<String>>::new();
     for file in ours() {
         let path = &file.path;
         let mut functions = Vec::new();
@@ -54,6 +55,12 @@ fn what_is_measured_is_within_limits() {
                 let tokens = curtail_tidy::tokens(path, &file.text).unwrap();
                 functions = lengths::functions(&tokens);
                 methods.push((path.clone(), members::methods(tokens.clone())));
+                if let Some((home, below)) = path.split_once("/src/")
+                    && !below.contains("tests")
+                {
+                    let found = names::types(tokens.clone());
+                    types.entry(home.to_owned()).or_default().extend(found);
+                }
                 if let Some((home, below)) = path.split_once("/src/")
                     && let Some(module) = circles::module(below)
                 {
@@ -87,6 +94,11 @@ fn what_is_measured_is_within_limits() {
     for (name, count) in members::by_type(&methods) {
         add(name, count, lengths::MEMBER_LIMIT, "methods");
     }
+    for (home, found) in types.iter().filter(|(home, _)| home.starts_with("crates/")) {
+        let twice = names::twice(found);
+        let unit = format!("names of several types: {}", twice.join(", "));
+        add(format!("{home}: names"), twice.len(), names::TWICE_LIMIT, &unit);
+    }
     for (home, files) in modules {
         let count = circles::circles(&files).len();
         add(format!("{home}: circles"), count, lengths::CIRCLE_LIMIT, "modules on circles");
@@ -97,6 +109,16 @@ fn what_is_measured_is_within_limits() {
 #[test]
 fn every_file_is_used() {
     none(dead::check(&ours()));
+}
+
+#[test]
+fn types_have_the_names_of_the_field() {
+    let sources = ours().into_iter().filter(|file| file.extension() == "rs");
+    let check = |file: File| {
+        let tokens = curtail_tidy::tokens(&file.path, &file.text).unwrap();
+        names::check(&file.path, &names::types(tokens))
+    };
+    none(sources.filter(|file| file.path.contains("/src/")).flat_map(check).collect());
 }
 
 /// The last commit before subjects were looked at.

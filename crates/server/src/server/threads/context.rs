@@ -8,7 +8,7 @@ use super::asked::Asked;
 use super::counters::KthreadCounters;
 use super::port;
 use super::quota::AdmissionQuota;
-use super::request::{Origin, Request, left};
+use super::request::{Request, RequestOrigin, left};
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::remote::Remote;
@@ -271,7 +271,7 @@ unsafe fn ended(late: *const Late) {
 
 impl WorkerContext {
     /// Whether a request is cancelled, and why, as far as that can be seen at once.
-    fn cause(&self, request: *const Request, origin: &Origin, now: u64) -> Option<Cause> {
+    fn cause(&self, request: *const Request, origin: &RequestOrigin, now: u64) -> Option<Cause> {
         let reply = &self.common.replies[usize::from(origin.transport)];
         if origin.peer != Peer::None && reply.is_gone(origin.peer) {
             return Some(Cause::Departed);
@@ -283,7 +283,7 @@ impl WorkerContext {
     }
 }
 
-fn id(request: *const Request, origin: &Origin) -> RequestId {
+fn id(request: *const Request, origin: &RequestOrigin) -> RequestId {
     RequestId { place: request.addr() as u64, arrived_tsc: origin.arrived_tsc }
 }
 
@@ -326,7 +326,7 @@ unsafe fn abandoned(late: *const Late) {
     let (late, origin, body) = unsafe { (&*late, &mut (*lost).origin, &mut (*lost).body) };
     let mut request = context.take_request();
     let in_flight = origin.in_flight.take();
-    request.origin = Origin { in_flight, looked_tsc: Cell::new(0), ..*origin };
+    request.origin = RequestOrigin { in_flight, looked_tsc: Cell::new(0), ..*origin };
     request.body.tag = body.tag;
     request.body.packet = body.packet.take();
     request.body.outcome = Outcome::Abandoned;

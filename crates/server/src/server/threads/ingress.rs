@@ -4,7 +4,7 @@
 //! lent and not back, and `kept` counts the buffers of those in `spare`.
 
 use super::context::{DUTY, KthreadsShared};
-use super::request::{Body, Origin as From, Request};
+use super::request::{Body, Request, RequestOrigin};
 use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
 use crate::jobs::KEEP_IN_ALL;
@@ -115,7 +115,7 @@ impl Ingress {
             0 => {
                 // There was no stack for it.
                 let payload = std::mem::take(&mut body.payload);
-                let From { peer, transport, arrived_tsc, class, .. } = *origin;
+                let RequestOrigin { peer, transport, arrived_tsc, class, .. } = *origin;
                 let origin = Origin { peer, transport, arrived_tsc };
                 let mut turn = self.at(usize::from(transport), body.finished_tsc);
                 turn.refuse_late(&payload, origin, class);
@@ -187,13 +187,13 @@ impl Turn<'_> {
         let deadline = inquiry.deadline;
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);
-        request.origin = From {
+        request.origin = RequestOrigin {
             class,
             peer,
             transport,
             arrived_tsc,
             deadline_tsc: ingress.common.rules.deadline(class, deadline, arrived_tsc),
-            ..From::none()
+            ..RequestOrigin::none()
         };
         request.body = Body {
             tag: tag(payload.bytes()),

@@ -6,7 +6,7 @@
 //! answer is lost while the daemon takes them.
 
 use super::context::{KthreadsShared, WorkerContext};
-use super::request::{Body, Origin, Packet, Request};
+use super::request::{Body, Packet, Request, RequestOrigin};
 use crate::Response;
 use crate::ask::tag;
 use curtail_net::{Intake, Outcome, Peer, Reply, Status, Transport};
@@ -142,14 +142,14 @@ impl PortLoop {
     }
 
     /// Answers what is never run.
-    fn turn_away(&self, origin: &Origin, body: &mut Body) {
+    fn turn_away(&self, origin: &RequestOrigin, body: &mut Body) {
         (body.started_tsc, body.finished_tsc) = (origin.arrived_tsc, clock::now());
         answer(&self.port, origin, body);
     }
 }
 
 /// What a request that came by the port is answered, and what became of it.
-fn to_answer(port: &Port, (origin, body): (&Origin, &Body), packet: &Packet) -> Answer {
+fn to_answer(port: &Port, (origin, body): (&RequestOrigin, &Body), packet: &Packet) -> Answer {
     let mut answer = Answer::to(packet.peer, packet.arrived_tsc);
     answer.started_tsc = body.started_tsc;
     answer.finished_tsc = body.finished_tsc;
@@ -175,7 +175,7 @@ fn to_answer(port: &Port, (origin, body): (&Origin, &Body), packet: &Packet) -> 
 
 /// Answers a request that came by the port. By a thread, which waits where the daemon has to take
 /// others first.
-pub(super) fn answer(port: &Port, origin: &Origin, body: &Body) {
+pub(super) fn answer(port: &Port, origin: &RequestOrigin, body: &Body) {
     let Some(packet) = &body.packet else { return };
     let answer = to_answer(port, (origin, body), packet);
     let most = clock::Clock::get().cycles(PATIENCE_NS);
@@ -189,7 +189,7 @@ pub(super) fn answer(port: &Port, origin: &Origin, body: &Body) {
 }
 
 /// The same where nothing may wait: it was never run.
-pub(super) fn answer_at_once(port: &Port, origin: &Origin, body: &Body) {
+pub(super) fn answer_at_once(port: &Port, origin: &RequestOrigin, body: &Body) {
     let Some(packet) = &body.packet else { return };
     if send(packet, to_answer(port, (origin, body), packet)) != Sent::Yes {
         port.count_unsent();

@@ -20,7 +20,7 @@ const BYTES_BITS: u32 = 40;
 const MOST_REQUESTS: usize = (1 << (64 - BYTES_BITS - 1)) - 1;
 const MOST_BYTES: usize = (1 << (BYTES_BITS - 1)) - 1;
 
-struct Class {
+struct ClassShare {
     used: CachePadded<AtomicU64>,
     /// What it has for itself.
     own_requests: u64,
@@ -29,7 +29,7 @@ struct Class {
     bound: u64,
 }
 
-impl Class {
+impl ClassShare {
     /// What it takes of the common part, requests and bytes, when it has `used`.
     fn beyond(&self, used: u64) -> [i64; 2] {
         let requests = (used / ONE).saturating_sub(self.own_requests);
@@ -47,7 +47,7 @@ impl Class {
 /// See the module's head.
 pub(super) struct AdmissionQuota {
     /// The unknown ones together last.
-    classes: Box<[Class]>,
+    classes: Box<[ClassShare]>,
     /// What the classes have of the common part, requests and bytes, and what there is of it.
     common: CachePadded<[AtomicI64; 2]>,
     most: [i64; 2],
@@ -69,15 +69,15 @@ impl AdmissionQuota {
             let known = class < classes;
             let bound = spec.plan(class).bound.filter(|_| known);
             let keeps = u64::from(keeps && known);
-            Class {
+            ClassShare {
                 used: CachePadded::default(),
                 own_requests: keeps * (capacity / parts),
                 own_bytes: keeps * (memory / parts),
                 bound: bound.map_or(u64::MAX, u64::from),
             }
         };
-        let classes: Box<[Class]> = (0..=classes).map(class).collect();
-        let own = |of: fn(&Class) -> u64| classes.iter().map(of).sum::<u64>();
+        let classes: Box<[ClassShare]> = (0..=classes).map(class).collect();
+        let own = |of: fn(&ClassShare) -> u64| classes.iter().map(of).sum::<u64>();
         Self {
             common: CachePadded::default(),
             most: [
@@ -88,7 +88,7 @@ impl AdmissionQuota {
         }
     }
 
-    fn class(&self, class: ClassId) -> &Class {
+    fn class(&self, class: ClassId) -> &ClassShare {
         &self.classes[usize::from(class.0).min(self.classes.len() - 1)]
     }
 

@@ -30,12 +30,12 @@ pub(super) struct Request {
     /// First, so that a pointer to one is a pointer to the other.
     late: Late,
     link: AtomicPtr<Request>,
-    pub origin: Origin,
+    pub origin: RequestOrigin,
     pub body: Body,
 }
 
 /// Where it comes from. While it is in progress nothing changes it, and its kthread may look.
-pub(super) struct Origin {
+pub(super) struct RequestOrigin {
     pub class: ClassId,
     pub peer: Peer,
     pub transport: u16,
@@ -76,7 +76,7 @@ pub(super) struct Packet {
     pub session: u32,
 }
 
-impl Origin {
+impl RequestOrigin {
     pub(super) fn none() -> Self {
         Self {
             class: ClassId(0),
@@ -115,7 +115,7 @@ impl Request {
         Box::new(Self {
             late: Late::new(duty),
             link: AtomicPtr::default(),
-            origin: Origin::none(),
+            origin: RequestOrigin::none(),
             body: Body {
                 tag: 0,
                 payload: Vec::new(),
