@@ -259,7 +259,7 @@ mod tests {
             assert!(error.contains(says), "{text:?}: {error}");
         }
         assert!(read(b"0,\xe4,5\n1,b,5\n").unwrap_err().contains("line 1: this is not text"));
-        assert!(read(b"\xff\xfe0\0,\0a\0,\05\0\n\0").unwrap_err().contains("line 1: this is"));
+        assert!(read(b"\xff\xfe0\0,\0a\0,\x005\0\n\0").unwrap_err().contains("line 1: this is"));
     }
 
     #[test]
