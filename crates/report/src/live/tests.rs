@@ -89,7 +89,7 @@ fn garbage_is_refused_in_one_line() {
 #[test]
 fn a_person_sees_classes_and_workers() {
     let table = live().table();
-    for words in ["spin, process 77", "darc, to completion", "worker 0 for short"] {
+    for words in ["spin, process 77", "darc, each runs to completion; ", "worker 0 for short"] {
         assert!(table.contains(words), "{table}");
     }
     let row = table.lines().find(|line| line.starts_with("short")).unwrap();
