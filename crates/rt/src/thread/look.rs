@@ -3,6 +3,7 @@
 use super::kthread::Shared;
 use super::stack_of::stack_of;
 use super::stalls::{StallPlace, Stalls};
+use curtail_fiber::safepoint::{Kind, kind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ impl Look {
         stalls: Arc<Stalls>,
         quantum: Option<Duration>,
     ) -> Self {
+        // Without safepoints that time themselves it ends nothing.
+        let quantum = quantum.filter(|_| kind() == Kind::Clock);
         Self { kthreads: Arc::new(kthreads), stalls, quantum }
     }
 
