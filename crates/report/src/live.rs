@@ -205,12 +205,16 @@ impl Live {
             (None, _) => format!("no quantum, pre-empted by {by}"),
             (Some(ns), _) => format!("quantum {}, pre-empted by {by}", duration(ns as f64)),
         };
+        // A runtime of threads has no address of its own.
+        let on = match printable(&self.listen) {
+            none if none.is_empty() => none,
+            address => format!(", on {address}"),
+        };
         let mut out = format!(
-            "{}, process {}, on {}, up {}\n{}, {cut}; {} in the system, {} of \
+            "{}, process {}{on}, up {}\n{}, {cut}; {} in the system, {} of \
              them waiting\n",
             printable(&self.app),
             self.pid,
-            printable(&self.listen),
             duration(self.uptime_s * 1e9),
             printable(&self.policy),
             count(self.in_system),

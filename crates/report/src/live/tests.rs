@@ -112,6 +112,18 @@ fn a_person_sees_classes_and_workers() {
 }
 
 #[test]
+fn threads_with_a_quantum_are_not_said_to_run_to_completion() {
+    let mut threads = live();
+    (threads.listen, threads.quantum_ns, threads.preempt) =
+        (String::new(), Some(20_000), "clock".to_owned());
+    let table = threads.table();
+    assert!(table.contains("darc, quantum 20.0 µs, pre-empted by clock; "), "{table}");
+    assert!(table.starts_with("spin, process 77, up "), "{table}");
+    threads.preempt = "never".to_owned();
+    assert!(threads.table().contains("darc, nothing is pre-empted; "), "{}", threads.table());
+}
+
+#[test]
 fn nothing_steers_the_terminal() {
     let mut live = live();
     live.decided = Some("\x1b[2Jgone\r\n".to_owned());
