@@ -74,6 +74,15 @@ lock=$PWD/Cargo.lock
   wait "$pid" || die "the new project's server ended badly: $(cat said)"
   [ "$answer" = 168 ] || die "the new project's server answered: $answer"
   grep -q 'short: [1-9]' said || die "the new project's server said: $(cat said)"
+  for kind in threads axum; do
+    (
+      cd "$scratch"
+      "$release/cargo-curtail" curtail new "--$kind" "$kind" >/dev/null
+      cd "$kind"
+      cp "$lock" .
+      "$release/cargo-curtail" curtail check --quiet --target-dir "$target/curtail"
+    ) || die "a new project of $kind does not compile"
+  done
 )
 
 say "curtail bench pre-empts"
