@@ -23,6 +23,7 @@ fi
 if [ "${1:-}" != --command ]; then
   say "building the runtime for C and C++"
   [ "${1:-}" = --tested ] || cargo build --quiet --release -p curtail-capi
+  ci/plain-archive.sh "$release/libcurtail_c.a"
   mkdir -p "$release/include"
   cp crates/capi/include/*.h crates/fiber/include/*.h "$release/include"
 fi

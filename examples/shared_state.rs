@@ -1,5 +1,6 @@
 //! State that all requests share: a map behind a lock of Curtail's. A request that waits for the lock
-//! leaves its worker to others, and one that is pre-empted with it is continued as any other.
+//! leaves its worker to others. One whose quantum ends while it has the lock goes on for a grace of one
+//! quantum, 20 µs at most, and yields as it gives the lock back; what takes longer is pre-empted.
 #![forbid(unsafe_code)]
 
 use curtail::sync::RwLock;

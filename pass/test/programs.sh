@@ -138,6 +138,7 @@ echo "done stub"
 
 . "$here/rules.sh"
 . "$here/builds.sh"
+. "$here/edges.sh"
 
 if [ "$failures" -ne 0 ]; then
   echo "$failures of the whole-program tests failed" >&2

@@ -7,7 +7,7 @@
  *     curtail-cc -O2 -I include server.c -L target/release -lcurtail_c -o server
  *
  * Built by curtail-cc or curtail-c++, handlers are pre-empted; built by any other compiler, each
- * request runs to completion, and the server says so on standard error. Those want -lm as well.
+ * request runs to completion, and the server says so on standard error.
  *
  * Functions answer CURTAIL_OK (0) or say what was wrong, in words too where the caller gives them a
  * curtail_error; any `error` may be NULL. No panic of the library and no C++ exception of the
@@ -43,10 +43,11 @@ typedef enum curtail_status {
   CURTAIL_INTERNAL = 7
 } curtail_status;
 
-/* What was wrong, in one line. The caller's own; written by a call that fails. */
+/* What was wrong, in one line. The caller's own; written by a call that fails. What has no room ends
+ * in " …", behind a whole word. */
 typedef struct curtail_error {
   curtail_status status;
-  char message[256];
+  char message[1024];
 } curtail_error;
 
 /* ---- The application -------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 //! Any thread's. The invariant: nothing unwinds past [`guard`].
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -29,7 +30,7 @@ pub enum Status {
 }
 
 /// Bytes of a message, its zero byte included.
-const MESSAGE: usize = 256;
+const MESSAGE: usize = 1024;
 
 /// `curtail_error`. The application may write what it likes into it.
 #[repr(C)]
@@ -55,11 +56,24 @@ impl CError {
     }
 
     fn tell(&mut self, failure: &Failure) {
-        let most = failure.message.floor_char_boundary(MESSAGE - 1);
-        let words = failure.message[..most].bytes().filter(|&byte| byte != 0);
+        let words = shortened(&failure.message);
+        let words = words.bytes().filter(|&byte| byte != 0);
         *self = Self { status: failure.status as c_int, ..Self::blank() };
         self.message.iter_mut().zip(words).for_each(|(to, byte)| *to = byte.cast_signed());
     }
+}
+
+/// A message that has room; of one that has none, the words that do, and a sign that there was more.
+fn shortened(message: &str) -> Cow<'_, str> {
+    const MORE: &str = " …";
+    if message.len() < MESSAGE {
+        return Cow::Borrowed(message);
+    }
+    let most = &message[..message.floor_char_boundary(MESSAGE - 1 - MORE.len())];
+    // A word without an end is cut.
+    let at = most.rfind(char::is_whitespace).filter(|&at| at > MESSAGE / 2);
+    let whole = at.unwrap_or(most.len());
+    Cow::Owned(format!("{}{MORE}", most[..whole].trim_end()))
 }
 
 /// Why a call failed.

@@ -18,6 +18,7 @@ mod response;
 mod server;
 mod settings;
 mod stats;
+mod units;
 
 pub use app::{CApp, CClass, ClassifyFn};
 pub use border::{CError, Status};

@@ -6,7 +6,6 @@
 use crate::border::{CError, Failure, Status, given, guard, text};
 use curtail::policy::{Shape, UnknownPolicy};
 use curtail::{Balance, DispatcherMode, Preempt, ServerBuilder, Spec};
-use curtail_workload::{cores, duration_ns};
 use std::ffi::c_char;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -99,7 +98,7 @@ fn list<T>(value: &str, item: impl Fn(&str) -> Result<T, String>) -> Result<Vec<
 }
 
 fn duration(value: &str) -> Result<u64, String> {
-    duration_ns(value).map_err(|error| error.to_string())
+    crate::units::duration_ns(value)
 }
 
 fn factor_percent(value: &str) -> Result<u32, String> {
@@ -187,7 +186,7 @@ impl ServerSettings {
             "workers" => self.workers = Some(within(value, 1..=Spec::MAX_WORKERS)?),
             "dispatchers" => self.dispatchers = Some(within(value, 1..=Spec::MAX_WORKERS)?),
             "balance" => self.balance = plain(value)?,
-            "cores" => self.cores = Some(cores(value).map_err(|error| error.to_string())?),
+            "cores" => self.cores = Some(crate::units::cores(value)?),
             "preempt" => self.preempt = plain(value)?,
             "dispatcher" => {
                 self.dispatcher = match value {

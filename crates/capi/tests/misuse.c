@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* What the library calls instead of libm's. */
+double curtail_log2(double x);
+
 static curtail_error error;
 static atomic_int set_up, torn_down, released;
 
@@ -102,11 +105,17 @@ static void bad_settings(void) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     FAILS(CURTAIL_BAD_SETTING, bad[i][0], curtail_set(s, bad[i][0], bad[i][1], &error));
   /* Longer than a message, with a character of several bytes at its end. */
-  char many[1000];
+  char many[4000];
   for (size_t i = 0; i + 2 < sizeof many; i += 2)
     memcpy(many + i, "\xc3\xa4", 3);
   FAILS(CURTAIL_BAD_SETTING, "policy `", curtail_set(s, "policy", many, &error));
+  CHECK(strlen(error.message) > 1000 && strcmp(error.message + strlen(error.message) - 4, " \xe2\x80\xa6") == 0);
   CHECK(curtail_set(s, "policy", many, NULL) == CURTAIL_BAD_SETTING);
+  /* No message of ours is so long. */
+  FAILS(CURTAIL_BAD_SETTING, "policy `", curtail_set(s, "policy", "none", &error));
+  CHECK(strstr(error.message, "\xe2\x80\xa6") == NULL);
+  CHECK(curtail_log2(1) == 0 && curtail_log2(4096) == 12 && curtail_log2(0.25) == -2);
+  CHECK(curtail_log2(200) > 7.6438561897747 && curtail_log2(200) < 7.6438561897748);
   curtail_settings_free(s);
   curtail_settings_free(NULL);
 }

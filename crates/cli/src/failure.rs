@@ -77,7 +77,22 @@ pub(crate) fn parse_error(error: &clap::Error) -> ExitCode {
     // The first paragraph is the error; usage and hints follow it.
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     let paragraph = paragraph.strip_prefix("error: ").unwrap_or(paragraph);
-    Failure::usage(paragraph).exit()
+    match meant(error) {
+        Some(meant) => Failure::usage(format!("{paragraph}: did you mean `{meant}`?")).exit(),
+        None => Failure::usage(paragraph).exit(),
+    }
+}
+
+/// What is written nearly so.
+fn meant(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    let kinds =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(one) => Some(one.clone()),
+        ContextValue::Strings(several) => several.first().cloned(),
+        _ => None,
+    })
 }
 
 /// A value like `-5ms`, which clap takes for options called `-5`.

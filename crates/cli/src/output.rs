@@ -18,6 +18,20 @@ pub(crate) fn results(runs: &[Run], sweep: bool, json: Option<&str>) -> Result<(
     }
 }
 
+/// A run whose figures may not be trusted is a failure, when all has been shown and written.
+pub(crate) fn all_valid(runs: &[Run]) -> Result<(), Failure> {
+    let mut invalid = runs.iter().filter(|run| !run.valid);
+    let Some(first) = invalid.next() else { return Ok(()) };
+    let count = 1 + invalid.count();
+    let which = match runs.len() {
+        1 => "the run is".to_owned(),
+        all => format!("{count} of {all} runs {}", if count == 1 { "is" } else { "are" }),
+    };
+    let reason = first.invalid_reason.as_deref().unwrap_or("no reason was given");
+    let rate = curtail_workload::format_rate(first.offered_rps);
+    Err(Failure::failed(format!("{which} not valid: {} at {rate}/s: {reason}", first.policy)))
+}
+
 /// For the runs that [`results`] will write: each is in the file when it has ended.
 pub(crate) fn partial(json: Option<&str>) -> Result<Partial, Failure> {
     Ok(Partial::begin(json)?)

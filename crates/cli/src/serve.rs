@@ -167,7 +167,9 @@ impl Serve {
         if report.malformed + report.unsent > 0 {
             say!("{} malformed requests, {} responses not sent", report.malformed, report.unsent);
         }
-        output::results(&[summary(report, seconds)], false, self.json.json.as_deref())
+        let run = summary(report, seconds);
+        output::results(std::slice::from_ref(&run), false, self.json.json.as_deref())?;
+        output::all_valid(&[run])
     }
 }
 

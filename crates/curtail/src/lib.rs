@@ -54,6 +54,12 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_feature = "crt-static")]
+compile_error!(
+    "Curtail defines some of libc's functions and passes the rest on to the shared one: build without \
+     +crt-static"
+);
+
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };

@@ -1,28 +1,29 @@
-//! `cargo curtail build|run|test|bench …`: cargo, with our compilers, in a target directory of its
-//! own.
+//! `cargo curtail VERB …`: cargo, with our compilers, in a target directory of its own.
 
 use crate::keep_out;
 use crate::options::{Kind, Options};
 use crate::report;
 use crate::toolkit::Toolkit;
+use crate::verbs::{self, Verb};
+use crate::words::{TARGET, leave_out_target, profiles, string_field, target_directory};
 use crate::wrapper;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 const HELP: &str = "\
 cargo curtail: cargo, with safepoints in what it builds
 
-usage: cargo curtail new NAME
-       cargo curtail build|run|test|nextest|bench|check [OPTIONS] [cargo's options …]
+usage: cargo curtail new [--threads|--axum] NAME
+       cargo curtail VERB [OPTIONS] [cargo's options …]
 
-  new NAME            makes the directory NAME with a server that builds and runs
-  build, run, test, nextest, bench
-                      as of cargo; the output goes to target/curtail/
-  check               as of cargo: nothing is linked, so nothing gets safepoints
+  new NAME            makes the directory NAME with a server that builds and runs;
+                      --threads: one of threads; --axum: a web service with a pool
+  VERB                any of cargo's, also those that you have installed: build, run, test,
+                      bench, nextest, clippy, …; what it builds goes to target/curtail/
+                      (check and clippy link nothing, so nothing gets safepoints)
 
   --safepoint=clock   safepoints time themselves (default); flag: a dispatcher with a core of its
                       own tells them; none: no safepoints
@@ -31,14 +32,13 @@ usage: cargo curtail new NAME
   --bound N           the longest path without a safepoint, in instructions of LLVM
   -h, --help          this
   -V, --version       the version, of rustc and LLVM too";
-const USAGE: &str =
-    "usage: cargo curtail new|build|run|test|nextest|bench|check … (--help tells more)";
+const USAGE: &str = "usage: cargo curtail new|build|run|test|… (--help tells more)";
 
 /// `main` of the cargo subcommand; `arguments` come after `cargo curtail`.
 #[must_use]
 pub fn main(arguments: Vec<String>) -> ExitCode {
-    let verb = arguments.first().map(String::as_str);
-    match verb {
+    let verb = verbs::position(&arguments);
+    match arguments.first().map(String::as_str) {
         Some("--help" | "-h" | "help") => {
             println!("{HELP}");
             return ExitCode::SUCCESS;
@@ -56,26 +56,31 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
                 Err(reason) => crate::fail("cargo curtail new", &reason),
             };
         }
-        Some(word) if words_ask_for_help(&arguments) => {
-            println!("{HELP}\n\nOptions of cargo: cargo help {word}");
-            return ExitCode::SUCCESS;
-        }
-        Some(
-            "build" | "b" | "run" | "r" | "test" | "t" | "nextest" | "bench" | "check" | "c"
-            | "rustc",
-        ) => {}
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => {}
     }
-    match run(arguments) {
-        Ok(code) => code,
-        Err(reason) => crate::fail("cargo curtail", &reason),
+    let Some(word) = verb.and_then(|at| arguments.get(at)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    if words_ask_for_help(&arguments) {
+        println!("{HELP}\n\nOptions of cargo: cargo help {word}");
+        return ExitCode::SUCCESS;
+    }
+    match Verb::of(word) {
+        Err(reason) => {
+            eprintln!("cargo curtail: {reason}");
+            ExitCode::from(2)
+        }
+        Ok(verb) => {
+            run(verb, arguments).unwrap_or_else(|reason| crate::fail("cargo curtail", &reason))
+        }
     }
 }
 
-fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
+fn run(verb: Verb, arguments: Vec<String>) -> Result<ExitCode, String> {
+    if verb == Verb::Plain {
+        return finish(verbs::cargo().args(arguments).status());
+    }
     let mut options = Options::from_environment()?;
     // What follows `--` belongs to the program.
     let split = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
@@ -84,9 +89,7 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     let mut words = options.take(ours)?;
     let toolkit = Toolkit::find()?;
     check_majors(&toolkit)?;
-    if words.iter().any(|word| word == "--target" || word.starts_with("--target=")) {
-        return Err(format!("--target is not for you to choose: it is {TARGET}"));
-    }
+    leave_out_target(&mut words)?;
     if let Some(file) = &options.report {
         // Links append; this build begins anew.
         report::begin(file)?;
@@ -94,17 +97,10 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     let listing = words
         .iter()
         .any(|word| word == "--message-format" || word.starts_with("--message-format="));
-    let list = matches!(words[0].as_str(), "build" | "b") && !listing;
+    let at = verbs::position(&words).unwrap_or(0);
+    let list = matches!(words[at].as_str(), "build" | "b") && !listing;
     let directory = target_directory(&mut words, options.kind)?;
-
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // `nextest run` is two words.
-    let verbs = if words[0] == "nextest" { words.len().min(2) } else { 1 };
-    command.args(&words[..verbs]).args(["--target", TARGET]).arg("--target-dir").arg(&directory);
-    if list {
-        command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
-    }
-    command.args(profile_settings(&words)).args(&words[verbs..]).args(theirs);
+    let mut command = command(verb, words, theirs, &directory, list);
     set_environment(&mut command, &toolkit, &options, &directory)?;
     let mut child = command.spawn().map_err(|error| format!("cargo: {error}"))?;
     if let Some(output) = child.stdout.take() {
@@ -122,7 +118,73 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
              report is still that of the build before"
         );
     }
+    finish(Ok(status))
+}
+
+/// Our status is cargo's.
+fn finish(status: std::io::Result<ExitStatus>) -> Result<ExitCode, String> {
+    let status = status.map_err(|error| format!("cargo: {error}"))?;
     Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+}
+
+/// Cargo, told of the target and its directory. `list`: it is to list what it builds.
+fn command(
+    verb: Verb,
+    mut words: Vec<String>,
+    theirs: Vec<String>,
+    directory: &Path,
+    list: bool,
+) -> Command {
+    let mut command = verbs::cargo();
+    let at = verbs::position(&words).unwrap_or(0);
+    // `nextest run` is two words.
+    let verbs = if words[at] == "nextest" { words.len().min(at + 2) } else { at + 1 };
+    let rest = words.split_off(verbs);
+    let profiles = profiles(&words[at], &rest);
+    command.args(words);
+    match verb {
+        Verb::Builds => {
+            command.args(["--target", TARGET]).arg("--target-dir").arg(directory);
+            let lto =
+                |profile: &String| ["--config".into(), format!("profile.{profile}.lto=\"off\"")];
+            command.args(profiles.iter().flat_map(lto));
+            documentation_tests(&mut command);
+        }
+        Verb::Cleans => {
+            command.arg("--target-dir").arg(directory);
+        }
+        Verb::Plain | Verb::Foreign => {
+            command.env("CARGO_BUILD_TARGET", TARGET).env("CARGO_TARGET_DIR", directory);
+            for profile in profiles {
+                let name = profile.to_uppercase().replace('-', "_");
+                command.env(format!("CARGO_PROFILE_{name}_LTO"), "off");
+            }
+        }
+    }
+    if list {
+        command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
+    }
+    command.args(rest).args(theirs);
+    command
+}
+
+/// What rustdoc compiles of the documentation's examples is for the pass, too. Nothing of ours runs
+/// there, so this is by its flags.
+fn documentation_tests(command: &mut Command) {
+    const FLAG: &str = "-Clinker-plugin-lto";
+    let encoded = env::var("CARGO_ENCODED_RUSTDOCFLAGS").ok().filter(|flags| !flags.is_empty());
+    let flags = env::var("RUSTDOCFLAGS").ok().filter(|flags| !flags.trim().is_empty());
+    match (encoded, flags) {
+        (Some(flags), _) => {
+            command.env("CARGO_ENCODED_RUSTDOCFLAGS", format!("{flags}\u{1f}{FLAG}"));
+        }
+        (None, Some(flags)) => {
+            command.env("RUSTDOCFLAGS", format!("{flags} {FLAG}"));
+        }
+        (None, None) => {
+            command.arg("--config").arg(format!("build.rustdocflags=[\"{FLAG}\"]"));
+        }
+    }
 }
 
 /// Before what belongs to the program.
@@ -172,62 +234,6 @@ fn check_majors(toolkit: &Toolkit) -> Result<(), String> {
     }
 }
 
-/// Our own directory, below the one that cargo would use: the wrapper is not in cargo's
-/// fingerprints.
-fn target_directory(words: &mut Vec<String>, kind: Kind) -> Result<PathBuf, String> {
-    if let Some(at) = words.iter().position(|word| word == "--target-dir") {
-        if at + 1 >= words.len() {
-            return Err("--target-dir wants a value".into());
-        }
-        let value = words.remove(at + 1);
-        words.remove(at);
-        return Ok(PathBuf::from(value));
-    }
-    if let Some(at) = words.iter().position(|word| word.starts_with("--target-dir=")) {
-        return Ok(PathBuf::from(&words.remove(at)["--target-dir=".len()..]));
-    }
-    let manifest = words.iter().position(|word| word == "--manifest-path").map(|at| at + 1);
-    let manifest = manifest.and_then(|at| words.get(at)).cloned().or_else(|| {
-        let inline = words.iter().find_map(|word| word.strip_prefix("--manifest-path="));
-        inline.map(str::to_owned)
-    });
-    let name = if kind == Kind::None { "curtail-none" } else { "curtail" };
-    Ok(cargo_target(manifest.as_deref())?.join(name))
-}
-
-fn cargo_target(manifest: Option<&str>) -> Result<PathBuf, String> {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["metadata", "--no-deps", "--format-version=1"]);
-    command.args(manifest.iter().flat_map(|path| ["--manifest-path", path]));
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    string_field(&text, "target_directory")
-        .map(PathBuf::from)
-        .ok_or_else(|| "cargo metadata names no target directory".into())
-}
-
-/// Link-time optimisation is the linker's business here: cargo's own would pull in the standard
-/// library's bitcode, or fight with it.
-fn profile_settings(words: &[String]) -> Vec<String> {
-    // nextest has profiles of its own by that name.
-    let option = if words.first().is_some_and(|verb| verb == "nextest") {
-        "--cargo-profile"
-    } else {
-        "--profile"
-    };
-    let named = words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
-    let inline = words.iter().find_map(|word| word.strip_prefix(option)?.strip_prefix('='));
-    let mut profiles = vec!["dev", "release", "test", "bench"];
-    profiles.extend(named.map(String::as_str).or(inline));
-    profiles.sort_unstable();
-    profiles.dedup();
-    profiles
-        .iter()
-        .flat_map(|profile| ["--config".to_owned(), format!("profile.{profile}.lto=\"off\"")])
-        .collect()
-}
-
 fn set_environment(
     command: &mut Command,
     toolkit: &Toolkit,
@@ -242,6 +248,7 @@ fn set_environment(
     command
         .env("RUSTC_WRAPPER", own)
         .env("CURTAIL_WRAPPER", "1")
+        .env(wrapper::LINKER, &cc)
         .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", &cc)
         .env("CC_x86_64_unknown_linux_gnu", &cc)
         .env("CXX_x86_64_unknown_linux_gnu", &cxx)
@@ -298,28 +305,6 @@ fn executable_of(line: &str) -> Option<String> {
     line.contains("\"reason\":\"compiler-artifact\"").then(|| string_field(line, "executable"))?
 }
 
-/// A string field of JSON text that cargo wrote (compact, and the name occurs as a key only).
-fn string_field(text: &str, name: &str) -> Option<String> {
-    let key = format!("\"{name}\":\"");
-    let mut rest = text[text.find(&key)? + key.len()..].chars();
-    let mut value = String::new();
-    loop {
-        match rest.next()? {
-            '"' => return Some(value),
-            '\\' => match rest.next()? {
-                'u' => {
-                    let digits: String = rest.by_ref().take(4).collect();
-                    value.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?);
-                }
-                'n' => value.push('\n'),
-                't' => value.push('\t'),
-                other => value.push(other),
-            },
-            other => value.push(other),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,22 +315,5 @@ mod tests {
         assert_eq!(executable_of(line).as_deref(), Some("/a \"b\"/c"));
         assert_eq!(executable_of(r#"{"reason":"compiler-artifact","executable":null}"#), None);
         assert_eq!(executable_of(r#"{"reason":"build-finished","executable":"x"}"#), None);
-    }
-
-    #[test]
-    fn named_profiles_are_told_too() {
-        let words = ["build", "--profile", "fast"].map(str::to_owned);
-        let off = "profile.fast.lto=\"off\"".to_owned();
-        assert!(profile_settings(&words).contains(&off));
-        let words = ["nextest", "run", "--profile", "all", "--cargo-profile=fast"];
-        let settings = profile_settings(&words.map(str::to_owned));
-        assert!(settings.contains(&off) && !settings.iter().any(|it| it.contains("all")));
-    }
-
-    #[test]
-    fn takes_the_target_directory_it_is_given() {
-        let mut words = ["build", "--target-dir", "/t", "-q"].map(str::to_owned).to_vec();
-        assert_eq!(target_directory(&mut words, Kind::Clock), Ok(PathBuf::from("/t")));
-        assert_eq!(words, ["build", "-q"]);
     }
 }

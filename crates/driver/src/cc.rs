@@ -1,5 +1,6 @@
 //! `curtail-cc` and `curtail-c++`: clang's command line, with safepoints.
 
+use crate::exports::{self, Script};
 use crate::options::{Kind, Options};
 use crate::report::Part;
 use crate::toolkit::Toolkit;
@@ -66,6 +67,8 @@ pub struct Job {
     pub relocatable: bool,
     /// … without the C library and start files.
     pub bare: bool,
+    /// … without a dynamic linker.
+    pub fixed: bool,
     /// At -O0.
     pub unoptimised: bool,
 }
@@ -90,6 +93,7 @@ impl Job {
                 "-shared" | "--shared" => job.shared = true,
                 "-r" => job.relocatable = true,
                 "-nostdlib" => job.bare = true,
+                "-static" | "--static" | "-static-pie" => job.fixed = true,
                 "-O0" => job.unoptimised = true,
                 "-" => inputs = true,
                 _ if word.starts_with("-print-") || word.starts_with("--print-") => {
@@ -161,13 +165,16 @@ fn link_arguments(
         if !job.bare {
             roots.extend(["curtail_timing_start", "curtail_batch_start"]);
         }
-        // Shared objects that are loaded later find the program's block and stub, not their own.
-        for name in ["", "_slow", "_slow_sse"] {
-            back.push(format!("-Wl,--export-dynamic-symbol=curtail_safepoint{name}"));
-        }
+        // Shared objects that are loaded later find the program's block and stub, not their own. A
+        // program without a dynamic linker loads none.
+        let exported = if job.fixed { &[] } else { exports::NAMES };
+        let export = |name: &&str| format!("-Wl,--export-dynamic-symbol={name}");
+        back.extend(exported.iter().map(export));
     }
-    // The runtime for C needs it, where it is linked; C++ has it anyway.
-    back.extend(["-Wl,--push-state,--as-needed", "-lm", "-Wl,--pop-state"].map(str::to_owned));
+    // The runtime for C needs it, where it is linked; C++ has it anyway. One that is shared would make
+    // a program without a dynamic linker ask for one.
+    let how = if job.fixed { "-Bstatic" } else { "--as-needed" };
+    back.extend([format!("-Wl,--push-state,{how}"), "-lm".into(), "-Wl,--pop-state".into()]);
     back.extend(roots.iter().map(|root| format!("-Wl,-u,{root}")));
     back.push(toolkit.safepoint.display().to_string());
     (front, back)
@@ -198,12 +205,11 @@ fn output_of(arguments: &[String]) -> String {
     output.to_owned()
 }
 
-/// The whole command: clang, its arguments, and the pass's environment; and, of a link that is to be
-/// reported on, the report.
+/// The whole command: clang, its arguments, and the pass's environment; and what it needs until it ends.
 ///
 /// # Errors
 /// A bad option, or a part that is missing.
-pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Option<Part>), String> {
+pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Held), String> {
     let mut options = Options::from_environment()?;
     let rest = options.take(arguments)?;
     let toolkit = Toolkit::find()?;
@@ -211,8 +217,16 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Option<Par
     let job = Job::of(&rest);
     let with_crates = std::env::var_os("CURTAIL_OBJECTS") == Some(OsString::from("thin"));
     let (mut front, mut back) = (Vec::new(), Vec::new());
+    let mut script = None;
     if job.links {
         let lld = toolkit.lld(&clang)?;
+        let other = rest.iter().find(|word| word.starts_with("--ld-path="));
+        if let Some(other) = other.filter(|_| options.kind != Kind::None) {
+            return Err(format!(
+                "{other} would leave out the safepoints: they come by {}",
+                lld.display()
+            ));
+        }
         (front, back) =
             link_arguments(&toolkit, &lld.to_string_lossy(), &options, &job, with_crates);
     }
@@ -224,6 +238,10 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Option<Par
         let entry = list.map(|list| format!("-fdepfile-entry={}", list.display()));
         compile.extend(entry.into_iter().flat_map(|entry| ["-Xclang".to_owned(), entry]));
         front = compile.into_iter().chain(front).collect();
+    }
+    if job.links && job.shared && options.kind != Kind::None {
+        script = Script::for_link(&rest)?;
+        back.extend(script.iter().map(Script::argument));
     }
     let mut part = None;
     if let Some(report) = options.report.take_if(|_| job.links && options.kind != Kind::None) {
@@ -242,7 +260,54 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Option<Par
     }
     command.args(unwarned(front)).args(rest).args(unwarned(back));
     command.env("CURTAIL_PASS", options.for_pass(tls)?);
-    Ok((command, part))
+    Ok((command, Held { part, script }))
+}
+
+/// What a link needs until it ends; without any of it, it need not be waited for.
+pub struct Held {
+    part: Option<Part>,
+    script: Option<Script>,
+}
+
+impl Held {
+    fn run(self, program: &str, mut command: Command) -> ExitCode {
+        let failed = |reason: String| crate::fail(program, &reason);
+        if let Some(part) = self.part {
+            return part.run(command).unwrap_or_else(failed);
+        }
+        let name = command.get_program().display().to_string();
+        if self.script.is_none() {
+            return failed(format!("{name}: {}", command.exec()));
+        }
+        match command.status() {
+            Ok(status) => {
+                status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8))
+            }
+            Err(error) => failed(format!("{name}: {error}")),
+        }
+    }
+}
+
+fn help(program: &str) -> String {
+    let clang = if program.ends_with("++") { "clang++" } else { "clang" };
+    format!(
+        "\
+{program}: {clang}, with safepoints in what it compiles and links
+
+usage: {program} [OPTIONS] [{clang}'s options …] FILE …
+
+  --safepoint=clock   safepoints time themselves (default); flag: a dispatcher with a core of its
+                      own tells them; none: no safepoints
+  --report FILE       what was instrumented, what was left out and why; of a link, FILE.txt sums
+                      it up
+  --keep-out FILE     functions that get no safepoint, a name or pattern a line
+  --bound N           the longest path without a safepoint, in instructions of LLVM
+  --help              this
+
+All else is {clang}'s ({clang} --help). Link by {program}, too: that is when safepoints are placed
+with all of the program in view. A server of C also links libcurtail_c.a, which is beside this
+program, with the headers in include/."
+    )
 }
 
 /// `main` of both drivers; which of them is asked for says the name it was called by.
@@ -253,6 +318,11 @@ pub fn main() -> ExitCode {
     let name = words.next().unwrap_or_default();
     let cxx = name.to_string_lossy().ends_with("++");
     let program = if cxx { "curtail-c++" } else { "curtail-cc" };
+    let words: Vec<_> = words.collect();
+    if words.iter().any(|word| word == "--help") {
+        println!("{}", help(program));
+        return ExitCode::SUCCESS;
+    }
     for word in words {
         match word.into_string() {
             Ok(word) => arguments.push(word),
@@ -262,13 +332,7 @@ pub fn main() -> ExitCode {
         }
     }
     match command(cxx, arguments) {
-        Ok((command, Some(part))) => {
-            part.run(command).unwrap_or_else(|reason| crate::fail(program, &reason))
-        }
-        Ok((mut command, None)) => {
-            let error = command.exec();
-            crate::fail(program, &format!("{}: {error}", command.get_program().display()))
-        }
+        Ok((command, held)) => held.run(program, command),
         Err(reason) => crate::fail(program, &reason),
     }
 }
@@ -286,6 +350,16 @@ mod tests {
         assert!(job("-O2 -c a.c -o a.o") == Job { compiles: true, ..Job::default() });
         assert!(job("-S a.c") == Job { compiles: true, ..Job::default() });
         assert!(job("-E a.c") == Job::default());
+    }
+
+    #[test]
+    fn help_is_ours_and_tells_all_of_our_options() {
+        for (program, clang) in [("curtail-cc", "clang's"), ("curtail-c++", "clang++'s")] {
+            let text = help(program);
+            for part in [program, clang, "--safepoint", "--report", "--keep-out", "--bound"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
     }
 
     #[test]
@@ -308,6 +382,7 @@ mod tests {
     fn links_are_told_apart() {
         assert!(job("a.o -o a").links);
         assert!(job("-shared a.o -o a.so").shared);
+        assert!(job("-static-pie a.o").fixed && job("-static a.o").fixed && !job("a.o").fixed);
         assert!(job("-nostdlib -r a.o -o b.o").relocatable);
         assert!(job("a.o -Wl,-plugin-opt=O0,-plugin-opt=mcpu=x86-64").unoptimised);
         assert!(!job("a.o -O0 -O2").unoptimised);

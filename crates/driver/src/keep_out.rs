@@ -14,6 +14,10 @@ pub fn read(file: &Path) -> Result<Vec<String>, String> {
 }
 
 fn parse(text: &str) -> Result<Vec<String>, String> {
+    if text.starts_with('\u{feff}') {
+        // The pass would take it for a part of the name.
+        return Err("line 1: a byte-order mark: save it without".to_owned());
+    }
     let mut globs = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let glob = line.split('#').next().unwrap_or("").trim();
@@ -88,6 +92,8 @@ mod tests {
         assert!(reason.contains("line 4") && reason.contains("x[y"), "{reason}");
         assert_eq!(again, Ok(vec!["main".to_owned(), "ns::*".to_owned()]));
         assert_ne!(first, second);
+        let marked = parse("\u{feff}main\n").unwrap_err();
+        assert!(marked.contains("line 1: a byte-order mark"), "{marked}");
         assert!(fingerprint(&file).is_err());
     }
 }

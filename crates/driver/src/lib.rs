@@ -15,12 +15,15 @@
 
 pub mod cargo;
 pub mod cc;
+mod exports;
 pub mod keep_out;
 pub mod new;
 pub mod options;
 pub mod report;
 pub mod summary;
 pub mod toolkit;
+mod verbs;
+mod words;
 pub mod wrapper;
 
 /// Prints a one-line reason, for a driver that gives up. The status is 1, as interfaces demand.

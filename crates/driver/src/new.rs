@@ -1,34 +1,106 @@
-//! `cargo curtail new NAME`: a directory with a server that builds and runs, the README's.
+//! `cargo curtail new NAME`: a directory with a server that builds and runs, and that `curtail top`
+//! shows: the README's, or one of threads, or a web service.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The program, as the README of the repository shows it.
 pub const MAIN: &str = include_str!("new/main.rs.txt");
+
+/// What is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Server,
+    Threads,
+    Axum,
+}
+
+impl Kind {
+    /// The program; the name is what it is shown by.
+    fn program(self, name: &str) -> String {
+        let text = match self {
+            Self::Server => MAIN
+                .replacen("use curtail::{", "use curtail_observe::Observable;\nuse curtail::{", 1)
+                .replacen(
+                    ".transport(udp).build()",
+                    ".transport(udp).observable(\"NAME\").build()",
+                    1,
+                ),
+            Self::Threads => include_str!("new/threads.rs.txt").to_owned(),
+            Self::Axum => include_str!("new/axum.rs.txt").to_owned(),
+        };
+        text.replace("\"NAME\"", &format!("\"{name}\""))
+    }
+
+    /// Crates of ours that it stands on: their names, and their directories in the clone.
+    fn ours(self) -> &'static [(&'static str, &'static str)] {
+        let all =
+            &[("curtail", "curtail"), ("curtail-observe", "observe"), ("curtail-tower", "tower")];
+        if self == Self::Axum { all } else { &all[..2] }
+    }
+
+    fn others(self) -> &'static str {
+        match self {
+            Self::Server | Self::Threads => "",
+            Self::Axum => {
+                "axum = { version = \"0.8\", default-features = false, features = [\"http1\", \"tokio\"] }\n\
+                 http = \"1\"\n\
+                 tokio = { version = \"1\", features = [\"macros\", \"net\", \"rt-multi-thread\", \"signal\"] }\n"
+            }
+        }
+    }
+
+    /// What it is, and how to ask it.
+    fn told(self) -> [&'static str; 2] {
+        match self {
+            Self::Server => {
+                ["a server on udp://127.0.0.1:4000", "printf 1000 | nc -u -w 1 127.0.0.1 4000"]
+            }
+            Self::Threads => {
+                ["a server of threads on 127.0.0.1:4000", "echo 1000 | nc -q 1 127.0.0.1 4000"]
+            }
+            Self::Axum => {
+                ["a web service on http://127.0.0.1:4000", "curl http://127.0.0.1:4000/primes/1000"]
+            }
+        }
+    }
+}
 
 /// Makes the project; what to say of it.
 ///
 /// # Errors
 /// A bad name, or a directory that is there already or can't be written.
 pub fn run(arguments: &[String]) -> Result<String, String> {
-    let [name] = arguments else { return Err("usage: cargo curtail new NAME".to_owned()) };
-    make(Path::new(name))?;
+    const USAGE: &str = "usage: cargo curtail new [--threads|--axum] NAME";
+    let (mut kind, mut name) = (None, None);
+    for word in arguments {
+        let known = [("--threads", Kind::Threads), ("--axum", Kind::Axum)];
+        match known.iter().find(|(option, _)| option == word) {
+            Some(&(_, asked)) if kind.is_none() => kind = Some(asked),
+            None if name.is_none() && !word.starts_with("--") => name = Some(word),
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let Some(name) = name else { return Err(USAGE.to_owned()) };
+    let kind = kind.unwrap_or(Kind::Server);
+    make(Path::new(name), kind)?;
+    let [what, ask] = kind.told();
     Ok(format!(
-        "made {name}: a server on udp://127.0.0.1:4000\n\n\
+        "made {name}: {what}\n\n\
          \u{20}   cd {name}\n    cargo curtail run --release\n\n\
-         and from another terminal\n\n    printf 1000 | nc -u -w 1 127.0.0.1 4000"
+         and from other terminals\n\n    {ask}\n    curtail top"
     ))
 }
 
-fn make(directory: &Path) -> Result<(), String> {
+fn make(directory: &Path, kind: Kind) -> Result<(), String> {
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check(name)?;
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     fs::create_dir(directory).map_err(|error| failed(directory, error))?;
     for (file, text) in [
-        ("Cargo.toml", manifest(name, &dependency())),
+        ("Cargo.toml", manifest(name, kind)),
         (".gitignore", "/target\n".to_owned()),
-        ("src/main.rs", MAIN.to_owned()),
+        ("src/main.rs", kind.program(name)),
     ] {
         let path = directory.join(file);
         let parent = path.parent().unwrap_or(directory);
@@ -48,20 +120,23 @@ fn check(name: &str) -> Result<(), String> {
     Err(format!("`{name}` is no name for a package: letters, digits, - and _, a letter first"))
 }
 
-/// The runtime of the clone that these tools were built in, where that is still there.
-fn dependency() -> String {
-    let runtime = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../curtail"));
-    match runtime.canonicalize() {
+/// A crate of the clone that these tools were built in, where that is still there.
+fn dependency(directory: &str) -> String {
+    let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    match crates.join(directory).canonicalize() {
         Ok(path) => format!("{{ path = {:?} }}", path.display().to_string()),
         Err(_) => format!("{:?}", env!("CARGO_PKG_VERSION")),
     }
 }
 
-fn manifest(name: &str, dependency: &str) -> String {
+fn manifest(name: &str, kind: Kind) -> String {
+    let ours = kind.ours().iter();
+    let ours: String = ours.map(|(name, at)| format!("{name} = {}\n", dependency(at))).collect();
     format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\ncurtail = {dependency}\n\n\
-         # Of its own, also inside of another.\n[workspace]\n"
+         [dependencies]\n{ours}{}\n\
+         # Of its own, also inside of another.\n[workspace]\n",
+        kind.others()
     )
 }
 
@@ -78,7 +153,9 @@ mod tests {
         assert!(said.contains("cargo curtail run --release"), "{said}");
         let manifest = fs::read_to_string(project.join("Cargo.toml")).unwrap();
         assert!(manifest.contains("name = \"primes\"") && manifest.contains("curtail = "));
-        assert_eq!(fs::read_to_string(project.join("src/main.rs")).unwrap(), MAIN);
+        let main = fs::read_to_string(project.join("src/main.rs")).unwrap();
+        assert!(main.contains(".observable(\"primes\").build()") && main.contains("::Observable;"));
+        assert_eq!(main.lines().count(), MAIN.lines().count() + 1);
         // A second one does not overwrite the first.
         let again = run(&[project.display().to_string()]).unwrap_err();
         fs::remove_dir_all(&base).unwrap();
@@ -86,6 +163,30 @@ mod tests {
         let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
         let readme = fs::read_to_string(readme).unwrap();
         assert!(readme.contains(MAIN), "the README's server and src/new/main.rs.txt are one text");
+    }
+
+    #[test]
+    fn each_kind_is_made_and_shows_itself() {
+        let base = std::env::temp_dir().join(format!("curtail-kinds-{}", std::process::id()));
+        fs::create_dir(&base).unwrap();
+        let made: Vec<_> = ["--threads", "--axum"]
+            .map(|kind| {
+                let project = base.join(&kind[2..]);
+                let said = run(&[project.display().to_string(), kind.to_owned()]);
+                let read = |file| fs::read_to_string(project.join(file)).unwrap_or_default();
+                (said, read("Cargo.toml"), read("src/main.rs"))
+            })
+            .into_iter()
+            .collect();
+        fs::remove_dir_all(&base).unwrap();
+        for ((said, manifest, main), name) in made.iter().zip(["threads", "axum"]) {
+            assert!(said.as_ref().unwrap().contains("curtail top"), "{said:?}");
+            assert!(main.contains(&format!(".observable(\"{name}\")")), "{main}");
+            assert!(manifest.contains("curtail-observe = "), "{manifest}");
+        }
+        assert!(made[1].1.contains("curtail-tower = ") && made[1].1.contains("axum = "));
+        assert!(run(&["--threads".into(), "--axum".into(), "x".into()]).is_err());
+        assert!(run(&["--web".into(), "x".into()]).unwrap_err().contains("--axum"));
     }
 
     #[test]

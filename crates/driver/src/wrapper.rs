@@ -14,6 +14,8 @@ use std::process::{Command, ExitCode};
 
 /// Names the state of everything that the link depends on and cargo does not see.
 pub const STAMP: &str = "CURTAIL_STAMP";
+/// The linker that is ours.
+pub const LINKER: &str = "CURTAIL_LINKER";
 /// The wrapper that was there before, if any.
 pub const INNER: &str = "CURTAIL_INNER_WRAPPER";
 
@@ -54,7 +56,8 @@ fn instruments(arguments: &[OsString]) -> bool {
 fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
     let mut words = arguments.iter().filter_map(|word| word.to_str());
     while let Some(word) = words.next() {
-        let plain = word.strip_prefix("-C").unwrap_or(word);
+        let plain = word.strip_prefix("-C").or_else(|| word.strip_prefix("--codegen="));
+        let plain = plain.unwrap_or(word);
         if word == name {
             return words.next();
         }
@@ -63,6 +66,41 @@ fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
         }
     }
     None
+}
+
+/// The value that wins: of several, rustc takes the last one.
+fn last_value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
+    (0..arguments.len()).rev().find_map(|at| value_of(&arguments[at..], name))
+}
+
+/// What would link a program without safepoints, and say nothing of it.
+fn by_pass(arguments: &[OsString], ours: &str) -> Result<(), String> {
+    let advice = "take it out of RUSTFLAGS or .cargo/config.toml, as curtail-cc links here \
+                  (--safepoint=none builds without)";
+    if let Some(linker) = last_value_of(arguments, "linker").filter(|linker| *linker != ours) {
+        return Err(format!("`-C linker={linker}` would leave out the safepoints: {advice}"));
+    }
+    match last_value_of(arguments, "linker-flavor") {
+        None | Some("gcc" | "gnu-cc" | "gnu-lld-cc") => Ok(()),
+        Some(flavor) => {
+            Err(format!("`-C linker-flavor={flavor}` is none of curtail-cc's: {advice}"))
+        }
+    }
+}
+
+/// What is to be known of a library of which rustc makes an archive.
+fn archive_note(arguments: &[OsString]) -> Option<String> {
+    let name = value_of(arguments, "--crate-name")?;
+    let is_one = |kinds: &str| kinds.split(',').any(|kind| kind == "staticlib");
+    let at = |at: usize| value_of(&arguments[at..], "--crate-type");
+    let made = !arguments.iter().any(|word| word == "--test")
+        && (0..arguments.len()).filter_map(at).any(is_one);
+    made.then(|| {
+        format!(
+            "lib{name}.a is bitcode until the link, which gives it its safepoints: link it by \
+             curtail-cc or curtail-c++"
+        )
+    })
 }
 
 /// Whether rustc would write line tables by itself.
@@ -127,7 +165,15 @@ pub fn main(rustc: &OsStr, arguments: &[OsString]) -> ExitCode {
         None => Command::new(rustc),
     };
     command.args(arguments);
+    let kind = Options::from_environment().map(|options| options.kind);
+    let without = kind == Ok(Kind::None);
     if instruments(arguments) {
+        if let Ok(ours) = env::var(LINKER)
+            && !without
+            && let Err(reason) = by_pass(arguments, &ours)
+        {
+            return crate::fail("cargo curtail", &reason);
+        }
         command.args(extra(arguments));
     } else if for_host(arguments) {
         // Cargo has one linker for both. rustc loads procedural macros, and there is room for few
@@ -142,6 +188,12 @@ pub fn main(rustc: &OsStr, arguments: &[OsString]) -> ExitCode {
             return crate::fail("cargo curtail", &reason);
         }
     };
+    if status.success()
+        && instruments(arguments)
+        && let Some(note) = archive_note(arguments)
+    {
+        eprintln!("cargo curtail: {note}");
+    }
     if status.success()
         && let Some(file) = dependency_file(arguments)
         && let Err(error) = note_dependency(&file)
@@ -179,9 +231,35 @@ mod tests {
         assert!(of("-g").is_empty());
     }
 
+    fn words(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn another_linker_is_refused_however_it_is_said() {
+        let tried = |text: &str| by_pass(&words(text), "/o/curtail-cc");
+        assert_eq!(tried("--crate-name a -C linker=/o/curtail-cc"), Ok(()));
+        assert_eq!(tried("-C linker=cc -Clinker=/o/curtail-cc -Clinker-flavor=gcc"), Ok(()));
+        for other in
+            ["-Clinker=cc", "-C linker=clang", "--codegen linker=cc", "--codegen=linker=cc"]
+        {
+            let reason = tried(&format!("-C linker=/o/curtail-cc {other}")).unwrap_err();
+            assert!(reason.contains("`-C linker=c") && !reason.contains('\n'), "{reason}");
+        }
+        assert!(tried("-C linker=/o/curtail-cc -C linker-flavor=ld.lld").is_err());
+    }
+
+    #[test]
+    fn an_archive_needs_our_linker() {
+        let note = |text: &str| archive_note(&words(text));
+        let said = note("--crate-name a --crate-type lib --crate-type staticlib").unwrap();
+        assert!(said.contains("liba.a") && said.contains("curtail-cc"), "{said}");
+        assert!(note("--crate-name a --crate-type cdylib").is_none());
+        assert!(note("--crate-name a --crate-type staticlib --test").is_none());
+    }
+
     #[test]
     fn finds_the_dependency_file_of_what_is_linked() {
-        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         let bin =
             "--crate-name app src/main.rs --crate-type bin -C extra-filename=-12 --out-dir /d";
         assert_eq!(dependency_file(&words(bin)), Some(PathBuf::from("/d/app-12.d")));

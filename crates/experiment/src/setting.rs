@@ -160,6 +160,7 @@ impl Setting {
         // An overloaded system goes on for a while after the last arrival.
         let took_ns = window_ns.max(outcome.until_drained_ns).max(1);
         run.achieved_rps = run.completed as f64 * 1e9 / took_ns as f64;
+        run.judge_drops();
         if run.completed == 0 {
             run.invalidate("no request completed after the warm-up");
         }

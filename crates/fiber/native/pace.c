@@ -40,8 +40,9 @@ enum {
 };
 
 /* What a piece may take at most: a quarter more than the slowest of those before it, which is forgotten by
- * halves. 0: not known. */
-static __thread uint32_t speeds[CURTAIL_KINDS];
+ * halves. 0: not known. Not static: in a shared object it is the program's, as the block is, or there would
+ * be room for few such objects. */
+__thread uint32_t curtail_pace_speeds[CURTAIL_KINDS];
 
 /* Not below zero, where it has not been: loops that are charged as a whole rely on that. Returns by
  * how much. */
@@ -76,7 +77,7 @@ static inline uint64_t near(const struct curtail_safepoint_block *b) {
 
 /* As much of a piece as should fit into `time`. */
 static size_t cut(const struct curtail_pace *p, uint64_t time, size_t piece) {
-  uint64_t speed = speeds[p->kind];
+  uint64_t speed = curtail_pace_speeds[p->kind];
   if (p->speed == 0) {
     piece = piece <= 2 * TRIAL_PIECE ? piece : TRIAL_PIECE;
     speed = speed != 0 ? speed : SLOWEST;
@@ -125,8 +126,8 @@ static void learn(struct curtail_pace *p, size_t done, uint64_t took) {
     return;
   p->speed = (((took > 2 * LOOK_CYCLES ? took - LOOK_CYCLES : took / 2) << SPEED_SHIFT) / done) | 1;
   uint32_t sample = (uint32_t)(p->speed < SLOWEST ? p->speed : SLOWEST), more = sample + sample / 4;
-  uint32_t most = speeds[p->kind];
-  speeds[p->kind] = more > most ? more : (most + more) / 2;
+  uint32_t most = curtail_pace_speeds[p->kind];
+  curtail_pace_speeds[p->kind] = more > most ? more : (most + more) / 2;
 }
 
 /* Is a look at the time due? Charges time that the program's own code had no part in. */

@@ -2,7 +2,7 @@
 
 use crate::look::Look;
 use crate::socket;
-use curtail::{Handle, Preempt, Stats, Ticks, WorkerId, WorkerStats};
+use curtail::{Handle, Nanos, Preempt, Stats, Ticks, WorkerId, WorkerStats};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -100,8 +100,8 @@ fn of_threads(look: &curtail::Look, kthreads: &[curtail::KthreadStats]) -> Stats
         preemptions: kthreads.iter().map(|kthread| kthread.preemptions).sum(),
         workers: kthreads.iter().map(worker).collect(),
         policy: "threads".to_owned(),
-        quantum: None,
-        preempt: Preempt::Never,
+        quantum: look.quantum().map(|quantum| Nanos(quantum.as_nanos() as u64)),
+        preempt: if look.quantum().is_some() { Preempt::Clock } else { Preempt::Never },
         preempt_note: None,
         ticks: Ticks::default(),
         oldest: Vec::new(),

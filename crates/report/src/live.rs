@@ -198,19 +198,25 @@ impl Live {
     }
 
     fn heading(&self) -> String {
-        let quantum = self.quantum_ns.map_or_else(
-            || "to completion".to_owned(),
-            |ns| format!("quantum {}", duration(ns as f64)),
-        );
+        let by = printable(&self.preempt);
+        let cut = match (self.quantum_ns, self.preempt.as_str()) {
+            (None, "never") => "each runs to completion".to_owned(),
+            (Some(_), "never") => "nothing is pre-empted".to_owned(),
+            (None, _) => format!("no quantum, pre-empted by {by}"),
+            (Some(ns), _) => format!("quantum {}, pre-empted by {by}", duration(ns as f64)),
+        };
+        // A runtime of threads has no address of its own.
+        let on = match printable(&self.listen) {
+            none if none.is_empty() => none,
+            address => format!(", on {address}"),
+        };
         let mut out = format!(
-            "{}, process {}, on {}, up {}\n{}, {quantum}, pre-empted by {}; {} in the system, {} of \
+            "{}, process {}{on}, up {}\n{}, {cut}; {} in the system, {} of \
              them waiting\n",
             printable(&self.app),
             self.pid,
-            printable(&self.listen),
             duration(self.uptime_s * 1e9),
             printable(&self.policy),
-            printable(&self.preempt),
             count(self.in_system),
             count(self.waiting),
         );

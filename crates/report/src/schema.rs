@@ -4,6 +4,7 @@
 //! must be able to tell "nothing was measured" from "it took no time".
 
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 
 /// The version of the schema that this crate writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -49,6 +50,9 @@ pub struct Run {
     /// Requests refused for want of room, all classes together.
     #[serde(default)]
     pub dropped: u64,
+    /// How often answers had which status, where a client asked any server: `200`, `miss`, …
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statuses: BTreeMap<String, u64>,
     /// The figures may be trusted; else `invalid_reason` says why not.
     pub valid: bool,
     /// Why the run is not valid.
@@ -109,6 +113,7 @@ impl Default for Run {
             offered: 0,
             completed: 0,
             dropped: 0,
+            statuses: BTreeMap::new(),
             valid: true,
             invalid_reason: None,
             sojourn_ns: None,
@@ -137,6 +142,18 @@ impl Run {
                 reasons.push_str(reason);
             }
             none => *none = Some(reason.to_owned()),
+        }
+    }
+
+    /// Marks the run where so many requests were dropped that its p99 is of others than the worst:
+    /// what was dropped is in no quantile.
+    pub fn judge_drops(&mut self) {
+        if self.dropped > 0 && self.dropped as f64 > 0.01 * self.offered as f64 {
+            let share = 100.0 * self.dropped as f64 / self.offered.max(self.dropped) as f64;
+            let (dropped, offered) = (self.dropped, self.offered);
+            self.invalidate(&format!(
+                "{dropped} of {offered} requests were dropped ({share:.1}%), and are in no quantile"
+            ));
         }
     }
 }

@@ -285,7 +285,8 @@ pub(crate) fn verdict(run: &Run) -> String {
         let reason = run.invalid_reason.as_deref().unwrap_or("no reason given");
         format!("INVALID: {}", plain(reason))
     };
-    if run.dropped > 0 {
+    let told = run.invalid_reason.as_deref().is_some_and(|reason| reason.contains(" were dropped"));
+    if run.dropped > 0 && !told {
         let share = 100.0 * run.dropped as f64 / run.offered.max(1) as f64;
         let share = if share < 0.01 { "< 0.01".to_owned() } else { format!("{share:.2}") };
         said.push_str(&format!(" ({} dropped, {share}%)", count(run.dropped)));

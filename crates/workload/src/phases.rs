@@ -41,6 +41,8 @@ impl Phases {
     /// # Errors
     /// A part that is neither.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
+        // Editors put a byte-order mark in front of a file's text.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let text = if text.trim() == "persephone" { PERSEPHONE } else { text };
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
         let parts: Vec<&str> = if text.contains('\n') {
@@ -313,6 +315,8 @@ mod tests {
             [(0, 0..5_000), (0, 5_000..10_000), (1, 10_000..12_500), (1, 12_500..15_000)];
         assert_eq!(phases.slices(2), expected);
         assert_eq!(phases.peak_rps(0.5, 4), 2e6);
+        let saved = Phases::parse("\u{feff}10us a:1us:1\r\n5us a:2us:1\r\n").unwrap();
+        assert_eq!(saved.slices(2), expected);
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //! The file is read twice, line by line, and never held in memory: once when it is opened, to check
 //! it and to know its classes, then for its requests.
 
-use crate::{Class, Mix, ParseError, Request, Service, duration_ns};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+mod lines;
+
+use crate::{Class, Mix, ParseError, Request, Service};
+use lines::Lines;
 use std::path::{Path, PathBuf};
 
-/// A file of requests. A line is `ARRIVAL,CLASS,SERVICE`: arrival and service in nanoseconds, or
-/// with a unit (`1.5us`); the class is a name. Arrivals ascend. Empty lines, those that begin with
-/// `#`, and a first line of column names are left out.
+/// A file of requests, as CSV: `ARRIVAL,CLASS,SERVICE` a line. Arrival and service are nanoseconds,
+/// or have a unit (`1.5us`); the class is a name. Arrivals ascend. Quotes, a byte-order mark and all
+/// ends of lines are fine. Left out are empty lines, those that begin with `#`, and a heading: three
+/// names that come first.
 #[derive(Clone, Debug)]
 pub struct Trace {
     path: PathBuf,
@@ -19,13 +21,6 @@ pub struct Trace {
     count: u64,
     first_ns: u64,
     last_ns: u64,
-}
-
-/// One line's content.
-struct Line<'a> {
-    at_ns: u64,
-    class: &'a str,
-    service_ns: u64,
 }
 
 impl Trace {
@@ -39,8 +34,7 @@ impl Trace {
         let mut lines = Lines::open(path)?;
         while let Some(line) = lines.next()? {
             if line.at_ns < last_ns {
-                let number = lines.number;
-                return Err(lines.bad(&format!("line {number} goes back in time")));
+                return Err(lines.bad_line("goes back in time: arrivals ascend"));
             }
             last_ns = line.at_ns;
             first_ns.get_or_insert(line.at_ns);
@@ -142,63 +136,6 @@ impl Iterator for TraceRequests<'_> {
     }
 }
 
-struct Lines {
-    path: PathBuf,
-    reader: BufReader<File>,
-    text: String,
-    number: u64,
-}
-
-impl Lines {
-    fn open(path: &Path) -> Result<Self, ParseError> {
-        let file = File::open(path);
-        let file =
-            file.map_err(|e| ParseError::new(format!("cannot read {}: {e}", path.display())))?;
-        Ok(Self {
-            path: path.to_owned(),
-            reader: BufReader::new(file),
-            text: String::new(),
-            number: 0,
-        })
-    }
-
-    fn bad(&self, why: &str) -> ParseError {
-        ParseError::new(format!("{}: {why}", self.path.display()))
-    }
-
-    fn next(&mut self) -> Result<Option<Line<'_>>, ParseError> {
-        loop {
-            self.text.clear();
-            let read = self.reader.read_line(&mut self.text);
-            if read.map_err(|e| self.bad(&format!("cannot be read: {e}")))? == 0 {
-                return Ok(None);
-            }
-            self.number += 1;
-            let text = self.text.trim();
-            let is_heading = || self.number == 1 && !text.starts_with(|c: char| c.is_ascii_digit());
-            if !text.is_empty() && !text.starts_with('#') && !is_heading() {
-                break;
-            }
-        }
-        let text = self.text.trim();
-        match parse(text) {
-            Some(line) => Ok(Some(line)),
-            None => Err(self.bad(&format!(
-                "line {}: `{text}` is no request: write 1200,short,500 (arrival and service in ns)",
-                self.number
-            ))),
-        }
-    }
-}
-
-fn parse(text: &str) -> Option<Line<'_>> {
-    let ns = |text: &str| text.parse().ok().or_else(|| duration_ns(text).ok());
-    let mut fields = text.split(',').map(str::trim);
-    let line =
-        Line { at_ns: ns(fields.next()?)?, class: fields.next()?, service_ns: ns(fields.next()?)? };
-    (!line.class.is_empty() && fields.next().is_none()).then_some(line)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,7 +145,7 @@ mod tests {
     struct Temporary(PathBuf);
 
     impl Temporary {
-        fn new(name: &str, text: &str) -> Self {
+        fn new(name: &str, text: impl AsRef<[u8]>) -> Self {
             let path = std::env::temp_dir().join(format!("curtail-trace-{name}-{}", process::id()));
             std::fs::write(&path, text).unwrap();
             Self(path)
@@ -240,8 +177,7 @@ mod tests {
     fn the_bad_line_is_named() {
         for (text, says) in [
             ("", "no requests"),
-            ("1000,get,500\n900,get,500\n", "line 2 goes back"),
-            ("1000,get,500\n1100,get\n", "line 2: `1100,get`"),
+            ("1000,get,500\n900,get,500\n", "line 2: goes back"),
             ("1000,get,500\n1100,,5\n", "line 2"),
             ("1000,get,500\n1100,get,5,6\n", "line 2"),
             ("1000,get,x\n", "line 1"),
@@ -252,6 +188,78 @@ mod tests {
         }
         let none = Trace::open(Path::new("/nonexistent/trace.csv")).unwrap_err().to_string();
         assert!(none.contains("/nonexistent/trace.csv"), "{none}");
+    }
+
+    fn read(text: &[u8]) -> Result<Vec<(u64, String, u64)>, String> {
+        let file = Temporary::new("kinds", text);
+        let trace = Trace::open(&file.0).map_err(|error| error.to_string())?;
+        let requests = trace.requests(1.0).unwrap();
+        Ok(requests
+            .map(|r| (r.at_ns, trace.classes[usize::from(r.class)].clone(), r.service_ns))
+            .collect())
+    }
+
+    #[test]
+    fn however_it_was_saved_no_request_is_lost() {
+        let right = vec![(0, "a".to_owned(), 1_000), (10_000, "a".to_owned(), 2_000)];
+        for text in [
+            "\u{feff}0,a,1us\n10000,a,2us\n",
+            "\"0\",\"a\",\"1us\"\n\"10000\",\"a\",\"2us\"\n",
+            "\u{feff}\"0\",\"a\",\"1us\"\r\n\"10000\",\"a\",\"2us\"",
+            "0,a,1us\r\n10000,a,2us\r\n",
+            "0,a,1us\r10000,a,2us\r",
+            " 0 , \"a\" , 1us\n\n   \n10us,a, 2 us\n",
+            "\u{feff}# how it was made, \"roughly\n  # and when\n0,a,1us\n10000,a,2us",
+            "\u{feff}arrival_ns,class,service_ns\n0,a,1us\n10000,a,2us\n",
+            "\"Arrival\",\"Type\",\"Service time\"\r\n0,a,1us\n10000,a,2us\n",
+            "# first\n\narrival,class,s\n0,a,1us\n10000,a,2us\n",
+        ] {
+            assert_eq!(read(text.as_bytes()).as_ref(), Ok(&right), "{text:?}");
+        }
+        let named = read(b"0,\"get, small \"\"one\"\"\",5\n1,b,5\n").unwrap();
+        assert_eq!(named[0].1, "get, small \"one\"");
+    }
+
+    #[test]
+    fn what_is_no_request_and_no_heading_is_refused_wherever_it_stands() {
+        let good = "0,a,1us\n10000,a,2us\n";
+        for (first, says) in [
+            ("-5,a,3us", "negative arrival `-5`"),
+            ("\u{feff}-5,a,3us", "negative arrival `-5`"),
+            ("\"-1.5us\",a,3us", "negative arrival `-1.5us`"),
+            ("0,a,-3us", "negative service `-3us`"),
+            (",a,3us", "arrival ``"),
+            ("x,a,3us", "arrival `x`"),
+            ("arrival,a,3us", "arrival `arrival`"),
+            ("5,class,service", "service `service`"),
+            ("NaN,a,inf", "arrival `NaN`"),
+            (".,a,b", "arrival `.`"),
+            ("\u{ff11},a,b", "arrival `\u{ff11}`"),
+            ("1e3,a,5", "arrival `1e3`"),
+            ("0,,5", "no name"),
+            ("arrival,class", "`arrival,class` is no request"),
+            ("arrival,class,service,size", "is no request"),
+            ("0;a;1us", "`0;a;1us` is no request"),
+            ("arrival_us,class,service_us", "`arrival_us`: numbers without a unit are nano"),
+            ("Arrival,Type,Service time (ms)", "`Service time (ms)`: numbers"),
+            ("99999999999999999999,a,5", "arrival `99999999999999999999`"),
+        ] {
+            let error = read(format!("{first}\n{good}").as_bytes()).unwrap_err();
+            assert!(error.contains("line 1: ") && error.contains(says), "{first:?}: {error}");
+            let error = read(format!("# so\r\n{good}{first}\n").as_bytes()).unwrap_err();
+            assert!(error.contains("line 4: "), "{first:?}: {error}");
+        }
+        for (text, says) in [
+            ("0,a,5\n1,\"a,5\n2,b\",5\n3,a,5\n", "line 2: the class's name goes over"),
+            ("0,a,5\n1,\"a,5\n2,b,5\n", "line 2: `1,a,5\\n2,b,5"),
+            ("a,b,c\nd,e,f\n0,a,5\n", "line 2: arrival `d`"),
+            ("0,a,5\n\u{feff}1,a,5\n", "line 2: arrival"),
+        ] {
+            let error = read(text.as_bytes()).unwrap_err();
+            assert!(error.contains(says), "{text:?}: {error}");
+        }
+        assert!(read(b"0,\xe4,5\n1,b,5\n").unwrap_err().contains("line 1: this is not text"));
+        assert!(read(b"\xff\xfe0\0,\0a\0,\x005\0\n\0").unwrap_err().contains("line 1: this is"));
     }
 
     #[test]

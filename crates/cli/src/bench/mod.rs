@@ -112,7 +112,8 @@ impl Bench {
         let json = self.json.json.as_deref();
         output::beside(&setting.told, json)?;
         output::results(&runs, runs.len() > 1, json)?;
-        output::beside(&verdicts, json)
+        output::beside(&verdicts, json)?;
+        output::all_valid(&runs)
     }
 
     fn setting(&self) -> Result<Setting, Failure> {

@@ -39,7 +39,8 @@ impl Bench {
                 }
             }
         }
-        output::results(&runs, true, self.json.json.as_deref())
+        output::results(&runs, true, self.json.json.as_deref())?;
+        output::all_valid(&runs)
     }
 }
 

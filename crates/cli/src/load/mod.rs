@@ -6,6 +6,7 @@
 //! than it may be is not valid. Beside that thread there is one that draws how far the run is, on a
 //! terminal ([`progress`]).
 
+mod any;
 mod progress;
 mod series;
 
@@ -14,6 +15,7 @@ use crate::failure::Failure;
 use crate::measured;
 use crate::output;
 use crate::serve::Bundled;
+use any::AnyServer;
 use clap::Args;
 use curtail_experiment::Asked;
 use curtail_load::client::{App, Client, Url, Wire};
@@ -24,12 +26,15 @@ use series::Series;
 /// `curtail load`.
 #[derive(Args)]
 pub(crate) struct Load {
-    /// The server: udp://HOST:PORT, tcp://HOST:PORT, or http://HOST:PORT/PATH
+    /// The server: udp://HOST:PORT, tcp://HOST:PORT, http://HOST:PORT/PATH, redis://HOST:PORT or
+    /// memcached://HOST:PORT
     #[arg(value_name = "URL", value_parser = Url::parse)]
     url: Url,
     /// What the server runs
     #[arg(long, value_enum, default_value = "spin")]
     app: Bundled,
+    #[command(flatten)]
+    any: AnyServer,
     #[command(flatten)]
     offered: Offered,
     /// How many workers the server has, to make rates of loads
@@ -58,11 +63,11 @@ pub(crate) struct Load {
     /// How late 99% of the requests must have been sent for the result to be valid
     #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = duration_ns)]
     max_lateness: u64,
-    /// Keys that are asked for (kv)
+    /// Keys that are asked for (kv, and `{key}` in requests)
     #[arg(long, value_name = "N", default_value_t = kv_app::load::PAPER_KEYS,
           value_parser = clap::value_parser!(u32).range(1..))]
     keys: u32,
-    /// Bytes of the values that are put (kv)
+    /// Bytes of the values that are put (kv, and `{value}` in requests)
     #[arg(long, value_name = "BYTES", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(0..=kv_app::protocol::MAX_VALUE as i64))]
     value_size: u32,
@@ -103,11 +108,19 @@ impl Load {
     }
 
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let (workload, mix) = self.offered.workload.mix()?;
+        let any = self.any.requests(&self.url, self.keys, self.value_size as usize)?;
+        let (workload, mix) = match &any {
+            Some(plain) => any::workload(plain)?,
+            None => self.offered.workload.mix()?,
+        };
         let class = measured::slo_class(self.slo.as_ref(), &workload, &mix)?;
         let known = self.known_services(&mix)?;
-        let wire = Wire::new(self.app(), mix.classes(), self.keys, self.value_size as usize);
-        let wire = wire.map_err(Failure::usage)?;
+        let app = if any.is_some() { None } else { Some(self.app) };
+        let wire = match any {
+            Some(plain) => Wire::Plain(Box::new(plain)),
+            None => Wire::new(self.app(), mix.classes(), self.keys, self.value_size as usize)
+                .map_err(Failure::usage)?,
+        };
         let partial = output::partial(self.json.json.as_deref())?;
         let mut client = Client::open(&self.url, usize::from(self.connections), wire, self.wait)?;
         let warmup_ns = self.offered.warmup_ns()?;
@@ -116,10 +129,10 @@ impl Load {
         client.greet(self.wait)?;
         let services = match known {
             Some(known) => known,
-            None if self.app == Bundled::Kv => client.idle_services(mix.classes().len())?,
+            None if app == Some(Bundled::Kv) => client.idle_services(mix.classes().len())?,
             None => vec![0; mix.classes().len()],
         };
-        let points = self.points(self.mean_ns(&mix, &services))?;
+        let points = self.points(self.mean_ns(app, &mix, &services))?;
         let progress = Progress::new();
         let series = Series {
             load: self,
@@ -138,7 +151,9 @@ impl Load {
         };
         let json = self.json.json.as_deref();
         output::results(&runs, self.find_max || runs.len() > 1, json)?;
-        output::beside(&lines, json)
+        output::beside(&lines, json)?;
+        // A search goes where the server cannot follow: that is how it finds the end.
+        if self.find_max { Ok(()) } else { output::all_valid(&runs) }
     }
 
     /// What is to be offered; where the highest load is searched, that is a load of 1.
@@ -177,8 +192,8 @@ impl Load {
     }
 
     /// Mean service time of a request, as the server will give it.
-    fn mean_ns(&self, mix: &Mix, services: &[u32]) -> f64 {
-        if self.app == Bundled::Spin {
+    fn mean_ns(&self, app: Option<Bundled>, mix: &Mix, services: &[u32]) -> f64 {
+        if app == Some(Bundled::Spin) {
             return mix.mean_ns();
         }
         services.iter().enumerate().map(|(i, &ns)| mix.fraction(i) * f64::from(ns)).sum()

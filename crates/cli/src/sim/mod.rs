@@ -135,7 +135,8 @@ impl Sim {
             format_rate(events),
             format_rate(events / took_s.max(1e-9))
         );
-        output::beside(&[said], self.json.json.as_deref())
+        output::beside(&[said], self.json.json.as_deref())?;
+        if self.find_max { Ok(()) } else { output::all_valid(&runs) }
     }
 
     /// A figure, or all: as text, and as JSON where that was asked for.

@@ -23,8 +23,8 @@ fn each_mix_has_its_classes_and_known_service_times() {
     let store = ["--keys", "500", "--value-size", "16", "--workers", "1", "--rate", "2k"];
     let rest = ["--mix", "get-scan-50", "--policy", "fcfs,tq", "--duration", "50ms", "--json", "-"];
     let output = bench(&[&store[..], &rest].concat());
-    let stderr = text(output.stderr);
-    assert!(output.status.success(), "{stderr}");
+    let stderr = text(output.stderr.clone());
+    assert!(crate::common::measured(&output), "{stderr}");
     let is_told = |line: &&str| line.starts_with("get-scan-50: service times GET ");
     let told: Vec<_> = stderr.lines().filter(is_told).collect();
     assert!(told.len() == 1 && told[0].contains("load 1 is"), "{stderr}");
@@ -50,8 +50,9 @@ fn each_mix_has_its_classes_and_known_service_times() {
     assert_eq!(runs[0]["offered"], runs[1]["offered"]);
 
     let output = bench(&[&store[..], &["--mix", "zippydb", "--duration", "20ms"]].concat());
+    let fine = crate::common::measured(&output);
     let (said, stderr) = (text(output.stdout), text(output.stderr));
-    assert!(output.status.success(), "{stderr}");
+    assert!(fine, "{stderr}");
     assert!(said.starts_with("zippydb: service times GET "), "{said}");
     for class in ["get", "put", "delete", "scan"] {
         assert!(said.lines().any(|line| line.contains(&format!(" {class} "))), "{said}");

@@ -67,7 +67,7 @@ fn is_served(url: &str) {
     let mut output = run(&line);
     let begun = Instant::now();
     // It may not listen yet.
-    while !output.status.success() && begun.elapsed() < STUCK {
+    while output.stdout.is_empty() && begun.elapsed() < STUCK {
         output = run(&line);
     }
     let text = String::from_utf8_lossy(&output.stdout);

@@ -6,6 +6,7 @@ mod daemon;
 #[path = "common/server.rs"]
 mod server;
 
+mod any_server;
 mod bench_kv;
 mod calibrate;
 mod cli;

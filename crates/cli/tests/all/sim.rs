@@ -102,6 +102,54 @@ fn what_a_policy_decided_is_in_the_result_and_under_the_table() {
 }
 
 #[test]
+fn a_run_that_is_not_valid_is_a_failure_when_all_is_written() {
+    // Sixteen times as much as can be served, and room for 64.
+    let line = "sim --policy fcfs,ps --workers 1 --classes a:100us:1 --rate 5k,160k --jobs 20k \
+                --capacity 64 --json -";
+    let output = run(line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(last.starts_with("curtail: 2 of 4 runs are not valid: fcfs at "), "{said}");
+    assert!(last.contains("requests were dropped (9"), "{said}");
+    let runs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let valid: Vec<_> = runs.iter().map(|run| run["valid"].as_bool().unwrap()).collect();
+    assert_eq!(valid, [true, false, true, false]);
+    // A few that are dropped leave the quantiles what they are.
+    assert!(run("sim --policy fcfs --workers 1 --load 0.5 --jobs 2k").status.success());
+    // The runtime says the same of itself.
+    let line = "bench --policy fcfs --workers 1 --classes a:100us:1 --rate 160k --duration 100ms";
+    let output = run(&format!("{line} --capacity 64 --json -"));
+    let one: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &one["valid"]), (Some(1), &false.into()), "{one}");
+}
+
+#[test]
+fn a_trace_is_read_as_it_was_saved_or_refused_by_its_line() {
+    let file = std::env::temp_dir().join(format!("curtail-cli-trace-{}", std::process::id()));
+    let of = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        run(&format!(
+            "sim --trace {} --policy fcfs --workers 1 --warmup 0s --json -",
+            file.display()
+        ))
+    };
+    for text in
+        ["\u{feff}0,a,1us\n10000,a,2us\n", "\"0\",\"a\",\"1us\"\r\n\"10000\",\"a\",\"2us\"\r\n"]
+    {
+        let output = of(text);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let run: Value = serde_json::from_slice(&output.stdout).expect(&said);
+        assert_eq!((&run["offered"], &run["completed"]), (&2.into(), &2.into()), "{run}");
+    }
+    let refused = of("-5,a,3us\n0,a,1us\n10000,a,2us\n");
+    std::fs::remove_file(&file).unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.lines().count() == 1 && said.contains("line 1: negative arrival"), "{said}");
+}
+
+#[test]
 fn what_was_recorded_is_played_again() {
     let file = std::env::temp_dir().join(format!("curtail-cli-record-{}", std::process::id()));
     let path = file.to_str().unwrap();
@@ -109,7 +157,7 @@ fn what_was_recorded_is_played_again() {
     let recorded =
         curtail().args(line.split_whitespace()).args(["--record", path]).output().unwrap();
     let stderr = String::from_utf8_lossy(&recorded.stderr);
-    assert!(recorded.status.success() && stderr.contains("recorded "), "{stderr}");
+    assert!(common::measured(&recorded) && stderr.contains("recorded "), "{stderr}");
     let replayed = run(&format!("sim --replay {path}"));
     let found = json(&["sim", "--replay", path]);
     // What was stopped half-way plays too; what is no record does not.

@@ -36,3 +36,15 @@ fn an_objective_of_no_class_is_bad_usage() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("`medium`"));
 }
+
+#[test]
+fn what_is_misspelt_is_told_what_was_meant() {
+    for (line, meant) in
+        [("benhc", "`bench`"), ("bench --polcy fcfs", "`--policy`"), ("polices", "`policies`")]
+    {
+        let output = run(line);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
+        assert!(stderr.contains(&format!("did you mean {meant}?")), "{stderr}");
+    }
+}

@@ -8,7 +8,7 @@ fn run(line: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_curtail"));
     let output = command.args(line).stdin(Stdio::null()).output().expect("it starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.success(), text(output.stdout), text(output.stderr))
+    (crate::common::measured(&output), text(output.stdout), text(output.stderr))
 }
 
 /// The runs of a sweep.

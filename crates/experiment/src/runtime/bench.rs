@@ -176,6 +176,7 @@ pub fn judge(run: &mut Run, slice: &Slice, abandoned: usize, capacity: u32) {
     if abandoned > 0 {
         run.invalidate(&format!("{abandoned} requests were abandoned at the end"));
     }
+    run.judge_drops();
     if run.completed == 0 {
         run.invalidate("no request completed after the warm-up");
     }

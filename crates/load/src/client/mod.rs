@@ -4,8 +4,11 @@
 mod flight;
 mod http;
 mod idle;
+mod ordered;
 mod outcome;
+mod plain;
 mod socket;
+mod stream;
 mod wire;
 
 use crate::{Error, Lateness, Pace, Tally};
@@ -13,6 +16,7 @@ use curtail::clock::{self, Clock};
 use curtail_workload::{Request, Requests};
 use flight::{Flight, Sent};
 pub use outcome::{judge, result, told};
+pub use plain::{Plain, Statuses, WebRequest};
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 use socket::{Came, Socket};
@@ -63,6 +67,8 @@ pub struct Seen {
     pub unknown_service: bool,
     /// When the requests were due that count.
     pub window: Range<u64>,
+    /// What the answers said, of a server whose application is not one of ours.
+    pub statuses: Statuses,
 }
 
 impl Seen {
@@ -73,6 +79,7 @@ impl Seen {
             sent_in_time: 0,
             unknown_service: false,
             window: plan.warmup_ns..plan.duration_ns,
+            statuses: Statuses::default(),
         }
     }
 
@@ -118,7 +125,7 @@ impl Client {
     pub fn open(url: &Url, connections: usize, wire: Wire, wait_ns: u64) -> Result<Self, Error> {
         let until = Instant::now() + Duration::from_nanos(wait_ns);
         let open = || loop {
-            match Socket::open(url) {
+            match Socket::open(url, &wire) {
                 Err(_) if Instant::now() < until => std::thread::sleep(RETRY),
                 outcome => return outcome,
             }
@@ -159,7 +166,8 @@ impl Client {
             if found.is_some() || left.is_zero() {
                 return Ok(found);
             }
-            wait(&mut [socket.poll_fd()], left)?;
+            let Some(fd) = socket.poll_fd() else { return Ok(None) };
+            wait(&mut [fd], left)?;
         }
     }
 
@@ -268,7 +276,7 @@ impl Drive<'_> {
         };
         let seen = &mut self.seen;
         // A spin request without service is an empty one, and that is known.
-        seen.unknown_service |= service_ns == 0 && matches!(wire, Wire::Kv(_));
+        seen.unknown_service |= service_ns == 0 && !matches!(wire, Wire::Spin);
         let counts = due_ns >= self.plan.warmup_ns;
         if counts {
             seen.tally.offered += 1;
@@ -297,6 +305,9 @@ impl Drive<'_> {
         let mut take = |came: Came<'_>| {
             let Some(answer) = wire.outcome(came) else { return };
             if let Some(sent) = flight.answered(answer.id) {
+                if let Some(status) = wire.status(&came).filter(|_| sent.counts) {
+                    seen.statuses.count(status);
+                }
                 seen.answered(sent, answer.outcome, since(start_tsc));
                 count += 1;
             }
@@ -317,7 +328,8 @@ impl Drive<'_> {
             std::hint::spin_loop();
             return Ok(());
         }
-        let mut fds: Vec<PollFd<'_>> = self.client.sockets.iter().map(Socket::poll_fd).collect();
+        let mut fds: Vec<PollFd<'_>> =
+            self.client.sockets.iter().filter_map(Socket::poll_fd).collect();
         wait(&mut fds, Duration::from_nanos(left_ns))
     }
 }

@@ -15,6 +15,7 @@ pub fn result(mix: &Mix, seen: &Seen) -> Run {
     let known = if seen.unknown_service { Slowdowns::Unknown } else { Slowdowns::Known };
     // A request without an answer counts as refused, wherever it was lost.
     seen.tally.fill(&mut run, &names, &seen.window, known);
+    run.statuses = seen.statuses.all().clone();
     run
 }
 
@@ -22,9 +23,12 @@ pub fn result(mix: &Mix, seen: &Seen) -> Run {
 #[must_use]
 pub fn told(seen: &Seen) -> String {
     let tally = &seen.tally;
+    let statuses: Vec<_> =
+        seen.statuses.all().iter().map(|(name, count)| format!("{name}: {count}")).collect();
+    let answers = if statuses.is_empty() { "" } else { "; answers " };
     let late = |p| curtail_report::duration(seen.lateness.percentile_ns(p) as f64);
     format!(
-        "sent {} of {} in time (late: p50 {}, p99 {}), {} overloaded, {} unanswered, {} failed",
+        "sent {} of {} in time (late: p50 {}, p99 {}), {} overloaded, {} unanswered, {} failed{answers}{}",
         seen.sent_in_time,
         tally.offered,
         late(50.0),
@@ -32,6 +36,7 @@ pub fn told(seen: &Seen) -> String {
         tally.refused.iter().sum::<u64>(),
         tally.lost(),
         tally.failed,
+        statuses.join(", "),
     )
 }
 
@@ -56,6 +61,7 @@ pub fn judge(run: &mut Run, seen: &Seen, max_lateness_ns: u64) {
     if tally.failed > 0 {
         run.invalidate(&format!("{} requests failed at the server", tally.failed));
     }
+    run.judge_drops();
     if run.completed == 0 {
         run.invalidate("no request was answered after the warm-up");
     }

@@ -1,20 +1,18 @@
 //! The client's sockets: non-blocking UDP, or TCP with the transports' framing (a little-endian
-//! `u32` length before each message) or HTTP/1.1.
+//! `u32` length before each message), HTTP/1.1, or the protocols of Redis or memcached.
 
-use super::http::Http;
+use super::stream::Stream;
+use super::wire::Wire;
 use crate::Error;
-use curtail_net::{Framer, HEADER_BYTES};
+use curtail_net::HEADER_BYTES;
 use rustix::event::{PollFd, PollFlags};
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 /// Largest answer.
 pub(super) const LIMIT: usize = 65_536;
-/// How long a TCP connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(2);
 
 /// The kind of a server's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +23,10 @@ pub enum Scheme {
     Tcp,
     /// HTTP/1.1.
     Http,
+    /// RESP on a stream.
+    Redis,
+    /// memcached's text on a stream.
+    Memcached,
 }
 
 /// A server's address.
@@ -34,6 +36,8 @@ pub struct Url {
     pub scheme: Scheme,
     /// Where it is.
     pub address: SocketAddr,
+    /// As it was given, with the port.
+    pub host: String,
     /// Of HTTP: `/` and what follows.
     pub path: String,
 }
@@ -42,12 +46,13 @@ pub struct Url {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Came<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Of HTTP: which request it answers, and by which status.
+    /// Where answers come in order: which request it answers; and, of HTTP, by which status.
     pub(crate) of: Option<(u64, u16)>,
 }
 
 impl Url {
-    /// Reads `udp://HOST:PORT`, `tcp://HOST:PORT` or `http://HOST:PORT/PATH`.
+    /// Reads `udp://HOST:PORT`, `tcp://HOST:PORT`, `http://HOST[:PORT]/PATH`, `redis://HOST[:PORT]` or
+    /// `memcached://HOST[:PORT]`.
     ///
     /// # Errors
     /// It is none of these, or the host has no address.
@@ -56,24 +61,40 @@ impl Url {
             Some(("udp", host)) => (Scheme::Udp, host),
             Some(("tcp", host)) => (Scheme::Tcp, host),
             Some(("http", host)) => (Scheme::Http, host),
+            Some(("redis", host)) => (Scheme::Redis, host),
+            Some(("memcached", host)) => (Scheme::Memcached, host),
             _ => {
                 return Err(format!(
-                    "`{text}` is none of udp://HOST:PORT, tcp://HOST:PORT, http://HOST:PORT/PATH"
+                    "`{text}` is none of udp://HOST:PORT, tcp://HOST:PORT, http://HOST:PORT/PATH, \
+                     redis://HOST:PORT, memcached://HOST:PORT"
                 ));
             }
         };
-        let (host, path) = match host.find('/') {
+        let (host, path) = match host.find(['/', '?']) {
             Some(at) if scheme == Scheme::Http => host.split_at(at),
             _ => (host, "/"),
         };
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        let path = format!("{slash}{}", path.split('#').next().unwrap_or_default());
         if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!("`{text}`: the path has other than visible ASCII characters"));
         }
+        let usual = match scheme {
+            Scheme::Udp | Scheme::Tcp => None,
+            Scheme::Http => Some(80),
+            Scheme::Redis => Some(6379),
+            Scheme::Memcached => Some(11211),
+        };
+        let bare = !host.is_empty() && !host.rsplit(']').next().unwrap_or_default().contains(':');
+        let whole = match usual.filter(|_| bare) {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
         let mut addresses =
-            host.to_socket_addrs().map_err(|error| format!("`{text}` is no address: {error}"))?;
+            whole.to_socket_addrs().map_err(|error| format!("`{text}` is no address: {error}"))?;
         match addresses.next() {
             Some(address) if address.port() != 0 => {
-                Ok(Self { scheme, address, path: path.to_owned() })
+                Ok(Self { scheme, address, host: host.to_owned(), path })
             }
             Some(_) => Err(format!("`{text}`: no server listens on port 0")),
             None => Err(format!("`{text}`: the host has no address")),
@@ -88,6 +109,8 @@ impl fmt::Display for Url {
             Scheme::Udp => write!(f, "udp://{address}"),
             Scheme::Tcp => write!(f, "tcp://{address}"),
             Scheme::Http => write!(f, "http://{address}{path}"),
+            Scheme::Redis => write!(f, "redis://{address}"),
+            Scheme::Memcached => write!(f, "memcached://{address}"),
         }
     }
 }
@@ -99,25 +122,8 @@ pub(crate) enum Socket {
     Tcp(Box<Stream>),
 }
 
-/// A TCP connection and what is half sent or half received on it.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    stream: TcpStream,
-    out: Vec<u8>,
-    /// Of `out`, what the kernel has already.
-    written: usize,
-    wire: Wire,
-}
-
-/// What a connection speaks.
-#[derive(Debug)]
-enum Wire {
-    Frames(Framer),
-    Http(Http),
-}
-
 impl Socket {
-    pub(crate) fn open(url: &Url) -> Result<Self, Error> {
+    pub(crate) fn open(url: &Url, app: &Wire) -> Result<Self, Error> {
         let fail = |error: io::Error| Error::new(format!("{url}: {error}"));
         match url.scheme {
             Scheme::Udp => {
@@ -132,23 +138,14 @@ impl Socket {
                 let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
                 Ok(Self::Udp(socket))
             }
-            Scheme::Tcp | Scheme::Http => {
-                let stream = TcpStream::connect_timeout(&url.address, CONNECT).map_err(fail)?;
-                stream.set_nodelay(true).map_err(fail)?;
-                stream.set_nonblocking(true).map_err(fail)?;
-                let wire = match url.scheme {
-                    Scheme::Http => Wire::Http(Http::new(url)),
-                    _ => Wire::Frames(Framer::new(LIMIT)),
-                };
-                Ok(Self::Tcp(Box::new(Stream { stream, out: Vec::new(), written: 0, wire })))
-            }
+            _ => Ok(Self::Tcp(Box::new(Stream::open(url, app).map_err(fail)?))),
         }
     }
 
     /// Whether a request that is sent here waits for others' answers.
     pub(crate) fn is_busy(&self) -> bool {
         match self {
-            Self::Tcp(stream) => matches!(&stream.wire, Wire::Http(http) if http.is_busy()),
+            Self::Tcp(stream) => stream.is_busy(),
             Self::Udp(_) => false,
         }
     }
@@ -165,22 +162,7 @@ impl Socket {
                     Err(error) => return Err(error),
                 }
             },
-            Self::Tcp(stream) => {
-                stream.flush()?;
-                if stream.is_stuck() {
-                    return Ok(false);
-                }
-                let Stream { out, wire, .. } = &mut **stream;
-                match wire {
-                    Wire::Frames(_) => {
-                        out.extend_from_slice(&(message.len() as u32).to_le_bytes());
-                        out.extend_from_slice(message);
-                    }
-                    Wire::Http(http) => http.ask(id, message, out),
-                }
-                stream.flush()?;
-                Ok(true)
-            }
+            Self::Tcp(stream) => stream.send(id, message),
         }
     }
 
@@ -199,75 +181,15 @@ impl Socket {
                     Err(error) => return Err(error),
                 }
             },
-            Self::Tcp(stream) => {
-                stream.flush()?;
-                stream.receive(buffer, take)
-            }
+            Self::Tcp(stream) => stream.receive(buffer, take),
         }
     }
 
     /// What to wait for, to go on with this socket.
-    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
+    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match self {
-            Self::Udp(socket) => PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN),
-            Self::Tcp(stream) => {
-                let out = if stream.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-                PollFd::from_borrowed_fd(stream.stream.as_fd(), PollFlags::IN | out)
-            }
-        }
-    }
-}
-
-impl Stream {
-    /// Bytes that may wait to be written before no further message is taken.
-    const STUCK: usize = 64 << 10;
-
-    fn is_stuck(&self) -> bool {
-        self.out.len() - self.written > Self::STUCK
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        while self.written < self.out.len() {
-            match self.stream.write(&self.out[self.written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => self.written += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        self.out.clear();
-        self.written = 0;
-        Ok(())
-    }
-
-    fn receive(&mut self, buffer: &mut [u8], take: &mut dyn FnMut(Came<'_>)) -> io::Result<()> {
-        loop {
-            let length = match self.stream.read(buffer) {
-                Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
-                Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            };
-            let mut input = &buffer[..length];
-            let framer = match &mut self.wire {
-                Wire::Http(http) => {
-                    http.take(input, take)?;
-                    continue;
-                }
-                Wire::Frames(framer) => framer,
-            };
-            loop {
-                match framer.next(&mut input) {
-                    Ok(Some(bytes)) => take(Came { bytes, of: None }),
-                    Ok(None) => break,
-                    Err(_) => {
-                        let what = format!("an answer of more than {LIMIT} bytes");
-                        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-                    }
-                }
-            }
+            Self::Udp(socket) => Some(PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)),
+            Self::Tcp(stream) => stream.poll_fd(),
         }
     }
 }
@@ -283,6 +205,8 @@ const _: () = assert!(HEADER_BYTES == size_of::<u32>());
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::{Plain, WebRequest};
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     #[test]
@@ -295,10 +219,21 @@ mod tests {
         assert_eq!((url.scheme, &*url.path), (Scheme::Http, "/a?b"));
         assert_eq!(url.to_string(), "http://127.0.0.1:80/a?b");
         assert_eq!(Url::parse("http://127.0.0.1:80").unwrap().path, "/");
+        assert_eq!(Url::parse("http://127.0.0.1?q=/#part").unwrap().path, "/?q=/");
+        for (text, scheme, port) in [
+            ("http://127.0.0.1/a", Scheme::Http, 80),
+            ("http://[::1]", Scheme::Http, 80),
+            ("redis://127.0.0.1", Scheme::Redis, 6379),
+            ("memcached://[::1]:7", Scheme::Memcached, 7),
+        ] {
+            let url = Url::parse(text).unwrap();
+            assert_eq!((url.scheme, url.address.port()), (scheme, port), "{text}");
+        }
         for text in [
             "",
             "udp:1",
             "https://127.0.0.1:1",
+            "redis://",
             "udp://127.0.0.1",
             "udp://127.0.0.1:0",
             "udp://127.0.0.1:1/a",
@@ -312,7 +247,7 @@ mod tests {
     fn frames_survive_being_cut_anywhere() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = Url::parse(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
-        let mut socket = Socket::open(&url).unwrap();
+        let mut socket = Socket::open(&url, &Wire::Spin).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         assert!(socket.send(1, b"hello").unwrap());
         let mut sent = [0; 9];
@@ -323,7 +258,7 @@ mod tests {
         let mut buffer = [0; 64];
         for piece in [&b"\x02\0"[..], b"\0\0a", b"b\x00\0\0\0\x01\0\0\0c"] {
             server.write_all(piece).unwrap();
-            let mut fds = [socket.poll_fd()];
+            let mut fds = [socket.poll_fd().unwrap()];
             let timeout = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
             assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1));
             socket.receive(&mut buffer, &mut |came| got.push(came.bytes.to_vec())).unwrap();
@@ -331,7 +266,36 @@ mod tests {
         assert_eq!(got, [&b"ab"[..], b"", b"c"]);
         drop(server);
         let timeout = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
-        assert_eq!(rustix::event::poll(&mut [socket.poll_fd()], Some(&timeout)), Ok(1));
+        assert_eq!(rustix::event::poll(&mut [socket.poll_fd().unwrap()], Some(&timeout)), Ok(1));
         assert!(socket.receive(&mut buffer, &mut |_| ()).is_err(), "a closed connection is one");
+    }
+
+    #[test]
+    fn a_connection_that_its_server_ends_is_made_anew() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let get = WebRequest { method: "GET".into(), ..WebRequest::default() };
+        let wire = Wire::Plain(Box::new(Plain::web(&url, &get, 1, 0).unwrap()));
+        let mut socket = Socket::open(&url, &wire).unwrap();
+        let timeout = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
+        let mut got = Vec::new();
+        let answers = [
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            "HTTP/1.0 404 No\r\n\r\nuntil the end",
+            "",
+        ];
+        for (id, answer) in answers.into_iter().enumerate() {
+            assert!(socket.send(id as u64, b"GET / HTTP/1.1\r\n\r\n").unwrap());
+            let (mut server, _) = listener.accept().unwrap();
+            server.read_exact(&mut [0; 18]).unwrap();
+            server.write_all(answer.as_bytes()).unwrap();
+            drop(server);
+            while let Some(fd) = socket.poll_fd() {
+                assert_eq!(rustix::event::poll(&mut [fd], Some(&timeout)), Ok(1));
+                socket.receive(&mut [0; 64], &mut |came| got.push(came.of.unwrap())).unwrap();
+            }
+            assert!(!socket.is_busy());
+        }
+        assert_eq!(got, [(0, 200), (1, 404), (2, 0)]);
     }
 }

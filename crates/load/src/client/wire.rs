@@ -1,6 +1,7 @@
 //! What the servers speak, as the load generator needs it: requests of a class with an id, and
 //! answers that bring the id back.
 
+use super::plain::{Plain, Status};
 use super::socket::Came;
 use curtail_workload::Class;
 use kv_app::protocol as kv;
@@ -43,6 +44,8 @@ pub enum Wire {
     Spin,
     /// Of a key-value store.
     Kv(Kv),
+    /// Of any server of HTTP, Redis' protocol or memcached's.
+    Plain(Box<Plain>),
 }
 
 /// Requests of a `kv` server.
@@ -88,11 +91,24 @@ impl Wire {
                 out.extend_from_slice(&request.encode());
             }
             Self::Kv(kv) => kv.request(id, class, random, out),
+            Self::Plain(plain) => plain.request(class, random, out),
+        }
+    }
+
+    /// What came says of itself, where that is not an application of ours.
+    pub(super) fn status(&self, came: &Came<'_>) -> Option<Status> {
+        match self {
+            Self::Plain(plain) => Some(plain.status(came).0),
+            _ => None,
         }
     }
 
     /// What came says of a request; `None`: nothing. Over HTTP the status says something too.
     pub(crate) fn outcome(&self, came: Came<'_>) -> Option<Answer> {
+        if let Self::Plain(plain) = self {
+            let (id, _) = came.of?;
+            return Some(Answer { id, outcome: plain.status(&came).1, service_ns: 0 });
+        }
         let by_status = |(id, status)| {
             let outcome = if status == 503 { Outcome::Overloaded } else { Outcome::Failed };
             Answer { id, outcome, service_ns: 0 }
@@ -103,6 +119,7 @@ impl Wire {
     /// Reads an answer; `None`: it is none.
     fn answer(&self, bytes: &[u8]) -> Option<Answer> {
         match self {
+            Self::Plain(_) => None,
             Self::Spin => {
                 let answer = spin::protocol::Answer::decode(bytes)?;
                 let outcome = match answer.status {

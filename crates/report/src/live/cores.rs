@@ -296,7 +296,12 @@ impl LiveCore {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         vec![
             self.cpu.to_string(),
-            printable(&self.state),
+            // Free for those who ask for one: batch work is not asked.
+            if self.state == "free" {
+                "batch work, or idle".to_owned()
+            } else {
+                printable(&self.state)
+            },
             or_none(self.program.as_deref().map(printable)),
             or_none(self.kthread.map(|kthread| kthread.to_string())),
             or_none(self.for_s.map(|seconds| duration(seconds * 1e9))),

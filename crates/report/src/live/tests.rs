@@ -89,7 +89,7 @@ fn garbage_is_refused_in_one_line() {
 #[test]
 fn a_person_sees_classes_and_workers() {
     let table = live().table();
-    for words in ["spin, process 77", "darc, to completion", "worker 0 for short"] {
+    for words in ["spin, process 77", "darc, each runs to completion; ", "worker 0 for short"] {
         assert!(table.contains(words), "{table}");
     }
     let row = table.lines().find(|line| line.starts_with("short")).unwrap();
@@ -109,6 +109,18 @@ fn a_person_sees_classes_and_workers() {
     ] {
         assert!(lines.iter().any(|other| other == line), "{line}: {table}");
     }
+}
+
+#[test]
+fn threads_with_a_quantum_are_not_said_to_run_to_completion() {
+    let mut threads = live();
+    (threads.listen, threads.quantum_ns, threads.preempt) =
+        (String::new(), Some(20_000), "clock".to_owned());
+    let table = threads.table();
+    assert!(table.contains("darc, quantum 20.0 µs, pre-empted by clock; "), "{table}");
+    assert!(table.starts_with("spin, process 77, up "), "{table}");
+    threads.preempt = "never".to_owned();
+    assert!(threads.table().contains("darc, nothing is pre-empted; "), "{}", threads.table());
 }
 
 #[test]

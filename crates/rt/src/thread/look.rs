@@ -3,13 +3,16 @@
 use super::kthread::Shared;
 use super::stack_of::stack_of;
 use super::stalls::{StallPlace, Stalls};
+use curtail_fiber::safepoint::{Kind, kind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What others see of a runtime: see [`RuntimeBuilder::on_start`](crate::RuntimeBuilder::on_start).
 #[derive(Clone)]
 pub struct Look {
     kthreads: Arc<dyn AsRef<[Arc<Shared>]> + Send + Sync>,
     stalls: Arc<Stalls>,
+    quantum: Option<Duration>,
 }
 
 /// A look at one kthread.
@@ -34,8 +37,11 @@ impl Look {
     pub(super) fn new(
         kthreads: impl AsRef<[Arc<Shared>]> + Send + Sync + 'static,
         stalls: Arc<Stalls>,
+        quantum: Option<Duration>,
     ) -> Self {
-        Self { kthreads: Arc::new(kthreads), stalls }
+        // Without safepoints that time themselves it ends nothing.
+        let quantum = quantum.filter(|_| kind() == Kind::Clock);
+        Self { kthreads: Arc::new(kthreads), stalls, quantum }
     }
 
     /// The kthreads that live; `None`: the runtime has ended.
@@ -56,6 +62,13 @@ impl Look {
         };
         let living: Vec<_> = all.filter_map(look).collect();
         (!living.is_empty()).then_some(living)
+    }
+
+    /// The quantum of threads that have none of their own; `None`: they run until they block, yield or
+    /// end.
+    #[must_use]
+    pub fn quantum(&self) -> Option<Duration> {
+        self.quantum
     }
 
     /// Where code stalled so far, the most frequent place first.

@@ -35,6 +35,7 @@ mod stack_of;
 mod stalls;
 mod suspended;
 mod tcb;
+mod told;
 mod unwind;
 mod watchdog;
 

@@ -273,7 +273,7 @@ impl RuntimeBuilder {
         let all_stuck = move || start_spare(&watched, &settings);
         let is_stuck = move |_, _| calls.call_one();
         let watch = self.watchdog.watch(PeersOf(common.clone()), 0, mode, is_stuck, all_stuck);
-        let look = Look::new(PeersOf(common.clone()), self.watchdog.stalls());
+        let look = Look::new(PeersOf(common.clone()), self.watchdog.stalls(), self.quantum);
         self.on_start.0.iter().for_each(|f| f(&look));
         Ok(Started { common, threads, _watch: watch })
     }

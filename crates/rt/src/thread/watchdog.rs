@@ -12,6 +12,7 @@
 use super::kthread::Shared;
 use super::stack_of::look_at;
 use super::stalls::{Stalls, function_of};
+use super::told::{Tell, Told};
 use crate::clock::{self, Clock};
 use crate::timeline::{self, EventKind};
 use curtail_fiber::safepoint::Mode;
@@ -54,17 +55,19 @@ impl fmt::Display for Stall {
     }
 }
 
-/// Tells of it in the log, or on standard error where the log takes no warnings; once a second at
-/// most.
+/// Tells of it in the log, or on standard error where the log takes no warnings; of each place with
+/// its stack once ([`Told`]).
 fn default_on_stall() -> OnStall {
-    let told = Mutex::new(None::<Instant>);
+    let told = Mutex::new(Told::default());
     Arc::new(move |stall| {
+        let place = function_of(&stall.stack).unwrap_or_default();
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_some_and(|told| told.elapsed() < Duration::from_secs(1)) {
-            return;
+        let text = stall.to_string();
+        match told.next(place, stall.count, Instant::now()) {
+            Tell::Nothing => {}
+            Tell::Line => warn(text.lines().next().unwrap_or_default()),
+            Tell::All => warn(&text),
         }
-        *told = Some(Instant::now());
-        warn(&stall.to_string());
     })
 }
 
