@@ -109,7 +109,8 @@ static void bad_settings(void) {
   for (size_t i = 0; i + 2 < sizeof many; i += 2)
     memcpy(many + i, "\xc3\xa4", 3);
   FAILS(CURTAIL_BAD_SETTING, "policy `", curtail_set(s, "policy", many, &error));
-  CHECK(strlen(error.message) > 1000 && strcmp(error.message + strlen(error.message) - 4, " \xe2\x80\xa6") == 0);
+  CHECK(strlen(error.message) > 1000 &&
+        strcmp(error.message + strlen(error.message) - 4, " \xe2\x80\xa6") == 0);
   CHECK(curtail_set(s, "policy", many, NULL) == CURTAIL_BAD_SETTING);
   /* No message of ours is so long. */
   FAILS(CURTAIL_BAD_SETTING, "policy `", curtail_set(s, "policy", "none", &error));
