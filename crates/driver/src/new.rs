@@ -9,13 +9,13 @@ pub const MAIN: &str = include_str!("new/main.rs.txt");
 
 /// What is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Template {
     Server,
     Threads,
     Axum,
 }
 
-impl Kind {
+impl Template {
     /// The program; the name is what it is shown by.
     fn program(self, name: &str) -> String {
         let text = match self {
@@ -74,7 +74,7 @@ pub fn run(arguments: &[String]) -> Result<String, String> {
     const USAGE: &str = "usage: cargo curtail new [--threads|--axum] NAME";
     let (mut kind, mut name) = (None, None);
     for word in arguments {
-        let known = [("--threads", Kind::Threads), ("--axum", Kind::Axum)];
+        let known = [("--threads", Template::Threads), ("--axum", Template::Axum)];
         match known.iter().find(|(option, _)| option == word) {
             Some(&(_, asked)) if kind.is_none() => kind = Some(asked),
             None if name.is_none() && !word.starts_with("--") => name = Some(word),
@@ -82,7 +82,7 @@ pub fn run(arguments: &[String]) -> Result<String, String> {
         }
     }
     let Some(name) = name else { return Err(USAGE.to_owned()) };
-    let kind = kind.unwrap_or(Kind::Server);
+    let kind = kind.unwrap_or(Template::Server);
     make(Path::new(name), kind)?;
     let [what, ask] = kind.told();
     Ok(format!(
@@ -92,7 +92,7 @@ pub fn run(arguments: &[String]) -> Result<String, String> {
     ))
 }
 
-fn make(directory: &Path, kind: Kind) -> Result<(), String> {
+fn make(directory: &Path, kind: Template) -> Result<(), String> {
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check(name)?;
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
@@ -129,7 +129,7 @@ fn dependency(directory: &str) -> String {
     }
 }
 
-fn manifest(name: &str, kind: Kind) -> String {
+fn manifest(name: &str, kind: Template) -> String {
     let ours = kind.ours().iter();
     let ours: String = ours.map(|(name, at)| format!("{name} = {}\n", dependency(at))).collect();
     format!(
