@@ -5,7 +5,7 @@
 //! is free, or its job is in exactly one [`Where`]. Every step checks where the job comes from, in
 //! every build: an event that does not fit would lose or double a job.
 
-use crate::{Arrival, What};
+use crate::{Arrival, EventKind};
 use curtail_policy::{ClassId, Job, JobId, Nanos, WorkerId};
 use std::fmt;
 
@@ -221,16 +221,18 @@ impl<T> Jobs<T> {
     }
 
     /// Something happened to such a job on `on`.
-    pub(crate) fn last(&mut self, id: JobId, on: WorkerId, attained: Nanos, what: What) {
+    pub(crate) fn last(&mut self, id: JobId, on: WorkerId, attained: Nanos, what: EventKind) {
         let (from, to) = match what {
-            What::Ended => (State::LastOn, State::Free),
-            What::Yielded | What::GaveWay | What::Returned => (State::LastOn, State::LastWaiting),
-            What::Blocked => (State::LastOn, State::LastBlocked),
-            What::Woken => (State::LastBlocked, State::LastWaiting),
-            What::Resumed => (State::LastBlocked, State::LastOn),
+            EventKind::Ended => (State::LastOn, State::Free),
+            EventKind::Preempted | EventKind::Yielded | EventKind::Returned => {
+                (State::LastOn, State::LastWaiting)
+            }
+            EventKind::Blocked => (State::LastOn, State::LastBlocked),
+            EventKind::Woken => (State::LastBlocked, State::LastWaiting),
+            EventKind::Resumed => (State::LastBlocked, State::LastOn),
         };
         self.step(id, (from, on), (to, on)).attained = attained;
-        if what == What::Ended {
+        if what == EventKind::Ended {
             self.free.push(id.0);
         }
     }

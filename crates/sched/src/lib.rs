@@ -55,19 +55,19 @@ pub struct Event {
     /// Service that it has had so far.
     pub attained: Nanos,
     /// What has happened to it.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// See [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// It has left for good.
     Ended,
     /// It gave up its place at the end of a quantum or because it was asked to, and waits again.
-    Yielded,
+    Preempted,
     /// It gave up its place because it waits for something without blocking, and is to look again
     /// soon.
-    GaveWay,
+    Yielded,
     /// It blocks on the worker, without a place there.
     Blocked,
     /// What it waited for has come: it wants a place on that worker again.
@@ -78,7 +78,7 @@ pub enum What {
     Returned,
 }
 
-impl What {
+impl EventKind {
     /// Whether, of what happens at one instant, this comes before the arrivals: jobs that leave their
     /// places do, those that come back to wait do not. See the README.
     #[must_use]

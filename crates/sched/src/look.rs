@@ -10,12 +10,12 @@
 use curtail_policy::{JobId, Nanos, WorkerId};
 use std::collections::VecDeque;
 
-/// A job that gave way looks again after this at the earliest: meanwhile the place is the others'.
+/// A job that yielded looks again after this at the earliest: meanwhile the place is the others'.
 pub const PAUSE: Nanos = Nanos::from_micros(5);
 /// Whatever the others do, it looks again after this.
 pub const PATIENCE: Nanos = Nanos::from_micros(500);
 
-/// A job that gave way.
+/// A job that yielded.
 #[derive(Clone, Copy, Debug)]
 struct Looking {
     job: JobId,
@@ -26,7 +26,7 @@ struct Looking {
     progress: u64,
 }
 
-/// All of them, in the order in which they gave way.
+/// All of them, in the order in which they yielded.
 pub(crate) struct Lookout {
     looking: VecDeque<Looking>,
     /// How often a job has left its place otherwise than by giving way.
@@ -49,7 +49,7 @@ impl Lookout {
         self.progress += 1;
     }
 
-    pub(crate) fn gave_way(&mut self, now: Nanos, on: WorkerId, job: JobId) {
+    pub(crate) fn yielded(&mut self, now: Nanos, on: WorkerId, job: JobId) {
         self.looking.push_back(Looking { job, on, since: now, progress: self.progress });
     }
 

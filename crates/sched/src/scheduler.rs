@@ -10,7 +10,7 @@ use crate::look::Lookout;
 use crate::record::{Call, Tap};
 use crate::room::Room;
 use crate::rules::{Rules, Setup};
-use crate::{Action, Arrival, Command, Event, Expiry, Full, What};
+use crate::{Action, Arrival, Command, Event, EventKind, Expiry, Full};
 use curtail_policy::{AnyPolicy, Decision, Job, JobId, Nanos, Policy, WorkerId};
 use std::collections::VecDeque;
 
@@ -120,14 +120,14 @@ impl<T> Scheduler<T> {
             return self.last_event(on, event);
         }
         match what {
-            What::Ended => {
+            EventKind::Ended => {
                 self.left(on, true);
                 self.jobs.remove(job, on);
                 self.room.leaves(self.jobs.class(job));
                 self.lasts.leaves(on);
                 self.policy.completed(now, on, job, attained);
             }
-            What::Yielded => {
+            EventKind::Preempted => {
                 self.left(on, true);
                 let stays = self.rules.pins || on == WorkerId::DISPATCHER;
                 let job = self.jobs.yielded(job, on, attained, stays.then_some(on));
@@ -135,27 +135,27 @@ impl<T> Scheduler<T> {
                 self.lasts.leaves(on);
                 self.policy.yielded(now, on, job);
             }
-            What::GaveWay => {
+            EventKind::Yielded => {
                 self.left(on, false);
                 self.jobs.block(job, on, attained);
                 self.lasts.leaves(on);
                 self.policy.blocked(now, on, job);
-                self.looks.gave_way(now, on, job);
+                self.looks.yielded(now, on, job);
                 self.aside = true;
             }
-            What::Blocked => {
+            EventKind::Blocked => {
                 self.left(on, true);
                 self.jobs.block(job, on, attained);
                 self.lasts.leaves(on);
                 self.policy.blocked(now, on, job);
             }
-            What::Woken => self.woken(now, on, job, attained),
-            What::Resumed => {
+            EventKind::Woken => self.woken(now, on, job, attained),
+            EventKind::Resumed => {
                 self.jobs.resume(job, on, attained);
                 self.lasts.comes(on);
                 self.policy.resumed(now, on, job);
             }
-            What::Returned => {
+            EventKind::Returned => {
                 self.left(on, false);
                 let job = self.jobs.yielded(job, on, attained, None);
                 self.room.waits(job.class);

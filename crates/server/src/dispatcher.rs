@@ -23,7 +23,7 @@ use crate::engine::{Engine, ServerShared};
 use crate::intake::{DispatcherIngress, batch};
 use crate::jobs::{ByteQuota, Held, prefetch};
 use crate::losses::Losses;
-use crate::message::{Event, What};
+use crate::message::{Event, EventKind};
 use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
 use curtail_fiber::safepoint::Kind;
@@ -263,7 +263,7 @@ impl Dispatcher {
         }
         let clock = self.config.shared.clock;
         self.sched.handle_event(clock.nanos(now), on, event.told(clock));
-        if let What::Ended(outcome) = event.what {
+        if let EventKind::Ended(outcome) = event.what {
             self.ended(event, outcome);
         }
     }

@@ -21,7 +21,7 @@ mod run;
 
 use crate::Response;
 use crate::activation::Activation;
-use crate::message::{Event, Message, What};
+use crate::message::{Event, EventKind, Message};
 use crate::remote::Remote;
 use crate::serve::Serving;
 use alone::Alone;
@@ -38,7 +38,7 @@ use curtail_rt::clock::GAP_NS;
 use curtail_rt::contain::contain;
 use curtail_rt::fences;
 use curtail_rt::thread::{KThread, Quanta, Tcb};
-use curtail_rt::timeline::{self, EventKind};
+use curtail_rt::timeline;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -317,11 +317,11 @@ impl Engine {
         assert!(!activation.is_null(), "a wake-up for {job:?}, which is not on {}", self.id);
         // SAFETY: it is here, so it is ours.
         let class = unsafe { (*activation).job.class };
-        timeline::note(EventKind::Woken, (now, 0), job.0, class.0);
+        timeline::note(timeline::EventKind::Woken, (now, 0), job.0, class.0);
         if self.config.central {
-            self.push_event(activation, What::Woken, now);
+            self.push_event(activation, EventKind::Woken, now);
         } else {
-            self.push_event(activation, What::Resumed, now);
+            self.push_event(activation, EventKind::Resumed, now);
             // SAFETY: it is here, so it is ours.
             let (job, last) = unsafe { ((*activation).job, (*activation).tcb.cancel.is_last()) };
             match last {

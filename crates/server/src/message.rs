@@ -68,14 +68,14 @@ impl Message {
 
 /// What a worker did with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// It has left.
     Ended(Outcome),
     /// Its quantum is over, and it comes back to be queued centrally.
-    Yielded,
+    Preempted,
     /// It yields: it waits for something without blocking, and is to look again soon. It stays on
     /// the worker, without a place there.
-    GaveWay,
+    Yielded,
     /// It waits for something and stays on the worker.
     Blocked,
     /// What it waited for has come; it wants to be placed again, on the same worker.
@@ -84,17 +84,17 @@ pub(crate) enum What {
     Resumed,
 }
 
-impl What {
+impl EventKind {
     /// As the scheduler is told of it.
-    pub(crate) const fn told(self) -> curtail_sched::What {
-        use curtail_sched::What as Told;
+    pub(crate) const fn told(self) -> curtail_sched::EventKind {
+        use curtail_sched::EventKind as Scheduled;
         match self {
-            Self::Ended(_) => Told::Ended,
-            Self::Yielded => Told::Yielded,
-            Self::GaveWay => Told::GaveWay,
-            Self::Blocked => Told::Blocked,
-            Self::Woken => Told::Woken,
-            Self::Resumed => Told::Resumed,
+            Self::Ended(_) => Scheduled::Ended,
+            Self::Preempted => Scheduled::Preempted,
+            Self::Yielded => Scheduled::Yielded,
+            Self::Blocked => Scheduled::Blocked,
+            Self::Woken => Scheduled::Woken,
+            Self::Resumed => Scheduled::Resumed,
         }
     }
 }
@@ -104,7 +104,7 @@ impl What {
 #[repr(C, align(64))]
 pub(crate) struct Event {
     pub job: JobId,
-    pub what: What,
+    pub what: EventKind,
     pub preemptions: u32,
     /// Of one that has left: its handler had begun.
     pub began: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Event {
     pub busy_cycles: u64,
     /// End of the last gap that the worker saw (TSC); 0: none yet.
     pub gap_tsc: u64,
-    /// `Yielded`, `Woken`, `GaveWay`: where it goes on.
+    /// `Preempted`, `Woken`, `Yielded`: where it goes on.
     pub resume: *mut Activation,
 }
 

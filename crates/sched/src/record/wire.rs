@@ -2,7 +2,7 @@
 //! differences from the call before, as they grow; no call without a setup is longer than 128 bytes.
 
 use super::Call;
-use crate::{Action, Arrival, Event, Setup, What};
+use crate::{Action, Arrival, Event, EventKind, Setup};
 use curtail_policy::{ClassId, JobId, Nanos, WorkerId};
 use std::fmt;
 
@@ -117,17 +117,17 @@ impl Writer {
 
 /// The tag of the first of [`EVENTS`].
 const FIRST_EVENT: u8 = 12;
-const EVENTS: [What; 7] = [
-    What::Ended,
-    What::Yielded,
-    What::GaveWay,
-    What::Blocked,
-    What::Woken,
-    What::Resumed,
-    What::Returned,
+const EVENTS: [EventKind; 7] = [
+    EventKind::Ended,
+    EventKind::Preempted,
+    EventKind::Yielded,
+    EventKind::Blocked,
+    EventKind::Woken,
+    EventKind::Resumed,
+    EventKind::Returned,
 ];
 
-fn event_tag(what: What) -> u8 {
+fn event_tag(what: EventKind) -> u8 {
     EVENTS.iter().position(|it| *it == what).unwrap_or_default() as u8
 }
 

@@ -3,7 +3,7 @@
 
 use super::Scheduler;
 use crate::record::Call;
-use crate::{Action, Event, What, Where};
+use crate::{Action, Event, EventKind, Where};
 use curtail_policy::{JobId, Nanos, Policy, WorkerId};
 
 /// For so long such a job runs, where the policy has no quantum.
@@ -43,36 +43,36 @@ impl<T> Scheduler<T> {
         let Event { job, attained, what } = event;
         self.jobs.last(job, on, attained, what);
         match what {
-            What::Ended => {
+            EventKind::Ended => {
                 self.left(on, true);
                 self.lasts.stops(on);
                 self.lasts.end();
                 self.room.leaves(self.jobs.class(job));
             }
-            What::Yielded | What::GaveWay | What::Returned => {
-                self.left(on, what == What::Yielded);
+            EventKind::Preempted | EventKind::Yielded | EventKind::Returned => {
+                self.left(on, what == EventKind::Preempted);
                 self.lasts.stops(on);
                 self.lasts.queue(job, on);
             }
-            What::Blocked => {
+            EventKind::Blocked => {
                 self.left(on, true);
                 self.lasts.stops(on);
             }
-            What::Woken if self.rules.two_level && on != WorkerId::DISPATCHER => {
+            EventKind::Woken if self.rules.two_level && on != WorkerId::DISPATCHER => {
                 self.jobs.send_last(job, on);
                 self.lasts.goes_on(on);
                 self.resent.push_back((job, on));
                 self.aside = true;
             }
-            What::Woken => self.lasts.queue(job, on),
-            What::Resumed => self.lasts.goes_on(on),
+            EventKind::Woken => self.lasts.queue(job, on),
+            EventKind::Resumed => self.lasts.goes_on(on),
         }
     }
 
     /// A cancelled job that gave way before it was cancelled looks again.
     pub(super) fn last_looks(&mut self, job: JobId, on: WorkerId) {
         let attained = self.jobs.get(job).0.attained;
-        self.jobs.last(job, on, attained, What::Woken);
+        self.jobs.last(job, on, attained, EventKind::Woken);
         self.lasts.queue(job, on);
     }
 

@@ -16,8 +16,8 @@ struct Driver {
 }
 
 impl Driver {
-    fn tell(&mut self, now: Nanos, on: WorkerId, job: JobId, what: What) {
-        self.ended += u64::from(what == What::Ended);
+    fn tell(&mut self, now: Nanos, on: WorkerId, job: JobId, what: EventKind) {
+        self.ended += u64::from(what == EventKind::Ended);
         self.sched.handle_event(now, on, Event { job, attained: now, what });
     }
 
@@ -32,7 +32,7 @@ impl Driver {
         }
         for id in (0..JOBS).filter(|_| round.is_multiple_of(3)) {
             if let Some(on) = self.blocked[id].take() {
-                self.tell(now, on, JobId(id as u32), What::Woken);
+                self.tell(now, on, JobId(id as u32), EventKind::Woken);
             }
         }
         while let Some(action) = self.sched.poll_action(now) {
@@ -40,7 +40,7 @@ impl Driver {
             let at = if on == WorkerId::DISPATCHER { WORKERS } else { on.index() };
             // A worker does the latest that it got; what it did before has ended.
             if let Some(before) = self.running[at].replace(job) {
-                self.tell(now, on, before, What::Ended);
+                self.tell(now, on, before, EventKind::Ended);
             }
         }
         for at in 0..=WORKERS {
@@ -48,13 +48,13 @@ impl Driver {
             let on = if at == WORKERS { WorkerId::DISPATCHER } else { WorkerId(at as u16) };
             let draw = (round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) + u64::from(job.0);
             let what = match draw % 8 {
-                0..4 => What::Ended,
-                4 => What::Blocked,
-                5 => What::GaveWay,
-                _ if self.sched.is_two_level() && at < WORKERS => What::Ended,
-                _ => What::Yielded,
+                0..4 => EventKind::Ended,
+                4 => EventKind::Blocked,
+                5 => EventKind::Yielded,
+                _ if self.sched.is_two_level() && at < WORKERS => EventKind::Ended,
+                _ => EventKind::Preempted,
             };
-            if what == What::Blocked {
+            if what == EventKind::Blocked {
                 self.blocked[job.0 as usize] = Some(on);
             }
             self.tell(now, on, job, what);

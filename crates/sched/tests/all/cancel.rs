@@ -29,7 +29,7 @@ fn arrive(sched: &mut Scheduler<()>, now: Nanos) -> JobId {
     sched.handle_arrival(now, Arrival { class: ClassId(0), at: now, hint }, |_| ()).unwrap()
 }
 
-fn tell(sched: &mut Scheduler<()>, now: Nanos, job: JobId, what: What) {
+fn tell(sched: &mut Scheduler<()>, now: Nanos, job: JobId, what: EventKind) {
     sched.handle_event(now, W0, Event { job, attained: us(1), what });
 }
 
@@ -41,7 +41,7 @@ fn poll(sched: &mut Scheduler<()>, now: Nanos) -> (Vec<JobId>, Vec<JobId>) {
             Action::Run { job, on, .. } if on == W0 => ran.push(job),
             Action::Run { job, .. } => {
                 // A dispatcher that works itself: it is done at once.
-                let event = Event { job, attained: us(1), what: What::Ended };
+                let event = Event { job, attained: us(1), what: EventKind::Ended };
                 sched.handle_event(now, WorkerId::DISPATCHER, event);
             }
             Action::Drop { job } => dropped.push(job),
@@ -63,7 +63,7 @@ fn what_has_not_begun_leaves_without_being_run() {
         let (mut ran, mut dropped) = (Vec::new(), Vec::new());
         for step in 1..20 {
             let (sent, left) = poll(&mut sched, us(step));
-            sent.iter().for_each(|&job| tell(&mut sched, us(step), job, What::Ended));
+            sent.iter().for_each(|&job| tell(&mut sched, us(step), job, EventKind::Ended));
             ran.extend(sent);
             dropped.extend(left);
         }
@@ -83,30 +83,30 @@ fn what_has_begun_runs_when_nothing_else_does() {
         if sched.is_two_level() {
             // Its worker has it, and tells when it has ended; the policy does not count it.
             assert_eq!(sched.waiting(), 0, "{name}");
-            tell(&mut sched, us(2), last, What::Blocked);
-            tell(&mut sched, us(3), last, What::Resumed);
-            return tell(&mut sched, us(4), last, What::Ended);
+            tell(&mut sched, us(2), last, EventKind::Blocked);
+            tell(&mut sched, us(3), last, EventKind::Resumed);
+            return tell(&mut sched, us(4), last, EventKind::Ended);
         }
-        tell(&mut sched, us(2), last, What::Yielded);
+        tell(&mut sched, us(2), last, EventKind::Preempted);
         // Nothing else: it goes on.
         assert_eq!(poll(&mut sched, us(2)).0, [last], "{name}");
         // Others come: it is asked for its place, and gets it back when they have all ended.
         let others = [0; 3].map(|_| arrive(&mut sched, us(3)));
         let mut sent = poll(&mut sched, us(3)).0;
         assert!(!sent.contains(&last), "{name}");
-        tell(&mut sched, us(4), last, What::Yielded);
+        tell(&mut sched, us(4), last, EventKind::Preempted);
         for step in 5..40 {
             sent.extend(poll(&mut sched, us(step)).0);
             if sched.len() > 1 && !sent.is_empty() {
                 let job = sent.remove(0);
                 assert_ne!(job, last, "{name}: others are there");
-                let what = if step < 8 { What::Yielded } else { What::Ended };
+                let what = if step < 8 { EventKind::Preempted } else { EventKind::Ended };
                 tell(&mut sched, us(step), job, what);
             }
         }
         assert_eq!(sent, [last], "{name}");
         assert!(others.iter().all(|&job| sched.whereabouts(job).is_none()), "{name}");
-        tell(&mut sched, us(41), last, What::Ended);
+        tell(&mut sched, us(41), last, EventKind::Ended);
         assert!(sched.is_empty(), "{name}");
     });
 }
@@ -116,19 +116,19 @@ fn what_waits_for_something_is_woken_behind_the_others() {
     each(|mut sched, name| {
         let last = arrive(&mut sched, us(0));
         assert_eq!(poll(&mut sched, us(0)).0, [last], "{name}");
-        tell(&mut sched, us(1), last, What::Blocked);
+        tell(&mut sched, us(1), last, EventKind::Blocked);
         sched.handle_cancel(us(1), last, true);
         if sched.is_two_level() {
-            tell(&mut sched, us(3), last, What::Resumed);
-            return tell(&mut sched, us(4), last, What::Ended);
+            tell(&mut sched, us(3), last, EventKind::Resumed);
+            return tell(&mut sched, us(4), last, EventKind::Ended);
         }
         let other = arrive(&mut sched, us(2));
         assert_eq!(poll(&mut sched, us(2)).0, [other], "{name}");
-        tell(&mut sched, us(3), last, What::Woken);
+        tell(&mut sched, us(3), last, EventKind::Woken);
         assert_eq!(poll(&mut sched, us(3)).0, [], "{name}");
-        tell(&mut sched, us(4), other, What::Ended);
+        tell(&mut sched, us(4), other, EventKind::Ended);
         assert_eq!(poll(&mut sched, us(4)).0, [last], "{name}");
-        tell(&mut sched, us(5), last, What::Ended);
+        tell(&mut sched, us(5), last, EventKind::Ended);
         assert!(sched.is_empty(), "{name}");
     });
 }
@@ -147,7 +147,7 @@ fn a_record_has_it_all() {
     poll(&mut sched, us(0));
     sched.handle_cancel(us(1), second, false);
     sched.handle_cancel(us(1), first, true);
-    tell(&mut sched, us(2), first, What::Ended);
+    tell(&mut sched, us(2), first, EventKind::Ended);
     assert_eq!(poll(&mut sched, us(2)).1, [second]);
     drop(sched);
     let (bytes, mut reader, mut calls) = (bytes.lock().unwrap(), Reader::default(), Vec::new());

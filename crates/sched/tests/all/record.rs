@@ -101,7 +101,7 @@ fn calls_are_noted_with_their_answers_and_idle_polls_once() {
     sched.worker_down(Nanos(111), on);
     sched.worker_down(Nanos(112), on);
     sched.worker_up(Nanos(113), on);
-    let ended = Event { job, attained: Nanos(19), what: What::Ended };
+    let ended = Event { job, attained: Nanos(19), what: EventKind::Ended };
     sched.handle_event(Nanos(120), on, ended);
     let spec = Box::new(Spec::preset("tq").unwrap());
     sched.handle_command(Nanos(130), Command::Policy { spec, pins: false });
@@ -140,7 +140,7 @@ fn a_drain_without_room_ends_the_record_and_nothing_else() {
     for now in 0..100_000 {
         let job = sched.handle_arrival(Nanos(now), arrival(0, now), |_| ()).unwrap();
         assert!(matches!(sched.poll_action(Nanos(now)), Some(Action::Run { .. })));
-        let event = Event { job, attained: Nanos(1), what: What::Ended };
+        let event = Event { job, attained: Nanos(1), what: EventKind::Ended };
         sched.handle_event(Nanos(now), WorkerId(0), event);
     }
 }

@@ -52,7 +52,7 @@ impl Desk {
     }
 
     /// The job that was sent away first has news.
-    fn tell(&mut self, what: What) {
+    fn tell(&mut self, what: EventKind) {
         let (job, on) = self.on.remove(0);
         self.now += Nanos(100);
         let attained = Nanos(self.sched.job(job).attained.0 + 100);
@@ -62,7 +62,7 @@ impl Desk {
 
     fn drain(&mut self) {
         while !self.on.is_empty() {
-            self.tell(What::Ended);
+            self.tell(EventKind::Ended);
         }
         assert!(self.sched.is_empty(), "{} are left", self.sched.len());
     }
@@ -110,11 +110,11 @@ fn what_was_preempted_counts_as_waiting() {
         let mut desk = Desk::new(setup);
         assert_eq!(desk.flood(LONG, 10), 4, "{policy}");
         for _ in 0..8 {
-            desk.tell(What::Yielded);
+            desk.tell(EventKind::Preempted);
             assert_eq!(desk.sched.waiting(), 3);
             assert!(!desk.arrive(LONG), "{policy}");
         }
-        desk.tell(What::Ended);
+        desk.tell(EventKind::Ended);
         assert!(desk.arrive(LONG) && !desk.arrive(LONG), "{policy}");
         desk.drain();
     }
@@ -133,8 +133,8 @@ fn cancelled_and_blocked_requests_give_their_room_back() {
             desk.sched.handle_cancel(desk.now, job, false);
         }
         // It blocks, and what waits first is placed; those that were cancelled leave.
-        desk.tell(What::Blocked);
-        let event = Event { job: runs, attained: Nanos(100), what: What::Woken };
+        desk.tell(EventKind::Blocked);
+        let event = Event { job: runs, attained: Nanos(100), what: EventKind::Woken };
         desk.sched.handle_event(desk.now, W0, event);
         desk.settle();
         desk.drain();

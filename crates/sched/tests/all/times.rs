@@ -19,7 +19,7 @@ fn arrive(sched: &mut Scheduler<()>, now: Nanos) -> JobId {
     sched.handle_arrival(now, Arrival { class: ClassId(0), at: now, hint: None }, |_| ()).unwrap()
 }
 
-fn tell(sched: &mut Scheduler<()>, now: Nanos, job: JobId, what: What) {
+fn tell(sched: &mut Scheduler<()>, now: Nanos, job: JobId, what: EventKind) {
     sched.handle_event(now, W0, Event { job, attained: us(1), what });
 }
 
@@ -38,13 +38,13 @@ fn who_gave_way_looks_again_after_a_pause_when_nobody_waits() {
         let job = arrive(&mut sched, us(0));
         assert_eq!(sent(&mut sched, us(0)), Some(job));
         assert_eq!(sched.poll_timeout(), None);
-        tell(&mut sched, us(2), job, What::GaveWay);
+        tell(&mut sched, us(2), job, EventKind::Yielded);
         assert_eq!(sched.poll_timeout(), Some(us(2) + PAUSE), "{policy}");
         assert_eq!(sent(&mut sched, us(6)), None);
         assert_eq!(sched.whereabouts(job), Some(Where::Blocked(W0)));
         assert_eq!(sent(&mut sched, us(7)), Some(job), "{policy}");
         assert_eq!(sched.poll_timeout(), None);
-        tell(&mut sched, us(8), job, What::Ended);
+        tell(&mut sched, us(8), job, EventKind::Ended);
         assert!(sched.is_empty());
     }
 }
@@ -56,14 +56,14 @@ fn who_gave_way_waits_until_another_has_had_its_place() {
     let (first, second, third) =
         (arrive(&mut sched, us(0)), arrive(&mut sched, us(0)), arrive(&mut sched, us(0)));
     assert_eq!(sent(&mut sched, us(0)), Some(first));
-    tell(&mut sched, us(1), first, What::GaveWay);
+    tell(&mut sched, us(1), first, EventKind::Yielded);
     assert_eq!(sent(&mut sched, us(1)), Some(second));
     assert_eq!(sched.poll_timeout(), Some(us(1) + PATIENCE), "the third waits");
     assert_eq!(sent(&mut sched, us(100)), None);
-    tell(&mut sched, us(101), second, What::Ended);
+    tell(&mut sched, us(101), second, EventKind::Ended);
     assert_eq!(sched.poll_timeout(), Some(us(1) + PAUSE), "another had its place");
     assert_eq!(sent(&mut sched, us(101)), Some(third), "it came before");
-    tell(&mut sched, us(102), third, What::Ended);
+    tell(&mut sched, us(102), third, EventKind::Ended);
     assert_eq!(sent(&mut sched, us(102)), Some(first));
 }
 
@@ -72,7 +72,7 @@ fn patience_ends() {
     let mut sched = scheduler("jbsq", 1);
     let jobs: Vec<JobId> = (0..4).map(|_| arrive(&mut sched, us(0))).collect();
     assert_eq!([sent(&mut sched, us(0)), sent(&mut sched, us(0))], [Some(jobs[0]), Some(jobs[1])]);
-    tell(&mut sched, us(1), jobs[0], What::GaveWay);
+    tell(&mut sched, us(1), jobs[0], EventKind::Yielded);
     assert_eq!(sent(&mut sched, us(1)), Some(jobs[2]));
     let end = sched.poll_timeout().unwrap();
     assert_eq!(end, us(1) + PATIENCE);
@@ -111,9 +111,9 @@ fn nothing_waits_nothing_yields() {
     let (first, second) = (arrive(&mut sched, us(10)), arrive(&mut sched, us(10)));
     assert_eq!(sent(&mut sched, us(10)), Some(first));
     assert_eq!(sched.quantum_over(us(16), W0), Expiry::Yield);
-    tell(&mut sched, us(17), first, What::Yielded);
+    tell(&mut sched, us(17), first, EventKind::Preempted);
     assert_eq!(sent(&mut sched, us(17)), Some(second));
-    tell(&mut sched, us(23), second, What::Ended);
+    tell(&mut sched, us(23), second, EventKind::Ended);
     assert_eq!(sent(&mut sched, us(23)), Some(first));
     assert_eq!(sched.quantum_over(us(28), W0), Expiry::Continue, "no job waits");
 }
@@ -150,10 +150,14 @@ fn the_dispatcher_runs_one_job_at_a_time_and_keeps_it() {
         if on == WorkerId::DISPATCHER && job == jobs[2])
     };
     assert!(here(sched.poll_action(us(0))));
-    tell(&mut sched, us(1), jobs[0], What::Ended);
+    tell(&mut sched, us(1), jobs[0], EventKind::Ended);
     assert_eq!(sched.poll_action(us(1)), None, "it is busy");
     assert_eq!(sched.quantum_over(us(5), on), Expiry::Yield);
-    sched.handle_event(us(5), on, Event { job: jobs[2], attained: us(5), what: What::Yielded });
+    sched.handle_event(
+        us(5),
+        on,
+        Event { job: jobs[2], attained: us(5), what: EventKind::Preempted },
+    );
     assert_eq!(sent(&mut sched, us(5)), Some(jobs[3]));
     assert!(here(sched.poll_action(us(5))), "others may be migrated, this one not");
 }
@@ -163,5 +167,5 @@ fn the_dispatcher_runs_one_job_at_a_time_and_keeps_it() {
 fn an_event_that_does_not_fit_is_refused() {
     let mut sched = scheduler("fcfs", 1);
     let job = arrive(&mut sched, us(0));
-    tell(&mut sched, us(0), job, What::Ended);
+    tell(&mut sched, us(0), job, EventKind::Ended);
 }

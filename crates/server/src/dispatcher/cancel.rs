@@ -7,7 +7,7 @@
 use super::Dispatcher;
 use crate::ask::{Entry, Origin};
 use crate::jobs::Held;
-use crate::message::{Event, Message, What};
+use crate::message::{Event, EventKind, Message};
 use crate::stats::row;
 use curtail_net::Outcome;
 use curtail_policy::{JobId, WorkerId};
@@ -169,7 +169,7 @@ impl Dispatcher {
         };
         let event = Event {
             job,
-            what: What::Ended(outcome),
+            what: EventKind::Ended(outcome),
             preemptions: 0,
             began: false,
             started_tsc: now,

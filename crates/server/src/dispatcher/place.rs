@@ -8,7 +8,7 @@ use curtail_policy::{JobId, Nanos, WorkerId};
 use curtail_rt::clock;
 use curtail_rt::preempt::Preempt;
 use curtail_rt::thread::KThread;
-use curtail_rt::timeline::{self, EventKind};
+use curtail_rt::timeline;
 use curtail_sched::{Action, Expiry};
 use std::sync::atomic::Ordering;
 
@@ -55,7 +55,7 @@ impl Dispatcher {
                 }
                 Action::Run { job, on, quantum } => {
                     let message = self.message(job, quantum);
-                    timeline::note(EventKind::Sent, (now, 0), job.0, message.class.0);
+                    timeline::note(timeline::EventKind::Sent, (now, 0), job.0, message.class.0);
                     self.config.workers[on.index()].send(message);
                     self.watch.sent(time, on, quantum);
                 }

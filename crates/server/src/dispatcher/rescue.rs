@@ -7,7 +7,7 @@
 use super::Dispatcher;
 use curtail_policy::{JobId, Nanos, WorkerId};
 use curtail_rt::fences;
-use curtail_sched::What;
+use curtail_sched::EventKind;
 use std::sync::atomic::Ordering;
 
 /// The target of what is logged here.
@@ -56,7 +56,8 @@ impl Dispatcher {
             );
         }
         for &job in jobs {
-            let event = curtail_sched::Event { job, attained: Nanos::ZERO, what: What::Returned };
+            let event =
+                curtail_sched::Event { job, attained: Nanos::ZERO, what: EventKind::Returned };
             self.sched.handle_event(self.nanos(now), on, event);
         }
     }

@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::activation::Activation;
-use crate::message::What;
+use crate::message::EventKind;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::JobId;
 use curtail_rt::cancel::{Cause, OnCancel};
@@ -114,7 +114,7 @@ impl Engine {
         {
             return false;
         }
-        self.push_event(pointer, What::Ended(Outcome::Abandoned), now);
+        self.push_event(pointer, EventKind::Ended(Outcome::Abandoned), now);
         self.leave(activation.job.id);
         self.quanta -= u64::from(activation.preemptions);
         // The envelope is the next request's of that number. What its frames refer to, and will not

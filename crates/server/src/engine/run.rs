@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::activation::{Activation, run};
-use crate::message::{Event, Message, What};
+use crate::message::{Event, EventKind, Message};
 use crate::serve::Serving;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
@@ -10,7 +10,7 @@ use curtail_policy::{CorePolicy, Job, JobId};
 use curtail_rt::cancel::Cause;
 use curtail_rt::clock;
 use curtail_rt::contain::discard;
-use curtail_rt::timeline::{self, EventKind};
+use curtail_rt::timeline;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -213,7 +213,9 @@ impl Engine {
             }
             // It waits for something that another job may have to do, which may be queued centrally
             // behind it: so it gives up its place, too.
-            Suspend::Yielded if self.config.central => self.push_event(pointer, What::GaveWay, end),
+            Suspend::Yielded if self.config.central => {
+                self.push_event(pointer, EventKind::Yielded, end)
+            }
             Suspend::Yielded if activation.tcb.cancel.is_last() => {
                 self.last.push_back(activation.job);
             }
@@ -221,7 +223,7 @@ impl Engine {
                 self.take_in(end);
                 self.core.yielded(self.shared.clock.nanos(end), activation.job);
             }
-            Suspend::Blocked => self.push_event(pointer, What::Blocked, end),
+            Suspend::Blocked => self.push_event(pointer, EventKind::Blocked, end),
         }
         if self.config.report_serviced {
             self.remote.progress.serviced.store(self.quanta, Ordering::Relaxed);
@@ -238,7 +240,7 @@ impl Engine {
     /// The job has left: answers, tells, and keeps what can be used again. When it has answered (TSC).
     fn end(&mut self, pointer: *mut Activation, outcome: Outcome, end: u64) -> u64 {
         let answered = self.answer(pointer, end);
-        self.push_event(pointer, What::Ended(outcome), end);
+        self.push_event(pointer, EventKind::Ended(outcome), end);
         if let Some(event) = self.outbox.back_mut() {
             event.busy_cycles += answered - end;
         }
@@ -275,7 +277,7 @@ impl Engine {
         // SAFETY: ours until the event is sent.
         let (job, quanta) = unsafe { ((*pointer).job.id, (*pointer).preemptions) };
         self.quanta -= u64::from(quanta);
-        self.push_event(pointer, What::Yielded, end);
+        self.push_event(pointer, EventKind::Preempted, end);
         self.leave(job);
     }
 
@@ -283,7 +285,7 @@ impl Engine {
         self.here[job.0 as usize] = ptr::null_mut();
     }
 
-    pub(super) fn push_event(&mut self, pointer: *mut Activation, what: What, at_tsc: u64) {
+    pub(super) fn push_event(&mut self, pointer: *mut Activation, what: EventKind, at_tsc: u64) {
         // SAFETY: the activation is ours.
         let activation = unsafe { &*pointer };
         self.outbox.push_back(Event {
@@ -297,19 +299,19 @@ impl Engine {
             busy_cycles: activation.ran_cycles,
             gap_tsc: self.counts.last_gap_tsc,
             resume: match what {
-                What::Yielded | What::Woken | What::GaveWay => pointer,
-                What::Ended(_) | What::Blocked | What::Resumed => ptr::null_mut(),
+                EventKind::Preempted | EventKind::Woken | EventKind::Yielded => pointer,
+                EventKind::Ended(_) | EventKind::Blocked | EventKind::Resumed => ptr::null_mut(),
             },
         });
     }
 }
 
 /// How a run that ended in that way is recorded.
-fn kind_of(why: &Suspend) -> EventKind {
+fn kind_of(why: &Suspend) -> timeline::EventKind {
     match why {
-        Suspend::Done | Suspend::Panicked(_) => EventKind::RanToEnd,
-        Suspend::Preempted => EventKind::RanUntilPreempted,
-        Suspend::Yielded => EventKind::RanUntilYield,
-        Suspend::Blocked => EventKind::RanUntilBlocked,
+        Suspend::Done | Suspend::Panicked(_) => timeline::EventKind::RanToEnd,
+        Suspend::Preempted => timeline::EventKind::RanUntilPreempted,
+        Suspend::Yielded => timeline::EventKind::RanUntilYield,
+        Suspend::Blocked => timeline::EventKind::RanUntilBlocked,
     }
 }

@@ -7,7 +7,7 @@ use super::worker::Next;
 use super::{Domain, Sink, dispatch_key};
 use crate::jobs::Newcomer;
 use curtail_policy::{JobId, Nanos, WorkerId};
-use curtail_sched::{Action, Event, What};
+use curtail_sched::{Action, Event, EventKind};
 
 impl Domain {
     /// A request is there.
@@ -138,7 +138,7 @@ impl Domain {
     #[inline(always)]
     fn hear(&mut self, News { on, job, what }: News, now: u64) {
         let mut attained = self.sched.data(job).attained;
-        if what == What::Ended {
+        if what == EventKind::Ended {
             // What else its worker did for it counts as service, as in the runtime.
             attained += self.costs.start + self.costs.finish;
         }
@@ -259,15 +259,15 @@ impl Domain {
         progress.ran(length);
         let what = if progress.remaining == 0 {
             self.completes(job, now - self.costs.finish, sink);
-            What::Ended
+            EventKind::Ended
         } else if progress.stretch() == 0 {
             progress.blocks_at = 0;
             self.sleep(job, WorkerId::DISPATCHER, now);
-            What::Blocked
+            EventKind::Blocked
         } else {
             progress.quanta += 1;
             self.counts.preemptions += 1;
-            What::Yielded
+            EventKind::Preempted
         };
         self.hear(News { on: WorkerId::DISPATCHER, job, what }, now);
     }

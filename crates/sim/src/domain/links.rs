@@ -8,7 +8,7 @@ use crate::agenda::{Key, QUANTUM, key};
 use crate::disturb::Thief;
 use crate::jobs::Newcomer;
 use curtail_policy::{JobId, WorkerId};
-use curtail_sched::What;
+use curtail_sched::EventKind;
 use std::collections::VecDeque;
 
 /// How much that takes time the dispatcher takes in before it decides, so that it gets to decide
@@ -20,7 +20,7 @@ pub(super) const BATCH: u32 = 64;
 pub(super) struct News {
     pub(super) on: WorkerId,
     pub(super) job: JobId,
-    pub(super) what: What,
+    pub(super) what: EventKind,
 }
 
 /// A quantum of a worker's, by its number.

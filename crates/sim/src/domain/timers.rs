@@ -8,7 +8,7 @@ use super::worker::Next;
 use super::{Domain, Sink, dispatch_key, id};
 use crate::agenda::{Key, NEVER, key, time};
 use curtail_policy::{CorePolicy, JobId, Nanos, WorkerId};
-use curtail_sched::What;
+use curtail_sched::EventKind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -109,7 +109,7 @@ impl Domain {
         }
         self.sleep(job, id(worker), now);
         self.start_again(worker, now);
-        self.tell(now, News { on: id(worker), job, what: What::Blocked }, sink);
+        self.tell(now, News { on: id(worker), job, what: EventKind::Blocked }, sink);
     }
 
     /// As `start`, for those to whom it does not belong.
@@ -130,7 +130,7 @@ impl Domain {
     #[inline(never)]
     fn wake(&mut self, job: JobId, on: WorkerId, now: u64, sink: &mut impl Sink) {
         if !self.two_level || on == WorkerId::DISPATCHER {
-            return self.tell(now, News { on, job, what: What::Woken }, sink);
+            return self.tell(now, News { on, job, what: EventKind::Woken }, sink);
         }
         let (known, _) = self.job(job);
         let at = &mut self.workers[on.index()];
@@ -138,7 +138,7 @@ impl Domain {
         if at.is_free() {
             self.start_again(on.index(), now);
         }
-        self.tell(now, News { on, job, what: What::Resumed }, sink);
+        self.tell(now, News { on, job, what: EventKind::Resumed }, sink);
     }
 
     #[cold]

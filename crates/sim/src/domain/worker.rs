@@ -7,7 +7,7 @@ use super::{Domain, Sink, id};
 use crate::agenda::NEVER;
 use crate::jobs::Progress;
 use curtail_policy::{AnyCore, CorePolicy, JobId, Nanos};
-use curtail_sched::{Expiry, What};
+use curtail_sched::{EventKind, Expiry};
 
 /// What a worker's pending event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,7 +257,7 @@ impl Domain {
         }
         self.workers[worker].quanta -= u64::from(self.sched.data(job).quanta);
         self.start(worker, now);
-        self.tell(now, News { on: id(worker), job, what: What::Yielded }, sink);
+        self.tell(now, News { on: id(worker), job, what: EventKind::Preempted }, sink);
     }
 
     #[inline]
@@ -289,7 +289,7 @@ impl Domain {
             self.unreport(worker);
         }
         self.start(worker, now);
-        self.tell(now, News { on: id(worker), job, what: What::Ended }, sink);
+        self.tell(now, News { on: id(worker), job, what: EventKind::Ended }, sink);
     }
 
     fn unreport(&mut self, worker: usize) {

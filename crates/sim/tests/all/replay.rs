@@ -2,7 +2,7 @@
 
 use curtail_policy::{ClassId, JobId, Nanos, Spec, WorkerId, dispatched};
 use curtail_sched::record::Tap;
-use curtail_sched::{Action, Arrival, Command, Event, Expiry, Scheduler, Setup, What};
+use curtail_sched::{Action, Arrival, Command, Event, EventKind, Expiry, Scheduler, Setup};
 use curtail_sim::{Replay, ReplayError, replay};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -54,9 +54,11 @@ fn record(first: &str, second: &str) -> Vec<u8> {
             let attained = sched.job(job).attained + Nanos(500);
             let expiry = sched.quantum_over(now, on);
             let what = match expiry {
-                _ if step % 7 == 1 => What::GaveWay,
-                Expiry::Yield if step % 7 == 0 && sched.setup().spec.shares() => What::Yielded,
-                _ => What::Ended,
+                _ if step % 7 == 1 => EventKind::Yielded,
+                Expiry::Yield if step % 7 == 0 && sched.setup().spec.shares() => {
+                    EventKind::Preempted
+                }
+                _ => EventKind::Ended,
             };
             sched.handle_event(now, on, Event { job, attained, what });
         }

@@ -110,7 +110,7 @@ impl Model {
         self.ended.push(0);
     }
 
-    fn tell(&mut self, on: WorkerId, job: JobId, what: What) {
+    fn tell(&mut self, on: WorkerId, job: JobId, what: EventKind) {
         let attained = self.known[&job].attained;
         self.sched.handle_event(self.now, on, Event { job, attained, what });
     }
@@ -134,19 +134,19 @@ impl Model {
         }
         match how {
             How::Complete => {
-                self.tell(on, job, What::Ended);
+                self.tell(on, job, EventKind::Ended);
                 let known = self.known.remove(&job).unwrap();
                 assert_eq!(*self.sched.data(job), known.serial);
                 self.ended[known.serial] += 1;
             }
             How::QuantumEnd | How::GiveWay if two_level => self.ready(at, job),
-            How::QuantumEnd => self.tell(on, job, What::Yielded),
+            How::QuantumEnd => self.tell(on, job, EventKind::Preempted),
             How::GiveWay => {
-                self.tell(on, job, What::GaveWay);
+                self.tell(on, job, EventKind::Yielded);
                 self.looking.push(job);
             }
             How::Block => {
-                self.tell(on, job, What::Blocked);
+                self.tell(on, job, EventKind::Blocked);
                 self.blocked.push((job, on));
             }
         }
@@ -170,10 +170,10 @@ impl Model {
         let by_itself =
             on != WorkerId::DISPATCHER && (self.sched.is_two_level() != nth.is_multiple_of(5));
         if by_itself {
-            self.tell(on, job, What::Resumed);
+            self.tell(on, job, EventKind::Resumed);
             self.ready(on.index(), job);
         } else {
-            self.tell(on, job, What::Woken);
+            self.tell(on, job, EventKind::Woken);
         }
     }
 
@@ -195,7 +195,7 @@ impl Model {
         let mut stay = Vec::new();
         while let Some((job, _)) = self.cores[worker].pick(self.now) {
             match self.known[&job.id].home {
-                None => self.tell(WorkerId(worker as u16), job.id, What::Returned),
+                None => self.tell(WorkerId(worker as u16), job.id, EventKind::Returned),
                 Some(_) => stay.push(job),
             }
         }
