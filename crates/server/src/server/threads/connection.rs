@@ -6,13 +6,12 @@
 //! sends it. It has one place to wait: its source, for the peer and for the threads that nudge it
 //! ([`curtail_net::Socket`]).
 
-use super::context::WorkerContext;
+use super::context::{Refused, WorkerContext};
 use super::request::Request;
 use crate::Response;
 use curtail_net::{Stream, Turn};
 use curtail_rt::block::Deadline;
 use curtail_rt::clock;
-use curtail_rt::contain::contain;
 use curtail_rt::socket::{Side, Source};
 use curtail_rt::thread::{KThread, yield_now};
 use std::io;
@@ -185,27 +184,15 @@ impl Connection {
                 }
             }
             *left -= 1;
-            let Request { origin, body, .. } = &mut *request;
-            origin.arrived_tsc = clock::now();
-            let common = WorkerContext::here().common();
-            // A classifier that panics at some bytes costs that request, not the server. One that
-            // waits keeps this connection's later requests.
-            let Some(class) = common.classifier.class_of(&body.payload) else {
-                common.note_malformed();
-                WorkerContext::here().put_away(request);
-                continue;
-            };
-            origin.class = class;
-            let refuses = common.rules.refuses(class);
-            if refuses || !common.quota.take(class, body.payload.len()) {
-                self.refuse(&request);
+            request.origin.arrived_tsc = clock::now();
+            if let Err(why) = WorkerContext::here().admit(&mut request) {
+                if why == Refused::NoRoom {
+                    self.refuse(&request.body.response);
+                }
                 WorkerContext::here().put_away(request);
                 continue;
             }
-            let arrived_tsc = origin.arrived_tsc;
-            let own = contain(|| common.app.deadline(&body.payload)).flatten();
-            let deadline = common.rules.deadline(class, own, arrived_tsc);
-            origin.deadline_tsc = deadline;
+            let Request { origin, body, .. } = &mut *request;
             origin.peer = self.stream.peer();
             origin.transport = self.transport;
             origin.in_flight = Some(self.stream.begin(body.payload.len()));
@@ -214,16 +201,10 @@ impl Connection {
         self.stream.hold(input);
     }
 
-    /// Says that there is no room for a request, and counts it for its class alone.
+    /// Says that there is no room for a request.
     #[cold]
-    fn refuse(&self, Request { origin, body, .. }: &Request) {
-        let common = WorkerContext::here().common();
-        WorkerContext::here().count_refused(origin.class);
-        let mut refusal = Response::default();
-        let written = contain(|| common.app.overloaded(&body.payload, &mut refusal));
-        if written.is_some() {
-            let reply = &common.replies[usize::from(self.transport)];
-            refusal.send(&**reply, self.stream.peer());
-        }
+    fn refuse(&self, refusal: &Response) {
+        let reply = &WorkerContext::here().common().replies[usize::from(self.transport)];
+        refusal.send(&**reply, self.stream.peer());
     }
 }

@@ -59,6 +59,14 @@ impl KthreadsShared {
     }
 }
 
+/// Why a request is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Its classifier panicked.
+    Malformed,
+    NoRoom,
+}
+
 /// Bytes that one read of a connection brings at most.
 const READ_BYTES: usize = 64 << 10;
 /// So many buffers and requests are kept for the next ones, with so many bytes of requests in all.
@@ -118,7 +126,7 @@ impl WorkerContext {
         &self.common
     }
 
-    pub(super) fn count_refused(&self, class: ClassId) {
+    fn count_refused(&self, class: ClassId) {
         self.counters().refuse(class);
     }
 
@@ -150,6 +158,29 @@ impl WorkerContext {
             self.spare_bytes.set(bytes);
             spare.push(request);
         }
+    }
+
+    /// Asks the application about a request that a thread of this kthread has brought, whose payload and
+    /// arrival are set, and takes room for it. Where there is none, the application has said what to
+    /// answer. It may wait, as the application's code may: that keeps the caller's later requests.
+    pub(super) fn admit(&self, request: &mut Request) -> Result<(), Refused> {
+        let (common, Request { origin, body, .. }) = (&*self.common, request);
+        // A classifier that panics at some bytes costs that request, not the server.
+        let Some(class) = common.classifier.class_of(&body.payload) else {
+            common.note_malformed();
+            return Err(Refused::Malformed);
+        };
+        origin.class = class;
+        if common.rules.refuses(class) || !common.quota.take(class, body.payload.len()) {
+            self.count_refused(class);
+            if contain(|| common.app.overloaded(&body.payload, &mut body.response)).is_none() {
+                body.response.clear();
+            }
+            return Err(Refused::NoRoom);
+        }
+        let own = contain(|| common.app.deadline(&body.payload)).flatten();
+        origin.deadline_tsc = common.rules.deadline(class, own, origin.arrived_tsc);
+        Ok(())
     }
 
     /// A request of a connection becomes a thread, here or where there is time for it.

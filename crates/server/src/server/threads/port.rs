@@ -5,13 +5,11 @@
 //! (`super::connection`). The request's thread answers; it waits where the ring is full, so that no
 //! answer is lost while the daemon takes them.
 
-use super::context::{KthreadsShared, WorkerContext};
+use super::context::{KthreadsShared, Refused, WorkerContext};
 use super::request::{Body, Packet, Request, RequestOrigin};
-use crate::Response;
 use crate::ask::tag;
 use curtail_net::{Intake, Outcome, Peer, Reply, Status, Transport};
 use curtail_rt::clock;
-use curtail_rt::contain::contain;
 use curtail_rt::thread::{Builder, KThread, Port, Sent, current, yield_now};
 use curtail_shm::{Answer, Arrival};
 use rustix::event::{EventfdFlags, eventfd};
@@ -119,25 +117,14 @@ impl PortLoop {
         origin.arrived_tsc = arrival.arrived_tsc.min(clock::now());
         body.packet =
             Some(Packet { peer: arrival.peer, arrived_tsc: arrival.arrived_tsc, session });
-        // A classifier that panics at some bytes costs that request, not the server.
-        let Some(class) = common.classifier.class_of(&body.payload) else {
-            common.note_malformed();
-            body.outcome = Outcome::Failed;
-            self.turn_away(origin, body);
-            return context.put_away(request);
-        };
-        origin.class = class;
-        if common.rules.refuses(class) || !common.quota.take(class, body.payload.len()) {
-            context.count_refused(class);
-            let Body { payload, response, .. } = body;
-            if contain(|| common.app.overloaded(payload, response)).is_none() {
-                *response = Response::default();
+        if let Err(why) = context.admit(&mut request) {
+            if why == Refused::Malformed {
+                request.body.outcome = Outcome::Failed;
             }
+            let Request { origin, body, .. } = &mut *request;
             self.turn_away(origin, body);
             return context.put_away(request);
         }
-        let own = contain(|| common.app.deadline(&body.payload)).flatten();
-        origin.deadline_tsc = common.rules.deadline(class, own, origin.arrived_tsc);
         context.start(request);
     }
 
