@@ -52,7 +52,8 @@ fn blocked_calls_run_beside_each_other_and_beside_threads() {
         assert_eq!(sum, (0..32).sum());
         assert_eq!(others.load(Ordering::Relaxed), 32);
     });
-    assert!(threads() <= 40, "{} threads", threads());
+    // Of 96 calls. One that is on its way back from its call is not used again yet.
+    assert!(threads() <= 64, "{} threads", threads());
     let until = Instant::now() + Duration::from_secs(20);
     while threads() > 0 {
         assert!(Instant::now() < until, "{} threads stay", threads());
