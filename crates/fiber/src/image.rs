@@ -66,6 +66,12 @@ pub fn support() -> Result<(), Refusal> {
     maker().map(|_| ())
 }
 
+/// The number by which locks of C know the calling thread as their owner; `None`: it can't be told.
+#[must_use]
+pub fn own_number() -> Option<u32> {
+    maker().ok().map(|maker| maker.parts.own_number())
+}
+
 fn maker() -> Result<&'static Maker, Refusal> {
     static MAKER: OnceLock<Result<Maker, Refusal>> = OnceLock::new();
     MAKER.get_or_init(Maker::find).as_ref().map_err(|&why| why)

@@ -35,7 +35,7 @@ pub use context::{
 };
 pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
 pub use image::{Locals, end_thread_locals};
-pub use overflow::{NameIt, name_threads_by, prepare_thread};
+pub use overflow::{NameIt, is_on_a_stack, name_threads_by, prepare_thread};
 pub use stack::{FiberStack, StackError, StackPool};
 pub use suspended::{StackCopy, Suspended, peek, suspended};
 pub use switch::{switch, switch_away};

@@ -52,6 +52,12 @@ fn in_a_guard(address: usize) -> bool {
     })
 }
 
+/// Whether `address` lies in a stack that was made here, in its guard or in its thread-locals.
+#[must_use]
+pub fn is_on_a_stack(address: usize) -> bool {
+    slabs().any(|(low, slot, slots)| (low..low + slot * slots).contains(&address))
+}
+
 /// Makes stack overflows on this thread's fibers end with a message. Call it once on every thread
 /// that runs fibers; what it sets up stays until the thread ends.
 pub fn prepare_thread() {

@@ -7,7 +7,7 @@
 
 #![allow(unreachable_pub, reason = "C, and libraries, reach these by their names")]
 
-use crate::real::real;
+use crate::real;
 use curtail_fiber::image;
 use libc::{c_int, c_void, pthread_attr_t, pthread_key_t, pthread_t};
 

@@ -15,7 +15,9 @@ mod identity;
 mod linked;
 mod once;
 mod own_words;
+mod owner;
 mod pthread;
-mod real;
+#[doc(hidden)]
+pub mod real;
 mod resolve;
 mod sleep;

@@ -11,7 +11,7 @@
 
 #![allow(unreachable_pub, reason = "C and C++ reach these by their names")]
 
-use crate::real::real;
+use crate::real;
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_rt::block::{Place, Spin};

@@ -18,7 +18,8 @@
 #![allow(unreachable_pub, reason = "C and C++ reach these by their names")]
 
 use crate::condclock;
-use crate::real::real;
+use crate::owner::{self, Kind};
+use crate::real;
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_lock, leave_lock, leave_lock_if_held};
 use curtail_rt::block::{Deadline, Place, Wait};
@@ -62,12 +63,21 @@ type Until = (clockid_t, timespec);
 
 /// Takes a lock on a fiber: waits until it is taken, it fails for another reason than being held, or
 /// its time is over.
-fn insist(lock: *mut c_void, mut once: impl FnMut() -> c_int, until: Option<Until>) -> c_int {
+fn insist(
+    lock: *mut c_void,
+    kind: Kind,
+    mut once: impl FnMut() -> c_int,
+    until: Option<Until>,
+) -> c_int {
     let answer = attempt(&mut once);
     // By whom, C does not say.
     took(lock, None);
     if answer != libc::EBUSY {
         return answer;
+    }
+    // SAFETY: the caller's lock.
+    if unsafe { owner::is_caller(lock, kind) } {
+        return libc::EDEADLK;
     }
     if until.is_some_and(|until| !is_valid(until)) {
         return libc::EINVAL;
@@ -147,13 +157,13 @@ fn time_left((clock, until): Until) -> Option<Duration> {
 
 /// Defines a lock's plain, trying and releasing functions.
 macro_rules! interpose_lock {
-    ($take:ident $take_c:literal, $try:ident $try_c:literal) => {
+    ($kind:ident: $take:ident $take_c:literal, $try:ident $try_c:literal) => {
         /// # Safety
         /// As POSIX asks for.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $take(lock: *mut c_void) -> c_int {
             if on_fiber() {
-                return insist(lock, || real!($try_c, new, Lock; lock), None);
+                return insist(lock, Kind::$kind, || real!($try_c, new, Lock; lock), None);
             }
             real!($take_c, new, Lock; lock)
         }
@@ -183,7 +193,7 @@ macro_rules! interpose_release {
 }
 
 macro_rules! interpose_timed {
-    ($(($timed:ident $timed_c:literal, $clock:ident $clock_c:literal, $try_c:literal)),*) => {$(
+    ($(($kind:ident: $timed:ident $timed_c:literal, $clock:ident $clock_c:literal, $try_c:literal)),*) => {$(
         /// # Safety
         /// As POSIX asks for.
         #[unsafe(no_mangle)]
@@ -191,7 +201,7 @@ macro_rules! interpose_timed {
             if on_fiber() {
                 // SAFETY: the caller's timespec.
                 let until = (libc::CLOCK_REALTIME, unsafe { *until });
-                return insist(lock, || real!($try_c, new, Lock; lock), Some(until));
+                return insist(lock, Kind::$kind, || real!($try_c, new, Lock; lock), Some(until));
             }
             real!($timed_c, new, TimedLock; lock, until)
         }
@@ -207,20 +217,20 @@ macro_rules! interpose_timed {
             if on_fiber() {
                 // SAFETY: the caller's timespec.
                 let until = (clock, unsafe { *until });
-                return insist(lock, || real!($try_c, new, Lock; lock), Some(until));
+                return insist(lock, Kind::$kind, || real!($try_c, new, Lock; lock), Some(until));
             }
             real!($clock_c, new, ClockLock; lock, clock, until)
         }
     )*};
 }
 
-interpose_lock!(pthread_mutex_lock c"pthread_mutex_lock",
+interpose_lock!(Mutex: pthread_mutex_lock c"pthread_mutex_lock",
                 pthread_mutex_trylock c"pthread_mutex_trylock");
-interpose_lock!(pthread_rwlock_rdlock c"pthread_rwlock_rdlock",
+interpose_lock!(ReadWrite: pthread_rwlock_rdlock c"pthread_rwlock_rdlock",
                 pthread_rwlock_tryrdlock c"pthread_rwlock_tryrdlock");
-interpose_lock!(pthread_rwlock_wrlock c"pthread_rwlock_wrlock",
+interpose_lock!(ReadWrite: pthread_rwlock_wrlock c"pthread_rwlock_wrlock",
                 pthread_rwlock_trywrlock c"pthread_rwlock_trywrlock");
-interpose_lock!(pthread_spin_lock c"pthread_spin_lock",
+interpose_lock!(Spin: pthread_spin_lock c"pthread_spin_lock",
                 pthread_spin_trylock c"pthread_spin_trylock");
 interpose_release!(pthread_mutex_unlock c"pthread_mutex_unlock" One,
                    pthread_rwlock_unlock c"pthread_rwlock_unlock" All);
@@ -235,11 +245,11 @@ pub unsafe extern "C" fn pthread_spin_unlock(lock: *mut c_void) -> c_int {
 }
 
 interpose_timed!(
-    (pthread_mutex_timedlock c"pthread_mutex_timedlock",
+    (Mutex: pthread_mutex_timedlock c"pthread_mutex_timedlock",
      pthread_mutex_clocklock c"pthread_mutex_clocklock", c"pthread_mutex_trylock"),
-    (pthread_rwlock_timedrdlock c"pthread_rwlock_timedrdlock",
+    (ReadWrite: pthread_rwlock_timedrdlock c"pthread_rwlock_timedrdlock",
      pthread_rwlock_clockrdlock c"pthread_rwlock_clockrdlock", c"pthread_rwlock_tryrdlock"),
-    (pthread_rwlock_timedwrlock c"pthread_rwlock_timedwrlock",
+    (ReadWrite: pthread_rwlock_timedwrlock c"pthread_rwlock_timedwrlock",
      pthread_rwlock_clockwrlock c"pthread_rwlock_clockwrlock", c"pthread_rwlock_trywrlock")
 );
 

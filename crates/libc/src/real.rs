@@ -6,23 +6,23 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// libc's own function of that name, found at the first call.
-pub(crate) struct Real {
+pub struct Real {
     name: &'static CStr,
     version: Option<&'static CStr>,
     found: AtomicPtr<c_void>,
 }
 
 impl Real {
-    pub(crate) const fn new(name: &'static CStr) -> Self {
+    pub const fn new(name: &'static CStr) -> Self {
         Self { name, version: None, found: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// Condition variables exist in two layouts; an unversioned look-up may find the old one.
-    pub(crate) const fn versioned(name: &'static CStr) -> Self {
+    pub const fn versioned(name: &'static CStr) -> Self {
         Self { version: Some(c"GLIBC_2.3.2"), ..Self::new(name) }
     }
 
-    pub(crate) fn get(&self) -> *mut c_void {
+    pub fn get(&self) -> *mut c_void {
         let found = self.found.load(Ordering::Relaxed);
         if found.is_null() { self.find() } else { found }
     }
@@ -44,6 +44,8 @@ impl Real {
 }
 
 /// Calls libc's function. `real!(NAME, fn-type; arguments)`
+#[macro_export]
+#[doc(hidden)]
 macro_rules! real {
     ($name:literal, $new:ident, $type:ty; $($argument:expr),*) => {{
         static REAL: $crate::real::Real = $crate::real::Real::$new($name);
@@ -53,4 +55,3 @@ macro_rules! real {
         unsafe { function($($argument),*) }
     }};
 }
-pub(crate) use real;

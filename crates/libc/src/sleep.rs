@@ -8,7 +8,7 @@
 
 #![allow(unreachable_pub, reason = "C and C++ reach these by their names")]
 
-use crate::real::real;
+use crate::real;
 use curtail_rt::block::{self, Deadline, Queue};
 use curtail_rt::thread::{KThread, without_limit};
 use libc::{c_int, c_uint, clockid_t, timespec};

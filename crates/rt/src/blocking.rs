@@ -194,8 +194,7 @@ unsafe fn carry_out(job: *const Head) {
     match POOL.with(|pool| pool.push(job)) {
         Hands::There => wake_idle(),
         Hands::New => {
-            let thread = std::thread::Builder::new().name("curtail-blocking".into());
-            if thread.spawn(serve).is_err() {
+            if !start_one() {
                 let ours = POOL.with(|pool| {
                     pool.threads -= 1;
                     pool.threads == 0 && pool.remove(job)
@@ -213,6 +212,21 @@ unsafe fn carry_out(job: *const Head) {
     crate::thread::without_limit(|| {
         while block::wait_in(&head.waiter, 0, None, still, || {}) == Wait::Expired {}
     });
+}
+
+/// Starts a thread of the pool: one of the kernel's, also where `pthread_create` makes the program's threads
+/// Curtail's.
+fn start_one() -> bool {
+    let mut started = false;
+    let mut start = || {
+        let thread = std::thread::Builder::new().name("curtail-blocking".into());
+        started = thread.spawn(serve).is_ok();
+    };
+    match KThread::try_here() {
+        Some(here) => here.as_plain_thread(start),
+        None => start(),
+    }
+    started
 }
 
 fn wake_idle() {

@@ -179,6 +179,13 @@ impl Parts {
         })
     }
 
+    /// The calling thread's.
+    pub(super) fn own_number(&self) -> u32 {
+        let place: *const u32 = ptr::with_exposed_provenance(thread_pointer() + self.tid);
+        // SAFETY: a field of the calling thread's descriptor.
+        unsafe { place.read_volatile() }
+    }
+
     pub(super) fn static_bytes(&self) -> usize {
         self.static_bytes
     }

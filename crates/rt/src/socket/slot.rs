@@ -87,6 +87,8 @@ pub(super) struct Slot {
     pub handles: AtomicU32,
     /// Operations that would wait fail instead.
     pub nonblocking: AtomicBool,
+    /// The descriptor is another's, who closes it.
+    pub borrowed: AtomicBool,
     /// Waits have ended for good.
     pub closed: AtomicBool,
     /// A short read does not mean that nothing is left for which no event is to come: it is no TCP
@@ -115,6 +117,7 @@ impl Slot {
             fd: AtomicI32::new(NO_FD),
             handles: AtomicU32::new(0),
             nonblocking: AtomicBool::new(false),
+            borrowed: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             undrainable: AtomicBool::new(true),
             tcp: AtomicBool::new(false),
@@ -214,7 +217,7 @@ impl Slot {
         // slot's next owner for nothing, at worst.
         self.generation.fetch_add(1, Ordering::AcqRel);
         drop(self.leave_place());
-        for flag in [&self.nonblocking, &self.closed, &self.one_thread] {
+        for flag in [&self.nonblocking, &self.borrowed, &self.closed, &self.one_thread] {
             flag.store(false, Ordering::Relaxed);
         }
         self.drained.store(0, Ordering::Relaxed);

@@ -59,6 +59,23 @@ impl Source {
         Self { slot }
     }
 
+    /// Of a descriptor of another's, who says by [`Source::let_go`] before it is closed.
+    pub fn borrowed(fd: RawFd) -> Self {
+        let slot = slab::take();
+        slot.set_drainable(false);
+        slot.borrowed.store(true, Ordering::Relaxed);
+        slot.fd.store(fd, Ordering::Relaxed);
+        slot.handles.store(1, Ordering::Relaxed);
+        Self { slot }
+    }
+
+    /// Of a borrowed descriptor, which is about to be closed: ends all waits.
+    pub fn let_go(self) {
+        self.slot.closed.store(true, Ordering::Release);
+        self.slot.read.signal();
+        self.slot.write.signal();
+    }
+
     pub(super) fn slot(&self) -> &'static Slot {
         self.slot
     }
@@ -326,9 +343,10 @@ impl Drop for Source {
         if slot.handles.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
+        let borrowed = slot.borrowed.load(Ordering::Relaxed);
         slot.clear();
         let fd = slot.fd.swap(NO_FD, Ordering::Relaxed);
-        if fd != NO_FD {
+        if fd != NO_FD && !borrowed {
             // SAFETY: the last handle's, so no borrow of it is left.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }

@@ -132,6 +132,24 @@ impl Builder {
         Ok(handle)
     }
 
+    /// As [`Builder::spawn`]; `tell` learns the thread pointer of its thread-locals before it runs, which is
+    /// C's `pthread_self`; 0: it has none of its own.
+    ///
+    /// # Errors
+    /// As [`Builder::spawn`].
+    #[doc(hidden)]
+    pub fn spawn_told<F, T>(self, f: F, tell: impl FnOnce(usize)) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let batch = self.batch;
+        let handle = self.prepare(f)?;
+        tell(handle.block().stack.thread_pointer());
+        launch(handle.block(), batch);
+        Ok(handle)
+    }
+
     /// A thread that is not launched yet.
     fn prepare<F: FnOnce() -> T, T>(self, f: F) -> io::Result<JoinHandle<T>> {
         let block = create(&self, Packet::<F, T>::LAYOUT, &Packet::<F, T>::CALLS)?;

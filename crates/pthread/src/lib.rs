@@ -1,0 +1,25 @@
+//! `libcurtail_pthread.so`: programs of pthreads, as they are, on Curtail's threads.
+//!
+//! It is loaded before the C library (`LD_PRELOAD`, or linked in), so its definitions win, for the program
+//! and for all libraries that it loads. `main` runs as a thread of Curtail's, and so does whatever
+//! `pthread_create` starts there; what waits in a function that is defined here, or in `curtail-libc`,
+//! waits as a thread, and its kthread goes on.
+//!
+//! * `begin`: whether the program has threads at all, and its `main`;
+//! * `thread`, `registry`: threads come and go; `schedule`: what the kernel alone could give them;
+//! * `semaphore`, `barrier`, `c11`: what waits for other threads (locks are `curtail-libc`'s);
+//! * `descriptors`: what is known of each; `stream`, `socket`, `ready`: reading and writing, sockets, and
+//!   waiting for several;
+//! * `signals`: masks of a thread's own; `process`: children.
+//!
+//! **Plain threads** of the program's, such as a library starts before `main`, get the C library's own
+//! functions. So does everything in a program without threads, and in the child of a fork.
+
+mod barrier;
+mod begin;
+mod c11;
+mod pause;
+mod registry;
+mod schedule;
+mod semaphore;
+mod thread;
