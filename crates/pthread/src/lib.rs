@@ -18,8 +18,16 @@
 mod barrier;
 mod begin;
 mod c11;
+mod call;
+mod closing;
+mod descriptors;
 mod pause;
+mod ready;
 mod registry;
 mod schedule;
+mod select;
 mod semaphore;
+mod signals;
+mod socket;
+mod stream;
 mod thread;

@@ -109,7 +109,7 @@ impl Deadline {
     }
 
     /// What is left of it; `None`: it has passed.
-    pub(crate) fn left(self) -> Option<Duration> {
+    pub fn left(self) -> Option<Duration> {
         let left = self.ns.get().saturating_sub(clock::monotonic_ns());
         (left > 0).then(|| Duration::from_nanos(left))
     }

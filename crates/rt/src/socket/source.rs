@@ -76,6 +76,11 @@ impl Source {
         self.slot.write.signal();
     }
 
+    /// Whether both are handles of one source.
+    pub fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self.slot, other.slot)
+    }
+
     pub(super) fn slot(&self) -> &'static Slot {
         self.slot
     }
