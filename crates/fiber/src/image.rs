@@ -72,6 +72,19 @@ pub fn own_number() -> Option<u32> {
     maker().ok().map(|maker| maker.parts.own_number())
 }
 
+/// Calls `f` with the thread-locals of the calling kernel thread, where a fiber of it has others: for what the
+/// C library does to the threads that it knows. In a signal's handler, too.
+///
+/// # Safety
+/// `f` does not switch, keeps no address of a thread-local, and calls nothing that relies on the fiber's.
+pub unsafe fn with_kthreads_locals<R>(f: impl FnOnce() -> R) -> R {
+    match crate::safepoint::base() {
+        0 => f(),
+        // SAFETY: the kernel thread's own thread-locals, which nothing uses while a fiber runs.
+        base => unsafe { with_pointer(base, f) },
+    }
+}
+
 fn maker() -> Result<&'static Maker, Refusal> {
     static MAKER: OnceLock<Result<Maker, Refusal>> = OnceLock::new();
     MAKER.get_or_init(Maker::find).as_ref().map_err(|&why| why)

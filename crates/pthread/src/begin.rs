@@ -6,6 +6,8 @@
 
 #![allow(unreachable_pub, reason = "the C library's start reaches this by its name")]
 
+use crate::identity;
+use crate::interrupt;
 use crate::schedule::usual_stack;
 use crate::thread;
 use curtail_libc::real;
@@ -21,6 +23,9 @@ type Main = unsafe extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_cha
 
 /// After how long a kthread that is in a call of the kernel, or computes, has another take its place.
 const STUCK: Duration = Duration::from_millis(20);
+
+/// How long a thread runs while others are ready, where it computes.
+const QUANTUM: Duration = Duration::from_millis(2);
 
 static MAIN: OnceLock<Main> = OnceLock::new();
 /// What `pthread_self` says in the first thread; 0: there is none of Curtail's.
@@ -71,10 +76,11 @@ unsafe extern "C-unwind" fn main_instead(
         // SAFETY: as above.
         return unsafe { main(argc, argv, envp) };
     }
+    interrupt::allow();
     let arguments = Arguments { argc, argv, envp };
     let builder = Runtime::builder()
         .stack_size(usual_stack())
-        .run_to_completion()
+        .preempt_by_signal(QUANTUM)
         .watchdog(Some(STUCK))
         .on_stall(|_| {});
     let result = builder.try_run(move || run_main(arguments));
@@ -96,6 +102,7 @@ unsafe impl Send for Arguments {}
 fn run_main(mut arguments: Arguments) {
     // SAFETY: no arguments.
     FIRST.store(unsafe { libc::pthread_self() } as usize, Ordering::Relaxed);
+    identity::follow_fibers();
     thread::live_first(call_main, (&raw mut arguments).cast());
     // SAFETY: as the C library does, on the thread that ran `main`.
     unsafe { libc::exit(arguments.argc) }

@@ -21,6 +21,8 @@ mod c11;
 mod call;
 mod closing;
 mod descriptors;
+mod identity;
+mod interrupt;
 mod pause;
 mod ready;
 mod registry;

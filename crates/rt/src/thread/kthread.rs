@@ -38,6 +38,7 @@ use crate::socket::Poller;
 use crate::timeline::{self, EventKind};
 use batch::Batch;
 use curtail_fiber::safepoint::{self, Safepoint};
+use curtail_fiber::signal::Owner as Signals;
 use curtail_fiber::{Context, StackError};
 pub(crate) use gaps::GapCounts;
 use gaps::Gaps;
@@ -88,6 +89,8 @@ pub struct KThread {
     ticks: Cell<u32>,
     gaps: Gaps,
     quanta: OnceCell<Quanta>,
+    /// Where signals end them.
+    signals: OnceCell<Signals>,
     pub(crate) wheel: Wheel<Expiry>,
     /// Blocks of threads that have ended, for new ones: linked, and how many.
     warm: Cell<*const Block>,
@@ -143,6 +146,7 @@ impl KThread {
             ticks: Cell::new(0),
             gaps: Gaps::new(),
             quanta: OnceCell::new(),
+            signals: OnceCell::new(),
             wheel: Wheel::new(clock::now()),
             warm: Cell::new(ptr::null()),
             warm_count: Cell::new(0),

@@ -52,6 +52,7 @@ impl Runtime {
             quantum: Some(QUANTUM),
             is_quantum_asked: false,
             class_quanta: Vec::new(),
+            by_signal: None,
             spin: None,
             wish: Wish::default(),
             watchdog: Watching::default(),
@@ -87,6 +88,8 @@ pub struct RuntimeBuilder {
     /// Somebody said which: then it is told where there can be none.
     is_quantum_asked: bool,
     class_quanta: Vec<(u16, Option<Duration>)>,
+    /// Signals end quanta of this length.
+    by_signal: Option<Duration>,
     spin: Option<Duration>,
     pub(super) wish: Wish,
     watchdog: Watching,
@@ -139,6 +142,14 @@ impl RuntimeBuilder {
     /// its own excepted.
     pub fn run_to_completion(mut self) -> Self {
         (self.quantum, self.is_quantum_asked) = (None, true);
+        self
+    }
+
+    /// Signals end the quanta, in a program without safepoints. The caller has said where threads may be
+    /// interrupted ([`curtail_fiber::signal::allow`]).
+    #[doc(hidden)]
+    pub fn preempt_by_signal(mut self, quantum: Duration) -> Self {
+        self.by_signal = Some(quantum);
         self
     }
 
@@ -366,6 +377,15 @@ pub fn inherited_kthreads() -> Option<usize> {
 
 impl RuntimeBuilder {
     fn quanta(&self) -> Option<Quanta> {
+        if let Some(quantum) = self.by_signal {
+            let cycles = Clock::get().cycles(quantum.as_nanos() as u64);
+            return Some(Quanta {
+                mode: Mode::Signal,
+                cycles: Arc::new(AtomicU64::new(cycles)),
+                usual: Some(1),
+                by_class: Box::default(),
+            });
+        }
         let all = self.class_quanta.iter().filter_map(|(_, quantum)| *quantum).chain(self.quantum);
         let least = all.min()?;
         assert!(!least.is_zero(), "a quantum of zero");

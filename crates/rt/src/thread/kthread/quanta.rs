@@ -6,11 +6,12 @@
 
 use super::KThread;
 use super::switch::note_leaving;
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::thread::seat::Seat;
 use crate::thread::tcb::Tcb;
 use crate::timeline::EventKind;
 use curtail_fiber::safepoint::Mode;
+use curtail_fiber::signal::Owner as Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -42,7 +43,11 @@ impl KThread {
     pub(super) fn arm(&self, now: u64) {
         if let Some(quanta) = self.quanta.get() {
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
-            self.safepoint.arm(quanta.mode, now, now + quanta.cycles.load(Ordering::Relaxed));
+            let deadline = now + quanta.cycles.load(Ordering::Relaxed);
+            if let Some(signals) = self.signals.get() {
+                return signals.arm(now, deadline, true);
+            }
+            self.safepoint.arm(quanta.mode, now, deadline);
             // What was raised before is forgotten; what it was raised for was there before it. A core
             // allocator raises the word from another core: it either sees it taken back, or is seen.
             if quanta.mode == Mode::Flag {
@@ -132,6 +137,12 @@ impl KThread {
     /// How its threads are pre-empted. Once, before the first runs.
     pub fn set_quanta(&self, quanta: Option<Quanta>) {
         if let Some(quanta) = quanta {
+            if quanta.mode == Mode::Signal {
+                match Signals::new(Clock::get().ns_per_cycle()) {
+                    Ok(signals) => drop(self.signals.set(signals)),
+                    Err(error) => return tracing::warn!(%error, "no pre-emption by signal"),
+                }
+            }
             self.quanta.set(quanta).expect("set once");
         }
     }
