@@ -81,6 +81,9 @@ pub struct Block {
     grace_end: u64,
 }
 
+/// Of a depth: critical sections. The rest are locks.
+const SECTIONS: u32 = 0xffff;
+
 const _: () = {
     assert!(offset_of!(Block, budget) == 0);
     assert!(offset_of!(Block, poll) == 8);
@@ -297,13 +300,19 @@ impl Safepoint {
         unsafe { (*self.block()).mode == Mode::Signal as u32 }
     }
 
-    /// The quantum is over, and a critical section is not: leaving the outermost yields.
-    pub(crate) fn note_due(self) {
+    /// The quantum is over, and a critical section is not, or the grace of a lock: leaving the outermost
+    /// yields. True: it may be left alone no longer, since locks are held for longer than their grace.
+    pub(crate) fn is_due(self, now: u64) -> bool {
+        let block = self.block();
         // SAFETY: our own block. The signal may have interrupted `curtail_leave_critical` before its
         // look at `pending` or after; what comes after is made up for by the next tick.
         unsafe {
-            (*self.block()).pending = 1;
-            (*self.block()).refilled_at = 0;
+            if (*block).pending == 0 {
+                (*block).grace_end = now + (*block).grace;
+            }
+            (*block).pending = 1;
+            (*block).refilled_at = 0;
+            (*block).depth & SECTIONS == 0 && now >= (*block).grace_end
         }
     }
 

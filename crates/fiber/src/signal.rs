@@ -11,7 +11,7 @@
 //! kernel's frame (3 KiB and more) is never on the fiber's stack.
 //!
 //! **When.** Only where the program counter is in code that was declared the application's
-//! ([`allow`]), the critical-section depth is zero, the running fiber's task has begun and has not
+//! ([`allow`]), no critical section is open, the grace of locks is over, the running fiber's task has begun and has not
 //! ended, the stack pointer is on its stack with room to spare, and the x87 stack, the tiles of AMX
 //! and the registers of APX, which the stub does not save, are not in use.
 //!
@@ -269,8 +269,7 @@ impl State {
     }
 
     fn may_yield(&self, interrupted: &Interrupted) -> Result<(), Refusal> {
-        if self.safepoint.depth() != 0 {
-            self.safepoint.note_due();
+        if self.safepoint.depth() != 0 && !self.safepoint.is_due(tsc()) {
             return Err(Refusal::Critical);
         }
         CODE.get().ok_or(Refusal::Runtime)?.check(interrupted.address())?;
