@@ -9,6 +9,7 @@
 use crate::identity;
 use crate::interrupt;
 use crate::schedule::usual_stack;
+use crate::signals;
 use crate::thread;
 use curtail_libc::real;
 use curtail_rt::Runtime;
@@ -77,7 +78,7 @@ unsafe extern "C-unwind" fn main_instead(
         return unsafe { main(argc, argv, envp) };
     }
     interrupt::allow();
-    let arguments = Arguments { argc, argv, envp };
+    let arguments = Arguments { argc, argv, envp, mask: signals::block_all() };
     let builder = Runtime::builder()
         .stack_size(usual_stack())
         .preempt_by_signal(QUANTUM)
@@ -93,6 +94,8 @@ struct Arguments {
     argc: c_int,
     argv: *mut *mut c_char,
     envp: *mut *mut c_char,
+    /// Signals that were blocked.
+    mask: signals::Set,
 }
 
 // SAFETY: the process's own, which stay.
@@ -103,7 +106,8 @@ fn run_main(mut arguments: Arguments) {
     // SAFETY: no arguments.
     FIRST.store(unsafe { libc::pthread_self() } as usize, Ordering::Relaxed);
     identity::follow_fibers();
-    thread::live_first(call_main, (&raw mut arguments).cast());
+    let mask = arguments.mask;
+    thread::live_first(call_main, (&raw mut arguments).cast(), mask);
     // SAFETY: as the C library does, on the thread that ran `main`.
     unsafe { libc::exit(arguments.argc) }
 }

@@ -38,6 +38,10 @@ pub(crate) fn conclude(
     match result {
         Ok(answer) => answer,
         Err(Ended::InKernel) => in_kernel(),
+        Err(Ended::Interrupted) => {
+            set_errno(libc::EINTR);
+            -1
+        }
         Err(Ended::Time | Ended::Nonblocking) => {
             set_errno(libc::EAGAIN);
             -1

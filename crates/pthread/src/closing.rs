@@ -4,6 +4,7 @@
 
 use crate::descriptors::{entry, forget, forget_from};
 use crate::pause::is_ours;
+use crate::process;
 use curtail_libc::real;
 use libc::{FILE, c_int, c_long, c_uint, c_ulong};
 
@@ -73,7 +74,8 @@ pub unsafe extern "C" fn fclose(file: *mut FILE) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: c_long) -> c_int {
     type Call = unsafe extern "C" fn(c_int, c_int, c_long) -> c_int;
-    let answer = real!(c"fcntl", new, Call; fd, command, argument);
+    let answer =
+        process::lock_file(|| real!(c"fcntl", new, Call; fd, command, argument), command);
     if command == libc::F_SETFL && answer == 0 {
         note_mode(fd, argument & c_long::from(libc::O_NONBLOCK) != 0);
     }

@@ -4,6 +4,8 @@
 //! nothing here is relied on where that would lose anything: before a wait it is asked anew which file that
 //! is, and whether the program has it in blocking mode.
 
+use crate::handlers::{self, Waiting};
+use crate::registry;
 use curtail_rt::block::{Deadline, Spin};
 use curtail_rt::kernel::kernel;
 use curtail_rt::socket::{Side, Source};
@@ -244,6 +246,8 @@ pub(crate) enum Ended {
     Time,
     /// The program has the descriptor in non-blocking mode.
     Nonblocking,
+    /// A signal's handler has run.
+    Interrupted,
     /// Threads can't wait for it: the kthread is to.
     InKernel,
 }
@@ -254,6 +258,21 @@ pub(crate) struct Patience {
     pub side: Side,
     /// It does not: `epoll_wait` and `poll` wait in any mode.
     pub any_mode: bool,
+}
+
+/// One wait, which signals end.
+pub(crate) fn wait(
+    source: &Source,
+    side: Side,
+    ticks: u32,
+    until: Option<Deadline>,
+) -> std::io::Result<()> {
+    let own = registry::own();
+    let _waiting = own.map(|own| Waiting::begin(own, Some(source)));
+    if own.is_some_and(|own| own.interrupted.load(Ordering::SeqCst) != 0) {
+        return Ok(());
+    }
+    source.wait(side, ticks, until)
 }
 
 /// Tries until there is an answer, and has the calling thread wait for the descriptor in between. `until`
@@ -291,7 +310,11 @@ pub(crate) fn insist<T>(
                 ticks
             }
         };
-        if let Err(error) = source.wait(side, ticks, until) {
+        let waited = wait(&source, side, ticks, until);
+        if registry::own().is_some_and(handlers::take_interruption) {
+            return attempt().ok_or(Ended::Interrupted);
+        }
+        if let Err(error) = waited {
             match error.kind() {
                 ErrorKind::WouldBlock => return attempt().ok_or(Ended::Time),
                 // It was closed.

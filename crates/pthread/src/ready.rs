@@ -7,7 +7,9 @@
 
 use crate::call::{errno, word};
 use crate::descriptors::{self, Ended, Patience};
+use crate::handlers;
 use crate::pause::{can_wait, fail};
+use crate::registry;
 use curtail_libc::real;
 use curtail_rt::block::{Deadline, Queue, wait_in};
 use curtail_rt::kernel::kernel;
@@ -75,10 +77,7 @@ pub(crate) fn wait_for_any(polls: &[pollfd], most: Most, mut attempt: impl FnMut
     }
     let wanted = || polls.iter().filter(|poll| poll.fd >= 0);
     let result = match (wanted().next(), wanted().nth(1)) {
-        (None, _) => {
-            sleep_until(most.deadline());
-            Err(Ended::Time)
-        }
+        (None, _) => Err(handlers::sleep(most.deadline())),
         // In both directions, or for nothing but its end, it takes an epoll.
         (Some(one), None) if (one.events & WRITES != 0) != (one.events & !WRITES != 0) => {
             let side = if one.events & WRITES != 0 { Side::Write } else { Side::Read };
@@ -90,6 +89,7 @@ pub(crate) fn wait_for_any(polls: &[pollfd], most: Most, mut attempt: impl FnMut
     match result {
         Ok(answer) => answer,
         Err(Ended::Time) => 0,
+        Err(Ended::Interrupted) => fail(libc::EINTR).into(),
         // Something that can't be waited for was not ready either: looks at it from time to time.
         Err(_) => look_repeatedly(most, attempt),
     }
@@ -157,7 +157,11 @@ fn wait_by_epoll(
         if let Some(answer) = once() {
             return Ok(answer);
         }
-        if let Err(error) = source.wait(Side::Read, ticks, deadline) {
+        let waited = descriptors::wait(&source, Side::Read, ticks, deadline);
+        if registry::own().is_some_and(handlers::take_interruption) {
+            return once().ok_or(Ended::Interrupted);
+        }
+        if let Err(error) = waited {
             let over = error.kind() == std::io::ErrorKind::WouldBlock;
             return once().ok_or(if over { Ended::Time } else { Ended::InKernel });
         }
@@ -268,6 +272,7 @@ fn wait_for_epoll(fd: c_int, most: Most, mut attempt: impl FnMut() -> c_long) ->
     match result {
         Ok(answer) => answer as c_int,
         Err(Ended::Time) => 0,
+        Err(Ended::Interrupted) => fail(libc::EINTR),
         Err(_) => look_repeatedly(most, attempt) as c_int,
     }
 }

@@ -6,11 +6,12 @@
 
 use curtail_rt::JoinHandle;
 use curtail_rt::block::Spin;
+use curtail_rt::socket::Source;
 use libc::c_void;
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// What is to become of a thread's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,14 @@ pub(crate) struct Control {
     pub value: AtomicPtr<c_void>,
     /// For people: up to 15 bytes, and a zero.
     pub name: Spin<[u8; 16]>,
+    /// Signals that it blocks; those that were sent to it and wait for it.
+    pub mask: AtomicU64,
+    pub pending: AtomicU64,
+    /// How many calls it is in whose wait a signal's handler ends; 1: one has.
+    pub interruptible: AtomicU32,
+    pub interrupted: AtomicU32,
+    /// What it waits for in there.
+    pub source: Spin<Option<Source>>,
     next: UnsafeCell<Option<Arc<Control>>>,
 }
 
@@ -56,6 +65,11 @@ impl Control {
             ended: AtomicU32::new(0),
             value: AtomicPtr::new(ptr::null_mut()),
             name: Spin::new([0; 16]),
+            mask: AtomicU64::new(0),
+            pending: AtomicU64::new(0),
+            interruptible: AtomicU32::new(0),
+            interrupted: AtomicU32::new(0),
+            source: Spin::new(None),
             next: UnsafeCell::new(None),
         })
     }
@@ -107,6 +121,23 @@ pub(crate) fn find(id: usize) -> Option<Arc<Control>> {
             at = unsafe { (*control.next.get()).as_ref() };
         }
         None
+    })
+}
+
+/// Some thread of which that is so.
+pub(crate) fn find_where(mut is_it: impl FnMut(&Control) -> bool) -> Option<Arc<Control>> {
+    TABLE.iter().find_map(|shard| {
+        shard.with(|shard| {
+            let mut at = shard.0.as_ref();
+            while let Some(control) = at {
+                if is_it(control) {
+                    return Some(control.clone());
+                }
+                // SAFETY: under the lock.
+                at = unsafe { (*control.next.get()).as_ref() };
+            }
+            None
+        })
     })
 }
 

@@ -8,6 +8,7 @@
 use crate::pause::{Until, insist, is_ours};
 use crate::registry::{self, Control, Fate};
 use crate::schedule;
+use crate::signals;
 use curtail_libc::real;
 use curtail_rt::{Builder, JoinHandle};
 use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
@@ -65,6 +66,8 @@ pub unsafe extern "C" fn pthread_create(
         builder = builder.stack_size(bytes);
     }
     let (its, work) = (control.clone(), Work(routine, argument));
+    let mask = registry::own().map_or(0, |own| own.mask.load(Ordering::Relaxed));
+    signals::enter(&control, mask);
     ALIVE.fetch_add(1, Ordering::Relaxed);
     let started = builder.spawn_told(
         move || live(&its, work),
@@ -81,6 +84,7 @@ pub unsafe extern "C" fn pthread_create(
             0
         }
         Err(_) => {
+            signals::leave(&control);
             ALIVE.fetch_sub(1, Ordering::Relaxed);
             libc::EAGAIN
         }
@@ -116,6 +120,7 @@ fn call(control: &Control, routine: Routine, argument: *mut c_void) {
 }
 
 fn finish(control: &Control) {
+    signals::leave(control);
     let gone = control.state.with(|state| {
         state.done = true;
         state.fate != Fate::Joinable
@@ -136,13 +141,14 @@ fn leave() {
 }
 
 /// The first thread's life: `main`. Returns if that returns.
-pub(crate) fn live_first(routine: Routine, argument: *mut c_void) {
+pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: signals::Set) {
     let control = Control::new(false);
     // SAFETY: no arguments.
     let me = unsafe { libc::pthread_self() } as usize;
     control.id.store(me, Ordering::Relaxed);
     registry::insert(control.clone());
     registry::set_own(Some(&control));
+    signals::begin(&control, mask);
     let mut result = ptr::null_mut();
     // SAFETY: the program's `main`, and its arguments.
     let exited = unsafe { curtail_pthread_call(routine, argument, &raw mut result) } != 0;

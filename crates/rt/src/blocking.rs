@@ -218,15 +218,29 @@ unsafe fn carry_out(job: *const Head) {
 /// Curtail's.
 fn start_one() -> bool {
     let mut started = false;
-    let mut start = || {
+    crate::thread::as_plain_thread(|| {
         let thread = std::thread::Builder::new().name("curtail-blocking".into());
-        started = thread.spawn(serve).is_ok();
-    };
-    match KThread::try_here() {
-        Some(here) => here.as_plain_thread(start),
-        None => start(),
-    }
+        match NO_SIGNALS.load(Ordering::Relaxed) {
+            true => without_signals(|| started = thread.spawn(serve).is_ok()),
+            false => started = thread.spawn(serve).is_ok(),
+        }
+    });
     started
+}
+
+/// Calls `f` with all signals blocked: a thread that it starts has that from its beginning.
+fn without_signals(f: impl FnOnce()) {
+    let set = |set: u64| {
+        let (mut old, how) = (0_u64, libc::SIG_SETMASK.into());
+        let places = [(&raw const set).addr() as i64, (&raw mut old).addr() as i64];
+        let arguments = [how, places[0], places[1], size_of::<u64>() as i64, 0, 0];
+        // SAFETY: the kernel's sets have so many bytes, and these are ours.
+        unsafe { crate::kernel::kernel(libc::SYS_rt_sigprocmask, arguments) };
+        old
+    };
+    let before = set(u64::MAX);
+    f();
+    set(before);
 }
 
 fn wake_idle() {
@@ -236,6 +250,15 @@ fn wake_idle() {
         block::wake(idle);
     }
     leave_critical();
+}
+
+/// Whether signals are kept away from the pool's threads.
+static NO_SIGNALS: AtomicBool = AtomicBool::new(false);
+
+/// From now on the pool's new threads block all signals, for a program whose handlers are for its own
+/// threads.
+pub fn keep_signals_out() {
+    NO_SIGNALS.store(true, Ordering::Relaxed);
 }
 
 /// The life of a thread of the pool.

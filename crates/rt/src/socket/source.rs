@@ -150,6 +150,12 @@ impl Source {
         self.slot.read.signal();
     }
 
+    /// All threads that wait for it look again.
+    pub fn nudge_both(&self) {
+        self.slot.read.signal();
+        self.slot.write.signal();
+    }
+
     /// Of a stream over TCP, or of one thread: its peer has ended its half or all of it, as an
     /// event has said; or has sent urgent data, or nothing was known of it.
     pub fn may_have_ended(&self) -> bool {

@@ -70,6 +70,22 @@ pub fn yield_now() {
     }
 }
 
+/// Runs `f` as if the calling thread were none of Curtail's: what waits in it waits in the kernel, and a
+/// thread that it starts is one of the kernel's.
+pub fn as_plain_thread(f: impl FnOnce()) {
+    match KThread::try_here() {
+        Some(here) => here.as_plain_thread(f),
+        None => f(),
+    }
+}
+
+/// The kernel's numbers of the kthreads of the runtime that the caller runs in.
+#[must_use]
+pub fn kthread_tids() -> Vec<libc::pid_t> {
+    let peers = KThread::try_here().and_then(|here| here.seat.as_ref()).map(seat::Seat::peers);
+    peers.unwrap_or_default().iter().filter_map(|peer| peer.tid()).collect()
+}
+
 /// Runs `f` without the limit of a [`crate::time::timeout`] around the caller; cancellation does not
 /// end its waits.
 pub fn without_limit<T>(f: impl FnOnce() -> T) -> T {
