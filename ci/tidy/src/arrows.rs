@@ -53,6 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/net", &["crates/ring"]),
     ("crates/rt", &["crates/policy", "crates/ring", "crates/fiber", "crates/net", "crates/shm"]),
     ("crates/libc", &["crates/rt", "crates/fiber"]),
+    ("crates/pthread", &["crates/libc", "crates/rt", "crates/fiber"]),
     (
         "crates/server",
         &[

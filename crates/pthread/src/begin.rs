@@ -142,7 +142,14 @@ fn has_threads() -> bool {
                 && (start..start + header.p_memsz as usize).contains(&own)
         });
         let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
-        if let (false, Some(dynamic)) = (is_own, dynamic) {
+        let name = match info.dlpi_name.is_null() {
+            true => c"",
+            // SAFETY: a C string of the loader's.
+            false => unsafe { CStr::from_ptr(info.dlpi_name) },
+        };
+        // Every program of C++ has it; those with threads ask it for them.
+        let is_cxx = name.to_string_lossy().contains("/libstdc++.so");
+        if let (false, Some(dynamic)) = (is_own || is_cxx, dynamic) {
             // SAFETY: a loaded object's own table.
             *found |= unsafe { asks_for_threads(base, base + dynamic.p_vaddr as usize) };
         }
@@ -154,6 +161,12 @@ fn has_threads() -> bool {
     found
 }
 
+/// Whether a function of that name starts threads: C's, and what programs call of C++'s `std::thread`.
+fn starts_threads(name: &[u8]) -> bool {
+    matches!(name, b"pthread_create" | b"thrd_create")
+        || name.starts_with(b"_ZNSt6thread15_M_start_thread")
+}
+
 /// Whether a loaded object takes `pthread_create` or `thrd_create` from elsewhere.
 ///
 /// # Safety
@@ -161,6 +174,8 @@ fn has_threads() -> bool {
 unsafe fn asks_for_threads(base: usize, dynamic: usize) -> bool {
     const STRINGS: u64 = 5;
     const SYMBOLS: u64 = 6;
+    /// A weak one asks whether there are threads.
+    const GLOBAL: u8 = 1;
     let (mut strings, mut symbols) = (0, 0);
     let mut at: *const [u64; 2] = ptr::with_exposed_provenance(dynamic);
     // SAFETY: by contract; the table ends with a zero.
@@ -191,7 +206,8 @@ unsafe fn asks_for_threads(base: usize, dynamic: usize) -> bool {
             let name: *const c_char =
                 ptr::with_exposed_provenance(strings + symbol.st_name as usize);
             symbol.st_shndx == 0
-                && matches!(CStr::from_ptr(name).to_bytes(), b"pthread_create" | b"thrd_create")
+                && symbol.st_info >> 4 == GLOBAL
+                && starts_threads(CStr::from_ptr(name).to_bytes())
         }
     })
 }

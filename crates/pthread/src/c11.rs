@@ -128,7 +128,10 @@ pub unsafe extern "C" fn mtx_trylock(mutex: *mut pthread_mutex_t) -> c_int {
 /// # Safety
 /// As C asks for.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_timedlock(mutex: *mut pthread_mutex_t, until: *const timespec) -> c_int {
+pub unsafe extern "C" fn mtx_timedlock(
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
     // SAFETY: as in `mtx_lock`; the caller's time.
     answer(unsafe { libc::pthread_mutex_timedlock(mutex, until) })
 }

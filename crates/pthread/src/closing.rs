@@ -74,8 +74,7 @@ pub unsafe extern "C" fn fclose(file: *mut FILE) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: c_long) -> c_int {
     type Call = unsafe extern "C" fn(c_int, c_int, c_long) -> c_int;
-    let answer =
-        process::lock_file(|| real!(c"fcntl", new, Call; fd, command, argument), command);
+    let answer = process::lock_file(|| real!(c"fcntl", new, Call; fd, command, argument), command);
     if command == libc::F_SETFL && answer == 0 {
         note_mode(fd, argument & c_long::from(libc::O_NONBLOCK) != 0);
     }

@@ -108,9 +108,8 @@ fn make(place: &AtomicPtr<Entry>) -> *mut Entry {
 fn identify(fd: c_int) -> Option<(Identity, Class)> {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: our own place.
-    let answer = unsafe {
-        kernel(libc::SYS_fstat, [fd.into(), status.as_mut_ptr() as c_long, 0, 0, 0, 0])
-    };
+    let answer =
+        unsafe { kernel(libc::SYS_fstat, [fd.into(), status.as_mut_ptr() as c_long, 0, 0, 0, 0]) };
     if answer != 0 {
         return None;
     }
@@ -179,9 +178,8 @@ impl Entry {
     /// Whether the program has it in non-blocking mode, by the kernel's word.
     fn is_nonblocking(&self, fd: c_int) -> bool {
         // SAFETY: asks for a number.
-        let flags = unsafe {
-            kernel(libc::SYS_fcntl, [fd.into(), libc::F_GETFL.into(), 0, 0, 0, 0])
-        };
+        let flags =
+            unsafe { kernel(libc::SYS_fcntl, [fd.into(), libc::F_GETFL.into(), 0, 0, 0, 0]) };
         let nonblocking = flags >= 0 && flags & c_long::from(libc::O_NONBLOCK) != 0;
         if nonblocking {
             self.note_mode(true);

@@ -8,11 +8,11 @@
 #![allow(unreachable_pub, reason = "C reaches these by their names")]
 
 use crate::call::{errno, set_errno, word};
+use crate::descriptors::Ended;
 use crate::pause::is_ours;
 use crate::registry::{self, Control};
 use crate::signals::{self, bit};
 use curtail_libc::real;
-use crate::descriptors::Ended;
 use curtail_rt::block::{Deadline, Place, Spin, Wait};
 use curtail_rt::kernel::kernel;
 use curtail_rt::socket::Source;
@@ -87,7 +87,8 @@ pub unsafe extern "C" fn sigaction(
     }
     let given = ours.as_ref().map_or(action, ptr::from_ref);
     SETTING.with(|()| {
-        let before = (place.load(Ordering::Relaxed), FLAGS[signal as usize].load(Ordering::Relaxed));
+        let before =
+            (place.load(Ordering::Relaxed), FLAGS[signal as usize].load(Ordering::Relaxed));
         // SAFETY: the caller's action.
         if let Some(action) = unsafe { action.as_ref() } {
             FLAGS[signal as usize].store(action.sa_flags, Ordering::Relaxed);

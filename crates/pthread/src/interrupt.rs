@@ -11,8 +11,19 @@ use std::ops::Range;
 
 /// What the names of objects begin with that are left alone.
 const KEPT_OUT: &[&str] = &[
-    "libc.so", "libc-", "ld-linux", "ld-", "libpthread", "libgcc_s", "libstdc++", "linux-vdso",
-    "libcurtail_pthread", "libasan", "libtsan", "libnss", "libresolv",
+    "libc.so",
+    "libc-",
+    "ld-linux",
+    "ld-",
+    "libpthread",
+    "libgcc_s",
+    "libstdc++",
+    "linux-vdso",
+    "libcurtail_pthread",
+    "libasan",
+    "libtsan",
+    "libnss",
+    "libresolv",
 ];
 
 /// Before the first kthread is made.

@@ -27,6 +27,7 @@ mod interrupt;
 mod pause;
 mod process;
 mod ready;
+mod refused;
 mod registry;
 mod schedule;
 mod select;

@@ -5,9 +5,9 @@
 
 use crate::call::{errno, set_errno};
 use crate::pause::can_wait;
+use crate::{registry, signals};
 use curtail_libc::real;
 use libc::{c_char, c_int, id_t, idtype_t, pid_t, rusage, siginfo_t, sigset_t, timespec};
-use crate::{registry, signals};
 use std::ptr;
 use std::sync::atomic::Ordering;
 
@@ -167,10 +167,7 @@ pub(crate) fn lock_file(call: impl FnOnce() -> c_int, command: c_int) -> c_int {
 /// # Safety
 /// As POSIX asks for.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaltstack(
-    new: *const libc::stack_t,
-    old: *mut libc::stack_t,
-) -> c_int {
+pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     type Call = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
     thread_local! {
         static NOTED: std::cell::Cell<libc::stack_t> = const {

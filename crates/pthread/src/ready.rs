@@ -70,7 +70,11 @@ pub(crate) fn sleep_until(deadline: Option<Deadline>) {
 }
 
 /// Waits until `attempt` has an answer other than 0 (nothing is ready) or the time is over.
-pub(crate) fn wait_for_any(polls: &[pollfd], most: Most, mut attempt: impl FnMut() -> c_long) -> c_long {
+pub(crate) fn wait_for_any(
+    polls: &[pollfd],
+    most: Most,
+    mut attempt: impl FnMut() -> c_long,
+) -> c_long {
     let mut once = || Some(attempt()).filter(|&answer| answer != 0);
     if most == Most::Nothing {
         return once().unwrap_or(0);
@@ -189,9 +193,8 @@ pub unsafe extern "C" fn poll(first: *mut pollfd, count: nfds_t, millis: c_int) 
     let now = [word(first), count as c_long, 0, 0, 0, 0];
     // SAFETY: the caller's own call.
     unsafe {
-        wait_for_any(polls(first, count), Most::of_millis(millis), || {
-            kernel(libc::SYS_poll, now)
-        }) as c_int
+        wait_for_any(polls(first, count), Most::of_millis(millis), || kernel(libc::SYS_poll, now))
+            as c_int
     }
 }
 
@@ -250,13 +253,8 @@ pub unsafe extern "C" fn __ppoll_chk(
     mask: *const sigset_t,
     room: usize,
 ) -> c_int {
-    type Checked = unsafe extern "C" fn(
-        *mut pollfd,
-        nfds_t,
-        *const timespec,
-        *const sigset_t,
-        usize,
-    ) -> c_int;
+    type Checked =
+        unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t, usize) -> c_int;
     if room / size_of::<pollfd>() < count as usize {
         return real!(c"__ppoll_chk", new, Checked; first, count, time, mask, room);
     }
@@ -292,9 +290,7 @@ pub unsafe extern "C" fn epoll_wait(
     }
     let now = [epoll.into(), word(events), count.into(), 0, 0, 0];
     // SAFETY: the caller's own call.
-    wait_for_epoll(epoll, Most::of_millis(millis), || unsafe {
-        kernel(libc::SYS_epoll_wait, now)
-    })
+    wait_for_epoll(epoll, Most::of_millis(millis), || unsafe { kernel(libc::SYS_epoll_wait, now) })
 }
 
 /// # Safety

@@ -140,10 +140,7 @@ pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, priority: c_int
 /// # Safety
 /// As POSIX asks for.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getcpuclockid(
-    thread: pthread_t,
-    clock: *mut clockid_t,
-) -> c_int {
+pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int {
     type Get = unsafe extern "C" fn(pthread_t, *mut clockid_t) -> c_int;
     match is_ours(thread) {
         // There is no such clock: a thread has no processor time of its own here.

@@ -89,10 +89,8 @@ pub unsafe extern "C" fn select(
     // SAFETY: the caller's own call.
     let answer = unsafe { as_thread(count, [read, write, except], wanted) };
     let left = most.saturating_sub(begun.elapsed());
-    let left = timeval {
-        tv_sec: left.as_secs().cast_signed(),
-        tv_usec: left.subsec_micros().into(),
-    };
+    let left =
+        timeval { tv_sec: left.as_secs().cast_signed(), tv_usec: left.subsec_micros().into() };
     // SAFETY: the caller's place. As Linux does.
     unsafe { *time = left };
     answer

@@ -69,8 +69,7 @@ impl Blocked {
 
 fn set_own_mask(mask: Set) -> Set {
     let mut old: Set = 0;
-    let arguments =
-        [libc::SIG_SETMASK.into(), word(&raw const mask), word(&raw mut old), 8, 0, 0];
+    let arguments = [libc::SIG_SETMASK.into(), word(&raw const mask), word(&raw mut old), 8, 0, 0];
     // SAFETY: our own words.
     unsafe { kernel(libc::SYS_rt_sigprocmask, arguments) };
     old
@@ -289,8 +288,7 @@ fn send_here(signal: c_int) -> c_int {
 
 /// Runs the handlers of the signals that were sent to the calling thread, and that it does not block.
 pub(crate) fn deliver(own: &Control) {
-    while let pending @ 1.. =
-        own.pending.load(Ordering::SeqCst) & !own.mask.load(Ordering::Relaxed)
+    while let pending @ 1.. = own.pending.load(Ordering::SeqCst) & !own.mask.load(Ordering::Relaxed)
     {
         let signal = pending.trailing_zeros() as c_int + 1;
         own.pending.fetch_and(!bit(signal), Ordering::SeqCst);

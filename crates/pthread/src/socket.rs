@@ -363,9 +363,8 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, length: socklen
 fn wait_for_connection(fd: c_int, entry: &Entry) -> c_int {
     let patience = Patience { side: Side::Write, any_mode: true };
     let until = || limit(fd, entry, Side::Write);
-    let result = descriptors::insist(fd, patience, until, || {
-        is_ready(fd, libc::POLLOUT).then_some(0)
-    });
+    let result =
+        descriptors::insist(fd, patience, until, || is_ready(fd, libc::POLLOUT).then_some(0));
     match result {
         Ok(_) => {}
         Err(Ended::Time) => return crate::pause::fail(libc::EINPROGRESS),

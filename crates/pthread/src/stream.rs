@@ -51,7 +51,9 @@ unsafe fn read_now(fd: c_int, entry: &Entry, class: Class, to: &[iovec]) -> Opti
                     libc::SYS_recvfrom,
                     [fd.into(), word(one.iov_base), one.iov_len as c_long, flags, 0, 0],
                 ),
-                _ => kernel(libc::SYS_recvmsg, [fd.into(), word(&raw const message), flags, 0, 0, 0]),
+                _ => {
+                    kernel(libc::SYS_recvmsg, [fd.into(), word(&raw const message), flags, 0, 0, 0])
+                }
             };
             return unless_waiting(answer);
         }
@@ -108,7 +110,9 @@ unsafe fn write_now(fd: c_int, entry: &Entry, class: Class, from: &[iovec]) -> O
                     libc::SYS_sendto,
                     [fd.into(), word(one.iov_base), one.iov_len as c_long, flags, 0, 0],
                 ),
-                _ => kernel(libc::SYS_sendmsg, [fd.into(), word(&raw const message), flags, 0, 0, 0]),
+                _ => {
+                    kernel(libc::SYS_sendmsg, [fd.into(), word(&raw const message), flags, 0, 0, 0])
+                }
             };
             return unless_waiting(answer);
         }
@@ -162,7 +166,10 @@ unsafe fn write_all(fd: c_int, (entry, class): (&Entry, Class), all: &[iovec]) -
         });
         // SAFETY: as above.
         let answer = conclude(result, || unsafe {
-            kernel(libc::SYS_writev, [fd.into(), word(from.as_ptr()), from.len() as c_long, 0, 0, 0])
+            kernel(
+                libc::SYS_writev,
+                [fd.into(), word(from.as_ptr()), from.len() as c_long, 0, 0, 0],
+            )
         });
         if answer < 0 {
             return if written > 0 { written as c_long } else { answer };

@@ -46,12 +46,8 @@ pub unsafe extern "C" fn pthread_create(
     routine: Routine,
     argument: *mut c_void,
 ) -> c_int {
-    type Create = unsafe extern "C" fn(
-        *mut pthread_t,
-        *const pthread_attr_t,
-        Routine,
-        *mut c_void,
-    ) -> c_int;
+    type Create =
+        unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Routine, *mut c_void) -> c_int;
     if !is_ours() {
         return real!(c"pthread_create", new, Create; thread, attributes, routine, argument);
     }
@@ -258,9 +254,7 @@ pub unsafe extern "C" fn pthread_join(thread: pthread_t, value: *mut *mut c_void
         Err(Foreign::Gone) => libc::ESRCH,
         Err(Foreign::Plain) if is_ours() => {
             let value = SendPointer(value);
-            curtail_rt::blocking(
-                move || real!(c"pthread_join", new, Join; thread, { value }.get()),
-            )
+            curtail_rt::blocking(move || real!(c"pthread_join", new, Join; thread, { value }.get()))
         }
         Err(Foreign::Plain) => real!(c"pthread_join", new, Join; thread, value),
     }
