@@ -10,7 +10,7 @@ if [ "${1:-}" = --tested ]; then
   build_native
 else
   say "building the drivers, the verifier and the core allocator"
-  cargo build --quiet --release -p curtail-driver -p curtail-verify -p curtaild
+  cargo build --quiet --release -p curtail-driver -p curtail-verify -p curtaild -p curtail-pthread
 fi
 
 kv=(--features kv)

@@ -123,7 +123,7 @@ plain_release() {
 
 # What is not instrumented and tested optimised, with its tests, in one build: built package by package
 # it would be compiled several times, with other features each.
-native=(curtail-driver curtail-verify curtaild curtail-capi curtail-fuzz colocate-bench attack-bench safepoint-suite)
+native=(curtail-driver curtail-verify curtaild curtail-capi curtail-pthread curtail-fuzz colocate-bench attack-bench safepoint-suite)
 build_native() {
   say "building the drivers, the verifier, the core allocator, the library for C, and their tests"
   cargo build --quiet --release "${native[@]/#/--package=}" --lib --bins --tests

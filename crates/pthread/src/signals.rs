@@ -29,6 +29,9 @@ pub(crate) const fn bit(signal: c_int) -> Set {
     1 << (signal - 1)
 }
 
+/// glibc's own two, which no thread may block.
+const GLIBCS: Set = bit(32) | bit(33);
+
 /// How many threads block each signal, and how many threads there are.
 struct Blocked {
     by: [u32; 64],
@@ -45,7 +48,7 @@ static BEHIND: AtomicU32 = AtomicU32::new(0);
 fn never() -> Set {
     let first = libc::SIGRTMIN();
     let own = (first..first + 8).fold(0, |all, signal| all | bit(signal));
-    own | bit(32) | bit(33) | bit(libc::SIGKILL) | bit(libc::SIGSTOP)
+    own | GLIBCS | bit(libc::SIGKILL) | bit(libc::SIGSTOP)
 }
 
 /// Tells a kthread to follow.
@@ -79,7 +82,7 @@ fn set_own_mask(mask: Set) -> Set {
 /// the program's. What was blocked before.
 pub(crate) fn block_all() -> Set {
     curtail_rt::blocking::keep_signals_out();
-    set_own_mask(!0)
+    set_own_mask(!GLIBCS)
 }
 
 /// Calls `f` with the mask of a thread of the program's, on a plain thread that works for it: for what starts

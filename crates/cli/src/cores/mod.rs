@@ -5,7 +5,7 @@ mod batch;
 mod run;
 
 pub(crate) use batch::Batch;
-pub(crate) use run::Run;
+pub(crate) use run::{Run, pthread_library};
 
 use crate::failure::Failure;
 use std::ffi::OsString;

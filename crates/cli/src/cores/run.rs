@@ -5,13 +5,16 @@ use crate::failure::Failure;
 use clap::Args;
 use curtail_shm::session;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `curtail run`.
 #[derive(Args)]
 #[command(after_help = "\
 The program finds $CURTAILD and $CURTAIL_KTHREADS in its environment. Without a core allocator it
-runs with its own kthreads on the cores that it has.")]
+runs with its own kthreads on the cores that it has.
+
+With --pthreads, any dynamically linked program of pthreads runs on Curtail's threads: see the page
+\"Run your program of threads\".")]
 pub(crate) struct Run {
     /// The socket of the core allocator [default: $CURTAILD, or else the usual place]
     #[arg(long, value_name = "PATH")]
@@ -19,6 +22,9 @@ pub(crate) struct Run {
     /// Kthreads of the program: cores that it can use at a time, at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60))]
     kthreads: Option<u32>,
+    /// The program is one of pthreads: its threads are to be Curtail's
+    #[arg(long)]
+    pthreads: bool,
     /// The program and its arguments
     #[arg(
         required = true,
@@ -35,6 +41,9 @@ impl Run {
         if let Some(kthreads) = self.kthreads {
             command.env("CURTAIL_KTHREADS", kthreads.to_string());
         }
+        if self.pthreads {
+            command.env("LD_PRELOAD", preloaded(&pthread_library()?));
+        }
         let path = self.daemon.clone().unwrap_or_else(session::default_path);
         if path.exists() {
             command.env("CURTAILD", &path);
@@ -43,4 +52,27 @@ impl Run {
         }
         Err(become_program(command))
     }
+}
+
+/// The library that runs programs of pthreads: beside this command, or in `$CURTAIL_HOME`.
+pub(crate) fn pthread_library() -> Result<PathBuf, Failure> {
+    const NAME: &str = "libcurtail_pthread.so";
+    let beside = std::env::current_exe().and_then(std::fs::canonicalize).ok();
+    let beside = beside.and_then(|exe| Some(exe.parent()?.join(NAME)));
+    let home = std::env::var_os("CURTAIL_HOME").map(|home| PathBuf::from(home).join(NAME));
+    let places: Vec<PathBuf> = home.into_iter().chain(beside).collect();
+    places.iter().find(|place| place.is_file()).cloned().ok_or_else(|| {
+        let text = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
+        Failure::failed(format!("no {}: `./x build` makes it", text.join(", ")))
+    })
+}
+
+/// What is to be loaded before all others: that library, and what the user has.
+fn preloaded(library: &Path) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
 }

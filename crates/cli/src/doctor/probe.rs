@@ -16,6 +16,7 @@ pub(super) fn all() -> Vec<Finding> {
         tsc(),
         instrumentation(),
         thread_locals(),
+        pthreads(),
         signals(),
         kernel(),
         stacks(),
@@ -142,6 +143,30 @@ fn thread_locals() -> Finding {
             what,
             reason,
             "shared by all on a kthread: nothing is pre-empted",
+            "glibc 2.34 or later, linked dynamically",
+        ),
+    }
+}
+
+/// What programs of pthreads can't have under `curtail run --pthreads`.
+const NOT_UNDER_PTHREADS: &str = "for cancellation, robust or priority-lending mutexes, real-time \
+                                  priorities or a thread's own processors: the kernel's threads";
+
+fn pthreads() -> Finding {
+    let what = "pthreads";
+    let library = crate::cores::pthread_library();
+    match (library, curtail::own_thread_locals()) {
+        (Ok(_), Ok(())) => Finding {
+            better: NOT_UNDER_PTHREADS.to_owned(),
+            ..Finding::good(what, "libcurtail_pthread.so", "curtail run --pthreads")
+        },
+        (Err(_), _) => {
+            Finding::poor(what, "no libcurtail_pthread.so", "no curtail run --pthreads", "./x build")
+        }
+        (_, Err(reason)) => Finding::poor(
+            what,
+            reason,
+            "no curtail run --pthreads",
             "glibc 2.34 or later, linked dynamically",
         ),
     }

@@ -107,6 +107,19 @@ fn run_passes_on_where_the_core_allocator_is() {
 }
 
 #[test]
+fn run_of_pthreads_loads_the_library_before_others() {
+    let home = std::env::temp_dir().join(format!("curtail-pthreads-{}", std::process::id()));
+    std::fs::create_dir_all(&home).unwrap();
+    let library = home.join("libcurtail_pthread.so");
+    std::fs::write(&library, "").unwrap();
+    let mut command = curtail();
+    command.args(["run", "--pthreads", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+    let output = command.env("CURTAIL_HOME", &home).env("LD_PRELOAD", "").output().unwrap();
+    std::fs::remove_dir_all(&home).unwrap();
+    assert_eq!(text(&output.stdout).trim(), library.display().to_string());
+}
+
+#[test]
 fn a_program_that_is_not_there_is_named() {
     let daemon = Running::start("absent");
     for verb in ["batch", "run"] {
