@@ -13,6 +13,8 @@
 # (bench/sweep/README.md), or
 # bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py), or
 # bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py), or
+# bench.sh pthreads|memcached [OPTIONS], programs of pthreads as distributions ship them, on the
+# kernel's threads and on Curtail's (bench/pthreads/measure.py), or
 # bench.sh quota [OPTIONS], a server in control groups with a CPU quota (bench/quota/measure.py).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -121,6 +123,19 @@ if [ "${1:-}" = trace ]; then
     cargo build --quiet --release -p curtail-observe --example recording --target-dir "$without"
   exec python3 bench/trace/measure.py --program "$release/examples/recording" \
     --without "$without/release/examples/recording" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = pthreads ] || [ "${1:-}" = memcached ]; then
+  programs=()
+  [ "$1" = pthreads ] || programs=(memcached)
+  shift
+  need_rust
+  need python3=python3 taskset=util-linux pigz=pigz zstd=zstd pbzip2=pbzip2 stress-ng=stress-ng \
+    redis-server=redis-server redis-benchmark=redis-tools memcached=memcached \
+    memcaslap=libmemcached-tools || say "programs that are not there are left out"
+  cargo build --quiet --release -p curtail-pthread
+  exec python3 bench/pthreads/measure.py --library "$release/libcurtail_pthread.so" \
+    --out "$target/bench" "$@" "${programs[@]}"
 fi
 
 if [ "${1:-}" = quota ]; then

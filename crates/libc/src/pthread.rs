@@ -126,7 +126,7 @@ fn give_back(lock: *mut c_void, answer: c_int, next: Next) -> c_int {
     }
     // libc's release is a locked operation (a spin lock's is followed by a fence, below): it comes
     // before this look.
-    if wait::anybody() {
+    if wait::anybody_at(lock as usize) {
         match next {
             Next::One => _ = wait::wake_one(lock as usize),
             Next::All => wait::wake_all(lock as usize),

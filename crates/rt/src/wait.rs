@@ -15,15 +15,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BITS: u32 = 10;
 
-static TABLE: [CachePadded<Queue>; 1 << BITS] =
-    [const { CachePadded::new(Queue::new()) }; 1 << BITS];
-/// How many wait, or are about to: with it, a wake-up without a waiter costs one load.
+/// Those who wait for addresses that share a place.
+struct Share {
+    queue: Queue,
+    /// How many wait there, or are about to: with it, a wake-up without a waiter costs one load.
+    waiting: AtomicUsize,
+}
+
+static TABLE: [CachePadded<Share>; 1 << BITS] =
+    [const { CachePadded::new(Share { queue: Queue::new(), waiting: AtomicUsize::new(0) }) };
+        1 << BITS];
+/// How many wait in all of the table.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-fn queue(address: usize) -> &'static Queue {
+#[inline]
+fn share(address: usize) -> &'static Share {
     // Fibonacci hashing of the address without its alignment bits.
     let hash = (address >> 2).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     &TABLE[hash >> (usize::BITS - BITS)]
+}
+
+/// Whether there are waiters at this address, or at one that shares its place.
+#[inline]
+pub fn anybody_at(address: usize) -> bool {
+    share(address).waiting.load(Ordering::SeqCst) != 0
 }
 
 /// Whether there are waiters at all.
@@ -38,9 +53,10 @@ pub fn anybody() -> bool {
 /// The process has one thread, which does not wait here.
 pub(crate) unsafe fn begin_anew() {
     if WAITING.swap(0, Ordering::SeqCst) != 0 {
-        for queue in &TABLE {
+        for share in &TABLE {
+            share.waiting.store(0, Ordering::SeqCst);
             // SAFETY: by contract.
-            unsafe { queue.renew() };
+            unsafe { share.queue.renew() };
         }
     }
 }
@@ -64,12 +80,15 @@ pub fn wait(
     };
     let node = Node::keyed(block::me(), address, 0);
     // Before `still`: a waker changes the condition first and then asks whether there are waiters.
+    let share = share(address);
     WAITING.fetch_add(1, Ordering::SeqCst);
+    share.waiting.fetch_add(1, Ordering::SeqCst);
     note(address);
     let ended = without_limit(|| {
-        block::wait_with(queue(address), place, &node, deadline, false, still, release)
+        block::wait_with(&share.queue, place, &node, deadline, false, still, release)
     });
     note(0);
+    share.waiting.fetch_sub(1, Ordering::SeqCst);
     WAITING.fetch_sub(1, Ordering::SeqCst);
     ended
 }
@@ -77,11 +96,12 @@ pub fn wait(
 /// Wakes the one that has waited longest for `address`; false: none waits.
 #[inline]
 pub fn wake_one(address: usize) -> bool {
-    if !anybody() {
+    let share = share(address);
+    if share.waiting.load(Ordering::SeqCst) == 0 {
         return false;
     }
     enter_critical();
-    let woken = queue(address).lock().pop_key(address);
+    let woken = share.queue.lock().pop_key(address);
     let any = woken.is_some();
     if let Some(woken) = woken {
         block::wake(woken);
@@ -101,7 +121,7 @@ pub fn wake_all(address: usize) {
 pub fn forget(home: &Arc<Shared>, which: fn(u32) -> bool) -> Vec<JobId> {
     let mut jobs = Vec::new();
     let request = |node: &Node<block::Who>| node.who().request_at(home).filter(|job| which(*job));
-    for queue in &TABLE {
+    for Share { queue, waiting } in TABLE.iter().map(|share| &**share) {
         // Memory is asked for with the queue unlocked: the program's allocator may wait here. What
         // is at home there is suspended for good, so the second look finds what the first did.
         let mut count = 0;
@@ -113,6 +133,7 @@ pub fn forget(home: &Arc<Shared>, which: fn(u32) -> bool) -> Vec<JobId> {
         look_at(queue, |node| {
             let job = request(node).filter(|_| jobs.len() < jobs.capacity());
             jobs.extend(job.map(JobId));
+            waiting.fetch_sub(usize::from(job.is_some()), Ordering::SeqCst);
             job.is_some()
         });
     }

@@ -160,9 +160,12 @@ fn pthreads() -> Finding {
             better: NOT_UNDER_PTHREADS.to_owned(),
             ..Finding::good(what, "libcurtail_pthread.so", "curtail run --pthreads")
         },
-        (Err(_), _) => {
-            Finding::poor(what, "no libcurtail_pthread.so", "no curtail run --pthreads", "./x build")
-        }
+        (Err(_), _) => Finding::poor(
+            what,
+            "no libcurtail_pthread.so",
+            "no curtail run --pthreads",
+            "./x build",
+        ),
         (_, Err(reason)) => Finding::poor(
             what,
             reason,
