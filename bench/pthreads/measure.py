@@ -51,7 +51,7 @@ def commands(scratch):
         "python": (["/usr/bin/python3", str(HERE / "threads.py")], True),
         "stress-ng pthread": ([*stress, "--pthread", "1", "--pthread-ops", "4000"], False),
         "stress-ng futex": ([*stress, "--futex", "1", "--futex-ops", "20000"], False),
-        "stress-ng mutex": ([*stress, "--mutex", "1", "--mutex-ops", "100000"], False),
+        "stress-ng sem": ([*stress, "--sem", "1", "--sem-ops", "20000", "--timeout", "10"], False),
     }
 
 
@@ -98,7 +98,8 @@ def line(name, row):
     """For people."""
     same = "hung" if row["hung"] else "same" if row["same"] else "DIFFERS"
     ratio = row["curtail_s"] / row["native_s"] if row["curtail_s"] and row["native_s"] else 0
-    return f"{name:20} {row['native_s']:>10} {row['curtail_s']:>10} {ratio:8.2f}  {same}"
+    native, curtail = row["native_s"] or "-", row["curtail_s"] or "-"
+    return f"{name:20} {native:>10} {curtail:>10} {ratio:8.2f}  {same}"
 
 
 def free_port():

@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-libc", &["src/"]),
     ("curtail-net", &["src/"]),
     ("curtail-pool", &["src/"]),
+    ("curtail-pthread", &["src/"]),
     ("curtail-ring", &["src/"]),
     ("curtail-rt", &["src/"]),
     ("curtail-server", &["src/"]),

@@ -105,6 +105,8 @@ pub(crate) fn begin(own: &Control, mask: Set) {
         handlers::set(follow_signal(), &raw const action);
     }
     enter(own, mask);
+    // Kthreads block everything until now.
+    have_all_follow();
 }
 
 /// A thread is about to exist, with that mask.
@@ -269,7 +271,11 @@ pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int
     let is_self = registry::own().is_some_and(|own| ptr::eq(own, Arc::as_ptr(&control)));
     // What has no handler concerns the process, whichever thread it is sent to.
     if !is_self && !handlers::has(signal) {
-        return send_here(signal);
+        // SAFETY: a plain call. Where all block it, it waits for whoever asks for it (`sigwait`).
+        return match unsafe { libc::kill(libc::getpid(), signal) } {
+            0 => 0,
+            _ => crate::call::errno(),
+        };
     }
     control.pending.fetch_or(bit(signal), Ordering::SeqCst);
     match is_self {

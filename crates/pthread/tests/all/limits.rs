@@ -5,7 +5,7 @@ use std::process::Command;
 
 #[test]
 fn what_cannot_be_has_the_error_that_posix_gives() {
-    let output = Program::compile("refused").run(2);
+    let output = Program::compile("programs/refused.c").run(2);
     assert_eq!(text(&output.stderr), "");
     assert_eq!(text(&output.stdout), "all refused\n");
     assert!(output.status.success());

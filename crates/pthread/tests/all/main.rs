@@ -22,10 +22,10 @@ struct Program {
 }
 
 impl Program {
-    fn compile(name: &str) -> Self {
+    fn compile(source: &str) -> Self {
         let scratch = TempDir::new().unwrap();
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-        let path = scratch.path().join(name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
+        let path = scratch.path().join(source.file_stem().unwrap());
         let mut command = Command::new("cc");
         command.args([
             "-std=gnu11",
@@ -35,9 +35,8 @@ impl Program {
             "-Wno-unused-parameter",
             "-Werror",
             "-pthread",
-            "-I",
         ]);
-        command.arg(&programs).arg(programs.join(format!("{name}.c"))).arg("-o").arg(&path);
+        command.arg(&source).arg("-o").arg(&path);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Self { path, _scratch: scratch }

@@ -17,28 +17,28 @@ fn says_the_same(name: &str) {
 /// Starts and ends, keys, barriers, semaphores, conditions, C11's threads.
 #[test]
 fn threads() {
-    says_the_same("threads");
+    says_the_same("programs/threads.c");
 }
 
 #[test]
 fn locks() {
-    says_the_same("locks");
+    says_the_same("programs/locks.c");
 }
 
 /// Sockets, pipes, counters, `poll`, `select`, `epoll_wait`.
 #[test]
 fn descriptors() {
-    says_the_same("descriptors");
+    says_the_same("programs/descriptors.c");
 }
 
 /// Masks, handlers, `EINTR`, children.
 #[test]
 fn signals() {
-    says_the_same("signals");
+    says_the_same("programs/signals.c");
 }
 
 /// Threads that wait for each other in loops, more of them than there are kthreads.
 #[test]
 fn spinning() {
-    says_the_same("spinning");
+    says_the_same("programs/spinning.c");
 }

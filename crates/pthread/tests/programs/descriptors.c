@@ -68,7 +68,7 @@ static void *later(void *argument) {
   CHECK(write(ev, &one, 8) == 8);
   return 0;
 }
-int main(void) {
+static void echo(void) {
   listener = socket(AF_INET, SOCK_STREAM, 0);
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -86,6 +86,9 @@ int main(void) {
   for (int i = 0; i < 2; i++)
     pthread_join(a[i], 0);
   printf("echo ok\n");
+}
+
+static void through_a_pipe(void) {
   CHECK(pipe(pipes) == 0);
   pthread_t w;
   pthread_create(&w, 0, writer, 0);
@@ -96,6 +99,10 @@ int main(void) {
     all += n;
   pthread_join(w, 0);
   printf("pipe %zu\n", all);
+}
+
+static void one_of_several(void) {
+  pthread_t w;
   ev = eventfd(0, 0);
   pthread_create(&w, 0, later, 0);
   struct pollfd p[2] = {{ev, POLLIN, 0}, {listener, POLLIN, 0}};
@@ -115,9 +122,15 @@ int main(void) {
   FD_SET(listener, &s);
   struct timeval tv = {5, 0};
   CHECK(select(ev + 1, &s, 0, 0, &tv) == 1 && FD_ISSET(ev, &s) && !FD_ISSET(listener, &s));
-  CHECK(tv.tv_sec == 4);
+  CHECK(tv.tv_sec <= 4);
   CHECK(read(ev, &v, 8) == 8);
   pthread_join(w, 0);
+}
+
+static void counters_and_limits(void) {
+  pthread_t w;
+  uint64_t v;
+  char b[200];
   int ep = epoll_create1(0);
   struct epoll_event e = {.events = EPOLLIN, .data.fd = ev};
   CHECK(epoll_ctl(ep, EPOLL_CTL_ADD, ev, &e) == 0);
@@ -143,6 +156,13 @@ int main(void) {
   close(f);
   CHECK(fcntl(ev, F_SETFL, O_NONBLOCK) == 0);
   CHECK(read(ev, &v, 8) == -1 && errno == EAGAIN);
+}
+
+int main(void) {
+  echo();
+  through_a_pipe();
+  one_of_several();
+  counters_and_limits();
   printf("all ok\n");
   return 0;
 }

@@ -10,118 +10,164 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
 extern char **environ;
+
 static volatile sig_atomic_t came;
-static void on(int s) { came++; }
-static void *waiter(void *argument) {
-  sigset_t s;
-  sigemptyset(&s);
-  sigaddset(&s, SIGUSR1);
-  int g;
-  CHECK(sigwait(&s, &g) == 0 && g == SIGUSR1);
-  return (void *)1;
+static volatile int enough;
+static pthread_t first;
+
+static void on(int signal) {
+  (void)signal;
+  came++;
 }
-static void *idle(void *argument) {
-  usleep(30000);
-  return 0;
+
+// Sends a signal again and again, since the first may come before the wait that it is to end.
+static void *pester(void *argument) {
+  int signal = (int)(long)argument;
+  while (!enough) {
+    CHECK((signal == SIGUSR2 ? pthread_kill(first, signal) : kill(getpid(), signal)) == 0);
+    usleep(5000);
+  }
+  return NULL;
 }
-static volatile int stop;
-static void *spin(void *argument) {
-  while (!stop)
-    ;
-  return 0;
+
+// A wait may end for a handler that has run just before it.
+#define CHECK_INTERRUPTED(wait)                                                                    \
+  do {                                                                                             \
+    CHECK((wait) == -1 && errno == EINTR);                                                         \
+  } while (came == 0)
+
+static pthread_t begin(int signal) {
+  pthread_t thread;
+  enough = came = 0;
+  CHECK(pthread_create(&thread, NULL, pester, (void *)(long)signal) == 0);
+  return thread;
 }
-static pthread_t main_thread;
-static void *poke(void *argument) {
-  usleep(20000);
-  pthread_kill(main_thread, SIGUSR2);
-  return 0;
+
+static void end(pthread_t thread) {
+  CHECK(came > 0);
+  enough = 1;
+  CHECK(pthread_join(thread, NULL) == 0);
 }
-static void *ticker(void *argument) {
-  usleep(20000);
-  kill(getpid(), SIGHUP);
-  return 0;
+
+static void waits_end_by_handlers(void) {
+  struct sigaction action = {.sa_handler = on}, old;
+  CHECK(sigaction(SIGUSR2, &action, NULL) == 0 && sigaction(SIGHUP, &action, NULL) == 0);
+  CHECK(sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == on);
+  pthread_t other = begin(SIGUSR2);
+  CHECK_INTERRUPTED(poll(NULL, 0, -1));
+  end(other);
+  int pipes[2];
+  char byte;
+  CHECK(pipe(pipes) == 0);
+  other = begin(SIGHUP);
+  CHECK_INTERRUPTED(read(pipes[0], &byte, 1));
+  end(other);
+  other = begin(SIGHUP);
+  CHECK_INTERRUPTED(pause());
+  end(other);
+  printf("handlers end waits\n");
 }
-int main(void) {
-  pthread_t t, u;
-  void *r;
-  main_thread = pthread_self();
-  sigset_t s, o;
-  sigemptyset(&s);
-  sigaddset(&s, SIGUSR1);
-  CHECK(pthread_sigmask(SIG_BLOCK, &s, &o) == 0 && !sigismember(&o, SIGUSR1));
-  pthread_create(&t, 0, waiter, 0);
-  pthread_create(&u, 0, idle, 0);
-  usleep(10000);
-  CHECK(kill(getpid(), SIGUSR1) == 0);
-  pthread_join(t, &r);
-  CHECK(r == (void *)1);
-  pthread_join(u, 0);
-  printf("sigwait ok\n");
-  struct sigaction a = {.sa_handler = on};
-  CHECK(sigaction(SIGUSR2, &a, 0) == 0 && sigaction(SIGHUP, &a, 0) == 0 &&
-        sigaction(SIGALRM, &a, 0) == 0);
-  struct sigaction b;
-  CHECK(sigaction(SIGHUP, 0, &b) == 0 && b.sa_handler == on);
-  pthread_create(&t, 0, poke, 0);
-  CHECK(poll(0, 0, 5000) == -1 && errno == EINTR && came == 1);
-  pthread_join(t, 0);
-  printf("pthread_kill ok\n");
-  pthread_create(&t, 0, ticker, 0);
-  int p[2];
-  CHECK(pipe(p) == 0);
-  char c;
-  CHECK(read(p[0], &c, 1) == -1 && errno == EINTR && came == 2);
-  pthread_join(t, 0);
-  printf("eintr ok\n");
-  pthread_create(&t, 0, ticker, 0);
-  CHECK(pause() == -1 && errno == EINTR && came == 3);
-  pthread_join(t, 0);
-  sigemptyset(&s);
-  sigaddset(&s, SIGHUP);
-  sigprocmask(SIG_BLOCK, &s, &o);
-  kill(getpid(), SIGHUP);
-  usleep(20000);
-  CHECK(came == 3);
-  CHECK(sigsuspend(&o) == -1 && came == 4);
-  sigprocmask(SIG_SETMASK, &o, 0);
-  printf("sigsuspend ok\n");
-  struct itimerval it = {{0, 0}, {0, 20000}};
-  setitimer(ITIMER_REAL, &it, 0);
-  CHECK(poll(0, 0, 5000) == -1 && errno == EINTR && came == 5);
-  CHECK(pthread_kill(pthread_self(), 0) == 0);
-  raise(SIGUSR2);
-  CHECK(came == 6);
-  pid_t k = fork();
-  if (k == 0) {
-    pthread_create(&t, 0, idle, 0);
-    pthread_join(t, 0);
+
+static void masks_hold_signals_back(void) {
+  sigset_t set, old;
+  sigemptyset(&set);
+  sigaddset(&set, SIGHUP);
+  CHECK(sigprocmask(SIG_BLOCK, &set, &old) == 0 && !sigismember(&old, SIGHUP));
+  came = 0;
+  CHECK(kill(getpid(), SIGHUP) == 0);
+  usleep(5000);
+  CHECK(came == 0);
+  CHECK_INTERRUPTED(sigsuspend(&old));
+  CHECK(came == 1);
+  CHECK(sigprocmask(SIG_SETMASK, &old, NULL) == 0);
+  CHECK(pthread_kill(pthread_self(), 0) == 0 && raise(SIGUSR2) == 0 && came == 2);
+  printf("masks hold back\n");
+}
+
+static void *wait_for(void *argument) {
+  sigset_t set;
+  int signal;
+  sigemptyset(&set);
+  sigaddset(&set, (int)(long)argument);
+  CHECK(sigwait(&set, &signal) == 0);
+  return (void *)(long)signal;
+}
+
+static void a_thread_takes_signals(void) {
+  sigset_t set;
+  void *signal;
+  pthread_t thread;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+  for (int directed = 0; directed < 2; directed++) {
+    CHECK(pthread_create(&thread, NULL, wait_for, (void *)SIGUSR1) == 0);
+    CHECK((directed ? pthread_kill(thread, SIGUSR1) : kill(getpid(), SIGUSR1)) == 0);
+    CHECK(pthread_join(thread, &signal) == 0 && signal == (void *)SIGUSR1);
+  }
+  printf("sigwait takes\n");
+}
+
+static void *nothing(void *argument) { return argument; }
+
+static void children(void) {
+  int status;
+  pthread_t thread;
+  pid_t child = fork();
+  if (child == 0) {
+    CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0 && pthread_join(thread, NULL) == 0);
     _exit(7);
   }
-  int st;
-  CHECK(waitpid(k, &st, 0) == k && WEXITSTATUS(st) == 7);
-  printf("fork ok\n");
-  char *av[] = {"sh", "-c", "exit 5", 0};
-  CHECK(posix_spawn(&k, "/bin/sh", 0, 0, av, environ) == 0 && waitpid(k, &st, 0) == k &&
-        WEXITSTATUS(st) == 5);
+  CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 7);
+  char *words[] = {"sh", "-c", "exit 5", NULL};
+  CHECK(posix_spawn(&child, "/bin/sh", NULL, NULL, words, environ) == 0);
+  CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 5);
   CHECK(WEXITSTATUS(system("exit 3")) == 3);
-  FILE *f = popen("echo hi", "r");
-  char buf[10] = "";
-  CHECK(fgets(buf, 10, f) && !strcmp(buf, "hi\n"));
-  pclose(f);
-  k = vfork();
-  if (k == 0) {
-    execl("/bin/true", "true", (char *)0);
+  FILE *output = popen("echo hi", "r");
+  char text[10] = "";
+  CHECK(fgets(text, sizeof text, output) && !strcmp(text, "hi\n") && pclose(output) == 0);
+  child = vfork();
+  if (child == 0) {
+    execl("/bin/true", "true", (char *)NULL);
     _exit(1);
   }
-  CHECK(waitpid(k, &st, 0) == k && WEXITSTATUS(st) == 0);
-  printf("spawn ok\n");
+  CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 0);
+  printf("children end\n");
+}
+
+static void *spin(void *unused) {
+  (void)unused;
+  while (!enough)
+    ;
+  return NULL;
+}
+
+// More threads that compute than there are processors: a timer's signal finds its way.
+static void beside_spinners(void) {
+  struct sigaction action = {.sa_handler = on};
+  struct itimerval timer = {{0, 5000}, {0, 5000}}, none = {{0, 0}, {0, 0}};
+  pthread_t threads[4];
+  CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+  enough = came = 0;
   for (int i = 0; i < 4; i++)
-    pthread_create(&t, 0, spin, 0);
-  usleep(50000);
-  setitimer(ITIMER_REAL, &it, 0);
-  CHECK(poll(0, 0, 5000) == -1 && came == 7);
-  printf("beside spinners ok\n");
-  printf("all ok\n");
-  exit(0);
+    CHECK(pthread_create(&threads[i], NULL, spin, NULL) == 0);
+  CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+  CHECK_INTERRUPTED(poll(NULL, 0, -1));
+  CHECK(setitimer(ITIMER_REAL, &none, NULL) == 0);
+  enough = 1;
+  for (int i = 0; i < 4; i++)
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  printf("spinners give way\n");
+}
+
+int main(void) {
+  first = pthread_self();
+  waits_end_by_handlers();
+  masks_hold_signals_back();
+  a_thread_takes_signals();
+  children();
+  beside_spinners();
+  return 0;
 }

@@ -4,21 +4,22 @@
 //! ([`Seat::live`]): look around, run what is ready, steal what has not started elsewhere, and sleep
 //! when there is nothing.
 
+mod quanta;
+
 use super::common::Common;
 use super::elastic::{DaemonError, Elastic, Wish};
 use super::grace::TaskSettings;
-use super::kthread::{KThread, Quanta, Shared};
+use super::kthread::{KThread, Shared};
 use super::look::Look;
 use super::seat::Seat;
 use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
 use crate::clock::Clock;
 use crate::topology::{Usable, check_cores, pin};
-use curtail_fiber::Locals;
 use curtail_fiber::safepoint::{Kind, Mode, kind};
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The target of what is logged here.
@@ -142,14 +143,6 @@ impl RuntimeBuilder {
     /// its own excepted.
     pub fn run_to_completion(mut self) -> Self {
         (self.quantum, self.is_quantum_asked) = (None, true);
-        self
-    }
-
-    /// Signals end the quanta, in a program without safepoints. The caller has said where threads may be
-    /// interrupted ([`curtail_fiber::signal::allow`]).
-    #[doc(hidden)]
-    pub fn preempt_by_signal(mut self, quantum: Duration) -> Self {
-        self.by_signal = Some(quantum);
         self
     }
 
@@ -373,48 +366,4 @@ pub fn inherited_kthreads() -> Option<usize> {
         );
     }
     count
-}
-
-impl RuntimeBuilder {
-    fn quanta(&self) -> Option<Quanta> {
-        if let Some(quantum) = self.by_signal {
-            let cycles = Clock::get().cycles(quantum.as_nanos() as u64);
-            return Some(Quanta {
-                mode: Mode::Signal,
-                cycles: Arc::new(AtomicU64::new(cycles)),
-                usual: Some(1),
-                by_class: Box::default(),
-            });
-        }
-        let all = self.class_quanta.iter().filter_map(|(_, quantum)| *quantum).chain(self.quantum);
-        let least = all.min()?;
-        assert!(!least.is_zero(), "a quantum of zero");
-        if kind() != Kind::Clock {
-            crate::unarmed::say_once(true, kind());
-            if self.is_quantum_asked {
-                tracing::warn!(
-                    target: LOG,
-                    "no pre-emption: this program has no safepoints that time themselves"
-                );
-            }
-            return None;
-        }
-        if self.tasks.locals == Locals::Own
-            && let Err(reason) = crate::own_thread_locals()
-        {
-            tracing::warn!(
-                target: LOG, reason, "no pre-emption: threads have no thread-locals of their own"
-            );
-            return None;
-        }
-        let ticks = |quantum: Option<Duration>| {
-            quantum.map(|quantum| (quantum.as_nanos() / least.as_nanos()).max(1) as u32)
-        };
-        Some(Quanta {
-            mode: Mode::Clock,
-            cycles: Arc::new(AtomicU64::new(Clock::get().cycles(least.as_nanos() as u64))),
-            usual: ticks(self.quantum),
-            by_class: self.class_quanta.iter().map(|&(class, q)| (class, ticks(q))).collect(),
-        })
-    }
 }

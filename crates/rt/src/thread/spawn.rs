@@ -8,6 +8,8 @@
 //! joins it, or else drops its handle, takes the result and gives the stack back; a thread whose
 //! handle has gone gives everything back by itself.
 
+mod told;
+
 use super::join::JoinHandle;
 use super::kthread::KThread;
 use super::late;
@@ -129,24 +131,6 @@ impl Builder {
     {
         let handle = self.prepare(f)?;
         KThread::here().launch_here(handle.block(), moves);
-        Ok(handle)
-    }
-
-    /// As [`Builder::spawn`]; `tell` learns the thread pointer of its thread-locals before it runs, which is
-    /// C's `pthread_self`; 0: it has none of its own.
-    ///
-    /// # Errors
-    /// As [`Builder::spawn`].
-    #[doc(hidden)]
-    pub fn spawn_told<F, T>(self, f: F, tell: impl FnOnce(usize)) -> io::Result<JoinHandle<T>>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let batch = self.batch;
-        let handle = self.prepare(f)?;
-        tell(handle.block().stack.thread_pointer());
-        launch(handle.block(), batch);
         Ok(handle)
     }
 
