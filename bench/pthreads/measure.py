@@ -51,7 +51,7 @@ def commands(scratch):
         "python": (["/usr/bin/python3", str(HERE / "threads.py")], True),
         "stress-ng pthread": ([*stress, "--pthread", "1", "--pthread-ops", "4000"], False),
         "stress-ng futex": ([*stress, "--futex", "1", "--futex-ops", "20000"], False),
-        "stress-ng sem": ([*stress, "--sem", "1", "--sem-ops", "20000", "--timeout", "10"], False),
+        "stress-ng sem": ([*stress, "--sem", "1", "--sem-ops", "20000", "--timeout", "5"], False),
     }
 
 
