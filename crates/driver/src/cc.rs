@@ -2,6 +2,7 @@
 
 use crate::exports::{self, Script};
 use crate::options::{Kind, Options};
+use crate::pthreads;
 use crate::report::Part;
 use crate::toolkit::Toolkit;
 use std::ffi::OsString;
@@ -180,28 +181,6 @@ fn link_arguments(
     (front, back)
 }
 
-/// `-fcurtail-pthreads`: the program's threads are to be Curtail's.
-fn take_pthreads(arguments: &mut Vec<String>) -> bool {
-    let before = arguments.len();
-    arguments.retain(|argument| argument != "-fcurtail-pthreads");
-    arguments.len() < before
-}
-
-/// What links the library in, so that its functions come before the C library's.
-fn pthread_arguments(toolkit: &Toolkit) -> Result<Vec<String>, String> {
-    let home = toolkit.home.display();
-    let library = toolkit.home.join("libcurtail_pthread.so");
-    if !library.is_file() {
-        return Err(format!("no {}: `./x build` makes it", library.display()));
-    }
-    let words = [
-        "-Wl,--push-state,--no-as-needed".to_owned(),
-        library.display().to_string(),
-        format!("-Wl,--pop-state,-rpath,{home}"),
-    ];
-    Ok(words.into())
-}
-
 /// Wraps what a step may not need, so that clang does not warn of it.
 fn unwarned(arguments: Vec<String>) -> impl Iterator<Item = String> {
     let some = !arguments.is_empty();
@@ -235,7 +214,7 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Held), Str
     let mut options = Options::from_environment()?;
     let mut rest = options.take(arguments)?;
     let toolkit = Toolkit::find()?;
-    let pthreads = take_pthreads(&mut rest);
+    let pthreads = pthreads::take(&mut rest);
     if pthreads {
         // The library that runs the threads has a block of its own: safepoints would not find it.
         options.kind = Kind::None;
@@ -258,7 +237,7 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Held), Str
             link_arguments(&toolkit, &lld.to_string_lossy(), &options, &job, with_crates);
     }
     if pthreads && job.links && !job.relocatable && !job.shared {
-        back.extend(pthread_arguments(&toolkit)?);
+        back.extend(pthreads::arguments(&toolkit)?);
     }
     if job.compiles && options.kind != Kind::None {
         // Objects that only this command sees need no machine code.
@@ -406,15 +385,6 @@ mod tests {
         assert_eq!(output("a.o -o b/c -O2"), "b/c");
         assert_eq!(output("-I -o a.o -oc"), "c");
         assert_eq!(output("a.o"), "a.out");
-    }
-
-    #[test]
-    fn threads_of_ours_are_asked_for_once_or_more_often() {
-        let words = ["-O2", "-fcurtail-pthreads", "a.c", "-fcurtail-pthreads"];
-        let mut words = words.map(str::to_owned).to_vec();
-        assert!(take_pthreads(&mut words));
-        assert_eq!(words, ["-O2", "a.c"]);
-        assert!(!take_pthreads(&mut words));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod exports;
 pub mod keep_out;
 pub mod new;
 pub mod options;
+mod pthreads;
 pub mod report;
 pub mod summary;
 pub mod toolkit;

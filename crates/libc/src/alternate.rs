@@ -7,7 +7,7 @@
 
 #![allow(unreachable_pub, reason = "C, and libraries, reach it by its name")]
 
-use crate::real::real;
+use crate::real;
 use curtail_rt::thread::KThread;
 use libc::{EINVAL, ENOMEM, EPERM, MINSIGSTKSZ, SS_DISABLE, SS_ONSTACK, c_int, stack_t};
 use std::mem::MaybeUninit;

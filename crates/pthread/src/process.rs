@@ -161,32 +161,3 @@ pub(crate) fn lock_file(call: impl FnOnce() -> c_int, command: c_int) -> c_int {
         _ => call(),
     }
 }
-
-/// Alternate stacks are kthreads', which have them; a thread's own is noted, and not used.
-///
-/// # Safety
-/// As POSIX asks for.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
-    type Call = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
-    thread_local! {
-        static NOTED: std::cell::Cell<libc::stack_t> = const {
-            std::cell::Cell::new(libc::stack_t {
-                ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0,
-            })
-        };
-    }
-    if !crate::pause::is_ours() {
-        return real!(c"sigaltstack", new, Call; new, old);
-    }
-    // SAFETY: the caller's places, if there are any.
-    unsafe {
-        if let Some(old) = old.as_mut() {
-            *old = NOTED.get();
-        }
-        if let Some(new) = new.as_ref() {
-            NOTED.set(*new);
-        }
-    }
-    0
-}
