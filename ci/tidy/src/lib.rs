@@ -9,6 +9,7 @@ pub mod dead;
 pub mod lengths;
 pub mod links;
 pub mod members;
+pub mod messages;
 pub mod names;
 pub mod prose;
 pub mod text;

@@ -4,7 +4,7 @@ use curtail_tidy::arrows::{self, Package};
 use curtail_tidy::lengths::{self, Size};
 use curtail_tidy::links::Target;
 use curtail_tidy::tree::{File, files, root};
-use curtail_tidy::{circles, cpp, dead, links, members, names, prose, text, unsafety};
+use curtail_tidy::{circles, cpp, dead, links, members, messages, names, prose, text, unsafety};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -173,6 +173,30 @@ fn links_lead_somewhere() {
                 complaints.push(format!("{}: {} has no #{part}", file.path, to.display()));
             }
         }
+    }
+    none(complaints);
+}
+
+#[test]
+fn messages_are_explained_and_those_explained_exist() {
+    const PAGE: &str = "docs/src/wrong.md";
+    let files = ours();
+    let page = files.iter().find(|file| file.path == PAGE).expect("the page of messages");
+    let explained = messages::documented(&page.text);
+    assert!(explained.len() > 100, "{PAGE} explains {} messages", explained.len());
+
+    let is_source = |file: &&File| {
+        let path = &file.path;
+        let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+        path.ends_with(".rs") && path.starts_with("crates/") && path.contains("/src/") && !is_test
+    };
+    let tokens = |file: &File| curtail_tidy::tokens(&file.path, &file.text).unwrap();
+    let sources: Vec<&File> = files.iter().filter(is_source).collect();
+    let strings: Vec<_> = sources.iter().map(|file| messages::strings(tokens(file))).collect();
+    let mut complaints = messages::check_exist(PAGE, &explained, &strings);
+    for file in sources {
+        let said = messages::said(tokens(file));
+        complaints.extend(messages::check_explained(&file.path, &said, &explained));
     }
     none(complaints);
 }

@@ -111,4 +111,6 @@ mod book {
     struct Transports;
     #[doc = include_str!("../../../docs/src/cancellation.md")]
     struct Cancellation;
+    #[doc = include_str!("../../../docs/src/large.md")]
+    struct LargeData;
 }
