@@ -216,7 +216,10 @@ def main():
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     library = options.library.resolve(strict=True)
-    wanted = lambda name: not options.programs or name.split()[0] in options.programs
+
+    def wanted(name):
+        return not options.programs or name.split()[0] in options.programs
+
     machine = {"cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release}
     with tempfile.TemporaryDirectory() as place:
         scratch = pathlib.Path(place)
