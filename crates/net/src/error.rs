@@ -71,12 +71,16 @@ pub enum OpenError {
 pub enum Reason {
     /// None of the schemes that there are.
     #[error(
-        "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT or http+unix:///FILE"
+        "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT, http+unix:///FILE or \
+         shm:///FILE"
     )]
     Scheme,
     /// HTTP beside frames or datagrams.
     #[error("a list is of frames and datagrams, or of HTTP: give a server two transports")]
     Mixed,
+    /// Shared memory, more than once.
+    #[error("a list has one shm:// only")]
+    Twice,
     /// No path.
     #[error("`{0}` is no file for a Unix socket, like unix:///run/curtail.sock")]
     File(String),

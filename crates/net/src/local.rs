@@ -80,6 +80,9 @@ pub enum NoResponse {
     /// The request was cancelled.
     #[error("the request was cancelled")]
     Cancelled,
+    /// It is longer than the transport carries.
+    #[error("longer than the transport carries")]
+    TooLong,
     /// The transport was closed first.
     #[error("the transport was closed")]
     Closed,
