@@ -152,7 +152,10 @@ fn memory_that_never_rests_harms_its_session_only() {
                 raw.ring();
             }
         });
-        for round in 0..300_u32 {
+        let mut round = 0_u32;
+        // Bounded by the time that a test may take.
+        while round < 300 || counter(&shm, "shm_lies") < 3 {
+            round += 1;
             // Another one where it was found out.
             if counter(&shm, "shm_sessions") < 2 {
                 *raw.lock().unwrap() = Raw::join(&mut shm);
@@ -173,7 +176,6 @@ fn memory_that_never_rests_harms_its_session_only() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(counter(&shm, "shm_lies") > 0);
 }
 
 #[test]
