@@ -1,4 +1,5 @@
-//! Why a transport could not be opened. Cold path; one message a case, each with what to do.
+//! Why a transport could not be opened, and why a request has no response. One message a case; of the
+//! first, each with what to do. Cold path.
 
 use std::fmt;
 use std::io;
@@ -108,6 +109,29 @@ pub enum Reason {
     /// Two URLs of one list give one option two values.
     #[error("option `{0}` was given another value before; one transport serves the whole list")]
     Conflict(String),
+}
+
+/// Why there is no response and never will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NoResponse {
+    /// The handler returned without one.
+    #[error("the handler gave no response")]
+    Silent,
+    /// The handler panicked or threw.
+    #[error("the handler failed")]
+    Failed,
+    /// The server had no room for the request.
+    #[error("the server had no room for the request")]
+    Dropped,
+    /// The request was cancelled.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// It is longer than the transport carries.
+    #[error("longer than the transport carries")]
+    TooLong,
+    /// The transport was closed first.
+    #[error("the transport was closed")]
+    Closed,
 }
 
 impl OpenError {

@@ -32,10 +32,10 @@ mod waiter;
 
 pub use both::Both;
 pub use ebb::{Ebb, give_back_to_kernel};
-pub use error::{OpenError, Reason};
+pub use error::{NoResponse, OpenError, Reason};
 pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};
-pub use local::{Local, LocalClient, NoResponse, Refused, Ticket};
+pub use local::{Local, LocalClient, Refused, Ticket};
 pub use shm::{Shm, ShmClient, ShmConfig, ShmRefused};
 pub use tcp::{
     Accepted, Acceptor, InFlight, Listen, OnFin, Socket, Stream, Streams, Tcp, TcpConfig, Turn,

@@ -99,7 +99,9 @@ fn several_clients_with_many_requests_each() {
                             client.submit(&[id; 100]).unwrap();
                             sent += 1;
                         }
-                        let mut take = |_, answer| assert_eq!(answer, Ok(&[id; 100][..]));
+                        let mut take = |_, answer: Result<&[u8], NoResponse>| {
+                            assert_eq!(answer, Ok(&[id; 100][..]));
+                        };
                         let count = client.receive(&mut take).unwrap();
                         come += count as u32;
                         if count == 0 {
