@@ -72,7 +72,7 @@ fn answers_and_why_there_is_none() {
         for mode in [DispatcherMode::Busy, DispatcherMode::Blocking] {
             let report = over_shm(policy, mode, |path, _| {
                 let mut client = ShmClient::connect(path).unwrap();
-                for round in 0..1_000_u32 {
+                for round in (0..300_u32).map(|round| round * 7) {
                     let question = [&round.to_le_bytes()[..], &vec![7; round as usize]].concat();
                     assert_eq!(client.call(&question).unwrap(), question);
                 }
@@ -80,7 +80,7 @@ fn answers_and_why_there_is_none() {
                 assert_eq!(client.call(b"panic"), Err(NoResponse::Failed));
                 assert_eq!(client.call(b"big").unwrap(), [b'x'; 128_000]);
             });
-            assert_eq!(report.classes[0].completed, 1_002, "{policy} {mode:?}");
+            assert_eq!(report.classes[0].completed, 302, "{policy} {mode:?}");
             assert_eq!(report.unsent + report.malformed, 0, "{policy} {mode:?}");
         }
     }

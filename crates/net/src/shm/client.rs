@@ -147,35 +147,35 @@ impl ShmClient {
     /// [`NoResponse::Closed`]: the session has ended, and with it all requests under way.
     pub fn receive(
         &mut self,
-        take: &mut dyn FnMut(u32, Result<&[u8], NoResponse>),
+        mut take: impl FnMut(u32, Result<&[u8], NoResponse>),
     ) -> Result<usize, NoResponse> {
         let mut count = self.kept.len();
         for (tag, answer) in self.kept.drain(..) {
             take(tag, answer.as_deref().map_err(|why| *why));
         }
-        count += self.take_all(take);
+        count += self.take_all(&mut take);
         if count > 0 {
             return Ok(count);
         }
         if self.has_ended { Err(NoResponse::Closed) } else { Ok(0) }
     }
 
-    fn take_all(&mut self, take: &mut dyn FnMut(u32, Result<&[u8], NoResponse>)) -> usize {
+    fn take_all(&mut self, mut take: impl FnMut(u32, Result<&[u8], NoResponse>)) -> usize {
         self.wake_up();
-        let mut count = self.take_ring(take);
+        let mut count = self.take_ring(&mut take);
         self.quiet = if count == 0 { self.quiet + 1 } else { 0 };
         if self.quiet >= LOOK && !self.has_ended {
             self.quiet = 0;
             self.look_at_socket();
             if self.has_ended {
                 // What it answered before it went.
-                count = self.take_ring(take);
+                count = self.take_ring(&mut take);
             }
         }
         count
     }
 
-    fn take_ring(&mut self, take: &mut dyn FnMut(u32, Result<&[u8], NoResponse>)) -> usize {
+    fn take_ring(&mut self, mut take: impl FnMut(u32, Result<&[u8], NoResponse>)) -> usize {
         let lane = self.segment.answers();
         let mut count = 0;
         // No more than can be under way: the callback may take its time.
@@ -287,7 +287,7 @@ impl ShmClient {
     ) -> Result<Option<Answer>, NoResponse> {
         let mut kept = mem::take(&mut self.kept);
         let mut found = None;
-        let count = self.take_all(&mut |tag, answer| {
+        let count = self.take_all(|tag, answer| {
             let answer = answer.map(<[u8]>::to_vec);
             if own == Some(tag) {
                 found = Some(answer);

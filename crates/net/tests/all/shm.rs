@@ -244,7 +244,7 @@ fn who_takes_no_answers_is_disconnected() {
     poll_until(&mut shm, &mut into, |shm, _, _| counter(shm, "shm_sessions") == 0);
     assert!(into.requests.iter().all(|(_, peer)| reply.is_gone(*peer)));
     let mut count = 0;
-    while let Ok(more) = client.receive(&mut |_, answer| assert!(answer.is_ok())) {
+    while let Ok(more) = client.receive(|_, answer| assert!(answer.is_ok())) {
         count += more;
         if more == 0 {
             client.wait(Some(LONG)).unwrap();
@@ -292,7 +292,7 @@ fn closing_answers_what_is_under_way() {
     assert_eq!(into.requests.len(), 1);
     assert_eq!(answers(&mut client), [(tag, Ok(b"yes".to_vec()))]);
     client.wait(Some(LONG)).unwrap();
-    assert_eq!(client.receive(&mut |_, _| ()), Err(NoResponse::Closed));
+    assert_eq!(client.receive(|_, _| ()), Err(NoResponse::Closed));
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn what_cannot_be_ends_its_session_and_no_other() {
     poll_requests(&mut shm, &mut into, 2);
     shm.reply().reply(into.requests[1].1, b"yes");
     let mut got = Vec::new();
-    client.receive(&mut |_, answer| got.extend_from_slice(answer.unwrap())).unwrap();
+    client.receive(|_, answer| got.extend_from_slice(answer.unwrap())).unwrap();
     assert_eq!(got, b"yes");
 }
 
@@ -171,7 +171,7 @@ fn memory_that_never_rests_harms_its_session_only() {
                 }
             }
             let mut got = Vec::new();
-            client.receive(&mut |_, answer| got.push(answer.unwrap().to_vec())).unwrap();
+            client.receive(|_, answer| got.push(answer.unwrap().to_vec())).unwrap();
             assert_eq!(got, [round.to_le_bytes()]);
         }
         stop.store(true, Ordering::Relaxed);
