@@ -76,6 +76,8 @@ pub struct Shm {
     listener: Option<(OwnedFd, SocketFile)>,
     path: PathBuf,
     timer: OwnedFd,
+    /// Given up where there are no descriptors for a client that is to be turned away.
+    spare: Option<OwnedFd>,
     sessions: Box<[Option<Session>]>,
     /// The sessions that there are.
     active: Vec<u32>,
@@ -119,6 +121,7 @@ impl Shm {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(failed)?;
         let (socket, file) = bind(path, 128)?;
+        let spare = spare(&epoll);
         let watch =
             |fd: &OwnedFd, token| epoll::add(&epoll, fd, EventData::new_u64(token), EventFlags::IN);
         watch(&socket, LISTENER).map_err(failed)?;
@@ -131,6 +134,7 @@ impl Shm {
             listener: Some((socket, file)),
             path: path.to_owned(),
             timer,
+            spare,
             sessions: (0..sessions).map(|_| None).collect(),
             active: Vec::new(),
             last_generation: 0,
@@ -181,8 +185,18 @@ impl Shm {
                     self.refused += u64::from(!done);
                 }
                 Err(Errno::AGAIN) => return,
+                // The spare descriptor takes it, and closes it: it would be reported for ever.
+                Err(Errno::MFILE | Errno::NFILE) if self.spare.take().is_some() => {
+                    let had_one = accept_with(listener, SocketFlags::CLOEXEC).map(drop).is_ok();
+                    self.spare = spare(&self.epoll);
+                    self.refused += u64::from(had_one);
+                    if !had_one {
+                        return;
+                    }
+                }
                 // One that has gone already, or none can be had now: it stays readable.
                 Err(_) => {
+                    self.spare = self.spare.take().or_else(|| spare(&self.epoll));
                     self.refused += 1;
                     return;
                 }
@@ -273,6 +287,10 @@ impl Shm {
             && session.in_progress < self.config.requests
             && !session.reader.is_empty(session.live.segment.requests())
     }
+}
+
+fn spare(epoll: &OwnedFd) -> Option<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(epoll, 0).ok()
 }
 
 impl Transport for Shm {
