@@ -147,9 +147,7 @@ impl Socket {
                 let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
                 Ok(Self::Udp(socket))
             }
-            Scheme::Shm => {
-                Ok(Self::Shm(Box::new(ShmClient::connect(&url.path).map_err(fail)?)))
-            }
+            Scheme::Shm => Ok(Self::Shm(Box::new(ShmClient::connect(&url.path).map_err(fail)?))),
             _ => Ok(Self::Tcp(Box::new(Stream::open(url, app).map_err(fail)?))),
         }
     }
