@@ -17,7 +17,7 @@ use crate::tcp::unix::{SocketFile, bind};
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
 pub use client::{ShmClient, ShmRefused};
 use curtail_ring::frames::{FrameError, FrameReader};
-use place::{Backlog, Live, Place, Shared};
+use place::{Backlog, Place, SessionLink, Shared};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -99,7 +99,7 @@ pub struct Shm {
 }
 
 struct Session {
-    live: Arc<Live>,
+    link: Arc<SessionLink>,
     reader: FrameReader,
     generation: u32,
     in_progress: usize,
@@ -166,7 +166,7 @@ impl Shm {
                     let Some(session) = session.filter(|one| one.generation == generation) else {
                         continue;
                     };
-                    if !hello::answer(&session.live.socket) {
+                    if !hello::answer(&session.link.socket) {
                         self.end(slot, into);
                     }
                 }
@@ -216,17 +216,17 @@ impl Shm {
         let generation = self.last_generation;
         let token = EventData::new_u64(u64::from(generation) << 32 | slot as u64);
         epoll::add(&self.epoll, &socket, token, EventFlags::IN).ok()?;
-        let live = Arc::new(Live::new(segment, socket, self.config.requests));
-        self.shared.places[slot].enter(live.clone(), generation);
+        let link = Arc::new(SessionLink::new(segment, socket, self.config.requests));
+        self.shared.places[slot].enter(link.clone(), generation);
         let reader = FrameReader::default();
-        self.sessions[slot] = Some(Session { live, reader, generation, in_progress: 0 });
+        self.sessions[slot] = Some(Session { link, reader, generation, in_progress: 0 });
         self.active.push(slot as u32);
         Some(())
     }
 
     fn end(&mut self, slot: u32, into: &mut dyn Intake) {
         let Some(session) = self.sessions[slot as usize].take() else { return };
-        let _ = epoll::delete(&self.epoll, &session.live.socket);
+        let _ = epoll::delete(&self.epoll, &session.link.socket);
         self.active.retain(|other| *other != slot);
         let unsent = self.shared.places[slot as usize].leave();
         self.shared.dropped.fetch_add(unsent, Ordering::Relaxed);
@@ -247,7 +247,7 @@ impl Shm {
             Backlog::None if self.is_closing => return session.in_progress > 0,
             Backlog::None => {}
         }
-        let lane = session.live.segment.requests();
+        let lane = session.link.segment.requests();
         let mut taken = Ok(());
         for _ in 0..BURST {
             if into.room() == 0 || session.in_progress >= self.config.requests {
@@ -255,7 +255,7 @@ impl Shm {
             }
             match session.reader.next(lane, &mut self.buffer) {
                 Ok(None) => break,
-                Ok(Some(frame)) if session.live.begin(frame.tag) => {
+                Ok(Some(frame)) if session.link.begin(frame.tag) => {
                     session.in_progress += 1;
                     let (generation, tag) = (session.generation, frame.tag);
                     let from = Peer::Shm { session: slot, generation, tag };
@@ -270,8 +270,8 @@ impl Shm {
                 return false;
             }
         }
-        if session.reader.release(lane) && session.live.segment.client().is_asked(ROOM) {
-            hello::ring(&session.live.socket);
+        if session.reader.release(lane) && session.link.segment.client().is_asked(ROOM) {
+            hello::ring(&session.link.socket);
         }
         true
     }
@@ -285,7 +285,7 @@ impl Shm {
             && !self.is_closing
             && !self.is_starved
             && session.in_progress < self.config.requests
-            && !session.reader.is_empty(session.live.segment.requests())
+            && !session.reader.is_empty(session.link.segment.requests())
     }
 }
 
@@ -298,7 +298,7 @@ impl Transport for Shm {
         let has_slept = std::mem::take(&mut self.is_armed);
         if has_slept {
             for session in self.sessions.iter().flatten() {
-                session.live.segment.dispatcher().cease();
+                session.link.segment.dispatcher().cease();
             }
         }
         self.polls = self.polls.wrapping_add(1);
@@ -338,7 +338,7 @@ impl Transport for Shm {
     fn before_wait(&mut self) -> bool {
         self.is_armed = true;
         for session in self.sessions.iter().flatten() {
-            session.live.segment.dispatcher().ask(MORE);
+            session.link.segment.dispatcher().ask(MORE);
         }
         !self.active.iter().any(|&slot| self.has_something(slot))
     }

@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const EACH: usize = 64;
 
 /// What both sides of the server have of a session.
-pub(super) struct Live {
+pub(super) struct SessionLink {
     pub(super) segment: Segment,
     pub(super) socket: OwnedFd,
     /// By the low bits of a request's tag: `tag << 1`, and whether it has no answer yet.
     tags: Box<[AtomicU64]>,
 }
 
-impl Live {
+impl SessionLink {
     pub(super) fn new(segment: Segment, socket: OwnedFd, requests: usize) -> Self {
         Self { segment, socket, tags: (0..requests).map(|_| AtomicU64::new(0)).collect() }
     }
@@ -70,7 +70,7 @@ pub(super) struct Place {
 }
 
 struct Out {
-    live: Arc<Live>,
+    link: Arc<SessionLink>,
     generation: u32,
     writer: FrameWriter,
     waiting: VecDeque<(u32, u8, Box<[u8]>)>,
@@ -89,10 +89,10 @@ pub(super) enum Backlog {
 }
 
 impl Place {
-    pub(super) fn enter(&self, live: Arc<Live>, generation: u32) {
+    pub(super) fn enter(&self, link: Arc<SessionLink>, generation: u32) {
         let writer = FrameWriter::default();
         let (waiting, waiting_bytes, is_broken) = (VecDeque::new(), 0, false);
-        *self.lock() = Some(Out { live, generation, writer, waiting, waiting_bytes, is_broken });
+        *self.lock() = Some(Out { link, generation, writer, waiting, waiting_bytes, is_broken });
         self.generation.store(generation, Ordering::Release);
     }
 
@@ -126,14 +126,14 @@ impl Shared {
         let Some(out) = out.as_mut().filter(|out| out.generation == generation) else {
             return false;
         };
-        if !out.live.claim(tag) {
+        if !out.link.claim(tag) {
             return false;
         }
         match out.send(tag, kind, payload, self.out_limit) {
             Backlog::None => return true,
             Backlog::Some => {}
             // The dispatcher may be asleep: the end of its own socket wakes it.
-            Backlog::Broken => drop(shutdown(&out.live.socket, Shutdown::Both)),
+            Backlog::Broken => drop(shutdown(&out.link.socket, Shutdown::Both)),
         }
         place.has_backlog.store(true, Ordering::Relaxed);
         true
@@ -165,7 +165,7 @@ impl Out {
     }
 
     fn push(&mut self, tag: u32, kind: u8, payload: &[u8]) -> Result<(), FrameError> {
-        let lane = self.live.segment.answers();
+        let lane = self.link.segment.answers();
         let pushed = match self.writer.push(lane, tag, kind, payload) {
             Err(FrameError::TooLong) => self.writer.push(lane, tag, TOO_LONG, &[]),
             pushed => pushed,
@@ -175,7 +175,7 @@ impl Out {
     }
 
     fn flush(&mut self) -> Backlog {
-        let live = self.live.clone();
+        let link = self.link.clone();
         let mut asked = false;
         let mut any = false;
         while let (Some((tag, kind, payload)), false) = (self.waiting.pop_front(), self.is_broken) {
@@ -190,7 +190,7 @@ impl Out {
                         break;
                     }
                     // Once more: it may have made room before it could see that.
-                    live.segment.waiting().ask(ROOM);
+                    link.segment.waiting().ask(ROOM);
                     asked = true;
                 }
             }
@@ -206,8 +206,8 @@ impl Out {
     }
 
     fn ring(&self) {
-        if self.live.segment.client().is_asked(MORE) {
-            hello::ring(&self.live.socket);
+        if self.link.segment.client().is_asked(MORE) {
+            hello::ring(&self.link.socket);
         }
     }
 }
