@@ -7,7 +7,7 @@ static curtail_error error;
 
 static int handle(void *context, void *state, const uint8_t *request, size_t length,
                   curtail_response *response) {
-  if (length > 0 && request[0] == '-')
+  if (length == 1 && request[0] == '-')
     return 0;
   return curtail_response_write(response, request, length);
 }
@@ -21,7 +21,7 @@ static void teardown_worker(void *context, void *state) {}
 
 static void *run(void *server) { return (void *)(intptr_t)curtail_server_run(server, NULL); }
 
-static void ask(const char *path) {
+static void ask_all(const char *path) {
   curtail_client *client;
   curtail_answer answer;
   uint32_t tag, tags[8];
@@ -52,6 +52,7 @@ static void ask(const char *path) {
   FAILS(CURTAIL_MISUSE, "NULL", curtail_client_submit(client, NULL, 1, &tag, &error));
   FAILS(CURTAIL_MISUSE, "NULL", curtail_client_submit(NULL, "x", 1, &tag, &error));
   FAILS(CURTAIL_MISUSE, "NULL", curtail_client_next(client, -1, NULL, &error));
+  curtail_client_free(client);
   FAILS(CURTAIL_MISUSE, "NULL", curtail_client_connect(NULL, &client, &error));
   CHECK(client == NULL);
 }
@@ -77,7 +78,7 @@ int main(void) {
   curtail_settings_free(settings);
   CHECK(strcmp(curtail_server_address(server), url) == 0);
   CHECK(pthread_create(&thread, NULL, run, server) == 0);
-  ask(path);
+  ask_all(path);
   CHECK(curtail_client_connect(path, &client, &error) == CURTAIL_OK);
   curtail_server_shutdown(server);
   CHECK(pthread_join(thread, &ended) == 0 && (intptr_t)ended == CURTAIL_OK);
