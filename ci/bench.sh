@@ -8,6 +8,7 @@
 # bench.sh colocate [EXPERIMENT…] [OPTIONS], services and batch work on the same cores
 # (bench/colocate/README.md), or
 # bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
+# bench.sh transports [SECONDS_EACH], round trips over each transport (crates/net/examples), or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
 # bench.sh sweep [CRATE…], popular crates inside of pre-empted jobs and threads
 # (bench/sweep/README.md), or
@@ -44,6 +45,14 @@ if [ "${1:-}" = hang-ups ]; then
   shift
   need_rust
   exec cargo run --quiet --release -p curtail --example hang_ups -- "$@"
+fi
+
+if [ "${1:-}" = transports ]; then
+  shift
+  need_rust
+  mkdir -p "$target/bench"
+  exec cargo run --quiet --release -p curtail-net --example transport_cost -- \
+    "${1:-1}" "$target/bench/transports.json"
 fi
 
 if [ "${1:-}" = colocate ]; then

@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "python",
         &["crates/policy", "crates/report", "crates/sim", "crates/experiment", "crates/workload"],
     ),
-    ("crates/net", &["crates/ring"]),
+    ("crates/net", &["crates/ring", "crates/shm"]),
     ("crates/rt", &["crates/policy", "crates/ring", "crates/fiber", "crates/net", "crates/shm"]),
     ("crates/libc", &["crates/rt", "crates/fiber"]),
     ("crates/pthread", &["crates/libc", "crates/rt", "crates/fiber"]),

@@ -40,7 +40,9 @@ typedef enum curtail_status {
   /* There is no memory for so long a response. */
   CURTAIL_NO_MEMORY = 6,
   /* A fault of the library. */
-  CURTAIL_INTERNAL = 7
+  CURTAIL_INTERNAL = 7,
+  /* Not now: a client has no room for a request, or there is no answer yet. */
+  CURTAIL_FULL = 8
 } curtail_status;
 
 /* What was wrong, in one line. The caller's own; written by a call that fails. What has no room ends
@@ -208,6 +210,39 @@ curtail_status curtail_server_classify_by(curtail_server *server, curtail_classi
  * threads are in calls for the server, curtail_server_run excepted.
  */
 void curtail_server_free(curtail_server *server);
+
+/* ---- Clients over shared memory ---------------------------------------------------------------- */
+
+/* A session with a server on this host that listens at "shm:///FILE". It is used by one thread at a
+   time; threads may have one each. */
+typedef struct curtail_client curtail_client;
+
+/* An answer; its bytes are the client's, until the next call for it. */
+typedef struct curtail_answer {
+  /* Of its request. */
+  uint32_t tag;
+  const uint8_t *bytes;
+  size_t length;
+  /* NULL; or why there is no answer, and never will be. */
+  const char *why;
+} curtail_answer;
+
+/* Connects to the server at that file. *client is NULL where it fails. */
+curtail_status curtail_client_connect(const char *path, curtail_client **client,
+                                      curtail_error *error);
+
+/* Hands in a request, and never waits. CURTAIL_FULL: not before others are taken or answered. `tag` may
+   be NULL. */
+curtail_status curtail_client_submit(curtail_client *client, const void *request, size_t length,
+                                     uint32_t *tag, curtail_error *error);
+
+/* The next answer, in whatever order they come; waited for as long as it takes where within_ns is
+   negative. CURTAIL_FULL: there is none by then. CURTAIL_ENDED: the session has ended. */
+curtail_status curtail_client_next(curtail_client *client, int64_t within_ns,
+                                   curtail_answer *answer, curtail_error *error);
+
+/* Ends the session, and cancels its requests; NULL does nothing. */
+void curtail_client_free(curtail_client *client);
 
 /* ---- Statistics -------------------------------------------------------------------------------- */
 

@@ -27,6 +27,8 @@ pub enum Status {
     NoMemory = 6,
     /// A fault of the library.
     Internal = 7,
+    /// Not now.
+    Full = 8,
 }
 
 /// Bytes of a message, its zero byte included.

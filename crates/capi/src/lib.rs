@@ -9,10 +9,11 @@
 //!   of the application through `contain`;
 //! * this crate is native code: handlers, which are instrumented, are behind function pointers.
 //!
-//! `app` is called by the runtime's threads; `settings`, `server` and `stats` by the application's.
+//! `app` is called by the runtime's threads; `settings`, `server`, `stats` and `client` by the application's.
 
 mod app;
 mod border;
+mod client;
 mod contain;
 mod response;
 mod server;
@@ -22,6 +23,10 @@ mod units;
 
 pub use app::{CApp, CClass, ClassifyFn};
 pub use border::{CError, Status};
+pub use client::{
+    CAnswer, CClient, curtail_client_connect, curtail_client_free, curtail_client_next,
+    curtail_client_submit,
+};
 pub use response::{curtail_response_clear, curtail_response_extend, curtail_response_write};
 pub use server::{
     CServer, curtail_server_address, curtail_server_classify_by, curtail_server_free,

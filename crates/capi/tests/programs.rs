@@ -205,6 +205,11 @@ fn what_c_gets_wrong_is_told() {
 }
 
 #[test]
+fn a_client_over_shared_memory() {
+    passes("tests/shm.c", Compilers::Plain);
+}
+
+#[test]
 fn who_waits_for_a_lock_of_c_blocks_its_request_only() {
     passes("tests/waits.c", Compilers::Plain);
 }

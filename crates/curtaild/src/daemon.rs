@@ -126,7 +126,15 @@ impl Daemon {
             active_ns: now_ns,
             door_ns: now_ns,
             companion: None,
-            opener: Box::new(|url| curtail_net::open(url).map_err(|error| error.to_string())),
+            opener: Box::new(|url| {
+                // Its clients are woken in a way that a port's loop has no part in.
+                if url.contains("shm://") {
+                    return Err(
+                        "the core allocator's port is for sockets, not for shm://".to_owned()
+                    );
+                }
+                curtail_net::open(url).map_err(|error| error.to_string())
+            }),
             is_verbose: options.verbose,
             said_ns: now_ns,
             said: Counts::default(),

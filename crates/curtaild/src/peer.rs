@@ -9,6 +9,7 @@ const UDP4: u64 = 1;
 const UDP6: u64 = 2;
 const TCP: u64 = 3;
 const LOCAL: u64 = 4;
+const SHM: u64 = 5;
 
 /// `kind | socket << 16 | port << 32`, then 16 bytes of address, then what IPv6 has besides.
 pub(crate) fn encode(peer: Peer) -> PeerWords {
@@ -28,6 +29,9 @@ pub(crate) fn encode(peer: Peer) -> PeerWords {
             }
         }
         Peer::Tcp { connection, generation } => numbers(TCP, connection, generation),
+        Peer::Shm { session, generation, tag } => {
+            [SHM, u64::from(session), u64::from(generation), u64::from(tag), 0]
+        }
         Peer::Local { slot, generation } => numbers(LOCAL, slot, generation),
     }
 }
@@ -49,6 +53,10 @@ pub(crate) fn decode(words: PeerWords) -> Option<Peer> {
             Peer::Udp { socket, from: SocketAddr::V6(from) }
         }
         TCP => Peer::Tcp { connection: number(first)?, generation: number(second)? },
+        SHM => {
+            let (session, generation) = (number(first)?, number(second)?);
+            Peer::Shm { session, generation, tag: number(rest)? }
+        }
         LOCAL => Peer::Local { slot: number(first)?, generation: number(second)? },
         _ => return None,
     })
@@ -70,6 +78,7 @@ mod tests {
             udp(3, "[fe80::1%7]:9"),
             Peer::Tcp { connection: 7, generation: u32::MAX },
             Peer::Local { slot: u32::MAX, generation: 1 },
+            Peer::Shm { session: 2, generation: 3, tag: u32::MAX },
         ] {
             assert_eq!(decode(encode(peer)), Some(peer));
         }

@@ -1,23 +1,34 @@
-//! Datagrams and streams behind one dispatcher: two transports that tell their peers apart by kind.
+//! Datagrams, streams and shared memory behind one dispatcher: two transports that tell their peers
+//! apart by kind.
 //!
 //! Belongs to the dispatcher's thread like any transport; the reply side only looks at the peer.
 
-use crate::{Completion, Intake, Kept, Peer, Reply, Status, Streams, Transport};
+use crate::{Completion, Intake, Kept, Peer, Reply, Shm, Status, Streams, Transport};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// A transport whose peers are [`Peer::Udp`] and one whose peers are [`Peer::Tcp`].
+/// A transport whose peers are of one kind, such as [`Peer::Tcp`], and one whose peers are of others.
 pub struct Both<D, S> {
     datagrams: D,
     streams: S,
     streams_first: bool,
+    is_streams: fn(Peer) -> bool,
 }
 
 impl<D: Transport, S: Transport> Both<D, S> {
-    /// Joins them.
+    /// Joins them; the peers of the second are [`Peer::Tcp`].
     pub const fn new(datagrams: D, streams: S) -> Self {
-        Self { datagrams, streams, streams_first: false }
+        let is_streams = |peer| matches!(peer, Peer::Tcp { .. });
+        Self { datagrams, streams, streams_first: false, is_streams }
+    }
+}
+
+impl<D: Transport> Both<D, Shm> {
+    /// Joins another transport and shared memory.
+    pub const fn with_shm(others: D, shm: Shm) -> Self {
+        let is_streams = |peer| matches!(peer, Peer::Shm { .. });
+        Self { datagrams: others, streams: shm, streams_first: false, is_streams }
     }
 }
 
@@ -40,17 +51,26 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
     }
 
     fn reply(&self) -> Arc<dyn Reply> {
-        Arc::new(BothReply { datagrams: self.datagrams.reply(), streams: self.streams.reply() })
+        Arc::new(BothReply {
+            datagrams: self.datagrams.reply(),
+            streams: self.streams.reply(),
+            is_streams: self.is_streams,
+        })
     }
 
     fn wait_fds(&self) -> Vec<RawFd> {
         [self.datagrams.wait_fds(), self.streams.wait_fds()].concat()
     }
 
+    fn before_wait(&mut self) -> bool {
+        // Both are asked, whatever the first says.
+        self.datagrams.before_wait() & self.streams.before_wait()
+    }
+
     fn completed(&mut self, completion: &Completion) {
-        match completion.peer {
-            Peer::Tcp { .. } => self.streams.completed(completion),
-            _ => self.datagrams.completed(completion),
+        match (self.is_streams)(completion.peer) {
+            true => self.streams.completed(completion),
+            false => self.datagrams.completed(completion),
         }
     }
 
@@ -64,7 +84,7 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
     }
 
     fn lend_streams(&mut self) -> Option<Streams> {
-        self.streams.lend_streams()
+        self.datagrams.lend_streams().or_else(|| self.streams.lend_streams())
     }
 
     fn describe(&self) -> String {
@@ -83,21 +103,22 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
 struct BothReply {
     datagrams: Arc<dyn Reply>,
     streams: Arc<dyn Reply>,
+    is_streams: fn(Peer) -> bool,
+}
+
+impl BothReply {
+    fn of(&self, peer: Peer) -> &dyn Reply {
+        if (self.is_streams)(peer) { &*self.streams } else { &*self.datagrams }
+    }
 }
 
 impl Reply for BothReply {
     fn reply(&self, to: Peer, payload: &[u8]) {
-        match to {
-            Peer::Tcp { .. } => self.streams.reply(to, payload),
-            _ => self.datagrams.reply(to, payload),
-        }
+        self.of(to).reply(to, payload)
     }
 
     fn refuse(&self, to: Peer) {
-        match to {
-            Peer::Tcp { .. } => self.streams.refuse(to),
-            _ => self.datagrams.refuse(to),
-        }
+        self.of(to).refuse(to)
     }
 
     fn dropped(&self) -> u64 {
@@ -105,16 +126,10 @@ impl Reply for BothReply {
     }
 
     fn is_gone(&self, peer: Peer) -> bool {
-        match peer {
-            Peer::Tcp { .. } => self.streams.is_gone(peer),
-            _ => self.datagrams.is_gone(peer),
-        }
+        self.of(peer).is_gone(peer)
     }
 
     fn with_state(&self, peer: Peer, f: &mut dyn FnMut(&mut Kept)) -> bool {
-        match peer {
-            Peer::Tcp { .. } => self.streams.with_state(peer, f),
-            _ => self.datagrams.with_state(peer, f),
-        }
+        self.of(peer).with_state(peer, f)
     }
 }

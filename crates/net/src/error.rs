@@ -1,4 +1,5 @@
-//! Why a transport could not be opened. Cold path; one message a case, each with what to do.
+//! Why a transport could not be opened, and why a request has no response. One message a case; of the
+//! first, each with what to do. Cold path.
 
 use std::fmt;
 use std::io;
@@ -71,12 +72,16 @@ pub enum OpenError {
 pub enum Reason {
     /// None of the schemes that there are.
     #[error(
-        "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT or http+unix:///FILE"
+        "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT, http+unix:///FILE or \
+         shm:///FILE"
     )]
     Scheme,
     /// HTTP beside frames or datagrams.
     #[error("a list is of frames and datagrams, or of HTTP: give a server two transports")]
     Mixed,
+    /// Shared memory, more than once.
+    #[error("a list has one shm:// only")]
+    Twice,
     /// No path.
     #[error("`{0}` is no file for a Unix socket, like unix:///run/curtail.sock")]
     File(String),
@@ -104,6 +109,29 @@ pub enum Reason {
     /// Two URLs of one list give one option two values.
     #[error("option `{0}` was given another value before; one transport serves the whole list")]
     Conflict(String),
+}
+
+/// Why there is no response and never will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NoResponse {
+    /// The handler returned without one.
+    #[error("the handler gave no response")]
+    Silent,
+    /// The handler panicked or threw.
+    #[error("the handler failed")]
+    Failed,
+    /// The server had no room for the request.
+    #[error("the server had no room for the request")]
+    Dropped,
+    /// The request was cancelled.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// It is longer than the transport carries.
+    #[error("longer than the transport carries")]
+    TooLong,
+    /// The transport was closed first.
+    #[error("the transport was closed")]
+    Closed,
 }
 
 impl OpenError {

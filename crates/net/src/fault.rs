@@ -160,6 +160,10 @@ impl<T: Transport> Transport for Fault<T> {
         self.inner.reply()
     }
 
+    fn before_wait(&mut self) -> bool {
+        self.inner.before_wait()
+    }
+
     fn wait_fds(&self) -> Vec<RawFd> {
         // What is held back comes out by polling, of which no descriptor knows.
         let config = &self.faults.config;

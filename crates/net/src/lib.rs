@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`Udp`] | kernel UDP: a datagram is a request |
 //! | [`Tcp`] | kernel TCP and Unix sockets: frames of a little-endian `u32` length and that many bytes, or [`http`] |
+//! | [`Shm`] | shared memory with clients of the same host |
 //! | [`Local`] | in-process, for tests and embedding |
 //! | [`Both`] | datagrams and streams behind one dispatcher |
 //! | [`Fault`] | any of them, with seeded faults on the way in |
@@ -22,6 +23,7 @@ mod fault;
 mod frame;
 pub mod http;
 mod local;
+mod shm;
 mod socket;
 mod tcp;
 mod udp;
@@ -30,10 +32,11 @@ mod waiter;
 
 pub use both::Both;
 pub use ebb::{Ebb, give_back_to_kernel};
-pub use error::{OpenError, Reason};
+pub use error::{NoResponse, OpenError, Reason};
 pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};
-pub use local::{Local, LocalClient, NoResponse, Refused, Ticket};
+pub use local::{Local, LocalClient, Refused, Ticket};
+pub use shm::{Shm, ShmClient, ShmConfig, ShmRefused};
 pub use tcp::{
     Accepted, Acceptor, InFlight, Listen, OnFin, Socket, Stream, Streams, Tcp, TcpConfig, Turn,
     Wire,
@@ -66,6 +69,15 @@ pub enum Peer {
         connection: u32,
         /// Generation of the slot.
         generation: u32,
+    },
+    /// A request over shared memory: a session's slot, its generation, and the client's tag.
+    Shm {
+        /// Slot.
+        session: u32,
+        /// Generation of the slot.
+        generation: u32,
+        /// What the client calls the request.
+        tag: u32,
     },
     /// A ticket of the in-process transport: a slot number and its generation.
     Local {
@@ -166,6 +178,13 @@ pub trait Transport: Send {
     /// sleeps.
     fn wait_fds(&self) -> Vec<RawFd>;
 
+    /// To be called right before each wait for [`Transport::wait_fds`], after whatever else tells
+    /// others that the caller is going to sleep. False: something has come meanwhile that no
+    /// descriptor tells of; the caller polls rather than waits. The next `poll` ends it.
+    fn before_wait(&mut self) -> bool {
+        true
+    }
+
     /// A request that this transport brought has ended; to be called once for each of them,
     /// refused ones included, and after its response, if any, was handed to [`Reply`]. Stream
     /// transports keep a half-closed connection until all its requests have ended.
@@ -214,6 +233,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn wait_fds(&self) -> Vec<RawFd> {
         (**self).wait_fds()
+    }
+
+    fn before_wait(&mut self) -> bool {
+        (**self).before_wait()
     }
 
     fn completed(&mut self, completion: &Completion) {

@@ -9,7 +9,7 @@
 //! so whatever comes late for the old ticket finds no slot of its generation. The ring has as many
 //! places as there are slots, so a submitted request always fits.
 
-use crate::error::OpenError;
+use crate::error::{NoResponse, OpenError};
 use crate::socket::{drain, event, signal};
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
 use curtail_ring::mpsc;
@@ -63,26 +63,6 @@ pub enum Refused {
     /// The transport is closed.
     #[error("the transport is closed")]
     Closed(Vec<u8>),
-}
-
-/// Why there is no response and never will be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum NoResponse {
-    /// The handler returned without one.
-    #[error("the handler gave no response")]
-    Silent,
-    /// The handler panicked or threw.
-    #[error("the handler failed")]
-    Failed,
-    /// The server had no room for the request.
-    #[error("the server had no room for the request")]
-    Dropped,
-    /// The request was cancelled.
-    #[error("the request was cancelled")]
-    Cancelled,
-    /// The transport was closed first.
-    #[error("the transport was closed")]
-    Closed,
 }
 
 impl Local {

@@ -47,7 +47,7 @@ mod share;
 mod stream;
 mod streams;
 mod token;
-mod unix;
+pub(crate) mod unix;
 mod unsent;
 
 /// Bytes that one system call reads at most.

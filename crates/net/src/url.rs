@@ -1,14 +1,17 @@
-//! `udp://IP:PORT?option=value`, `tcp://…`, `unix://…`, `http://…`, and comma-separated lists of them. Cold path.
+//! `udp://IP:PORT?option=value`, `tcp://…`, `unix://…`, `http://…`,
+//! `shm:///FILE`, and comma-separated lists of them. Cold path.
 
 use crate::error::{OpenError, Reason};
-use crate::{Both, Listen, OnFin, Tcp, TcpConfig, Transport, Udp, UdpConfig};
+use crate::{Both, Listen, OnFin, Shm, ShmConfig, Tcp, TcpConfig, Transport, Udp, UdpConfig};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Bytes of an answer of HTTP that wait for its client: there is one at a time.
 const HTTP_OUT: usize = 64 << 20;
 
 const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE, requests=N";
+const SHM_OPTIONS: &str = "ring=SIZE, sessions=N, requests=N, out=SIZE";
 const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections=N, burst=N, \
      backlog=N, fin=answer|cancel, stall=DURATION, idle=DURATION, keepalive=DURATION, \
      finwait=DURATION, linger=DURATION";
@@ -22,6 +25,9 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 ///   connection before another's turn), `backlog`, `fin` (`answer` or `cancel`, see [`OnFin`]), and
 ///   the times `stall`, `idle`, `keepalive`, `finwait` and `linger`: see [`TcpConfig`];
 /// * `unix:///FILE`: the same as `tcp`, over a Unix socket;
+/// * `shm:///FILE`: shared memory, whose sessions begin at that Unix socket, with `ring` (bytes of each
+///   of a session's two rings), `sessions`, `requests` (of a session, in progress) and `out` (bytes of
+///   answers that wait for room): see [`ShmConfig`]; one in a list;
 /// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of
 ///   `tcp`; `max` is of a body, and by default `out` is 64 MiB. They stand in a list with others of
 ///   HTTP only.
@@ -41,14 +47,20 @@ pub fn open(url: &str) -> Result<Box<dyn Transport>, OpenError> {
         let part = part.trim();
         wanted.add(part).map_err(|reason| OpenError::Url { url: part.to_owned(), reason })?;
     }
-    let Wanted { udp, streams, udp_config, tcp_config, .. } = wanted;
-    Ok(match (udp.is_empty(), streams.is_empty()) {
+    let Wanted { udp, streams, shm, udp_config, tcp_config, shm_config, .. } = wanted;
+    let shm = shm.map(|path| Shm::listen(&path, &shm_config)).transpose()?;
+    let others: Box<dyn Transport> = match (udp.is_empty(), streams.is_empty()) {
+        (true, true) if let Some(shm) = shm => return Ok(Box::new(shm)),
         (false, true) => Box::new(Udp::bind(&udp, &udp_config)?),
         (true, false) => Box::new(Tcp::listen(&streams, &tcp_config)?),
         _ => {
             let datagrams = Udp::bind(&udp, &udp_config)?;
             Box::new(Both::new(datagrams, Tcp::listen(&streams, &tcp_config)?))
         }
+    };
+    Ok(match shm {
+        Some(shm) => Box::new(Both::with_shm(others, shm)),
+        None => others,
     })
 }
 
@@ -57,9 +69,11 @@ pub fn open(url: &str) -> Result<Box<dyn Transport>, OpenError> {
 struct Wanted {
     udp: Vec<SocketAddr>,
     streams: Vec<Listen>,
+    shm: Option<PathBuf>,
     http: bool,
     udp_config: UdpConfig,
     tcp_config: TcpConfig,
+    shm_config: ShmConfig,
     /// Scheme, name and value of each option, to find contradictions.
     seen: Vec<(String, String, String)>,
 }
@@ -67,12 +81,13 @@ struct Wanted {
 impl Wanted {
     fn add(&mut self, url: &str) -> Result<(), Reason> {
         let (scheme, rest) = url.split_once("://").ok_or(Reason::Scheme)?;
-        if !matches!(scheme, "udp" | "tcp" | "unix" | "http" | "http+unix") {
+        if !matches!(scheme, "udp" | "tcp" | "unix" | "http" | "http+unix" | "shm") {
             return Err(Reason::Scheme);
         }
         let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
         let http = scheme.starts_with("http");
-        if self.http != http && !(self.udp.is_empty() && self.streams.is_empty()) {
+        let is_first = self.udp.is_empty() && self.streams.is_empty() && self.shm.is_none();
+        if self.http != http && !is_first {
             return Err(Reason::Mixed);
         }
         if http && !self.http {
@@ -80,10 +95,15 @@ impl Wanted {
             self.tcp_config = TcpConfig { out_limit: HTTP_OUT, ..TcpConfig::http() };
         }
         match scheme {
-            "unix" | "http+unix" if !place.starts_with('/') => {
+            "unix" | "http+unix" | "shm" if !place.starts_with('/') => {
                 return Err(Reason::File(place.to_owned()));
             }
             "unix" | "http+unix" => self.streams.push(Listen::Unix(place.into())),
+            "shm" => {
+                if self.shm.replace(place.into()).is_some() {
+                    return Err(Reason::Twice);
+                }
+            }
             _ => {
                 // `http://127.0.0.1:80/` is what people copy.
                 let place = if http { place.strip_suffix('/').unwrap_or(place) } else { place };
@@ -95,14 +115,14 @@ impl Wanted {
             }
         }
         // All that are no datagrams are one transport, with one set of options.
-        let kind = if scheme == "udp" { "udp" } else { "tcp" };
+        let kind = if matches!(scheme, "udp" | "shm") { scheme } else { "tcp" };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             self.remember(kind, name, value)?;
-            if kind == "udp" {
-                self.set_udp(name, value)?;
-            } else {
-                self.set_tcp(name, value)?;
+            match kind {
+                "udp" => self.set_udp(name, value)?,
+                "shm" => self.set_shm(name, value)?,
+                _ => self.set_tcp(name, value)?,
             }
         }
         Ok(())
@@ -127,6 +147,18 @@ impl Wanted {
             "rcvbuf" => config.receive_buffer = size(name, value)?,
             "requests" => config.in_progress = size(name, value)?,
             _ => return Err(Reason::Option { name: name.to_owned(), known: UDP_OPTIONS }),
+        }
+        Ok(())
+    }
+
+    fn set_shm(&mut self, name: &str, value: &str) -> Result<(), Reason> {
+        let config = &mut self.shm_config;
+        match name {
+            "ring" => config.ring = size(name, value)?,
+            "sessions" => config.sessions = size(name, value)?,
+            "requests" => config.requests = size(name, value)?,
+            "out" => config.out_limit = size(name, value)?,
+            _ => return Err(Reason::Option { name: name.to_owned(), known: SHM_OPTIONS }),
         }
         Ok(())
     }

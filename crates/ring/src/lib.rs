@@ -2,6 +2,7 @@
 //!
 //! * [`spsc`]: one producer, one consumer; inboxes of workers and the way back to the dispatcher;
 //! * [`shm`]: the same ring, bit for bit, in memory that two processes share and neither trusts;
+//! * [`frames`]: frames of bytes in such memory, of any length;
 //! * [`mpsc`]: many producers, one consumer; wake-ups of fibers from other threads;
 //! * [`StealRing`]: one owner, many thieves; threads that have not started;
 //! * [`Inbox`]: many senders, one receiver, linked through what is sent; wake-ups of threads;
@@ -17,6 +18,7 @@
 mod absence;
 mod doze;
 mod ends;
+pub mod frames;
 mod inbox;
 mod layout;
 pub mod mpsc;

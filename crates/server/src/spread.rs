@@ -292,6 +292,10 @@ impl Transport for Root {
         self.inner.wait_fds()
     }
 
+    fn before_wait(&mut self) -> bool {
+        self.inner.before_wait()
+    }
+
     fn completed(&mut self, completion: &Completion) {
         self.sorter.own -= 1;
         self.inner.completed(completion);

@@ -57,7 +57,7 @@ pub use board::{Board, BoardView, Order};
 #[cfg(not(loom))]
 pub use fork::leave_to_parent;
 #[cfg(not(loom))]
-pub use memory::MapError;
+pub use memory::{MapError, Memory};
 #[cfg(not(loom))]
 pub use page::{Lie, Look, Page, PageLine, PageView, Spec};
 #[cfg(not(loom))]

@@ -6,6 +6,8 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat,
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::atomic::AtomicU64;
 
 /// Why memory of another process is not mapped.
 #[derive(Debug, thiserror::Error)]
@@ -39,10 +41,12 @@ impl From<rustix::io::Errno> for MapError {
 }
 
 /// Mapped memory of a whole number of pages, all of it initialised (a memfd begins as zeroes).
-pub(crate) struct Memory {
+pub struct Memory {
     start: NonNull<u8>,
     bytes: usize,
     fd: OwnedFd,
+    /// Both sides write it.
+    is_shared: bool,
     /// Of memory that was made here: children of this process leave it alone.
     place: Option<&'static Place>,
 }
@@ -61,8 +65,13 @@ impl Memory {
     }
 
     /// New memory that the other side writes, too.
-    pub(crate) fn create_for_both(name: &str, bytes: usize) -> io::Result<Self> {
-        Self::sealed(name, bytes, SealFlags::empty())
+    ///
+    /// # Errors
+    /// There is no more memory, or there are no more descriptors.
+    pub fn create_for_both(name: &str, bytes: usize) -> io::Result<Self> {
+        let mut memory = Self::sealed(name, bytes, SealFlags::empty())?;
+        memory.is_shared = true;
+        Ok(memory)
     }
 
     fn sealed(name: &str, bytes: usize, more: SealFlags) -> io::Result<Self> {
@@ -81,9 +90,14 @@ impl Memory {
         Self::of_other(fd, least, most, ProtFlags::READ)
     }
 
-    /// Memory of another process, to be read and written.
-    pub(crate) fn share(fd: OwnedFd, least: usize, most: usize) -> Result<Self, MapError> {
-        Self::of_other(fd, least, most, ProtFlags::READ | ProtFlags::WRITE)
+    /// Memory of another process, to be read and written. At least `least` bytes, and no more than `most`.
+    ///
+    /// # Errors
+    /// Its size is another, or could still change.
+    pub fn share(fd: OwnedFd, least: usize, most: usize) -> Result<Self, MapError> {
+        let mut memory = Self::of_other(fd, least, most, ProtFlags::READ | ProtFlags::WRITE)?;
+        memory.is_shared = true;
+        Ok(memory)
     }
 
     fn of_other(
@@ -107,15 +121,29 @@ impl Memory {
         // SAFETY: a new mapping where the kernel likes; nothing of ours is there.
         let start = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, &fd, 0) }?;
         let start = NonNull::new(start.cast()).expect("the kernel maps nothing at zero");
-        Ok(Self { start, bytes, fd, place: None })
+        Ok(Self { start, bytes, fd, is_shared: false, place: None })
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// What another process maps it by.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// All of it, as words that either side writes.
+    ///
+    /// # Panics
+    /// It may only be read here.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        assert!(self.is_shared, "memory that both sides write");
+        // SAFETY: the mapping is writable, page-aligned, initialised, that long, and lives as long as
+        // `self`. Atomics are right whatever others write meanwhile, and any bytes are a value.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / 8) }
     }
 
     /// The `T` at `offset`.

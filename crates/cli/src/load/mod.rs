@@ -26,8 +26,8 @@ use series::Series;
 /// `curtail load`.
 #[derive(Args)]
 pub(crate) struct Load {
-    /// The server: udp://HOST:PORT, tcp://HOST:PORT, http://HOST:PORT/PATH, redis://HOST:PORT or
-    /// memcached://HOST:PORT
+    /// The server: udp://HOST:PORT, tcp://HOST:PORT, http://HOST:PORT/PATH, redis://HOST:PORT,
+    /// memcached://HOST:PORT or shm:///FILE
     #[arg(value_name = "URL", value_parser = Url::parse)]
     url: Url,
     /// What the server runs

@@ -58,6 +58,7 @@ mod record;
 mod refusals;
 mod relay;
 mod server;
+mod shm;
 mod signal;
 mod signal_stacks;
 mod sleep;

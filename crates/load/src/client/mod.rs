@@ -166,6 +166,9 @@ impl Client {
             if found.is_some() || left.is_zero() {
                 return Ok(found);
             }
+            if !socket.before_wait() {
+                continue;
+            }
             let Some(fd) = socket.poll_fd() else { return Ok(None) };
             wait(&mut [fd], left)?;
         }
@@ -326,6 +329,10 @@ impl Drive<'_> {
         let left_ns = if blocked { RETRY_NS } else { until_ns.saturating_sub(now_ns) };
         if left_ns == 0 || self.plan.spin {
             std::hint::spin_loop();
+            return Ok(());
+        }
+        // All are asked: each is to wake us.
+        if !self.client.sockets.iter_mut().fold(true, |all, one| all & one.before_wait()) {
             return Ok(());
         }
         let mut fds: Vec<PollFd<'_>> =

@@ -1,10 +1,11 @@
 //! The client's sockets: non-blocking UDP, or TCP with the transports' framing (a little-endian
-//! `u32` length before each message), HTTP/1.1, or the protocols of Redis or memcached.
+//! `u32` length before each message), HTTP/1.1, the protocols of Redis or memcached, or
+//! sessions over shared memory.
 
 use super::stream::Stream;
 use super::wire::Wire;
 use crate::Error;
-use curtail_net::HEADER_BYTES;
+use curtail_net::{HEADER_BYTES, NoResponse, ShmClient, ShmRefused};
 use rustix::event::{PollFd, PollFlags};
 use std::fmt;
 use std::io;
@@ -27,6 +28,8 @@ pub enum Scheme {
     Redis,
     /// memcached's text on a stream.
     Memcached,
+    /// Sessions over shared memory.
+    Shm,
 }
 
 /// A server's address.
@@ -34,11 +37,11 @@ pub enum Scheme {
 pub struct Url {
     /// How to talk to it.
     pub scheme: Scheme,
-    /// Where it is.
+    /// Where it is; of shared memory, nowhere.
     pub address: SocketAddr,
     /// As it was given, with the port.
     pub host: String,
-    /// Of HTTP: `/` and what follows.
+    /// Of HTTP: `/` and what follows. Of shared memory: its file.
     pub path: String,
 }
 
@@ -51,8 +54,8 @@ pub(crate) struct Came<'a> {
 }
 
 impl Url {
-    /// Reads `udp://HOST:PORT`, `tcp://HOST:PORT`, `http://HOST[:PORT]/PATH`, `redis://HOST[:PORT]` or
-    /// `memcached://HOST[:PORT]`.
+    /// Reads `udp://HOST:PORT`, `tcp://HOST:PORT`, `http://HOST[:PORT]/PATH`, `redis://HOST[:PORT]`,
+    /// `memcached://HOST[:PORT]` or `shm:///FILE`.
     ///
     /// # Errors
     /// It is none of these, or the host has no address.
@@ -63,10 +66,14 @@ impl Url {
             Some(("http", host)) => (Scheme::Http, host),
             Some(("redis", host)) => (Scheme::Redis, host),
             Some(("memcached", host)) => (Scheme::Memcached, host),
+            Some(("shm", path)) if path.starts_with('/') => {
+                let (address, host) = (SocketAddr::from(([0; 4], 0)), String::new());
+                return Ok(Self { scheme: Scheme::Shm, address, host, path: path.to_owned() });
+            }
             _ => {
                 return Err(format!(
                     "`{text}` is none of udp://HOST:PORT, tcp://HOST:PORT, http://HOST:PORT/PATH, \
-                     redis://HOST:PORT, memcached://HOST:PORT"
+                     redis://HOST:PORT, memcached://HOST:PORT, shm:///FILE"
                 ));
             }
         };
@@ -80,7 +87,7 @@ impl Url {
             return Err(format!("`{text}`: the path has other than visible ASCII characters"));
         }
         let usual = match scheme {
-            Scheme::Udp | Scheme::Tcp => None,
+            Scheme::Udp | Scheme::Tcp | Scheme::Shm => None,
             Scheme::Http => Some(80),
             Scheme::Redis => Some(6379),
             Scheme::Memcached => Some(11211),
@@ -111,6 +118,7 @@ impl fmt::Display for Url {
             Scheme::Http => write!(f, "http://{address}{path}"),
             Scheme::Redis => write!(f, "redis://{address}"),
             Scheme::Memcached => write!(f, "memcached://{address}"),
+            Scheme::Shm => write!(f, "shm://{path}"),
         }
     }
 }
@@ -120,6 +128,7 @@ impl fmt::Display for Url {
 pub(crate) enum Socket {
     Udp(UdpSocket),
     Tcp(Box<Stream>),
+    Shm(Box<ShmClient>),
 }
 
 impl Socket {
@@ -138,6 +147,7 @@ impl Socket {
                 let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
                 Ok(Self::Udp(socket))
             }
+            Scheme::Shm => Ok(Self::Shm(Box::new(ShmClient::connect(&url.path).map_err(fail)?))),
             _ => Ok(Self::Tcp(Box::new(Stream::open(url, app).map_err(fail)?))),
         }
     }
@@ -146,7 +156,7 @@ impl Socket {
     pub(crate) fn is_busy(&self) -> bool {
         match self {
             Self::Tcp(stream) => stream.is_busy(),
-            Self::Udp(_) => false,
+            Self::Udp(_) | Self::Shm(_) => false,
         }
     }
 
@@ -163,6 +173,11 @@ impl Socket {
                 }
             },
             Self::Tcp(stream) => stream.send(id, message),
+            Self::Shm(client) => match client.submit(message) {
+                Ok(_) => Ok(true),
+                Err(ShmRefused::Full) => Ok(false),
+                Err(why) => Err(io::Error::other(why)),
+            },
         }
     }
 
@@ -182,6 +197,23 @@ impl Socket {
                 }
             },
             Self::Tcp(stream) => stream.receive(buffer, take),
+            Self::Shm(client) => {
+                // A request without an answer counts as lost, as it does elsewhere.
+                let take = |_, answer: Result<&[u8], NoResponse>| {
+                    if let Ok(bytes) = answer {
+                        take(Came { bytes, of: None });
+                    }
+                };
+                client.receive(take).map(drop).map_err(io::Error::other)
+            }
+        }
+    }
+
+    /// To be called before a wait: whether there is something to wait for.
+    pub(crate) fn before_wait(&mut self) -> bool {
+        match self {
+            Self::Shm(client) => client.before_wait(),
+            Self::Udp(_) | Self::Tcp(_) => true,
         }
     }
 
@@ -190,6 +222,7 @@ impl Socket {
         match self {
             Self::Udp(socket) => Some(PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)),
             Self::Tcp(stream) => stream.poll_fd(),
+            Self::Shm(client) => Some(PollFd::from_borrowed_fd(client.as_fd(), PollFlags::IN)),
         }
     }
 }
@@ -220,6 +253,9 @@ mod tests {
         assert_eq!(url.to_string(), "http://127.0.0.1:80/a?b");
         assert_eq!(Url::parse("http://127.0.0.1:80").unwrap().path, "/");
         assert_eq!(Url::parse("http://127.0.0.1?q=/#part").unwrap().path, "/?q=/");
+        let url = Url::parse("shm:///run/x.sock").unwrap();
+        assert_eq!((url.scheme, &*url.path), (Scheme::Shm, "/run/x.sock"));
+        assert_eq!(url.to_string(), "shm:///run/x.sock");
         for (text, scheme, port) in [
             ("http://127.0.0.1/a", Scheme::Http, 80),
             ("http://[::1]", Scheme::Http, 80),
@@ -232,6 +268,7 @@ mod tests {
         for text in [
             "",
             "udp:1",
+            "shm://relative",
             "https://127.0.0.1:1",
             "redis://",
             "udp://127.0.0.1",

@@ -53,7 +53,7 @@ impl Stream {
             (Scheme::Http, _) => Wire::Http(Http::new(url, false, false)),
             (Scheme::Redis, _) => Wire::Ordered(Ordered::new(Dialect::Resp)),
             (Scheme::Memcached, _) => Wire::Ordered(Ordered::new(Dialect::Memcached)),
-            (Scheme::Tcp | Scheme::Udp, _) => Wire::Frames(Framer::new(LIMIT)),
+            (Scheme::Tcp | Scheme::Udp | Scheme::Shm, _) => Wire::Frames(Framer::new(LIMIT)),
         };
         let (address, stream) = (url.address, Some(connect(url.address)?));
         Ok(Self { address, stream, out: Vec::new(), written: 0, wire })

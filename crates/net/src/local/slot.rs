@@ -2,7 +2,8 @@
 //!
 //! Touched by the ticket's thread, the dispatcher and the answering worker, under its mutex.
 
-use super::{NoResponse, lock};
+use super::lock;
+use crate::NoResponse;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};

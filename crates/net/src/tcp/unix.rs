@@ -20,7 +20,7 @@ pub enum Listen {
 }
 
 /// The file of a Unix socket that we listen on. It goes with this.
-pub(super) struct SocketFile(PathBuf);
+pub(crate) struct SocketFile(PathBuf);
 
 impl SocketFile {
     pub(super) fn path(&self) -> &Path {
@@ -35,7 +35,7 @@ impl Drop for SocketFile {
 }
 
 /// A listening socket and its file.
-pub(super) fn bind(path: &Path, backlog: usize) -> Result<(OwnedFd, SocketFile), OpenError> {
+pub(crate) fn bind(path: &Path, backlog: usize) -> Result<(OwnedFd, SocketFile), OpenError> {
     let failed = |error: Errno| OpenError::system(&path.display().to_string(), error);
     let address = SocketAddrUnix::new(path).map_err(failed)?;
     let new = || {

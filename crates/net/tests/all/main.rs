@@ -7,6 +7,8 @@ mod fault;
 mod frame;
 mod http;
 mod local;
+mod shm;
+mod shm_hostile;
 mod tcp;
 mod tcp_ends;
 mod tcp_fin;

@@ -42,8 +42,8 @@ impl Dispatcher {
         let timeout = if soon { timeout.min(SHORT) } else { timeout };
         let remote = self.config.own_remote.clone();
         let (own, asker) = (self.config.own, &self.asker);
-        let (workers, control, waiter) =
-            (&mut self.config.workers, &self.config.control, &mut self.config.waiter);
+        let (workers, lines) = (&mut self.config.workers, &mut self.config.lines);
+        let (control, waiter) = (&self.config.control, &mut self.config.waiter);
         let work = || {
             control.has_mail()
                 || asker.has_ready()
@@ -51,6 +51,8 @@ impl Dispatcher {
                 || workers.iter_mut().any(|worker| !worker.events.is_empty())
                 // SAFETY: this thread's engine, which runs nothing now.
                 || unsafe { (*own).has_mail() }
+                // Last: from here on clients over shared memory wake it.
+                || !lines.iter_mut().filter(|line| line.open).all(|line| line.transport.before_wait())
         };
         let most = KThread::here().time_left(Some(Duration::from_nanos(timeout.0)));
         remote.parker.sleep(work, || {

@@ -267,10 +267,17 @@ impl IngressLoop {
         const LONGEST: Duration = Duration::from_millis(100);
         let (control, done) = (&self.control, &self.ingress.common.done);
         let (kthread, asker) = (&self.kthread, &self.ingress.asker);
-        let waiter = &mut self.waiter;
+        let (waiter, lines) = (&mut self.waiter, &mut self.lines);
         let work = || {
             let has_threads = kthread.has_mail() || kthread.has_threads() || asker.has_ready();
-            control.has_mail() || !done.is_empty() || has_threads
+            // Last: from here on clients over shared memory wake it.
+            control.has_mail()
+                || !done.is_empty()
+                || has_threads
+                || !lines
+                    .iter_mut()
+                    .filter(|line| line.open)
+                    .all(|line| line.transport.before_wait())
         };
         let most = kthread.time_left(Some(LONGEST));
         self.remote.parker.sleep(work, || {
