@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn words_of_no_peer_are_none() {
-        assert_eq!(decode([5, 0, 0, 0, 0]), None);
+        assert_eq!(decode([6, 0, 0, 0, 0]), None);
         assert_eq!(decode([1, u64::MAX, 0, 0, 0]), None);
         assert_eq!(decode([3, 1, 1 << 32, 0, 0]), None);
     }

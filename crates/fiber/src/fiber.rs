@@ -227,7 +227,24 @@ unsafe extern "C" fn run_task(core: *mut ()) -> ! {
     unsafe { switch_back_for_good(&raw const core.context, &raw const core.back) }
 }
 
-/// The payload of [`Suspend::Panicked`] where a C++ exception left the task.
+/// Calls. A C++ exception that leaves `f` ends here, where the feature `cxx` is there; a panic goes on.
+/// Rust's `catch_unwind` must not see the former, so this stands between the two.
+///
+/// # Errors
+/// There was such an exception.
+pub fn contain_exceptions<F: FnOnce()>(f: F) -> Result<(), CxxException> {
+    unsafe fn run<F: FnOnce()>(argument: *mut ()) {
+        // SAFETY: the variable below, of this type, which nothing else uses meanwhile.
+        let f = unsafe { (*argument.cast::<Option<F>>()).take() };
+        if let Some(f) = f {
+            f();
+        }
+    }
+    let mut f = Some(f);
+    call(Task { run: run::<F>, argument: (&raw mut f).cast() })
+}
+
+/// A C++ exception left a task: the payload of [`Suspend::Panicked`] then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CxxException;
 

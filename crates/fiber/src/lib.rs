@@ -33,7 +33,7 @@ mod words;
 pub use context::{
     Context, Kind as ContextKind, Label, current, current_label, on_fiber, own_stack,
 };
-pub use fiber::{CxxException, Fiber, Suspend, Task, suspend};
+pub use fiber::{CxxException, Fiber, Suspend, Task, contain_exceptions, suspend};
 pub use image::{Locals, end_thread_locals};
 pub use overflow::{NameIt, is_on_a_stack, name_threads_by, prepare_thread};
 pub use stack::{FiberStack, StackError, StackPool};

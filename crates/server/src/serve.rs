@@ -2,10 +2,11 @@
 //! not to run.
 //!
 //! On the request's own stack, whichever kind of server it is in: all of it may wait, and is pre-empted. No
-//! panic leaves it.
+//! panic leaves it, and no C++ exception.
 
 use crate::Response;
 use crate::app::ErasedApp;
+use curtail_fiber::{CxxException, contain_exceptions};
 use curtail_net::Outcome;
 use curtail_rt::cancel::{Cancelled, Cause};
 use curtail_rt::contain::{contain, discard};
@@ -51,10 +52,16 @@ fn handle(
     request: &[u8],
     response: &mut Response,
 ) -> Outcome {
-    let handled = catch_unwind(AssertUnwindSafe(|| app.handle(state, request, response)));
-    let Err(panic) = handled else { return Outcome::Done };
-    let cancelled = panic.downcast_ref::<Cancelled>().copied();
-    discard(panic);
+    let call = || contain_exceptions(|| app.handle(state, request, response));
+    let cancelled = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => return Outcome::Done,
+        Ok(Err(CxxException)) => None,
+        Err(panic) => {
+            let cancelled = panic.downcast_ref::<Cancelled>().copied();
+            discard(panic);
+            cancelled
+        }
+    };
     response.clear();
     if let Some(cancelled) = cancelled {
         say_cancelled(app, cancelled.cause(), request, response);
