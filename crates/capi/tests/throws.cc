@@ -66,11 +66,11 @@ curtail_app good() {
   return app;
 }
 
-curtail_server *made(const curtail_app &app) {
+curtail_server *made(const curtail_app &app, const char *policy = "sjf") {
   curtail_settings *settings = curtail_settings_new();
   CHECK(curtail_set(settings, "listen", "udp://127.0.0.1:0", &error) == CURTAIL_OK);
   CHECK(curtail_set(settings, "workers", "1", &error) == CURTAIL_OK);
-  CHECK(curtail_set(settings, "policy", "sjf", &error) == CURTAIL_OK);
+  CHECK(curtail_set(settings, "policy", policy, &error) == CURTAIL_OK);
   curtail_server *server;
   CHECK(curtail_server_new(&app, settings, &server, &error) == CURTAIL_OK);
   curtail_settings_free(settings);
@@ -89,8 +89,9 @@ void malformed(curtail_server *server, uint64_t wanted) {
   }
 }
 
-void requests() {
-  curtail_server *server = made(good());
+void requests(const char *policy) {
+  locked = 0;
+  curtail_server *server = made(good(), policy);
   curtail_status status = CURTAIL_INTERNAL;
   std::thread thread([&] { status = curtail_server_run(server, nullptr); });
   int line = connect_to(server);
@@ -141,7 +142,8 @@ void setups() {
 } // namespace
 
 int main() {
-  requests();
+  requests("sjf");
+  requests("shenango"); // without a dispatcher
   setups();
   puts("all as it should be");
 }
