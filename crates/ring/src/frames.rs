@@ -2,7 +2,7 @@
 //!
 //! One side owns a [`FrameWriter`], the other a [`FrameReader`]; each is given the [`Lane`], which is
 //! where the ring lies, with every call. A frame is a word (`tag << 32 | kind << 28 | bytes`) and its
-//! payload, and lies in one piece: where it would not fit before the end, a word of the kind [`SKIP`]
+//! payload, and lies in one piece: where it would not fit before the end, a word of the kind `SKIP`
 //! sends the reader to the beginning.
 //!
 //! Neither side trusts the other. Each keeps its own index and never reads it back; the other's index
