@@ -6,7 +6,8 @@
 //! thread of Curtail's that must wait blocks by [`curtail_rt::block`], and its kthread goes on; other
 //! threads get libc's own functions.
 //!
-//! Programs depend on `curtail`, which links this. Nothing is called by its path.
+//! Programs depend on `curtail`, which links this. What `curtail-pthread` shares is called by its path, and
+//! nothing else.
 
 mod alternate;
 mod condclock;
@@ -21,3 +22,5 @@ mod pthread;
 pub mod real;
 mod resolve;
 mod sleep;
+#[doc(hidden)]
+pub mod until;

@@ -20,13 +20,13 @@
 use crate::condclock;
 use crate::owner::{self, Kind};
 use crate::real;
+use crate::until::{Until, is_valid, time_left};
 use curtail_fiber::on_fiber;
 use curtail_fiber::safepoint::{enter_lock, leave_lock, leave_lock_if_held};
 use curtail_rt::block::{Deadline, Place, Wait};
 use curtail_rt::held::took;
 use curtail_rt::wait;
 use libc::{c_int, c_void, clockid_t, timespec};
-use std::mem::MaybeUninit;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
@@ -57,9 +57,6 @@ fn attempt(attempt: impl FnOnce() -> c_int) -> c_int {
 /// time, up to [`LONGEST_LOOK`].
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(16);
-
-/// The end of a wait.
-type Until = (clockid_t, timespec);
 
 /// Takes a lock on a fiber: waits until it is taken, it fails for another reason than being held, or
 /// its time is over.
@@ -136,23 +133,6 @@ fn give_back(lock: *mut c_void, answer: c_int, next: Next) -> c_int {
         leave_lock_if_held();
     }
     answer
-}
-
-fn is_valid((_, until): Until) -> bool {
-    (0..1_000_000_000).contains(&until.tv_nsec)
-}
-
-/// What is left until then; `None`: nothing.
-fn time_left((clock, until): Until) -> Option<Duration> {
-    let mut now = MaybeUninit::<timespec>::zeroed();
-    // SAFETY: `now` is ours; all zeroes is a time, too, where there is no such clock.
-    let now = unsafe {
-        libc::clock_gettime(clock, now.as_mut_ptr());
-        now.assume_init()
-    };
-    let seconds = i128::from(until.tv_sec) - i128::from(now.tv_sec);
-    let left = seconds * 1_000_000_000 + i128::from(until.tv_nsec - now.tv_nsec);
-    (left > 0).then(|| Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX)))
 }
 
 /// Defines a lock's plain, trying and releasing functions.

@@ -23,7 +23,7 @@ unsafe fn is_shared(semaphore: *mut c_void) -> bool {
 
 /// # Safety
 /// The caller's semaphore.
-unsafe fn take(semaphore: *mut c_void, until: Option<crate::pause::Until>) -> c_int {
+unsafe fn take(semaphore: *mut c_void, until: Option<curtail_libc::until::Until>) -> c_int {
     let once = || real!(c"sem_trywait", new, Call; semaphore) == 0;
     if once() {
         return 0;
