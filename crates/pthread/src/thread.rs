@@ -5,11 +5,12 @@
 
 #![allow(unreachable_pub, reason = "C reaches these by their names")]
 
-use crate::pause::{Until, insist, is_ours};
+use crate::pause::{insist, is_ours};
 use crate::registry::{self, Control, Fate};
 use crate::schedule;
 use crate::signals;
 use curtail_libc::real;
+use curtail_libc::until::Until;
 use curtail_rt::{Builder, JoinHandle};
 use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
 use std::ptr;
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn pthread_create(
     let mask = registry::own().map_or(0, |own| own.mask.load(Ordering::Relaxed));
     signals::enter(&control, mask);
     ALIVE.fetch_add(1, Ordering::Relaxed);
-    let started = builder.spawn_told(
+    let started = builder.spawn_known(
         move || live(&its, work),
         |pointer| {
             control.id.store(pointer, Ordering::Relaxed);

@@ -32,10 +32,10 @@ mod scope;
 mod seat;
 mod spawn;
 mod stack_of;
+mod stall_log;
 mod stalls;
 mod suspended;
 mod tcb;
-mod told;
 mod unwind;
 mod watchdog;
 

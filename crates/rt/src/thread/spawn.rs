@@ -8,7 +8,7 @@
 //! joins it, or else drops its handle, takes the result and gives the stack back; a thread whose
 //! handle has gone gives everything back by itself.
 
-mod told;
+mod known;
 
 use super::join::JoinHandle;
 use super::kthread::KThread;

@@ -11,8 +11,8 @@
 
 use super::kthread::Shared;
 use super::stack_of::look_at;
+use super::stall_log::{Detail, StallLog};
 use super::stalls::{Stalls, function_of};
-use super::told::{Tell, Told};
 use crate::clock::{self, Clock};
 use crate::timeline::{self, EventKind};
 use curtail_fiber::safepoint::Mode;
@@ -56,17 +56,17 @@ impl fmt::Display for Stall {
 }
 
 /// Tells of it in the log, or on standard error where the log takes no warnings; of each place with
-/// its stack once ([`Told`]).
+/// its stack once ([`StallLog`]).
 fn default_on_stall() -> OnStall {
-    let told = Mutex::new(Told::default());
+    let log = Mutex::new(StallLog::default());
     Arc::new(move |stall| {
         let place = function_of(&stall.stack).unwrap_or_default();
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
         let text = stall.to_string();
-        match told.next(place, stall.count, Instant::now()) {
-            Tell::Nothing => {}
-            Tell::Line => warn(text.lines().next().unwrap_or_default()),
-            Tell::All => warn(&text),
+        match log.next(place, stall.count, Instant::now()) {
+            Detail::Nothing => {}
+            Detail::Line => warn(text.lines().next().unwrap_or_default()),
+            Detail::All => warn(&text),
         }
     })
 }

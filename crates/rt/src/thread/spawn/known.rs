@@ -10,7 +10,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::spawn`].
     #[doc(hidden)]
-    pub fn spawn_told<F, T>(self, f: F, tell: impl FnOnce(usize)) -> io::Result<JoinHandle<T>>
+    pub fn spawn_known<F, T>(self, f: F, tell: impl FnOnce(usize)) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
