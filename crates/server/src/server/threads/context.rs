@@ -338,10 +338,8 @@ unsafe fn rule(late: *const Late) -> OnCancel {
 /// As for [`cause`].
 unsafe fn may_abandon(late: *const Late) -> bool {
     // SAFETY: as in `cause`.
-    WorkerContext::here()
-        .common
-        .rules
-        .may_abandon(unsafe { (*late.cast::<Request>()).origin.class })
+    let class = unsafe { (*late.cast::<Request>()).origin.class };
+    WorkerContext::here().common.rules.may_abandon(class)
 }
 
 /// Its thread will never go on: tells of its end, and keeps the rest.

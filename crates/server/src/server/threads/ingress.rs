@@ -4,12 +4,12 @@
 //! lent and not back, and `kept` counts the buffers of those in `spare`.
 
 use super::context::{DUTY, KthreadsShared};
-use super::request::{Body, Request, RequestOrigin};
+use super::request::{Request, RequestOrigin};
 use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
 use crate::jobs::KEEP_IN_ALL;
 use crate::stats::ClassStats;
-use curtail_net::{Completion, Ebb, Intake, Outcome, Peer};
+use curtail_net::{Completion, Ebb, Intake, Peer};
 use curtail_policy::ClassId;
 use curtail_rt::context::RequestId;
 use curtail_rt::thread::Crew;
@@ -195,19 +195,7 @@ impl Turn<'_> {
             deadline_tsc: ingress.common.rules.deadline(class, deadline, arrived_tsc),
             ..RequestOrigin::none()
         };
-        request.body = Body {
-            tag: tag(payload.bytes()),
-            payload: std::mem::take(&mut request.body.payload),
-            response: std::mem::take(&mut request.body.response),
-            outcome: Outcome::Dropped,
-            started_tsc: 0,
-            finished_tsc: 0,
-            ran_cycles: 0,
-            gap_tsc: 0,
-            preemptions: 0,
-            packet: None,
-            began: false,
-        };
+        request.body.tag = tag(payload.bytes());
         match payload.is_small() {
             true => request.body.payload.extend_from_slice(payload.bytes()),
             false => std::mem::swap(&mut request.body.payload, payload.large()),
