@@ -7,7 +7,8 @@ use std::path::Path;
 const ARROWS: &[(&str, &[&str])] = &[
     ("crates/alloc", &[]),
     ("crates/policy", &[]),
-    ("crates/workload", &[]),
+    ("crates/notation", &[]),
+    ("crates/workload", &["crates/notation"]),
     ("crates/ring", &[]),
     ("crates/fiber", &[]),
     ("crates/shm", &["crates/ring"]),
@@ -81,7 +82,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("crates/tower", &["crates/curtail"]),
     ("crates/observe", &["crates/curtail", "crates/report"]),
-    ("crates/capi", &["crates/curtail", "crates/workload"]),
+    ("crates/capi", &["crates/curtail", "crates/notation"]),
 ];
 
 /// What tests may use beyond that: the instruments, the policies, and what kthreads call.

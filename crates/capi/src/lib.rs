@@ -15,11 +15,11 @@ mod app;
 mod border;
 mod client;
 mod contain;
+mod log2;
 mod response;
 mod server;
 mod settings;
 mod stats;
-mod units;
 
 pub use app::{CApp, CClass, ClassifyFn};
 pub use border::{CError, Status};

@@ -98,7 +98,7 @@ fn list<T>(value: &str, item: impl Fn(&str) -> Result<T, String>) -> Result<Vec<
 }
 
 fn duration(value: &str) -> Result<u64, String> {
-    crate::units::duration_ns(value)
+    curtail_notation::duration_ns(value).map_err(|error| error.to_string())
 }
 
 fn factor_percent(value: &str) -> Result<u32, String> {
@@ -186,7 +186,10 @@ impl ServerSettings {
             "workers" => self.workers = Some(within(value, 1..=Spec::MAX_WORKERS)?),
             "dispatchers" => self.dispatchers = Some(within(value, 1..=Spec::MAX_WORKERS)?),
             "balance" => self.balance = plain(value)?,
-            "cores" => self.cores = Some(crate::units::cores(value)?),
+            "cores" => {
+                self.cores =
+                    Some(curtail_notation::cores(value).map_err(|error| error.to_string())?)
+            }
             "preempt" => self.preempt = plain(value)?,
             "dispatcher" => {
                 self.dispatcher = match value {

@@ -21,8 +21,9 @@ mod trace;
 mod units;
 
 pub use arrival::{Arrivals, Schedule};
+pub use curtail_notation::{ParseError, cores, duration_ns};
 pub use histogram::{ClassRecord, Distribution, Recorder, SLOWDOWN_ONE};
-pub use list::{MAX_LIST, cores, list, names};
+pub use list::{MAX_LIST, list, names};
 pub use mix::{Class, Mix, Sampler};
 pub use named::{NAMED, Named, named};
 pub use phases::{Arrival, Phase, Phases, Source};
@@ -31,7 +32,7 @@ pub use search::{Found, Measurement, Probe, Search};
 pub use service::{Service, ServiceSampler};
 pub use slo::{Metric, Quantile, Slo};
 pub use trace::{Trace, TraceRequests};
-pub use units::{ParseError, count, duration_ns, format_duration, format_rate, load, rate_rps};
+pub use units::{count, format_duration, format_rate, load, rate_rps};
 
 use rand::{Rng, SeedableRng};
 

@@ -70,34 +70,6 @@ fn nine_decimals(value: f64) -> f64 {
     if value.abs() < 9e6 { (value * 1e9).round() / 1e9 } else { value }
 }
 
-/// A list of core numbers: `0,2`, `1-3`, `1..3` or mixed, without duplicates.
-///
-/// # Errors
-/// Something else, a core twice, or a number beyond 4,095.
-pub fn cores(text: &str) -> Result<Vec<usize>, ParseError> {
-    let number = |s: &str| match s.trim().parse::<usize>() {
-        Ok(n) if n < 4_096 => Ok(n),
-        _ => Err(ParseError::new(format!("`{s}` is no core number"))),
-    };
-    let mut cores = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let (first, last) = match part.split_once("..").or_else(|| part.split_once('-')) {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(part)?, number(part)?),
-        };
-        if last < first {
-            return Err(ParseError::new(format!("`{part}` runs backwards")));
-        }
-        for core in first..=last {
-            if cores.contains(&core) {
-                return Err(ParseError::new(format!("`{text}` names core {core} twice")));
-            }
-            cores.push(core);
-        }
-    }
-    Ok(cores)
-}
-
 /// A list of names, separated by commas.
 ///
 /// # Errors
@@ -114,7 +86,7 @@ pub fn names(text: &str) -> Result<Vec<String>, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{duration_ns, load, rate_rps};
+    use crate::{cores, duration_ns, load, rate_rps};
     use proptest::prelude::*;
 
     #[test]
@@ -144,15 +116,6 @@ mod tests {
         ] {
             let error = list(text, load).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn core_lists() {
-        assert_eq!(cores("0").unwrap(), [0]);
-        assert_eq!(cores("2,0-1,4..5").unwrap(), [2, 0, 1, 4, 5]);
-        for text in ["", "a", "1,1", "3-1", "0,", "99999", "0-99999999999"] {
-            assert!(cores(text).is_err(), "{text}");
         }
     }
 

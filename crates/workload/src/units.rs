@@ -1,65 +1,8 @@
 //! How times, rates and loads are written: `500ns`, `2us`, `50k`, `0.7`.
 
-/// Text that says nothing we understand. The message names the offending text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ParseError(String);
+use curtail_notation::{ParseError, decimal, split_unit};
 
-impl ParseError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-/// Longest duration accepted: one day.
-const MAX_DURATION_NS: f64 = 86_400e9;
-
-/// A plain decimal number: digits, at most one point. No sign, no exponent, no `inf`.
-fn decimal(text: &str) -> Option<f64> {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    let points = text.bytes().filter(|&b| b == b'.').count();
-    if digits == 0 || points > 1 || digits + points != text.len() {
-        return None;
-    }
-    text.parse().ok()
-}
-
-/// The text before its unit, and the unit.
-fn split_unit(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    text.split_at(end)
-}
-
-/// A duration in nanoseconds: `500ns`, `2us` (also `2µs`), `10ms`, `1.5s`. A bare `0` needs no unit.
-///
-/// # Errors
-/// No number, no or an unknown unit, finer than a nanosecond, or longer than a day.
-pub fn duration_ns(text: &str) -> Result<u64, ParseError> {
-    let text = text.trim();
-    let (number, unit) = split_unit(text);
-    let bad = |why: &str| ParseError::new(format!("`{text}` is no duration: {why}"));
-    let value = decimal(number).ok_or_else(|| bad("write 500ns, 2us, 10ms or 1.5s"))?;
-    let scale = match unit.trim_start() {
-        "ns" => 1.0,
-        "us" | "µs" | "μs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "" if value == 0.0 => 1.0,
-        "" => return Err(bad("the unit is missing (ns, us, ms, s)")),
-        other => return Err(bad(&format!("unknown unit `{other}` (ns, us, ms, s)"))),
-    };
-    let ns = value * scale;
-    if ns > MAX_DURATION_NS {
-        return Err(bad("longer than a day"));
-    }
-    let whole = ns.round();
-    if (ns - whole).abs() > 1e-6 * ns.max(1.0) {
-        return Err(bad("finer than a nanosecond"));
-    }
-    Ok(whole as u64)
-}
-
-/// The shortest notation that [`duration_ns`] reads back exactly.
+/// The shortest notation that [`curtail_notation::duration_ns`] reads back exactly.
 #[must_use]
 pub fn format_duration(ns: u64) -> String {
     let (scale, unit) = match ns {
@@ -163,24 +106,8 @@ pub fn load(text: &str) -> Result<f64, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use curtail_notation::duration_ns;
     use proptest::prelude::*;
-
-    #[test]
-    fn durations() {
-        for (text, ns) in [
-            ("500ns", 500),
-            ("0.5us", 500),
-            ("2us", 2_000),
-            ("2µs", 2_000),
-            ("10ms", 10_000_000),
-            ("1.5s", 1_500_000_000),
-            ("5.7us", 5_700),
-            ("0", 0),
-            (" 1 us", 1_000),
-        ] {
-            assert_eq!(duration_ns(text), Ok(ns), "{text}");
-        }
-    }
 
     #[test]
     fn errors_name_the_text() {
