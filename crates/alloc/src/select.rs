@@ -83,7 +83,7 @@ fn taken(tables: &Tables, asks: &Member) -> Option<CoreId> {
         let excess = member.cores.saturating_sub(member.guaranteed);
         let comes = matches!(kthread.state, State::Granted { .. });
         let stranded = kthread.look.stranded > 0;
-        (!leaves, Reverse(excess), comes, stranded, Reverse(kthread.since), core)
+        (!leaves, Reverse(excess), stranded, comes, Reverse(kthread.since), core)
     })
 }
 

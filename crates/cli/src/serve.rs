@@ -112,7 +112,7 @@ impl Serve {
         };
         let builder = self.listening(builder)?.observable(name);
         let builder = self.system.runtime().configure(builder, spec, self.system.only_preempt()?);
-        let mut builder = self.cores.configure(builder, spec, &self.system)?;
+        let mut builder = self.cores.configure(builder, &self.system);
         if let Some(file) = &self.record {
             builder = builder.record(file);
         }

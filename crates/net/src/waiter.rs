@@ -76,11 +76,30 @@ impl Waiter {
     /// # Errors
     /// Only what epoll says to a descriptor that is none.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        let state = &self.shared.state;
-        let asleep =
-            state.compare_exchange(IDLE, ASLEEP, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         // Where there is news, the descriptors are looked at all the same, without sleeping.
-        let timeout = if asleep { timeout } else { Some(Duration::ZERO) };
+        let timeout = if self.falls_asleep() { timeout } else { Some(Duration::ZERO) };
+        self.look(timeout)
+    }
+
+    /// The same by another sleep, which ends when the waiter (see its `AsFd`) is readable.
+    ///
+    /// # Errors
+    /// As for [`Waiter::wait`].
+    pub fn wait_by(&mut self, sleep: impl FnOnce()) -> io::Result<bool> {
+        if self.falls_asleep() {
+            sleep();
+        }
+        self.look(Some(Duration::ZERO))
+    }
+
+    /// From here on a waker signals; false: one has been here.
+    fn falls_asleep(&self) -> bool {
+        let state = &self.shared.state;
+        state.compare_exchange(IDLE, ASLEEP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn look(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let state = &self.shared.state;
         // Beyond the range of the kernel's time: 292 thousand million years are no timeout at all.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];

@@ -11,6 +11,8 @@ use curtail_fiber::Suspend;
 use curtail_fiber::safepoint::{Block, Safepoint};
 use std::cell::Cell;
 use std::sync::Once;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 #[cfg(not(test))]
 unsafe extern "Rust" {
@@ -46,6 +48,22 @@ pub struct EngineHooks {
     pub cause: unsafe fn(*mut (), &Tcb) -> Option<Cause>,
     /// What is known of it.
     pub facts: unsafe fn(*mut ()) -> Option<Facts>,
+    /// By the kthread's own loop, while nothing runs: runs what is ready, requests and threads, until
+    /// nothing is or the kthread is asked for something; true: something ran.
+    pub serve: unsafe fn(*mut ()) -> bool,
+    /// Likewise: whether `serve` would find something that the kthread does not see by itself.
+    pub has_reason: unsafe fn(*mut ()) -> bool,
+    /// Likewise: the kthread is about to sleep. For how long at most.
+    pub rests: unsafe fn(*mut ()) -> Option<Duration>,
+    /// Likewise: calls what runs or sleeps without the engine.
+    pub away: unsafe fn(*mut (), &mut dyn FnMut()),
+    /// From within `away`: how many requests are ready that only this kthread can run.
+    pub stranded: unsafe fn(*mut ()) -> usize,
+    /// Likewise: the kthread has given its core back, or has one again.
+    pub moved: unsafe fn(*mut ()),
+    /// While a batch thread runs: the word that changes when something is sent to the engine, and what it
+    /// is until then.
+    pub sent: unsafe fn(*mut ()) -> (*const AtomicU32, u32),
 }
 
 /// The calling kthread's engine, which it has since a request with a job's number runs.

@@ -74,7 +74,7 @@ pub enum EventKind {
     Woken,
     /// What it waited for has come, and the worker made it ready by itself.
     Resumed,
-    /// It was taken back from a worker that is down, where it has not started: it waits again.
+    /// It was taken back from a worker, where it has not started: it waits again.
     Returned,
 }
 

@@ -6,12 +6,13 @@
 //! in here is its own; workers are reached through rings and the words in [`Remote`].
 
 mod cancel;
+mod down;
+mod elastic;
 mod idle;
 mod link;
 mod log;
 mod orders;
 mod place;
-mod rescue;
 
 pub(crate) use cancel::Deadlines;
 pub(crate) use link::WorkerLink;
@@ -34,8 +35,9 @@ use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::yields::Yields;
 use curtail_sched::record::Tap;
 use curtail_sched::{Scheduler, Setup, Watch};
+use down::Downs;
+pub(crate) use elastic::Elastic;
 use log::DecisionLog;
-use rescue::Stuck;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +73,7 @@ pub(crate) struct Dispatcher {
     asker: Asker,
     turned_away: TurnedAway,
     decision_log: DecisionLog,
-    stuck: Vec<Stuck>,
+    down: Downs,
     losses: Losses,
     gap_cycles: u64,
     item_cycles: u64,
@@ -109,6 +111,8 @@ pub(crate) struct DispatcherConfig {
     /// The dispatcher's own engine, for as long as it runs.
     pub own: *mut Engine,
     pub own_remote: Arc<Remote>,
+    /// Where a core allocator has cores for it and its workers.
+    pub elastic: Option<Elastic>,
     /// The bytes of the requests in the system.
     pub byte_quota: ByteQuota,
 }
@@ -133,7 +137,7 @@ impl Dispatcher {
             asker,
             turned_away: Vec::new(),
             decision_log: DecisionLog::default(),
-            stuck: Vec::new(),
+            down: Downs::default(),
             losses: Losses::default(),
             gap_cycles: clock.cycles(GAP_NS),
             item_cycles: clock.cycles(ITEM_NS),
@@ -163,7 +167,11 @@ impl Dispatcher {
     /// A turn begins: takes in what has come. Here and in [`Dispatcher::decide`], all is in the order
     /// that the scheduler's README states.
     fn gather(&mut self) {
-        let now = clock::now();
+        let mut now = clock::now();
+        if self.config.elastic.as_ref().is_some_and(|elastic| elastic.heed(now)) {
+            now = clock::now();
+            self.turn = now;
+        }
         self.now = now;
         self.watch(now);
         self.active = self.drain_worker_events(now);
@@ -179,8 +187,11 @@ impl Dispatcher {
         self.publish_turned_away();
         self.active |= self.cancel_some(now);
         self.take_back(now);
-        self.look_after_stuck(now);
+        self.look_after_down(now);
         self.active |= self.place(now);
+        if let Some(elastic) = &self.config.elastic {
+            elastic.publish_waiting(self.sched.waiting(), &self.config.workers, &self.down);
+        }
         self.apply_commands(now);
         self.log_decisions(now);
         let staged = self.asker.has_staged();
@@ -189,6 +200,7 @@ impl Dispatcher {
             return staged;
         }
         if self.active || staged {
+            self.config.elastic.iter_mut().for_each(|elastic| elastic.note_active(now));
             return true;
         }
         if self.is_done() {

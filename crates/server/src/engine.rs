@@ -18,6 +18,7 @@ mod end;
 mod hooks;
 mod quantum;
 mod run;
+mod serve;
 
 use crate::Response;
 use crate::activation::Activation;
@@ -30,25 +31,27 @@ pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
 use curtail_fiber::{Fiber, StackPool, signal};
 use curtail_net::Outcome;
-use curtail_policy::{AnyCore, CorePolicy, Job, JobId, WorkerId};
+use curtail_policy::{AnyCore, CorePolicy, Job, JobId, Mix, WorkerId};
 use curtail_ring::spsc;
-use curtail_rt::calls;
 use curtail_rt::cancel::Cause;
 use curtail_rt::clock::GAP_NS;
 use curtail_rt::contain::contain;
 use curtail_rt::fences;
-use curtail_rt::thread::{KThread, Quanta, Tcb};
+use curtail_rt::thread::{KThread, Tcb};
 use curtail_rt::timeline;
+pub(crate) use serve::{Links, Orders};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU32;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 /// How often a worker that has work looks for more.
 const LOOK_NS: u64 = 1_000;
+/// Turns of one kind in a row while the other has something.
+const ONE: NonZeroU32 = NonZeroU32::new(1).expect("one");
 /// From one look at everything to the next while safepoints look at some words only.
 const CLOSELY_NS: u64 = 10_000;
 
@@ -75,14 +78,13 @@ pub(crate) struct Engine {
     running: *mut Activation,
     run_start: u64,
     quantum_cycles: u64,
-    /// The quantum of threads.
-    thread_cycles: Arc<AtomicU64>,
     alone: Alone,
     /// Quanta had by the unfinished jobs that are here.
     quanta: u64,
-    inbox: Option<spsc::Consumer<Message>>,
-    /// This thread as a kthread: what its jobs and their threads wait and wake by.
-    pub(crate) kthread: Box<KThread>,
+    /// To the dispatcher; none: this is its own engine.
+    links: Option<Links>,
+    /// This thread as a kthread: what its jobs and their threads wait and wake by. It outlives the engine.
+    pub(crate) kthread: &'static KThread,
     remote: Arc<Remote>,
     outbox: VecDeque<Event>,
     /// Cancelled jobs that are ready and whose quanta are this worker's affair: they run when nothing
@@ -92,33 +94,35 @@ pub(crate) struct Engine {
     pending: Vec<(JobId, u64, Cause)>,
     pub counts: Counts,
     gap_cycles: u64,
+    /// Requests and threads, in turn.
+    mix: Mix,
+    /// Of the configuration that it works by.
+    epoch: u32,
+    /// How long a request that runs to completion goes on, at most, before it looks whether the kthread
+    /// is to give its core back (cycles); 0: it does not look.
+    beat_cycles: u64,
+    /// Since when the worker has a core that its dispatcher may not know of (TSC); 0: it knows.
+    came_tsc: u64,
+    /// The running request does.
+    beats: bool,
     /// When to look into the inbox again although there is work (TSC), and how often.
     look_tsc: u64,
     look_cycles: u64,
 }
 
 impl Engine {
-    /// The engine of this thread. `inbox`: `None` for the dispatcher's own.
+    /// The engine of this kthread. `links`: `None` for the dispatcher's own.
     pub(crate) fn new(
         id: WorkerId,
         shared: ServerShared,
         config: Config,
         core: AnyCore,
-        inbox: Option<spsc::Consumer<Message>>,
+        links: Option<Links>,
         remote: Arc<Remote>,
     ) -> Result<Box<Self>, String> {
         let text = |error: curtail_fiber::StackError| error.to_string();
-        let kthread =
-            KThread::new(remote.kthread.clone(), shared.tasks, None, None).map_err(text)?;
-        calls::hook_safepoints();
+        let kthread = KThread::here();
         let safepoint = Safepoint::this_thread();
-        let thread_cycles = Arc::new(AtomicU64::new(config.thread_cycles(shared.clock)));
-        kthread.set_quanta(Some(Quanta {
-            mode: config.thread_mode,
-            cycles: thread_cycles.clone(),
-            usual: Some(1),
-            by_class: Box::default(),
-        }));
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
         let mut stacks =
@@ -140,10 +144,9 @@ impl Engine {
             running: ptr::null_mut(),
             run_start: 0,
             quantum_cycles: 0,
-            thread_cycles: thread_cycles.clone(),
             alone: Alone::new(shared.clock.cycles(GAP_NS), shared.clock.cycles(CLOSELY_NS)),
             quanta: 0,
-            inbox,
+            links,
             kthread,
             remote,
             outbox: VecDeque::with_capacity(256),
@@ -151,6 +154,11 @@ impl Engine {
             pending: Vec::new(),
             counts: Counts::default(),
             gap_cycles: shared.clock.cycles(GAP_NS),
+            mix: Mix::new(ONE),
+            epoch: 0,
+            beat_cycles: shared.beat_cycles,
+            came_tsc: 0,
+            beats: false,
             look_tsc: 0,
             look_cycles: shared.clock.cycles(LOOK_NS),
             shared,
@@ -160,6 +168,8 @@ impl Engine {
         fences::prepare();
         engine.publish_mail();
         engine.prepare_ticks();
+        let this = &raw mut *engine;
+        engine.remote.engine.store(this, Ordering::Release);
         Ok(engine)
     }
 
@@ -194,14 +204,19 @@ impl Engine {
         }
     }
 
+    #[inline]
+    fn inbox(&mut self) -> Option<&mut spsc::Consumer<Message>> {
+        self.links.as_mut().map(|links| &mut links.inbox)
+    }
+
     /// How many messages there are.
     fn look(&mut self) -> usize {
-        self.inbox.as_mut().map_or(0, spsc::Consumer::len)
+        self.inbox().map_or(0, spsc::Consumer::len)
     }
 
     fn admit_all(&mut self, messages: usize, now: u64) {
         for _ in 0..messages {
-            if let Some(message) = self.inbox.as_mut().and_then(spsc::Consumer::pop) {
+            if let Some(message) = self.inbox().and_then(spsc::Consumer::pop) {
                 self.admit(message, now);
             }
         }
@@ -218,7 +233,7 @@ impl Engine {
             self.look_tsc = now + self.look_cycles;
             return self.take_in(now);
         }
-        let known = self.inbox.as_ref().map_or(0, spsc::Consumer::known);
+        let known = self.links.as_ref().map_or(0, |links| links.inbox.known());
         self.admit_all(known, now);
         if now >= self.look_tsc {
             self.look_tsc = now + self.look_cycles;
@@ -228,8 +243,8 @@ impl Engine {
 
     /// What has come meanwhile is looked at soon.
     fn expect_mail(&self) {
-        if let Some(inbox) = &self.inbox {
-            inbox.prefetch();
+        if let Some(links) = &self.links {
+            links.inbox.prefetch();
         }
     }
 
@@ -245,7 +260,7 @@ impl Engine {
 
     /// Whether there may be something to take in.
     pub(crate) fn has_mail(&mut self) -> bool {
-        self.inbox.as_mut().is_some_and(|inbox| !inbox.is_empty())
+        self.inbox().is_some_and(|inbox| !inbox.is_empty())
             || self.kthread.has_mail()
             || self.kthread.is_noticed()
             || self.kthread.has_woken_requests()
@@ -253,7 +268,7 @@ impl Engine {
 
     /// Whether requests, or the dispatcher's own work, want the processor, on which a thread is.
     pub(crate) fn has_requests(&mut self) -> bool {
-        self.inbox.is_none() || self.has_ready() || self.has_mail()
+        self.links.is_none() || self.has_ready() || self.has_mail()
     }
 
     /// A job comes here: a new one, or one that goes on.
@@ -336,35 +351,14 @@ impl Engine {
         self.outbox.pop_front()
     }
 
-    pub(crate) fn has_news(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-
-    /// An event that had no room goes back to the front.
-    pub(crate) fn push_event_back(&mut self, event: Event) {
-        self.outbox.push_front(event);
-    }
-
-    /// Whether so many cycles, in which next to nothing was done, were a gap.
-    pub(crate) fn watch(&mut self, cycles: u64, now: u64) -> bool {
-        let is_gap = cycles > self.gap_cycles;
-        if is_gap {
-            self.counts.gap(cycles, now);
-        }
-        is_gap
-    }
-
-    pub(crate) fn duration(&self, cycles: u64) -> Duration {
-        Duration::from_nanos(self.shared.clock.ns(cycles))
-    }
-
     /// The counts, at the end.
     pub(crate) fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
     }
 
     pub(crate) fn set_config(&mut self, config: Config) {
-        self.thread_cycles.store(config.thread_cycles(self.shared.clock), Ordering::Relaxed);
+        let cycles = config.thread_cycles(self.shared.clock);
+        self.shared.thread_cycles.store(cycles, Ordering::Relaxed);
         self.config = config;
     }
 

@@ -31,7 +31,6 @@ pub mod server;
 mod spread;
 #[doc(hidden)]
 pub mod stats;
-mod worker;
 
 pub use app::{App, Class, ClassifyFn};
 pub use response::Response;

@@ -34,14 +34,14 @@ pub(crate) struct WorkerSignals {
     pub raised: AtomicU64,
     /// Raised when the worker is to look at its new configuration.
     pub epoch: AtomicU32,
-    /// End: the jobs have left, or are given up.
-    pub stop: AtomicBool,
+    /// Under a core allocator: the dispatcher knows that the worker has a core.
+    pub welcomed: AtomicBool,
 }
 
 pub(crate) struct Remote {
     pub progress: CachePadded<Progress>,
     pub signals: CachePadded<WorkerSignals>,
-    /// It is in a handler, or runs threads, and does not touch its engine meanwhile.
+    /// It is in a handler, runs threads, or has no core, and does not touch its engine meanwhile.
     pub absence: CachePadded<Absence>,
     /// The worker's engine, from when it begins to take jobs until it stops; null otherwise. Touched by
     /// the dispatcher in the worker's absence.
@@ -58,14 +58,21 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
+    /// Of a thread that is no kthread of a crew.
     pub(crate) fn new() -> Self {
         let parker = Arc::new(CachePadded::new(Parker::default()));
+        Self::of(Shared::new(parker, None))
+    }
+
+    /// Of a kthread.
+    pub(crate) fn of(kthread: Arc<Shared>) -> Self {
+        let parker = kthread.parker.clone();
         Self {
             progress: CachePadded::default(),
             signals: CachePadded::default(),
             absence: CachePadded::default(),
             engine: AtomicPtr::default(),
-            kthread: Shared::new(parker.clone(), None),
+            kthread,
             parker,
             cancels: Mutex::default(),
             poll: OnceLock::new(),

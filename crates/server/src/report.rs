@@ -2,10 +2,11 @@
 
 use crate::dispatcher::Dispatcher;
 use crate::engine::Counts;
+use crate::server::WorkerReports;
 use crate::stats::{Cpu, Noise, Report, Stats, split};
-use crate::worker::WorkerReport;
 use curtail_policy::Spec;
 use curtail_rt::clock::GAP_NS;
+use curtail_rt::thread::GapCounts;
 
 /// One dispatcher's part of it.
 pub(crate) struct Part {
@@ -18,18 +19,19 @@ pub(crate) struct Part {
 impl Part {
     pub(crate) fn new(
         dispatcher: Dispatcher,
-        workers: Vec<WorkerReport>,
-        own: Counts,
+        workers: WorkerReports,
+        (own, own_gaps): (Counts, GapCounts),
         watched_cycles: u64,
         notes: Vec<String>,
     ) -> Self {
         let unsent = dispatcher.unsent();
         let decided = dispatcher.decided();
         let tally = &dispatcher.gap_counters;
-        let total: u64 = workers.iter().map(|worker| worker.total_cycles).sum();
-        let counts = || workers.iter().map(|worker| &worker.counts).chain([&own]);
-        let gaps = tally.gaps + counts().map(|counts| counts.gaps).sum::<u64>();
-        let lost = tally.gap_cycles + counts().map(|counts| counts.gap_cycles).sum::<u64>();
+        let total: u64 = workers.lives.iter().map(|lived| lived.total_cycles).sum();
+        let counts = || workers.counts.iter().chain([&own]);
+        let all_gaps = || workers.lives.iter().map(|lived| lived.gaps).chain([own_gaps]);
+        let gaps = tally.gaps + all_gaps().map(|gaps| gaps.gaps).sum::<u64>();
+        let lost = tally.gap_cycles + all_gaps().map(|gaps| gaps.cycles).sum::<u64>();
         let mut late_ns = Counts::default().late_ns;
         for counts in counts() {
             late_ns.add(&counts.late_ns).expect("same bounds");
@@ -50,7 +52,7 @@ impl Part {
             preempt: dispatcher.config.choice.effective,
             preempt_note: dispatcher.config.choice.note.clone(),
             quantum,
-            workers: workers.len(),
+            workers: dispatcher.config.workers.len(),
             malformed: tally.malformed,
             unsent,
             abandoned,
@@ -134,11 +136,11 @@ pub(crate) fn merge_stats(parts: Vec<Stats>) -> Stats {
     all.expect("a server has a dispatcher")
 }
 
-fn cpu(workers: &[WorkerReport], total: u64) -> Cpu {
+fn cpu(workers: &WorkerReports, total: u64) -> Cpu {
     let in_handlers = |counts: &Counts| counts.run_cycles.saturating_sub(counts.overhead_cycles);
-    let app = share(workers.iter().map(|worker| in_handlers(&worker.counts)).sum(), total);
-    let idle = share(workers.iter().map(|worker| worker.idle_cycles).sum(), total);
-    let busy_s = workers.iter().map(|worker| worker.busy.as_secs_f64()).sum();
+    let app = share(workers.counts.iter().map(in_handlers).sum(), total);
+    let idle = share(workers.lives.iter().map(|lived| lived.idle_cycles).sum(), total);
+    let busy_s = workers.lives.iter().map(|lived| lived.busy.as_secs_f64()).sum();
     Cpu { app, idle, switch: (1.0 - app - idle).max(0.0), busy_s }
 }
 

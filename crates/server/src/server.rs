@@ -11,6 +11,7 @@ pub(crate) use builder::knowing;
 pub use builder::{DispatcherMode, ServerBuilder};
 pub use handle::Handle;
 pub(crate) use rules::Rules;
+pub(crate) use workers::WorkerReports;
 
 use crate::app::App;
 use crate::record::Recorder;
@@ -21,7 +22,7 @@ use curtail_fiber::safepoint::Kind as SafepointKind;
 use curtail_net::Transport;
 use curtail_policy::{Balancer, SpecError, WorkerId};
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{DaemonError, Elastic};
+use curtail_rt::thread::DaemonError;
 use curtail_rt::topology::Layout;
 use curtail_sched::record::Tap;
 use domain::{Domain, Settings};
@@ -121,8 +122,6 @@ pub struct Server {
     rules: Arc<Rules>,
     /// At least one. The first becomes the calling thread's.
     domains: Vec<Domain>,
-    /// Registered with a core allocator.
-    elastic: Option<Arc<Elastic>>,
 }
 
 impl Server {
@@ -225,9 +224,7 @@ impl Server {
             busy,
         };
         let mut report = match (common.spec.is_dispatcherless(), domains.pop(), lines.pop()) {
-            (true, Some(domain), Some(lines)) => {
-                threads::run(domain, &common, lines, self.elastic.take())?
-            }
+            (true, Some(domain), Some(lines)) => threads::run(domain, &common, lines)?,
             (_, domain, last) => {
                 let domains = domains.into_iter().chain(domain);
                 let lines = lines.into_iter().chain(last);

@@ -81,9 +81,38 @@ fn under(daemon: &Running) -> Server {
 }
 
 fn under_at(daemon: &Running, listen: &str) -> Server {
+    of_policy(daemon, listen, "shenango", "2")
+}
+
+fn of_policy(daemon: &Running, listen: &str, policy: &str, workers: &str) -> Server {
     let path = daemon.path.to_str().unwrap();
-    let more = ["--policy", "shenango", "--workers", "2", "--daemon", path, "--guaranteed", "1"];
+    let more = ["--policy", policy, "--workers", workers, "--daemon", path, "--guaranteed", "1"];
     Server::with(listen, &more)
+}
+
+/// The dispatcher's core is one of the two, and it gives that back, too, when nothing comes.
+#[test]
+fn a_dispatcher_and_its_workers_have_cores_while_there_is_something_to_do() {
+    for policy in ["fcfs", "concord", "darc", "tq"] {
+        let daemon = Running::of_cores("serve-dispatched", 2, |_| {});
+        let server = of_policy(&daemon, LISTEN, policy, "2");
+        let mut client = Client::of(&server.url);
+        for _ in 0..3 {
+            (0..20).for_each(|_| client.ask());
+            until("all cores are free", || {
+                let cores = daemon.status()["cores"].clone();
+                cores.as_array().unwrap().iter().all(|core| core["state"] == "free")
+            });
+        }
+        let status = daemon.status();
+        let program = &status["programs"][0];
+        assert_eq!((&program["kthreads"], &program["guaranteed"]), (&3.into(), &1.into()));
+        assert!(program["grants"].as_u64().unwrap() >= 3, "{status}");
+        assert_eq!(daemon.count("demoted"), 0, "{status}");
+        let report = server.stop(Signal::TERM);
+        assert_eq!(report["completed"], 120, "{policy}: {report}");
+        until("it has left", || daemon.count("left") == 1);
+    }
 }
 
 const PORT: &str = "daemon+udp://127.0.0.1:0,tcp://127.0.0.1:0";
@@ -223,8 +252,15 @@ fn the_environment_says_where_the_daemon_is_and_how_many_kthreads_there_are() {
         let programs = registered(&daemon, &[("CURTAIL_KTHREADS", nonsense)], "shenango");
         assert_eq!(programs[0]["kthreads"], cores, "{nonsense:?}");
     }
-    // With a dispatcher it keeps its cores, and with an empty word there is no daemon.
-    assert_eq!(registered(&daemon, &[], "tq"), serde_json::json!([]));
+    // A dispatcher is one of the kthreads, and there is a worker at least.
+    for (asked, kthreads) in [("3", 3), ("1", 2)] {
+        let programs = registered(&daemon, &[("CURTAIL_KTHREADS", asked)], "tq");
+        assert_eq!(
+            (&programs[0]["kthreads"], &programs[0]["guaranteed"]),
+            (&kthreads.into(), &1.into())
+        );
+    }
+    // With an empty word there is no daemon.
     assert_eq!(registered(&daemon, &[("CURTAILD", "")], "shenango"), serde_json::json!([]));
     let nowhere = [("CURTAILD", "/nonexistent/sock")];
     assert_eq!(registered(&daemon, &nowhere, "shenango"), serde_json::json!([]));
@@ -235,7 +271,12 @@ fn what_can_not_be_is_said_in_one_line() {
     let nowhere = "serve --app spin --listen udp://127.0.0.1:0 --daemon /nonexistent/sock";
     for (line, code, says) in [
         (format!("{nowhere} --policy shenango"), 1, "no core allocator at /nonexistent/sock"),
-        (format!("{nowhere} --policy tq"), 2, "`tq` has a dispatcher"),
+        (format!("{nowhere} --policy tq"), 1, "no core allocator at /nonexistent/sock"),
+        (
+            format!("{nowhere} --policy tq --dispatchers 2 --workers 2"),
+            1,
+            "several dispatchers keep",
+        ),
         ("serve --app spin --listen udp://127.0.0.1:0 --guaranteed 1".to_owned(), 2, "--daemon"),
         ("serve --app spin --listen daemon+udp://127.0.0.1:0".to_owned(), 2, "with --daemon"),
     ] {

@@ -16,7 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-const WORKERS: u32 = 2;
+pub(crate) const WORKERS: u32 = 2;
+/// Policies with a dispatcher, which is the kthread after the workers: central ones, with and without
+/// quanta, one that reserves workers, and one of two levels.
+pub(crate) const DISPATCHED: [&str; 5] = ["fcfs", "shinjuku", "concord", "darc", "tq"];
 
 /// A server for datagrams and streams, and where it listens.
 fn builder(policy: &str) -> (ServerBuilder, SocketAddr, SocketAddr) {
@@ -102,14 +105,15 @@ impl Generous {
 }
 
 /// To each that has work, and to one if a packet has come while all are parked.
-fn grant(daemon: &Daemon, guest: &Guest) -> u64 {
+pub(crate) fn grant(daemon: &Daemon, guest: &Guest) -> u64 {
     let mut grants = 0;
+    let kthreads = guest.page.spec().kthreads;
     let parked = |kthread| {
         let slot = guest.slot(kthread);
         let look = guest.look(kthread);
         look.is_parked && look.tid != 0 && look.generation == daemon.board.word(slot).generation()
     };
-    for kthread in (0..WORKERS).filter(|&kthread| parked(kthread)) {
+    for kthread in (0..kthreads).filter(|&kthread| parked(kthread)) {
         let look = guest.look(kthread);
         let due = look.next_timer_ns.is_some_and(|at| at <= curtail_shm::monotonic_ns());
         if due || look.stranded > 0 || look.run.0 != look.run.1 || look.inbox.0 != look.inbox.1 {
@@ -117,7 +121,18 @@ fn grant(daemon: &Daemon, guest: &Guest) -> u64 {
             grants += 1;
         }
     }
-    if (0..WORKERS).all(parked) && guest.has_packets(Duration::ZERO) {
+    // What waits at one that runs is for another.
+    let waits = |kthread| {
+        let look = guest.look(kthread);
+        !look.is_parked && look.run.1.wrapping_sub(look.run.0) > look.stranded
+    };
+    if (0..kthreads).any(waits)
+        && let Some(kthread) = (0..kthreads).find(|&kthread| parked(kthread))
+    {
+        daemon.grant(guest, kthread);
+        grants += 1;
+    }
+    if (0..kthreads).all(parked) && guest.has_packets(Duration::ZERO) {
         daemon.grant(guest, 0);
         grants += 1;
     }
@@ -131,7 +146,7 @@ fn ask(client: &UdpSocket, n: u32) {
     assert_eq!(&buffer[..length], n.to_string().as_bytes());
 }
 
-fn client(server: SocketAddr) -> UdpSocket {
+pub(crate) fn client(server: SocketAddr) -> UdpSocket {
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.set_read_timeout(Some(STUCK)).unwrap();
     client.connect(server).unwrap();
@@ -140,7 +155,7 @@ fn client(server: SocketAddr) -> UdpSocket {
 
 #[test]
 fn requests_are_served_by_workers_that_come_and_go() {
-    for policy in DISPATCHERLESS {
+    for policy in DISPATCHERLESS.into_iter().chain(DISPATCHED) {
         in_time(move || {
             let path = socket(&format!("server-{policy}"));
             let daemon = Generous::start(&path);
@@ -325,6 +340,9 @@ fn what_can_not_be_is_an_error_before_anything_runs() {
     assert!(matches!(&error, StartError::Daemon(_)), "{error:?}");
     assert!(error.to_string().contains("no core allocator at"), "{error}");
     let (server, ..) = builder("tq");
-    let error = server.daemon(&path).build().err().unwrap().to_string();
+    let error = server.daemon(&path).dispatchers(2).build().err().unwrap().to_string();
     assert!(error.contains("`tq`") && error.contains("keep their cores"), "{error}");
+    let (server, ..) = builder("tq");
+    let error = server.daemon(&path).daemon_port("udp://127.0.0.1:0").build().err().unwrap();
+    assert!(error.to_string().contains("without a dispatcher"), "{error}");
 }

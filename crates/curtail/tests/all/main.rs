@@ -26,6 +26,7 @@ mod dispatcherless_network;
 mod dispatchers;
 mod edges;
 mod elastic;
+mod elastic_dispatcher;
 mod elastic_ends;
 mod elastic_port;
 mod elastic_server;

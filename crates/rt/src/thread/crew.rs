@@ -1,5 +1,5 @@
-//! A runtime's kthreads for a server: started, given requests and ended by a thread that is none of
-//! them.
+//! A runtime's kthreads for a server: started and ended by a thread that gives them requests, and may be
+//! one of them itself ([`Crew::join`]).
 //!
 //! Work comes from outside ([`Crew::hand_in`]): into the queue of one kthread, of those that others
 //! may take from. A kthread whose handler runs for long does not keep what lies there.
@@ -15,7 +15,9 @@ use super::kthread::{GapCounts, KThread, Quanta, Shared};
 use super::runtime::SPIN_ELASTIC;
 use super::seat::Seat;
 use crate::clock::{self, Clock};
-use crate::topology::pin;
+use crate::topology::{Idle, pin};
+use crate::wait;
+use curtail_fiber::StackError;
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::sync::Arc;
@@ -34,30 +36,14 @@ const WAKE_AGAIN: Duration = Duration::from_millis(1);
 
 /// How the kthreads are to be.
 pub struct Plan {
+    /// What others know the first of them by, which have the numbers that follow.
+    pub first: usize,
     /// Each kthread's core; without effect under a core allocator.
     pub cores: Vec<usize>,
     /// They are not pinned there.
     pub floats: bool,
     pub tasks: TaskSettings,
-    /// How long one without work looks for some before it sleeps.
-    pub spin_cycles: u64,
-    /// Others need their cores: one without work lets them run in between.
-    pub shares_core: bool,
     pub quanta: Option<Quanta>,
-    /// Under a core allocator.
-    pub elastic: Option<Arc<Elastic>>,
-}
-
-impl Plan {
-    /// The same for kthreads under a core allocator, where there is one.
-    pub fn under(mut self, elastic: Option<Arc<Elastic>>, beats: Option<Quanta>) -> Self {
-        if elastic.is_some() {
-            self.spin_cycles = Clock::get().cycles(SPIN_ELASTIC.as_nanos() as u64);
-            self.shares_core = false;
-            self.quanta = self.quanta.or(beats);
-        }
-        Self { elastic, ..self }
-    }
 }
 
 /// How a kthread's time went.
@@ -80,14 +66,17 @@ struct Member {
 /// See the module's head.
 pub struct Crew {
     common: Arc<Common>,
+    /// How many it starts: the first of `common`'s.
+    count: usize,
+    first: usize,
     members: Vec<Member>,
 }
 
-struct Peers(Arc<Common>);
+struct Peers(Arc<Common>, usize);
 
 impl AsRef<[Arc<Shared>]> for Peers {
     fn as_ref(&self) -> &[Arc<Shared>] {
-        &self.0.peers
+        &self.0.peers[..self.1]
     }
 }
 
@@ -95,43 +84,79 @@ impl AsRef<[Arc<Shared>]> for Peers {
 pub type Kept = Box<dyn Any>;
 
 impl Crew {
+    /// Of `count` kthreads that are to be started, and `joined` that threads of the caller's become.
+    /// `elastic`: the core allocator that all of these are registered with.
+    pub fn new((count, joined): (usize, usize), idle: Idle, elastic: Option<Arc<Elastic>>) -> Self {
+        let all = count + joined;
+        let spin_cycles = match &elastic {
+            Some(_) => Clock::get().cycles(SPIN_ELASTIC.as_nanos() as u64),
+            None => idle.spin_cycles,
+        };
+        let shares_core = idle.shares_core && elastic.is_none();
+        let common = Common::new((all, all), spin_cycles, shares_core, elastic);
+        Self { common, count, first: 0, members: Vec::new() }
+    }
+
     /// Starts the kthreads. `enter` is called on each one's thread, with its number, before it runs
     /// anything.
     ///
     /// # Errors
     /// Which kthread could not be started, and why. Then all have ended.
     pub fn start(
+        &mut self,
         plan: &Plan,
         enter: impl Fn(usize) -> Result<Kept, String> + Clone + Send + 'static,
-    ) -> Result<Self, (usize, String)> {
-        let count = plan.cores.len();
-        let elastic = plan.elastic.clone();
-        let common = Common::new((count, count), plan.spin_cycles, plan.shares_core, elastic);
-        if let Some(elastic) = &common.elastic {
-            elastic.watch(&common);
+    ) -> Result<(), (usize, String)> {
+        self.first = plan.first;
+        if let Some(elastic) = &self.common.elastic {
+            elastic.watch(&self.common);
         }
-        let mut crew = Self { common, members: Vec::new() };
-        for (index, &core) in plan.cores.iter().enumerate() {
-            match start_one(&crew.common, (index, core), plan, enter.clone()) {
-                Ok(member) => crew.members.push(member),
+        for (index, &core) in plan.cores.iter().enumerate().take(self.count) {
+            match start_one(&self.common, (index, core), plan, enter.clone()) {
+                Ok(member) => self.members.push(member),
                 Err(error) => {
-                    crew.stop(&mut Vec::new());
+                    self.stop(&mut Vec::new(), |_| {});
                     return Err((index, error));
                 }
             }
         }
-        Ok(crew)
+        Ok(())
     }
 
-    /// The kthreads, for the watchdog.
+    /// Makes the calling thread one of the kthreads that are not started, from now on and until the
+    /// answer is dropped. It does not run the kthread's own loop.
+    ///
+    /// # Errors
+    /// There is no memory for stacks.
+    pub fn join(
+        &self,
+        index: usize,
+        tasks: TaskSettings,
+        quanta: Option<Quanta>,
+    ) -> Result<Box<KThread>, StackError> {
+        debug_assert!(index >= self.count);
+        Seat::take(&self.common, index, tasks, quanta)
+    }
+
+    /// What others may touch of a kthread.
+    pub fn peer(&self, index: usize) -> &Arc<Shared> {
+        &self.common.peers[index]
+    }
+
+    /// Under which core allocator they are.
+    pub fn elastic(&self) -> Option<&Arc<Elastic>> {
+        self.common.elastic.as_ref()
+    }
+
+    /// The kthreads that it starts, for the watchdog.
     pub fn peers(&self) -> impl AsRef<[Arc<Shared>]> + Send + use<> {
-        Peers(self.common.clone())
+        Peers(self.common.clone(), self.count)
     }
 
-    /// How many kthreads there are.
+    /// How many kthreads it starts.
     #[allow(clippy::len_without_is_empty, reason = "there is one at least")]
     pub fn len(&self) -> usize {
-        self.common.peers.len()
+        self.count
     }
 
     /// A thread is to start on this kthread, or on one that takes it from there.
@@ -150,9 +175,9 @@ impl Crew {
         self.common.notify_all();
     }
 
-    /// How many threads have started and have not ended.
-    pub(crate) fn alive(&self) -> usize {
-        self.common.peers.iter().map(|peer| peer.alive()).sum()
+    /// How many threads have started on the kthreads that it starts, and have not ended.
+    fn alive(&self) -> usize {
+        self.common.peers[..self.count].iter().map(|peer| peer.alive()).sum()
     }
 
     /// Whether a kthread has a core, as far as that is the core allocator's affair.
@@ -190,26 +215,30 @@ impl Crew {
     }
 
     /// Ends the kthreads; how their time went. One that never comes back (a handler in an endless
-    /// loop without a safepoint) is left behind, and that is said.
-    pub fn stop(&mut self, notes: &mut Vec<String>) -> Vec<Lived> {
+    /// loop without a safepoint) is left behind, and that is said. `nudge` is called again and again with
+    /// one that does not come: to have what runs there yield.
+    pub fn stop(&mut self, notes: &mut Vec<String>, nudge: impl Fn(usize)) -> Vec<Lived> {
         self.common.stop();
         let mut lives = Vec::new();
         let until = Instant::now() + PATIENCE;
         let members = std::mem::take(&mut self.members);
         for (index, member) in members.into_iter().enumerate() {
-            match self.wait_for(&member, until) {
+            let number = self.first + index;
+            match self.wait_for(&member, until, || nudge(index)) {
                 Ok(lived) => {
                     lives.push(lived);
                     let _ = member.thread.join();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let _ = member.thread.join();
-                    notes.push(format!("worker {index} ended by a panic of the runtime"));
+                    notes.push(format!("worker {number} ended by a panic of the runtime"));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    // Its other threads run no more, whenever it comes back.
+                    // Its other threads and requests run no more, whenever it comes back.
                     self.common.peers[index].give_up();
-                    notes.push(format!("worker {index} is stuck in a request and was left behind"));
+                    wait::forget(&self.common.peers[index], |_| true);
+                    notes
+                        .push(format!("worker {number} is stuck in a request and was left behind"));
                 }
             }
         }
@@ -221,10 +250,16 @@ impl Crew {
 
     /// Waits for what a kthread reports at its end. One without a core may have gone to sleep when it
     /// was woken already.
-    fn wait_for(&self, member: &Member, until: Instant) -> Result<Lived, RecvTimeoutError> {
+    fn wait_for(
+        &self,
+        member: &Member,
+        until: Instant,
+        nudge: impl Fn(),
+    ) -> Result<Lived, RecvTimeoutError> {
         loop {
+            nudge();
             let left = until.saturating_duration_since(Instant::now());
-            let most = if self.common.elastic.is_some() { left.min(WAKE_AGAIN) } else { left };
+            let most = left.min(WAKE_AGAIN);
             match member.lived.recv_timeout(most) {
                 Err(RecvTimeoutError::Timeout) if most < left => self.common.wake_parked(),
                 report => return report,
@@ -251,7 +286,7 @@ fn start_one(
     enter: impl FnOnce(usize) -> Result<Kept, String> + Send + 'static,
 ) -> Result<Member, String> {
     let (common, tasks, quanta) = (common.clone(), plan.tasks, plan.quanta.clone());
-    let floats = plan.floats;
+    let (floats, number) = (plan.floats, plan.first + index);
     let (ready, is_ready) = sync_channel(1);
     let (report, lived): (SyncSender<Lived>, _) = sync_channel(1);
     let life = move || {
@@ -259,7 +294,7 @@ fn start_one(
             && !floats
             && let Err(problem) = pin(core)
         {
-            tracing::warn!(target: LOG, %problem, worker = index);
+            tracing::warn!(target: LOG, %problem, worker = number);
         }
         let kthread = match Seat::take(&common, index, tasks, quanta) {
             Ok(kthread) => kthread,
@@ -275,7 +310,7 @@ fn start_one(
         }
     };
     let thread = thread::Builder::new()
-        .name(format!("curtail-{index}"))
+        .name(format!("curtail-{number}"))
         .spawn(life)
         .map_err(|error| error.to_string())?;
     match is_ready.recv() {

@@ -42,7 +42,7 @@ mod wish;
 pub(crate) use doorbell::Doorbell;
 pub use gate::Sent;
 pub(super) use link::Link;
-pub(crate) use member::Member;
+pub use member::Member;
 pub use port::Port;
 pub use wish::DaemonError;
 pub use wish::Wish;

@@ -40,7 +40,7 @@ use batch::Batch;
 use curtail_fiber::safepoint::{self, Safepoint};
 use curtail_fiber::signal::Owner as Signals;
 use curtail_fiber::{Context, StackError};
-pub(crate) use gaps::GapCounts;
+pub use gaps::GapCounts;
 use gaps::Gaps;
 pub use quanta::Quanta;
 pub use shared::Shared;

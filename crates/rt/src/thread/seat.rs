@@ -5,6 +5,7 @@ use super::common::Common;
 use super::elastic::Member;
 use super::grace::TaskSettings;
 use super::kthread::{KThread, Quanta, Shared, moving};
+use super::serving;
 use super::tcb::{Block, Tcb};
 use crate::clock;
 use crate::yields::Yields;
@@ -145,19 +146,11 @@ impl Seat {
     pub(super) fn live(&self, kthread: &KThread) {
         while !self.is_to_stop() {
             let now = clock::now();
-            if let Some(member) = &kthread.member {
-                if member.is_to_look() || kthread.shared.is_disowned() {
-                    member.look(kthread);
-                    self.count_idle(clock::now() - now, 0);
-                }
-                member.follow_orders();
-                member.publish_age(now);
-                member.watch_packets(kthread, now);
+            if serving::heed(kthread, now) {
+                self.count_idle(clock::now() - now, 0);
             }
-            kthread.look_around(now);
-            kthread.attend();
             let ran =
-                kthread.run_threads(u32::MAX) || self.steal(kthread) || self.steal_mail(kthread);
+                serving::run_ready(kthread, now) || self.steal(kthread) || self.steal_mail(kthread);
             if ran || take_packets(kthread) || self.run_batch(kthread) {
                 continue;
             }
@@ -221,13 +214,14 @@ impl Seat {
         if !alone {
             common.bits.batch.fetch_or(bit, Ordering::SeqCst);
         }
-        let ready = kthread.has_any_mail() || self.someone_has_work() || self.is_to_stop();
+        let own = kthread.has_any_mail() || serving::has_reason(kthread);
+        let ready = own || self.someone_has_work() || self.is_to_stop();
         let found = match !ready {
             true => kthread.pick_batch().or_else(|| self.steal_batch(kthread)),
             false => None,
         };
         if let Some(tcb) = found {
-            kthread.run_batch(tcb);
+            serving::away(kthread, || kthread.run_batch(tcb));
         }
         if !alone {
             common.bits.batch.fetch_and(!bit, Ordering::AcqRel);
@@ -278,7 +272,7 @@ impl Seat {
         loop {
             kthread.look_closely(now);
             kthread.attend();
-            if kthread.has_threads() || kthread.has_batch() {
+            if kthread.has_threads() || kthread.has_batch() || serving::has_reason(kthread) {
                 return true;
             }
             let found = self.look_out(kthread);
@@ -302,7 +296,8 @@ impl Seat {
     /// Whether there is work, or it is to stop: looks some times.
     fn look_out(&self, kthread: &KThread) -> bool {
         (0..16).any(|_| {
-            let work = kthread.has_any_mail() || self.someone_has_work() || packets(kthread);
+            let own = serving::has_reason(kthread) || kthread.has_any_mail();
+            let work = own || self.someone_has_work() || packets(kthread);
             let found = work || kthread.is_asked() || self.is_to_stop();
             if !found {
                 std::hint::spin_loop();
@@ -312,17 +307,21 @@ impl Seat {
     }
 
     fn sleep(&self, kthread: &KThread) {
-        if let Some(member) = &kthread.member
-            && member.rest(kthread)
-        {
-            return;
+        let soon = serving::rests(kthread);
+        if let Some(member) = &kthread.member {
+            let mut rested = false;
+            serving::away(kthread, || rested = member.rest(kthread));
+            if rested {
+                return;
+            }
         }
         let bit = 1 << self.index;
         self.common.bits.idle.fetch_or(bit, Ordering::SeqCst);
         let has_work = || self.someone_has_work() || self.someone_has_batch();
-        let work = || has_work() || self.is_to_stop() || self.steal_mail(kthread);
+        let own = || serving::has_reason(kthread) || self.is_to_stop();
+        let work = || own() || has_work() || self.steal_mail(kthread);
         let is_lookout = self.is_lookout();
-        kthread.rest(work, is_lookout.then_some(LOOKOUT));
+        kthread.rest(work, is_lookout.then_some(LOOKOUT).into_iter().chain(soon).min());
         if is_lookout {
             self.common.lookout.store(false, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! What the dispatcher does when it has nothing to do.
 
-use super::Dispatcher;
+use super::{Dispatcher, Elastic};
 use curtail_policy::Nanos;
 use curtail_rt::clock;
 use curtail_rt::thread::KThread;
@@ -39,13 +39,19 @@ impl Dispatcher {
         if soon && self.yields.pass(clock::now()).is_some() {
             return;
         }
+        let elastic = self.config.elastic.as_ref();
+        let pauses = elastic.filter(|it| it.pauses() && self.in_system() == 0);
+        let soon = soon || elastic.is_some() && pauses.is_none();
+        let pauses = pauses.map(Elastic::place);
+        let news = elastic.is_some_and(|it| it.has_news(&self.config.workers, &self.down));
         let timeout = if soon { timeout.min(SHORT) } else { timeout };
         let remote = self.config.own_remote.clone();
         let (own, asker) = (self.config.own, &self.asker);
         let (workers, lines) = (&mut self.config.workers, &mut self.config.lines);
         let (control, waiter) = (&self.config.control, &mut self.config.waiter);
         let work = || {
-            control.has_mail()
+            news
+                || control.has_mail()
                 || asker.has_ready()
                 || KThread::here().has_threads()
                 || workers.iter_mut().any(|worker| !worker.events.is_empty())
@@ -56,7 +62,11 @@ impl Dispatcher {
         };
         let most = KThread::here().time_left(Some(Duration::from_nanos(timeout.0)));
         remote.parker.sleep(work, || {
-            if let Err(error) = waiter.wait(most) {
+            let slept = match pauses {
+                Some((kthread, member)) => waiter.wait_by(|| member.pause(kthread, most)),
+                None => waiter.wait(most),
+            };
+            if let Err(error) = slept {
                 tracing::warn!(target: LOG, %error, "epoll");
                 std::thread::yield_now();
             }

@@ -1,11 +1,12 @@
 //! A worker, from the dispatcher's side: what goes to it and what comes back.
 
+use crate::engine::Orders;
 use crate::message::{Event, Message};
 use crate::remote::Remote;
-use crate::worker::Orders;
 use curtail_policy::JobId;
 use curtail_ring::spsc;
 use curtail_rt::preempt::Preempt;
+use curtail_rt::thread::announce_if_parked;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -97,6 +98,7 @@ impl WorkerLink {
             self.dirty = false;
             self.messages.publish();
             self.remote.parker.unpark();
+            announce_if_parked(&self.remote.kthread);
         }
     }
 }

@@ -147,7 +147,7 @@ impl Dispatcher {
             worker: self.config.shared.in_server(WorkerId(index as u16)),
             holds: 0,
             preemptions: link.remote.progress.preemptions.load(Ordering::Relaxed),
-            has_core: true,
+            has_core: !link.remote.kthread.is_parked(),
             tid: link.remote.kthread.tid().map(i32::cast_unsigned),
         };
         let mut workers: Vec<WorkerStats> =

@@ -5,9 +5,9 @@
 //! started.
 
 use super::Engine;
-use curtail_policy::{CorePolicy, JobId};
+use curtail_policy::{CorePolicy, Job, JobId};
 use curtail_ring::spsc;
-use curtail_rt::fences;
+use curtail_rt::{clock, fences};
 use std::sync::Arc;
 
 impl Engine {
@@ -52,7 +52,7 @@ impl Engine {
             }
         }
         started.into_iter().for_each(|job| self.core.ready(time, job));
-        while let Some(message) = self.inbox.as_mut().and_then(spsc::Consumer::pop) {
+        while let Some(message) = self.inbox().and_then(spsc::Consumer::pop) {
             match message.resume.is_null() {
                 true => jobs.push(message.job),
                 false => self.admit(message, now),
@@ -60,10 +60,23 @@ impl Engine {
         }
     }
 
+    /// How many jobs are ready here that have started: no other worker can go on with them.
+    pub(crate) fn stranded(&mut self) -> usize {
+        let time = self.shared.clock.nanos(clock::now());
+        let mut all = Vec::new();
+        while let Some((job, _)) = self.core.pick(time) {
+            all.push(job);
+        }
+        let started = |job: &&Job| !self.here[job.id.0 as usize].is_null();
+        let stranded = all.iter().filter(started).count() + self.last.len();
+        all.into_iter().for_each(|job| self.core.ready(time, job));
+        stranded
+    }
+
     /// Whether messages lie in the inbox, for others to ask.
     pub(super) fn publish_mail(&self) {
-        if let Some(inbox) = &self.inbox {
-            let gauge = inbox.gauge();
+        if let Some(links) = &self.links {
+            let gauge = links.inbox.gauge();
             self.remote.kthread.set_mail(Box::new(move || !gauge.is_empty()));
         }
     }

@@ -29,7 +29,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    pub(super) fn thread_cycles(&self, clock: Clock) -> u64 {
+    pub(crate) fn thread_cycles(&self, clock: Clock) -> u64 {
         // Half of all that can be counted is never over.
         self.thread_quantum.map_or(u64::MAX / 2, |quantum| clock.cycles(quantum.0))
     }
@@ -43,6 +43,11 @@ pub(crate) struct ServerShared {
     pub replies: Arc<[Arc<dyn Reply>]>,
     pub clock: Clock,
     pub tasks: TaskSettings,
+    /// The quantum of threads that handlers spawn, in cycles.
+    pub thread_cycles: Arc<AtomicU64>,
+    /// Under a core allocator, how long a request without a quantum runs before it looks at what that
+    /// asks, in cycles; 0: it does not look.
+    pub beat_cycles: u64,
     pub jobs: usize,
     /// The number in the server of this dispatcher's first worker.
     pub first_worker: u16,

@@ -6,6 +6,9 @@ use crate::activation::Activation;
 use curtail_policy::JobId;
 use curtail_rt::thread::Tcb;
 use curtail_rt::wait;
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Activations that are kept for the next requests at most, each with its stack.
 const KEEP: usize = 16;
@@ -21,13 +24,14 @@ impl Engine {
     }
 
     /// There is nothing to do: gives the memory back that a peak needed.
-    pub(crate) fn give_back(&mut self) {
-        self.kthread.give_back(&mut self.stacks);
+    pub(super) fn give_back(&mut self) -> Option<Duration> {
+        self.kthread.give_back(&mut self.stacks)
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        self.remote.engine.store(ptr::null_mut(), Ordering::Release);
         self.kthread.engine.set(None);
         self.safepoint.disarm();
         self.safepoint.set_hook(None);

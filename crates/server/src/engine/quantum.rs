@@ -5,6 +5,7 @@ use super::alone::Words;
 use curtail_fiber::safepoint::Mode;
 use curtail_policy::CorePolicy;
 use curtail_rt::clock;
+use curtail_rt::thread::is_wanted;
 use std::sync::atomic::Ordering;
 
 impl Engine {
@@ -28,10 +29,8 @@ impl Engine {
 
     /// Work that goes on long after it was due to yield was interrupted by the machine: safepoints
     /// are close.
-    pub(super) fn note_late(&mut self, late: u64, now: u64) {
-        if late > self.gap_cycles {
-            self.counts.gap(late, now);
-        }
+    pub(super) fn note_late(&self, late: u64, now: u64) {
+        self.kthread.note_quiet(now - late, now);
     }
 
     pub(super) fn arm(&mut self, now: u64) {
@@ -70,8 +69,8 @@ impl Engine {
         // SAFETY: `running` is the job whose fiber calls us.
         let before = unsafe { (*self.running).ran_cycles };
         let ran = before + now.saturating_sub(self.run_start);
-        self.inbox.is_none()
-            || self.remote.signals.stop.load(Ordering::Relaxed)
+        self.links.is_none()
+            || is_wanted(self.kthread, now)
             || self.runs_last() && (!self.core.is_empty() || self.kthread.has_threads())
             || self.runs_for_nothing()
             || self.core.wants_place(self.shared.clock.nanos(ran))
@@ -81,6 +80,9 @@ impl Engine {
 
     /// What the hook decides: true, yield; false, another quantum.
     pub(crate) fn expired(&mut self) -> bool {
+        if self.beats {
+            return beat(self);
+        }
         self.expect_mail();
         // SAFETY: `running` is the job whose fiber calls us.
         unsafe { self.alone.count(self.running, &mut self.quanta) };
@@ -93,6 +95,7 @@ impl Engine {
         if self.config.mode == Mode::Clock && self.safepoint.last_reading().is_none() {
             curtail_rt::held::note_put_off(self.safepoint.deadline(), now);
         }
+        self.publish_ready();
         let unwinds = std::thread::panicking();
         let mut waits = !unwinds && self.others_wait(now);
         let by_words = self.config.mode == Mode::Clock && self.core.is_empty() && !self.runs_last();
@@ -104,9 +107,9 @@ impl Engine {
         }
         if !waits {
             self.arm(now);
-            if let (Some(attention), Some(inbox)) = (attention, &self.inbox) {
+            if let (Some(attention), Some(links)) = (attention, &self.links) {
                 let contended = self.config.central.then_some(&self.remote.signals.contended);
-                let words = Words { inbox: inbox.watched(), attention, contended };
+                let words = Words { inbox: links.inbox.watched(), attention, contended };
                 // SAFETY: ring, kthread and `remote` live as long as the engine, whose end disarms.
                 unsafe { self.alone.begin(self.safepoint, words, now, self.quantum_cycles) };
             }
@@ -121,4 +124,18 @@ impl Engine {
         self.quanta += 1;
         true
     }
+}
+
+/// The same for a job that runs to completion.
+fn beat(engine: &mut Engine) -> bool {
+    let now = engine.safepoint.last_reading().unwrap_or_else(clock::now);
+    engine.take_in_due(now);
+    engine.publish_ready();
+    if !std::thread::panicking() && is_wanted(engine.kthread, now) {
+        engine.counts.preemptions += 1;
+        engine.quanta += 1;
+        return true;
+    }
+    engine.safepoint.arm(Mode::Clock, now, now + engine.beat_cycles);
+    false
 }

@@ -4,6 +4,7 @@ use super::Engine;
 use crate::activation::{Activation, run};
 use crate::message::{Event, EventKind, Message};
 use crate::serve::Serving;
+use curtail_fiber::safepoint::Mode;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
@@ -127,6 +128,11 @@ impl Engine {
                 continue;
             };
             self.arm(now);
+            // One without a quantum looks now and then what a core allocator asks.
+            self.beats = quantum == 0 && self.beat_cycles != 0;
+            if self.beats {
+                self.safepoint.arm(Mode::Clock, now, now + self.beat_cycles);
+            }
             return Some((pointer, fiber, first));
         }
     }
@@ -177,6 +183,10 @@ impl Engine {
         if self.armed() && !matches!(why, Suspend::Preempted) {
             self.note_late(self.late(end), end);
         }
+        let beats = std::mem::take(&mut self.beats);
+        if beats {
+            self.safepoint.disarm();
+        }
         self.disarm();
         self.running = ptr::null_mut();
         let ran = end.saturating_sub(start);
@@ -205,7 +215,7 @@ impl Engine {
                     // It has left.
                 } else if last && !self.config.central {
                     self.last.push_back(activation.job);
-                } else if self.config.central {
+                } else if self.config.central && !beats {
                     self.send_back(pointer, end);
                 } else {
                     self.requeue(activation.job, end);
@@ -297,7 +307,7 @@ impl Engine {
             at_tsc,
             ran_cycles: activation.ran_cycles,
             busy_cycles: activation.ran_cycles,
-            gap_tsc: self.counts.last_gap_tsc,
+            gap_tsc: self.kthread.last_gap(),
             resume: match what {
                 EventKind::Preempted | EventKind::Woken | EventKind::Yielded => pointer,
                 EventKind::Ended(_) | EventKind::Blocked | EventKind::Resumed => ptr::null_mut(),

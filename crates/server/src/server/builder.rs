@@ -5,13 +5,15 @@ mod rules;
 
 use super::domain::Domain;
 use super::rules::ClassRule;
-use super::threads::{MOST_KTHREADS, PortLine};
+use super::threads::MOST_KTHREADS;
 use super::{Handle, Server, StartError};
 use crate::app::ErasedApp;
+use crate::remote::Remote;
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec};
+use curtail_rt::clock::Clock;
 use curtail_rt::preempt::Preempt;
-use curtail_rt::thread::{Elastic, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
+use curtail_rt::thread::{Crew, Elastic, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
 use curtail_rt::topology::{Layout, Usable, check_cores};
 use std::fs::File;
 use std::io;
@@ -305,7 +307,11 @@ impl ServerBuilder {
             })?;
         }
         let elastic = if elastic { self.register(workers)? } else { None };
-        let domains = self.domains(workers)?;
+        let layout = match elastic {
+            Some(_) => Layout::elastic(&cores, workers),
+            None => Layout::plan(&cores, workers, dispatchers).under(quota),
+        };
+        let domains = self.domains(workers, &layout, elastic)?;
         let rules = self.rules()?;
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
@@ -313,18 +319,8 @@ impl ServerBuilder {
         self.app.setup().map_err(StartError::Setup)?;
         let on_build = std::mem::take(&mut self.on_build);
         let listens: Vec<_> = self.transports.iter().map(|line| line.describe()).collect();
-        let server = Server {
-            layout: match elastic {
-                Some(_) => Layout::elastic(&cores, workers),
-                None => Layout::plan(&cores, workers, dispatchers).under(quota),
-            },
-            elastic,
-            cores: cores.len(),
-            settings: self,
-            recording,
-            rules,
-            domains,
-        };
+        let server =
+            Server { layout, cores: cores.len(), settings: self, recording, rules, domains };
         let (handle, listens) = (server.handle(), listens.join(","));
         on_build.into_iter().for_each(|f| f(&handle, &listens));
         Ok(server)
@@ -337,56 +333,39 @@ impl ServerBuilder {
         let dispatchers = self.dispatchers;
         match self.workers {
             // The ingress loop runs where there is room: no core is kept for it.
-            None if elastic => Ok(inherited_kthreads().unwrap_or(cores).min(MOST_KTHREADS)),
+            None if elastic => {
+                let kthreads = inherited_kthreads().unwrap_or(cores).min(MOST_KTHREADS);
+                Ok(kthreads.saturating_sub(self.own_kthreads()).max(1))
+            }
             None => Ok(cores.saturating_sub(dispatchers).max(dispatchers).max(1)),
             Some(0) => Err(StartError::Setting("a server of 0 workers".to_owned())),
             Some(workers) => Ok(workers),
         }
     }
 
-    fn domains(&self, workers: usize) -> Result<Vec<Domain>, StartError> {
+    fn domains(
+        &self,
+        workers: usize,
+        layout: &Layout,
+        elastic: Option<Arc<Elastic>>,
+    ) -> Result<Vec<Domain>, StartError> {
         let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
         let share = |n: usize| workers * n / self.dispatchers;
         let domain = |index| {
             // The first has the transports, and wakes the others.
             let waiter = Waiter::new(if index == 0 { &fds } else { &[] })
                 .map_err(|error| StartError::System { what: "epoll", error })?;
-            Ok(Domain::new(index, share(index)..share(index + 1), waiter))
+            let workers = share(index)..share(index + 1);
+            let joined = usize::from(!self.spec.is_dispatcherless());
+            let idle = layout.idle(&Clock::get());
+            let crew = Crew::new((workers.len(), joined), idle, elastic.clone());
+            let remote = match joined {
+                0 => Remote::new(),
+                _ => Remote::of(crew.peer(workers.len()).clone()),
+            };
+            Ok(Domain::new((index, workers), (crew, remote), waiter))
         };
         (0..self.dispatchers).map(domain).collect()
-    }
-
-    /// With the core allocator, which may have a port for it.
-    fn register(&mut self, workers: usize) -> Result<Option<Arc<Elastic>>, StartError> {
-        let elastic = Elastic::register(&self.wish, workers)?;
-        if let Some(port) = elastic.as_ref().and_then(|elastic| elastic.port()) {
-            let line = PortLine::new(port.clone());
-            let line = line.map_err(|error| StartError::System { what: "eventfd", error })?;
-            self.transports.push(Box::new(line));
-        }
-        Ok(elastic)
-    }
-
-    /// Whether there is to be a core allocator.
-    fn is_elastic(&self) -> Result<bool, StartError> {
-        if self.wish.port().is_some() && self.wish.path().is_none() {
-            let text = "a port of the core allocator needs one: `daemon`, or $CURTAILD";
-            return Err(StartError::Setting(text.to_owned()));
-        }
-        if self.wish.path().is_none() || self.spec.is_dispatcherless() {
-            return Ok(self.wish.path().is_some());
-        }
-        let name = &self.spec.name;
-        if self.wish.is_must() {
-            return Err(StartError::Setting(format!(
-                "a core allocator is for servers without a dispatcher (`shenango`): that of `{name}` \
-                 and its workers keep their cores"
-            )));
-        }
-        tracing::warn!(target: "curtail::server::builder",
-            "$CURTAILD: not for `{name}`, whose dispatcher and workers keep their cores"
-        );
-        Ok(false)
     }
 }
 

@@ -9,8 +9,8 @@ use crate::app::ErasedApp;
 use crate::ask::Asker;
 use crate::classify::Classifier;
 use crate::control::{Control, Obeyed};
-use crate::dispatcher::{Dispatcher, DispatcherConfig, Line, WorkerLink, own_config};
-use crate::engine::{Engine, ServerShared};
+use crate::dispatcher::{Dispatcher, DispatcherConfig, Elastic, Line, own_config};
+use crate::engine::{Config, Engine, ServerShared};
 use crate::jobs::ByteQuota;
 use crate::message::Envelopes;
 use crate::remote::Remote;
@@ -22,14 +22,14 @@ use curtail_policy::{Spec, WorkerId};
 use curtail_rt::clock;
 use curtail_rt::context::NEVER;
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{Quanta, TaskSettings, Watch, Watching, Wish};
+use curtail_rt::thread::{Crew, KThread, Quanta, TaskSettings, Watch, Watching, Wish};
 use curtail_rt::topology::{Layout, pin};
 use curtail_sched::Setup;
 use curtail_sched::record::Tap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -70,17 +70,24 @@ pub(super) struct Domain {
     pub index: usize,
     /// Its workers, by their numbers in the server.
     pub workers: Range<usize>,
+    /// The same as kthreads, and where there is a dispatcher, that after them.
+    pub crew: Crew,
     pub control: Obeyed,
     pub waiter: Waiter,
     pub remote: Arc<Remote>,
 }
 
 impl Domain {
-    pub(super) fn new(index: usize, workers: Range<usize>, waiter: Waiter) -> Self {
-        let remote = Arc::new(Remote::new());
+    /// `remote`: of the thread that it runs on.
+    pub(super) fn new(
+        (index, workers): (usize, Range<usize>),
+        (crew, remote): (Crew, Remote),
+        waiter: Waiter,
+    ) -> Self {
+        let remote = Arc::new(remote);
         remote.parker.set_bell(Arc::new(waiter.waker()));
         let control = Obeyed(Arc::new(Control::new(remote.clone())));
-        Self { index, workers, control, waiter, remote }
+        Self { index, workers, crew, control, waiter, remote }
     }
 
     fn server_shared(
@@ -94,6 +101,11 @@ impl Domain {
             replies: transports.iter().map(|line| line.reply()).collect(),
             clock: clock::Clock::get(),
             tasks: common.tasks,
+            thread_cycles: Arc::default(),
+            beat_cycles: match self.crew.elastic() {
+                Some(_) if common.kind == SafepointKind::Clock => common.wish.heartbeat_cycles(),
+                _ => 0,
+            },
             jobs: common.capacity,
             rules: common.rules.clone(),
             control: self.control.0.clone(),
@@ -101,6 +113,16 @@ impl Domain {
             deadlines: (0..common.capacity).map(|_| AtomicU64::new(NEVER)).collect(),
             first_worker: self.workers.start as u16,
         }
+    }
+
+    /// Makes the calling thread the dispatcher's kthread.
+    fn join(&self, common: &Settings<'_>, quanta: Option<Quanta>) -> Result<Box<KThread>, String> {
+        let kthread = self.crew.join(self.workers.len(), common.tasks, quanta);
+        let kthread = kthread.map_err(|error| error.to_string())?;
+        if let Some(member) = kthread.member() {
+            member.hold(&self.waiter);
+        }
+        Ok(kthread)
     }
 
     /// Runs, on the calling thread, until all is done.
@@ -112,35 +134,29 @@ impl Domain {
     ) -> Result<Part, RunError> {
         let Settings { layout, choice, capacity, .. } = common;
         let shared = self.server_shared(common, &transports);
-        let mut own = Engine::new(
-            WorkerId::DISPATCHER,
-            shared.clone(),
-            own_config(common.spec, choice, common.kind),
-            common.spec.build_core(*capacity),
-            None,
-            self.remote.clone(),
-        )
-        .map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })?;
-        let cores = &layout.workers[self.workers.clone()];
-        let (links, started) = workers::start(common, (cores, &self.remote), &shared)?;
-        let _watch = watch(common, &links, self.workers.start, &self.control.0);
+        let config = own_config(common.spec, choice, common.kind);
+        let quanta = thread_quanta(common, &config, &shared, self.crew.elastic().is_some());
+        let failed = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
+        let kthread = self.join(common, quanta.clone()).map_err(failed)?;
+        let core = common.spec.build_core(*capacity);
+        let (id, remote) = (WorkerId::DISPATCHER, self.remote.clone());
+        let mut own =
+            Engine::new(id, shared.clone(), config, core, None, remote).map_err(failed)?;
+        let cores = (&layout.workers[self.workers.clone()], quanta);
+        let (links, workers) = workers::start(common, self.crew, cores, (&self.remote, &shared))?;
+        let _watch = watch(common, &workers.crew, self.workers.start, &self.control.0);
         let mut notes = Vec::new();
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
         }
         let classes = shared.app.classes();
         let asker = asker(common, classes.len())?;
+        let patience =
+            Duration::from_nanos(shared.clock.ns(layout.idle(&shared.clock).patience_cycles));
         let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
         let names: Vec<String> = names.collect();
         let byte_quota = ByteQuota::new(common.memory, names.len() - 1, common.keeps_room);
-        let setup = Setup {
-            spec: common.spec.clone(),
-            workers: links.len(),
-            jobs: *capacity,
-            seed: common.seed.wrapping_add(self.index as u64),
-            pins: !common.migratable,
-            keeps_room: common.keeps_room,
-        };
+        let setup = setup(common, self.index, links.len());
         let parts = DispatcherConfig {
             shared,
             wished: common.wished,
@@ -155,6 +171,7 @@ impl Domain {
             waiter: self.waiter,
             own: &raw mut *own,
             own_remote: self.remote,
+            elastic: workers.crew.elastic().map(|_| Elastic::here()),
             byte_quota,
         };
         let mut dispatcher = Dispatcher::new(parts, asker, setup, tap);
@@ -165,11 +182,26 @@ impl Domain {
         if dispatcher.holds_begun() {
             common.rules.note_left();
         }
-        let reports = workers::stop(started, &mut notes);
+        if ended.is_ok() && dispatcher.in_system() == 0 {
+            workers.crew.settle(patience);
+        }
+        let reports = workers.stop(&mut notes);
         if let Err(panic) = ended {
             resume_unwind(panic);
         }
-        Ok(Part::new(dispatcher, reports, own.take_counts(), watched, notes))
+        let own = (own.take_counts(), kthread.gaps());
+        Ok(Part::new(dispatcher, reports, own, watched, notes))
+    }
+}
+
+fn setup(common: &Settings<'_>, index: usize, workers: usize) -> Setup {
+    Setup {
+        spec: common.spec.clone(),
+        workers,
+        jobs: common.capacity,
+        seed: common.seed.wrapping_add(index as u64),
+        pins: !common.migratable,
+        keeps_room: common.keeps_room,
     }
 }
 
@@ -180,17 +212,31 @@ fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
     asker.map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })
 }
 
+/// How threads that handlers spawn are pre-empted.
+fn thread_quanta(
+    common: &Settings<'_>,
+    config: &Config,
+    shared: &ServerShared,
+    elastic: bool,
+) -> Option<Quanta> {
+    if elastic && config.thread_quantum.is_none() {
+        return common.beats();
+    }
+    let cycles = shared.thread_cycles.clone();
+    cycles.store(config.thread_cycles(shared.clock), Ordering::Relaxed);
+    Some(Quanta { mode: config.thread_mode, cycles, usual: Some(1), by_class: Box::default() })
+}
+
 /// Has the workers watched, as long as the answer lives.
 fn watch(
     common: &Settings<'_>,
-    links: &[WorkerLink],
+    crew: &Crew,
     first: usize,
     control: &Arc<Control>,
 ) -> Option<Watch> {
-    let kthreads: Vec<_> = links.iter().map(|link| link.remote.kthread.clone()).collect();
     let control = control.clone();
     let is_stuck = move |worker, picks| control.tell_stuck(worker, picks);
-    common.watchdog.watch(kthreads, first, common.choice.mode(), is_stuck, || {})
+    common.watchdog.watch(crew.peers(), first, common.choice.mode(), is_stuck, || {})
 }
 
 /// Ends all domains when one cannot go on: without it the others are no whole server.

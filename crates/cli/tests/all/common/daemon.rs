@@ -1,4 +1,4 @@
-//! A core allocator in this process, which manages one core.
+//! A core allocator in this process, which manages one core, or two.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::curtail;
@@ -40,9 +40,16 @@ impl Running {
 
     /// Has `set` change the daemon before it serves.
     pub(crate) fn with(name: &str, set: impl FnOnce(&mut Daemon)) -> Self {
+        Self::of_cores(name, 1, set)
+    }
+
+    /// It manages so many cores, if there are as many.
+    pub(crate) fn of_cores(name: &str, cores: usize, set: impl FnOnce(&mut Daemon)) -> Self {
         let path = std::env::temp_dir().join(format!("curtail-{name}-{}.sock", std::process::id()));
-        let core = *kthreads::allowed_cpus().unwrap().last().unwrap();
-        let core_list = core.to_string();
+        let all = kthreads::allowed_cpus().unwrap();
+        let core = *all.last().unwrap();
+        let own = all.iter().rev().take(cores).map(u32::to_string);
+        let core_list = own.collect::<Vec<_>>().join(",");
         let line = ["curtaild", "--quiet", "--cores", &core_list, "--socket"];
         let line = line.iter().map(PathBuf::from).chain([path.clone()]);
         let options = Options::try_parse_from(line).unwrap();

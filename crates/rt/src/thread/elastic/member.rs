@@ -7,12 +7,14 @@ use super::{Elastic, Link};
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::thread::kthread::KThread;
+use crate::thread::serving;
 use curtail_shm::follow::{self, Follower};
 use curtail_shm::{Ask, LentPage, PageLine, Word, monotonic_ns};
 use std::cell::{Cell, RefCell};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The target of what is logged here.
 const LOG: &str = "curtail::thread::elastic::member";
@@ -51,6 +53,12 @@ pub struct Member {
     watched: Cell<u64>,
     watch_cycles: u64,
     pub(super) gate: Gate,
+    /// 1: it is a dispatcher, and has work that no other kthread can do.
+    holds: Cell<u32>,
+    /// When the dispatcher is to have a core again, though nothing has come (TSC); 0: never.
+    wakes: Cell<u64>,
+    /// What the line says of requests that wait for a core of the program's.
+    waiting: Cell<u32>,
     /// Where the safepoints' block is, as long as the kthread lives.
     _lent: Option<LentPage>,
 }
@@ -82,6 +90,9 @@ impl Member {
             watched: Cell::new(0),
             watch_cycles: Clock::get().cycles(WATCH_NS),
             gate: Gate::default(),
+            holds: Cell::new(0),
+            wakes: Cell::new(0),
+            waiting: Cell::new(0),
             _lent: elastic.lend_page(index),
         }
     }
@@ -132,6 +143,50 @@ impl Member {
         if kthread.shared.is_disowned() {
             kthread.shared.own_again();
         }
+    }
+
+    /// The kthread is a dispatcher: it has a core as long as the program is guaranteed one. `waiter`: what
+    /// is readable when it has something to do.
+    pub fn hold(&self, waiter: impl AsFd) {
+        self.holds.set(1);
+        let (page, index) = self.line.place();
+        page.set_stranded(index, 1);
+        self.elastic.add_poller(waiter, self.index as usize);
+    }
+
+    /// The dispatcher has nothing to do: gives the core back, until something comes or `most` has passed.
+    /// Where there is no daemon that would ever grant one, it returns at once.
+    pub fn pause(&self, kthread: &KThread, most: Option<Duration>) {
+        let cycles = |most: Duration| Clock::get().cycles(most.as_nanos() as u64);
+        self.wakes.set(most.map_or(0, |most| clock::now() + cycles(most)));
+        let holds = self.holds.replace(0);
+        serving::away(kthread, || {
+            self.rest(kthread);
+        });
+        self.holds.set(holds);
+        self.wakes.set(0);
+        let (page, index) = self.line.place();
+        page.set_stranded(index, holds);
+    }
+
+    /// Whether there is a daemon that grants cores.
+    pub fn is_linked(&self) -> bool {
+        self.link.borrow().is_some()
+    }
+
+    /// So many requests wait for a core of the program's: at its dispatcher, or here, while a request runs.
+    /// By the kthread.
+    ///
+    /// What the line calls stranded is no reason to grant another core: so there is one more in the
+    /// queue, while there are any, than wait.
+    pub fn publish_waiting(&self, waiting: usize) {
+        let waiting = match waiting.min(1 << 20) as u32 {
+            0 => 0,
+            some => some + self.holds.get(),
+        };
+        let before = self.waiting.replace(waiting);
+        self.line.count_put(waiting.saturating_sub(before));
+        self.line.count_taken(before.saturating_sub(waiting));
     }
 
     /// Of a batch program: gives the core that the kthread is on to whom it was ordered for.
@@ -212,24 +267,29 @@ impl Member {
         let kept = self.publish_parked(kthread);
         kthread.shared.set_parked(true);
         kthread.shared.announce_batch_mail();
+        serving::moved(kthread);
         self.elastic.doorbell().park();
         self.seen.set(follow::park(&Parking { member: self, kthread, link }, word));
         kthread.shared.own_again();
         kthread.shared.set_parked(false);
+        serving::moved(kthread);
         self.elastic.doorbell().unpark();
         self.publish_running(kept);
     }
 
     /// What is left here while it is parked: how many threads no other kthread can run.
     fn publish_parked(&self, kthread: &KThread) -> u32 {
+        // What waits here is counted as far as no other kthread can do it.
+        self.publish_waiting(0);
         let now = clock::now();
         let (page, index) = self.line.place();
-        let kept = kthread.local.len() as u32;
+        let kept = (kthread.local.len() + serving::stranded(kthread)) as u32 + self.holds.get();
         self.line.count_put(kept);
         page.set_stranded(index, kept);
         self.publish_age(now);
         let again = kthread.has_batch().then(|| now + Clock::get().cycles(BATCH_AGAIN_NS));
-        let timer = kthread.wheel.next_tsc().into_iter().chain(again).min();
+        let wakes = Some(self.wakes.get()).filter(|&tsc| tsc != 0);
+        let timer = kthread.wheel.next_tsc().into_iter().chain(again).chain(wakes).min();
         page.set_next_timer_ns(index, timer.map_or(0, |tsc| self.ns_at(tsc).max(1)));
         kept
     }
@@ -237,7 +297,7 @@ impl Member {
     fn publish_running(&self, kept: u32) {
         let (page, index) = self.line.place();
         self.line.count_taken(kept);
-        page.set_stranded(index, 0);
+        page.set_stranded(index, self.holds.get());
         page.set_next_timer_ns(index, 0);
     }
 

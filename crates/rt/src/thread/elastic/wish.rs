@@ -71,6 +71,11 @@ impl Wish {
         self.guaranteed = u32::try_from(cores).unwrap_or(u32::MAX);
     }
 
+    /// So many are guaranteed, or more.
+    pub fn guarantee_at_least(&mut self, cores: usize) {
+        self.guaranteed = self.guaranteed.max(u32::try_from(cores).unwrap_or(u32::MAX));
+    }
+
     /// See [`RuntimeBuilder::burstable`].
     pub fn set_burstable(&mut self, cores: usize) {
         self.burstable = Some(u32::try_from(cores).unwrap_or(u32::MAX));
@@ -84,6 +89,11 @@ impl Wish {
     /// See [`RuntimeBuilder::poll_page`].
     pub fn set_poll_pages(&mut self, are_lent: bool) {
         self.poll_pages = are_lent;
+    }
+
+    /// The same, in cycles.
+    pub fn heartbeat_cycles(&self) -> u64 {
+        Clock::get().cycles(self.heartbeat.as_nanos() as u64).max(1)
     }
 
     pub(super) fn has_poll_pages(&self) -> bool {
@@ -118,10 +128,7 @@ impl Wish {
     /// safepoints do not time themselves, when the daemon has raised what they poll, or a signal has.
     pub fn beats(&self, kind: Kind) -> Option<Quanta> {
         let (mode, cycles) = match kind {
-            Kind::Clock => {
-                let cycles = Clock::get().cycles(self.heartbeat.as_nanos() as u64);
-                (Mode::Clock, cycles.max(1))
-            }
+            Kind::Clock => (Mode::Clock, self.heartbeat_cycles()),
             Kind::Flag => (Mode::Flag, NEVER_CYCLES),
             Kind::None => return None,
         };

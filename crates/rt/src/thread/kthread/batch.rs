@@ -286,10 +286,13 @@ impl KThread {
         let closely = now + self.batch.closely_cycles;
         let until = self.wheel.next_tsc().map_or(closely, |timer| timer.min(closely));
         let asked = self.member.as_ref().map_or((&raw const NOTHING, 0), |member| member.watched());
+        // SAFETY: this kthread's engine, while a batch thread runs or is about to.
+        let sent = self.engine.get().map(|hooks| unsafe { (hooks.sent)(hooks.engine) });
+        let sent = sent.unwrap_or((&raw const NOTHING, 0));
         let attention: *const AtomicU32 = &raw const *self.shared.batch.attention;
         // SAFETY: `shared` lives as long as `self`; the board's word as long as no other is followed,
         // which is done between two threads.
-        unsafe { self.batch.watch.set([(attention, 0), asked, (&raw const NOTHING, 0)], until) };
+        unsafe { self.batch.watch.set([(attention, 0), asked, sent], until) };
     }
 
     pub(super) fn arm_batch(&self, now: u64) {
@@ -313,7 +316,7 @@ impl KThread {
         let seat = self.seat();
         let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me.class.get()));
         let look = BatchLook {
-            ready: self.has_threads(),
+            ready: self.has_threads() || super::quanta::has_requests(self),
             called: self.shared.batch.called.load(Ordering::Acquire),
             wanted: beats || self.is_asked() || seat.is_to_stop(),
             others: self.has_batch(),

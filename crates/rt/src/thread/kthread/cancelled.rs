@@ -37,7 +37,7 @@ impl KThread {
     /// that attends.
     #[inline]
     pub(crate) fn attend(&self) {
-        if self.noticed.get() && self.seat.is_some() {
+        if self.noticed.get() && self.seat.is_some() && self.engine.get().is_none() {
             self.noticed.set(false);
             self.ask_requests();
         }

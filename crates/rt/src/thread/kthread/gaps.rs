@@ -45,7 +45,7 @@ impl Gaps {
 impl KThread {
     /// From `since` to `now` (TSC) there was next to nothing to do.
     #[inline]
-    pub(in crate::thread) fn note_quiet(&self, since: u64, now: u64) {
+    pub fn note_quiet(&self, since: u64, now: u64) {
         if now.saturating_sub(since) > self.gaps.least_cycles {
             self.note_gap(since, now);
         }
@@ -74,7 +74,7 @@ impl KThread {
     }
 
     /// The machine's gaps so far.
-    pub(in crate::thread) fn gaps(&self) -> GapCounts {
+    pub fn gaps(&self) -> GapCounts {
         self.gaps.counted.get()
     }
 }

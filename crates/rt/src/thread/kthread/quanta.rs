@@ -7,7 +7,7 @@
 use super::KThread;
 use super::switch::note_leaving;
 use crate::clock::{self, Clock};
-use crate::thread::seat::Seat;
+use crate::thread::serving;
 use crate::thread::tcb::Tcb;
 use crate::timeline::EventKind;
 use curtail_fiber::safepoint::Mode;
@@ -89,9 +89,7 @@ impl KThread {
         if by_clock && read.is_none() {
             crate::held::note_put_off(self.safepoint.deadline(), now);
         }
-        let stops = self.seat.as_ref().is_some_and(Seat::is_to_stop);
-        let leaves = stops || self.beat(now);
-        if leaves && !std::thread::panicking() {
+        if serving::is_wanted(self, now) && !std::thread::panicking() {
             self.clock_out(me);
             self.push_started(me);
             note_leaving(EventKind::RanUntilPreempted);
@@ -125,7 +123,7 @@ impl KThread {
     }
 
     /// Under a core allocator: tells of the queues; true: it has to be looked at what that asks.
-    pub(super) fn beat(&self, now: u64) -> bool {
+    pub(in crate::thread) fn beat(&self, now: u64) -> bool {
         let Some(member) = &self.member else { return false };
         member.follow_orders();
         self.take_in();
@@ -149,7 +147,7 @@ impl KThread {
 }
 
 /// Whether requests, which a server's engine has, want the processor that a thread is on.
-fn has_requests(here: &KThread) -> bool {
+pub(super) fn has_requests(here: &KThread) -> bool {
     // SAFETY: this kthread's engine, and a thread runs here.
     here.engine.get().is_some_and(|hooks| unsafe { (hooks.waits)(hooks.engine) })
 }

@@ -25,7 +25,7 @@ pub struct Shared {
     pub(super) overflow: CachePadded<Overflow>,
     /// Batch threads: see `batch`.
     pub(super) batch: BatchShared,
-    pub(crate) parker: Arc<CachePadded<Parker>>,
+    pub parker: Arc<CachePadded<Parker>>,
     pub(in crate::thread) progress: CachePadded<Progress>,
     pub(super) counts: CachePadded<Counts>,
     /// Threads that had started here and went on elsewhere. By their new homes.
@@ -36,7 +36,7 @@ pub struct Shared {
     tid: AtomicI32,
     pub(super) ended: AtomicBool,
     /// What a core allocator sees of it.
-    pub(super) line: Option<PageLine>,
+    pub(in crate::thread) line: Option<PageLine>,
     /// It has given its core back and sleeps until it gets one again.
     parked: AtomicBool,
     /// When it last gave its core back, or got one (TSC); 0: never.
@@ -135,9 +135,9 @@ impl Shared {
         self.moved_tsc.load(Ordering::Acquire)
     }
 
-    /// A packet has come for it while it has no core: mail, which the core allocator sees. By a
-    /// sibling that runs.
-    pub(in crate::thread) fn announce_packets(&self) {
+    /// Something has come for it while it has no core, a packet, say: mail, which the core allocator
+    /// sees. By a sibling that runs.
+    pub fn announce_packets(&self) {
         if let Some(line) = &self.line
             && !self.packets.swap(true, Ordering::AcqRel)
         {
@@ -179,7 +179,8 @@ impl Shared {
     }
 
     /// Whether it sleeps until the core allocator has a core for it.
-    pub(in crate::thread) fn is_parked(&self) -> bool {
+    #[inline]
+    pub fn is_parked(&self) -> bool {
         self.parked.load(Ordering::Acquire)
     }
 
@@ -241,7 +242,7 @@ impl Shared {
     }
 
     /// Whether it runs a thread or a request.
-    pub(in crate::thread) fn runs_something(&self) -> bool {
+    pub fn runs_something(&self) -> bool {
         self.progress.ready.load(Ordering::Relaxed) > 0
     }
 

@@ -1,21 +1,27 @@
 //! Settings of a server under a core allocator.
 
 use super::ServerBuilder;
+use crate::server::StartError;
+use crate::server::threads::PortLine;
+use curtail_rt::preempt::Preempt;
+use curtail_rt::thread::Elastic;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Under a core allocator: servers without a dispatcher (`shenango`).
+/// Under a core allocator.
 impl ServerBuilder {
     /// The workers get their cores from the `curtaild` that listens at `path`: each has one while it
     /// has work (Shenango §4), and gives it back within microseconds of being asked, in a program with
     /// safepoints. If the daemon ends, the server goes on without it; when it is back, it registers
-    /// again. [`ServerBuilder::cores`] has no effect then, but for the number of workers, which is
-    /// `$CURTAIL_KTHREADS` or else that of the cores.
+    /// again. [`ServerBuilder::cores`] has no effect then, but for the number of kthreads, which is
+    /// `$CURTAIL_KTHREADS` or else that of the cores: the workers, and the dispatcher, where there is
+    /// one. That keeps a core, which the daemon has to guarantee.
     ///
-    /// It is an error with a policy that has a dispatcher: dispatcher and workers keep their cores.
+    /// It is an error with several dispatchers, and with pre-emption by signal.
     ///
-    /// Default: the one at `$CURTAILD`, if that is set; if it is not there, or the policy has a
-    /// dispatcher, a warning, and none.
+    /// Default: the one at `$CURTAILD`, if that is set; if it is not there, or there are several
+    /// dispatchers, a warning, and none.
     #[must_use]
     pub fn daemon(mut self, path: impl Into<PathBuf>) -> Self {
         self.wish.set_daemon(path.into());
@@ -23,7 +29,7 @@ impl ServerBuilder {
     }
 
     /// How many cores the daemon is to have for the server whenever it needs them; it refuses to
-    /// promise one twice. Default: 0.
+    /// promise one twice. Default: 0, and 1 where there is a dispatcher.
     #[must_use]
     pub fn guaranteed(mut self, cores: usize) -> Self {
         self.wish.set_guaranteed(cores);
@@ -67,5 +73,55 @@ impl ServerBuilder {
     pub fn poll_page(mut self, is_lent: bool) -> Self {
         self.wish.set_poll_pages(is_lent);
         self
+    }
+}
+
+impl ServerBuilder {
+    /// Dispatchers, which have cores of their own.
+    pub(super) fn own_kthreads(&self) -> usize {
+        if self.spec.is_dispatcherless() { 0 } else { self.dispatchers }
+    }
+
+    /// With the core allocator, which may have a port for it.
+    pub(super) fn register(&mut self, workers: usize) -> Result<Option<Arc<Elastic>>, StartError> {
+        let own = self.own_kthreads();
+        self.wish.guarantee_at_least(own);
+        let elastic = Elastic::register(&self.wish, workers + own)?;
+        if let Some(port) = elastic.as_ref().and_then(|elastic| elastic.port()) {
+            let line = PortLine::new(port.clone());
+            let line = line.map_err(|error| StartError::System { what: "eventfd", error })?;
+            self.transports.push(Box::new(line));
+        }
+        Ok(elastic)
+    }
+
+    /// Whether there is to be a core allocator.
+    pub(super) fn is_elastic(&self) -> Result<bool, StartError> {
+        if self.wish.port().is_some() && self.wish.path().is_none() {
+            let text = "a port of the core allocator needs one: `daemon`, or $CURTAILD";
+            return Err(StartError::Setting(text.to_owned()));
+        }
+        if self.wish.path().is_none() || self.spec.is_dispatcherless() {
+            return Ok(self.wish.path().is_some());
+        }
+        let name = &self.spec.name;
+        if self.wish.port().is_some() {
+            return Err(StartError::Setting(format!(
+                "a port of the core allocator is for servers without a dispatcher (`shenango`), not for \
+                 `{name}`"
+            )));
+        }
+        let problem = match (self.dispatchers, self.preempt) {
+            (2.., _) => "several dispatchers keep their cores",
+            (_, Preempt::Signal) => "workers that are pre-empted by signal keep their cores",
+            _ => return Ok(true),
+        };
+        if self.wish.is_must() {
+            return Err(StartError::Setting(format!("no core allocator for `{name}`: {problem}")));
+        }
+        tracing::warn!(
+            target: "curtail::server::builder", problem, "$CURTAILD: not for `{name}`"
+        );
+        Ok(false)
     }
 }

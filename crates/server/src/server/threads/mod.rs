@@ -39,8 +39,8 @@ use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use curtail_rt::clock::{self, Clock, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{Crew, Elastic, KThread, Kept, Lived, Plan, Port, Quanta};
-use curtail_rt::topology::{Idle, pin};
+use curtail_rt::thread::{Crew, KThread, Kept, Lived, Plan, Port, Quanta};
+use curtail_rt::topology::pin;
 use ingress::Ingress;
 use ingress_loop::IngressLoop;
 pub(super) use port::PortLine;
@@ -89,7 +89,6 @@ pub(super) fn run(
     domain: Domain,
     settings: &Settings<'_>,
     mut transports: Vec<Box<dyn Transport>>,
-    elastic: Option<Arc<Elastic>>,
 ) -> Result<Report, RunError> {
     let clock = Clock::get();
     let names = settings.app.classes().into_iter().map(|class| class.name);
@@ -101,14 +100,14 @@ pub(super) fn run(
     let busy = settings.busy && transports.iter().any(|line| line.brings());
     let ingress_loop = (!busy).then(|| domain.remote.clone());
     let replies = transports.iter().map(|line| line.reply()).collect();
-    let port = elastic.as_ref().and_then(|elastic| elastic.port().cloned());
+    let port = domain.crew.elastic().and_then(|elastic| elastic.port().cloned());
     let common = common(settings, &domain, &names, replies, ingress_loop, port);
     let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
-    let plan = plan(settings, idle, &quantum_cycles);
+    let plan = plan(settings, &domain.crew, &quantum_cycles);
     let mode = plan.quanta.as_ref().map_or(Mode::Off, |quanta| quanta.mode);
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
-    let crew = start(&plan.under(elastic, settings.beats()), &common, streams)?;
+    let crew = start(domain.crew, &plan, &common, streams)?;
     let _watch = settings.watchdog.watch(crew.peers(), 0, mode, |_, _| {}, || {});
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
@@ -145,7 +144,7 @@ pub(super) fn run(
     if ended.is_ok() && ingress_loop.ingress.in_system() == 0 {
         ingress_loop.ingress.crew.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
     }
-    let lives = ingress_loop.ingress.crew.stop(&mut notes);
+    let lives = ingress_loop.ingress.crew.stop(&mut notes, |_| {});
     ingress_loop.ingress.give_up();
     if let Err(panic) = ended {
         resume_unwind(panic);
@@ -180,7 +179,7 @@ fn common(
     })
 }
 
-fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) -> Plan {
+fn plan(settings: &Settings<'_>, crew: &Crew, quantum_cycles: &Arc<AtomicU64>) -> Plan {
     let (spec, choice) = (settings.spec, &settings.choice);
     let quantum = spec.quantum.filter(|_| spec.shares() && is_cut(choice));
     let quanta = quantum.map(|quantum| {
@@ -188,14 +187,13 @@ fn plan(settings: &Settings<'_>, idle: Idle, quantum_cycles: &Arc<AtomicU64>) ->
         cycles.store(Clock::get().cycles(quantum.0), std::sync::atomic::Ordering::Relaxed);
         Quanta { mode: choice.mode(), cycles, usual: Some(1), by_class: Box::default() }
     });
+    let beats = || crew.elastic().and_then(|_| settings.beats());
     Plan {
+        first: 0,
         cores: settings.layout.workers.clone(),
         floats: settings.layout.floats,
         tasks: settings.tasks,
-        spin_cycles: idle.spin_cycles,
-        shares_core: idle.shares_core,
-        quanta,
-        elastic: None,
+        quanta: quanta.or_else(beats),
     }
 }
 
@@ -220,6 +218,7 @@ fn is_cut(choice: &Choice) -> bool {
 
 /// `streams`: connections that have threads, and which transport's they are.
 fn start(
+    mut crew: Crew,
     plan: &Plan,
     common: &Arc<KthreadsShared>,
     streams: Vec<(u16, Streams)>,
@@ -236,8 +235,9 @@ fn start(
         }
         Ok(context as Kept)
     };
-    Crew::start(plan, enter)
-        .map_err(|(index, error)| RunError::Worker { worker: WorkerId(index as u16), error })
+    crew.start(plan, enter)
+        .map_err(|(index, error)| RunError::Worker { worker: WorkerId(index as u16), error })?;
+    Ok(crew)
 }
 
 fn report(ingress_loop: IngressLoop, lives: &[Lived], watched: u64, notes: Vec<String>) -> Report {

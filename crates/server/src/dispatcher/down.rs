@@ -1,0 +1,170 @@
+//! Workers that take no jobs: stuck, in a system call or in code without safepoints, or without a core.
+//! What has not started there goes on elsewhere, and they get nothing more until they are back.
+//!
+//! The watchdog tells of those that are stuck, again and again; those without a core say it themselves
+//! (`elastic`). What the worker itself has of its jobs is touched in its absence only
+//! (`Remote::absence`): where it has come back meanwhile, nothing is done.
+
+use super::Dispatcher;
+use super::link::WorkerLink;
+use crate::jobs::Held;
+use curtail_policy::{JobId, Nanos, WorkerId};
+use curtail_rt::fences;
+use curtail_sched::{Event, EventKind, Scheduler};
+use std::sync::atomic::Ordering;
+
+/// The target of what is logged here.
+const LOG: &str = "curtail::dispatcher::down";
+
+/// A worker that gets no jobs.
+struct Down {
+    on: WorkerId,
+    why: Why,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// It is stuck as long as its count of picks is that.
+    Stuck { picks: u32 },
+    /// It has no core.
+    Parked,
+}
+
+/// The workers that get no jobs.
+#[derive(Default)]
+pub(super) struct Downs(Vec<Down>);
+
+impl Downs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn has(&self, on: WorkerId) -> bool {
+        self.0.iter().any(|down| down.on == on)
+    }
+
+    pub(super) fn is_parked(&self, on: WorkerId) -> bool {
+        self.0.iter().any(|down| down.on == on && down.why == Why::Parked)
+    }
+}
+
+impl Downs {
+    /// A worker gets nothing more.
+    fn add(&mut self, on: WorkerId, why: Why, worker: &WorkerLink) -> bool {
+        worker.remote.signals.welcomed.store(false, Ordering::Release);
+        match self.0.iter_mut().find(|down| down.on == on) {
+            Some(down) => {
+                // One without a core is no longer stuck.
+                if why == Why::Parked {
+                    down.why = why;
+                }
+                false
+            }
+            None => {
+                self.0.push(Down { on, why });
+                true
+            }
+        }
+    }
+
+    /// Takes out those that are back; true: one of them has a core again.
+    fn take_back(&mut self, workers: &[WorkerLink], mut is_back: impl FnMut(WorkerId)) -> bool {
+        let mut has_core = false;
+        self.0.retain(|&Down { on, why }| {
+            let remote = &workers[on.index()].remote;
+            let stays = match why {
+                Why::Stuck { picks } => remote.kthread.picks() == picks,
+                Why::Parked => remote.kthread.is_parked(),
+            };
+            if !stays {
+                is_back(on);
+                remote.signals.welcomed.store(true, Ordering::Release);
+                has_core |= why == Why::Parked;
+            }
+            stays
+        });
+        has_core
+    }
+}
+
+impl Dispatcher {
+    /// A worker is stuck where it has been since that pick. Nothing moves where there is no other one that
+    /// takes jobs.
+    pub(super) fn rescue(&mut self, worker: usize, picks: u32, now: u64) {
+        let on = WorkerId(worker as u16);
+        let others = self.down.0.iter().filter(|down| down.on != on).count() + 1;
+        if others == self.config.workers.len()
+            || self.config.workers[worker].remote.kthread.picks() != picks
+        {
+            return;
+        }
+        if let Some(jobs) = self.take_from(on, now) {
+            if !jobs.is_empty() {
+                let worker = self.config.shared.in_server(on).0;
+                tracing::info!(
+                    target: LOG, worker, jobs = jobs.len(), "what a stuck worker had goes on elsewhere"
+                );
+            }
+            self.put_down(on, Why::Stuck { picks }, &jobs, now);
+        }
+    }
+
+    /// Takes what has not started from a worker that is away; `None`: it is back.
+    fn take_from(&mut self, on: WorkerId, now: u64) -> Option<Vec<JobId>> {
+        let remote = self.config.workers[on.index()].remote.clone();
+        let mut jobs = Vec::new();
+        let take_back = || {
+            // SAFETY: its engine, or null; in the worker's absence nothing else touches what this does.
+            if let Some(engine) = unsafe { remote.engine.load(Ordering::Acquire).as_mut() } {
+                engine.take_back(now, &mut jobs);
+            }
+        };
+        remote.absence.meanwhile(fences::rare, take_back)?;
+        self.config.workers[on.index()].take_back(&mut jobs);
+        Some(jobs)
+    }
+
+    /// Those that are back take jobs again, and those without a core get nothing more. Where one has a
+    /// core again, what waits behind requests of others, and has not started, is placed anew.
+    #[inline]
+    pub(super) fn look_after_down(&mut self, now: u64) {
+        let time = self.nanos(now);
+        let (workers, sched) = (&self.config.workers, &mut self.sched);
+        let shares =
+            !self.down.is_empty() && self.down.take_back(workers, |on| sched.worker_up(time, on));
+        if self.config.elastic.is_none() {
+            return;
+        }
+        for index in 0..self.config.workers.len() {
+            let on = WorkerId(index as u16);
+            let kthread = &self.config.workers[index].remote.kthread;
+            let parked = kthread.is_parked() && !self.down.is_parked(on);
+            let shares = shares && kthread.runs_something() && !self.down.has(on);
+            if (parked || shares)
+                && let Some(jobs) = self.take_from(on, now)
+            {
+                match parked {
+                    true => self.put_down(on, Why::Parked, &jobs, now),
+                    false => give_back(&mut self.sched, on, &jobs, time),
+                }
+            }
+        }
+    }
+
+    /// A worker gets nothing more; `jobs`: what was taken from it.
+    fn put_down(&mut self, on: WorkerId, why: Why, jobs: &[JobId], now: u64) {
+        let time = self.nanos(now);
+        if self.down.add(on, why, &self.config.workers[on.index()]) {
+            self.sched.worker_down(time, on);
+        }
+        give_back(&mut self.sched, on, jobs, time);
+    }
+}
+
+/// Jobs that a worker had wait again.
+fn give_back(sched: &mut Scheduler<Held>, on: WorkerId, jobs: &[JobId], time: Nanos) {
+    for &job in jobs {
+        let event = Event { job, attained: Nanos::ZERO, what: EventKind::Returned };
+        sched.handle_event(time, on, event);
+    }
+}
