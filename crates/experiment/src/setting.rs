@@ -2,7 +2,7 @@
 
 use crate::{Error, Measured, Offer, Point, informed};
 use curtail_load::{Slowdowns, fill, lateness};
-use curtail_policy::{Nanos, Spec};
+use curtail_policy::{HotFlows, Nanos, Spec};
 use curtail_report::{Cpu, Run};
 use curtail_sim::{Balance, Config, Costs, Hints, Kthreads, Outcome};
 use curtail_workload::{Class, Found, Search, Slo};
@@ -22,6 +22,8 @@ pub struct Setting {
     pub balance: Balance,
     /// Flows that [`Balance::Rss`] tells apart.
     pub flows: usize,
+    /// Of these, some that have most of the requests.
+    pub hot: Option<HotFlows>,
     /// How many jobs each dispatcher's part of the system holds at most.
     pub capacity: usize,
     /// A job that has started stays on its worker.
@@ -50,6 +52,7 @@ impl Setting {
             dispatchers: 1,
             balance: Balance::default(),
             flows: 1_024,
+            hot: None,
             capacity: Config::DEFAULT_CAPACITY,
             pinned: false,
             hints: Hints::default(),
@@ -76,6 +79,7 @@ impl Setting {
             dispatchers: self.dispatchers,
             balance: self.balance,
             flows: self.flows,
+            hot: self.hot,
             costs: self.costs,
             capacity: self.capacity,
             pinned: self.pinned,

@@ -70,12 +70,36 @@ impl Share {
     }
 }
 
+/// Some flows that have most of the requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HotFlows {
+    /// How many, at least one.
+    pub flows: usize,
+    /// Their share of all requests, from 0 to 1; each has as many of these.
+    pub share: f64,
+}
+
+impl FromStr for HotFlows {
+    type Err = String;
+    fn from_str(given: &str) -> Result<Self, String> {
+        let parts = given.split_once(':').and_then(|(flows, share)| {
+            Some(Self { flows: flows.parse().ok()?, share: share.parse().ok()? })
+        });
+        parts.filter(|hot| hot.flows > 0 && (0.0..=1.0).contains(&hot.share)).ok_or_else(|| {
+            format!(
+                "`{given}` is no number of flows and their share of the requests, such as 2:0.9"
+            )
+        })
+    }
+}
+
 /// Spreads requests over dispatchers.
 pub struct Balancer {
     balance: Balance,
     dispatchers: usize,
     /// The dispatcher of each flow.
     flows: Vec<u16>,
+    hot: Option<HotFlows>,
     random: Box<dyn FnMut() -> u64 + Send>,
 }
 
@@ -93,7 +117,7 @@ impl Balancer {
     ) -> Self {
         assert!(dispatchers > 0, "requests come to a dispatcher");
         let random = Box::new(random);
-        let mut balancer = Self { balance, dispatchers, flows: Vec::new(), random };
+        let mut balancer = Self { balance, dispatchers, flows: Vec::new(), hot: None, random };
         if balance == Balance::Rss {
             assert!(flows > 0, "receive-side scaling is by flows");
             balancer.flows = (0..flows).map(|_| balancer.below(dispatchers) as u16).collect();
@@ -111,6 +135,27 @@ impl Balancer {
         Self::new(balance, dispatchers, flows, move || rng.next())
     }
 
+    /// The first flows are hot. For requests that are not told the flow of.
+    ///
+    /// # Panics
+    /// Where there are no others.
+    #[must_use]
+    pub fn with_hot(mut self, hot: Option<HotFlows>) -> Self {
+        if let Some(hot) = hot.filter(|_| self.balance == Balance::Rss) {
+            assert!(hot.flows < self.flows.len(), "hot flows are a part of all");
+        }
+        self.hot = hot;
+        self
+    }
+
+    /// A flow, drawn.
+    fn draw(&mut self) -> usize {
+        let Some(HotFlows { flows, share }) = self.hot else { return self.below(self.flows.len()) };
+        // Of 53 bits, as many as a fraction has.
+        let is_hot = ((self.random)() >> 11) as f64 / (1_u64 << 53) as f64 <= share;
+        if is_hot { self.below(flows) } else { flows + self.below(self.flows.len() - flows) }
+    }
+
     fn below(&mut self, n: usize) -> usize {
         ((u128::from((self.random)()) * n as u128) >> 64) as usize
     }
@@ -126,7 +171,7 @@ impl Balancer {
             Balance::Rss => {
                 let flow = match flow {
                     Some(flow) => (flow % self.flows.len() as u64) as usize,
-                    None => self.below(self.flows.len()),
+                    None => self.draw(),
                 };
                 usize::from(self.flows[flow])
             }
@@ -146,6 +191,20 @@ impl Balancer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hot_flows_have_their_share() {
+        let hot: HotFlows = "2:0.9".parse().unwrap();
+        let mut balancer = Balancer::seeded(Balance::Rss, 16, 16, 7).with_hot(Some(hot));
+        let mut of_hot = 0;
+        for _ in 0..10_000 {
+            of_hot += u32::from(balancer.draw() < 2);
+        }
+        assert!((8_850..9_150).contains(&of_hot), "{of_hot}");
+        for nonsense in ["", "2", "0:0.5", "2:1.5", "2:x", "-1:0.5"] {
+            nonsense.parse::<HotFlows>().unwrap_err();
+        }
+    }
 
     fn balancer(balance: Balance) -> Balancer {
         Balancer::seeded(balance, 3, 64, 1)

@@ -55,7 +55,7 @@ mod typed;
 
 pub use any::{AnyCore, AnyPolicy};
 pub use auto::Auto;
-pub use balance::{Balance, Balancer, Share};
+pub use balance::{Balance, Balancer, HotFlows, Share};
 pub use batch::{BatchLook, BatchTurn, Call};
 pub use catalogue::{Entry, catalogue, dispatched};
 pub use central::Central;

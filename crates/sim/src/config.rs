@@ -1,7 +1,7 @@
 //! What is simulated.
 
 use crate::{Blocking, Costs, Kthreads, Outages};
-use curtail_policy::{Balance, Spec, SpecError};
+use curtail_policy::{Balance, HotFlows, Spec, SpecError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -62,6 +62,8 @@ pub struct Config {
     pub balance: Balance,
     /// How many flows [`Balance::Rss`] tells apart.
     pub flows: usize,
+    /// Of these, some that have most of the requests.
+    pub hot: Option<HotFlows>,
     /// What everything costs.
     pub costs: Costs,
     /// How many jobs each dispatcher's part of the system holds at most; others are dropped.
@@ -117,6 +119,9 @@ pub enum ConfigError {
     /// Receive-side scaling without flows.
     #[error("rss needs at least one flow")]
     Flows,
+    /// Hot flows without others.
+    #[error("hot flows are a part of all flows")]
+    HotFlows,
 }
 
 impl Config {
@@ -136,6 +141,7 @@ impl Config {
             dispatchers: 1,
             balance: Balance::default(),
             flows: 1_024,
+            hot: None,
             costs: Costs::IDEAL,
             capacity: Self::DEFAULT_CAPACITY,
             keeps_room: false,
@@ -176,6 +182,9 @@ impl Config {
         self.spec.validate(workers / dispatchers)?;
         if self.capacity == 0 || self.capacity > Self::MAX_CAPACITY {
             return Err(ConfigError::Capacity);
+        }
+        if self.hot.is_some_and(|hot| hot.flows >= self.flows) {
+            return Err(ConfigError::HotFlows);
         }
         if self.flows == 0 {
             return Err(ConfigError::Flows);

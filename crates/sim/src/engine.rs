@@ -278,7 +278,8 @@ impl<I: Iterator<Item = Request>, O: Observer> Run<I, O> {
         let n = config.dispatchers;
         let share = |i: usize| config.workers * (i + 1) / n - config.workers * i / n;
         let mut domains: Vec<Domain> = (0..n).map(|i| Domain::new(config, share(i), i)).collect();
-        let mut balancer = Balancer::new(config.balance, n, config.flows, numbers(config.seed));
+        let mut balancer = Balancer::new(config.balance, n, config.flows, numbers(config.seed))
+            .with_hot(config.hot);
         let mut agenda = Agenda::new(n);
         domains.iter().enumerate().for_each(|(i, domain)| agenda.set(i, domain.next()));
         let (mut in_system, mut most) = (0, 0);

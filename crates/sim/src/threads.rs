@@ -114,7 +114,8 @@ impl Threads {
             searching,
             parked,
             waking: 0,
-            balancer: Balancer::new(by_flow, workers, config.flows, numbers(seed)),
+            balancer: Balancer::new(by_flow, workers, config.flows, numbers(seed))
+                .with_hot(config.hot),
             random: Box::new(numbers(!seed)),
             agenda: Agenda::new(workers),
             counts: Counts {

@@ -16,7 +16,7 @@ use clap::{Arg, Args};
 pub(crate) use costs::CostArgs;
 use curtail_experiment::Setting;
 use curtail_experiment::figures::{Asked, ELSEWHERE};
-use curtail_policy::Spec;
+use curtail_policy::{HotFlows, Spec};
 use curtail_report::{Run, write_text};
 use curtail_sim::{Config, Hints, Kthreads, sweep};
 use curtail_workload::{Slo, duration_ns, format_rate};
@@ -48,6 +48,9 @@ pub(crate) struct Sim {
     /// Flows that rss tells apart
     #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     flows: u32,
+    /// Of these, so many that have so much of the requests, such as 2:0.9
+    #[arg(long, value_name = "N:SHARE")]
+    hot_flows: Option<HotFlows>,
     /// A request that has started stays on its worker, as in the runtime
     #[arg(long)]
     pinned: bool,
@@ -184,6 +187,7 @@ impl Sim {
             dispatchers: self.system.dispatchers(),
             balance: self.system.balance,
             flows: self.flows as usize,
+            hot: self.hot_flows,
             capacity: capacity.map_or(Config::DEFAULT_CAPACITY, |n| n as usize),
             pinned: self.pinned,
             hints: self.hints,
