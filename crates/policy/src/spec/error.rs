@@ -76,8 +76,8 @@ impl fmt::Display for SpecError {
             Self::Dispatcherless(policy) => {
                 write!(
                     f,
-                    "`{policy}` is dispatcherless: a server changes neither to it nor from it while \
-                     it runs"
+                    "`{policy}` is dispatcherless: while a server runs, it changes from such a policy \
+                     to another such only, or from one with a dispatcher to another with one"
                 )
             }
             Self::Unwatched { policy, preempt } => write!(

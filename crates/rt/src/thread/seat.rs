@@ -138,6 +138,7 @@ impl Seat {
         self.is_to_stop()
     }
 
+    #[inline]
     pub(super) fn is_to_stop(&self) -> bool {
         self.common.stop.load(Ordering::Acquire)
     }

@@ -224,7 +224,7 @@ fn thread_quanta(
     }
     let cycles = shared.thread_cycles.clone();
     cycles.store(config.thread_cycles(shared.clock), Ordering::Relaxed);
-    Some(Quanta { mode: config.thread_mode, cycles, usual: Some(1), by_class: Box::default() })
+    Some(Quanta { cycles, ..Quanta::of_all(config.thread_mode, 0, true) })
 }
 
 /// Has the workers watched, as long as the answer lives.

@@ -18,18 +18,18 @@ use std::time::{Duration, Instant};
 pub struct Handle {
     /// Each dispatcher's mailbox, and how many workers it has.
     domains: Arc<[(Arc<Control>, usize)]>,
-    /// The policy, if the server has no dispatcher, which a change of policy needs.
-    fixed: Option<Arc<str>>,
+    /// The policy that it was built with, if it has no dispatcher.
+    dispatcherless: Option<Arc<str>>,
     stalls: Arc<Stalls>,
 }
 
 impl Handle {
     pub(super) fn new(
         domains: Arc<[(Arc<Control>, usize)]>,
-        fixed: Option<Arc<str>>,
+        dispatcherless: Option<Arc<str>>,
         stalls: Arc<Stalls>,
     ) -> Self {
-        Self { domains, fixed, stalls }
+        Self { domains, dispatcherless, stalls }
     }
 
     /// No more requests are taken; [`Server::run`](super::Server::run) returns when those under way
@@ -82,15 +82,18 @@ impl Handle {
     /// one after the other.
     ///
     /// # Errors
-    /// When the policy does not fit the workers (of each dispatcher), or the server has ended; from
-    /// or to a policy without a dispatcher ([`Spec::is_dispatcherless`]).
+    /// When the policy does not fit the workers (of each dispatcher), or the server has ended; between a
+    /// policy with a dispatcher and one without ([`Spec::is_dispatcherless`]).
     pub fn switch(&self, spec: Spec) -> Result<(), ChangeError> {
         self.domains.iter().try_for_each(|&(_, workers)| spec.validate(workers))?;
-        if let Some(fixed) = &self.fixed {
-            return Err(SpecError::Dispatcherless(fixed.as_ref().into()).into());
-        }
-        if spec.is_dispatcherless() {
-            return Err(SpecError::Dispatcherless(spec.name).into());
+        match &self.dispatcherless {
+            Some(policy) if !spec.is_dispatcherless() => {
+                return Err(SpecError::Dispatcherless(policy.as_ref().into()).into());
+            }
+            None if spec.is_dispatcherless() => {
+                return Err(SpecError::Dispatcherless(spec.name).into());
+            }
+            _ => {}
         }
         self.post(|| Command::Switch(spec.clone()))
     }

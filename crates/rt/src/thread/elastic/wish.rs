@@ -6,8 +6,6 @@ use crate::thread::{Quanta, RuntimeBuilder};
 use curtail_fiber::safepoint::{Kind, Mode};
 use curtail_shm::{Class, Spec};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// How long a thread that runs to completion goes on, at most, without a look at the word.
@@ -132,8 +130,7 @@ impl Wish {
             Kind::Flag => (Mode::Flag, NEVER_CYCLES),
             Kind::None => return None,
         };
-        let cycles = Arc::new(AtomicU64::new(cycles));
-        Some(Quanta { mode, cycles, usual: None, by_class: Box::default() })
+        Some(Quanta::of_all(mode, cycles, false))
     }
 
     pub(super) fn spec(&self, kthreads: usize) -> Spec {

@@ -7,13 +7,14 @@
 use super::KThread;
 use super::switch::note_leaving;
 use crate::clock::{self, Clock};
+use crate::thread::elastic::Member;
 use crate::thread::serving;
 use crate::thread::tcb::Tcb;
 use crate::timeline::EventKind;
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Owner as Signals;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// When and how its threads are pre-empted.
 #[derive(Clone, Debug)]
@@ -21,20 +22,31 @@ pub struct Quanta {
     pub mode: Mode,
     /// One tick: the smallest quantum. It may change.
     pub cycles: Arc<AtomicU64>,
-    /// A thread's quantum in ticks; `None`: it runs to completion.
-    pub usual: Option<u32>,
+    /// A thread's quantum in ticks; 0: it runs to completion. It may change.
+    pub usual: Arc<AtomicU32>,
     /// The same for some classes.
     pub by_class: Box<[(u16, Option<u32>)]>,
 }
 
 impl Quanta {
+    /// The same for all: of one tick, or, where there is no quantum, to completion.
+    pub fn of_all(mode: Mode, cycles: u64, quantum: bool) -> Self {
+        Self {
+            mode,
+            cycles: Arc::new(AtomicU64::new(cycles)),
+            usual: Arc::new(AtomicU32::new(u32::from(quantum))),
+            by_class: Box::default(),
+        }
+    }
+
     /// How long a thread of that class runs while others of its kind are ready, in cycles.
     pub(super) fn cycles_of(&self, class: u16) -> Option<u64> {
         self.of(class).map(|ticks| u64::from(ticks) * self.cycles.load(Ordering::Relaxed))
     }
 
     fn of(&self, class: u16) -> Option<u32> {
-        self.by_class.iter().find(|(one, _)| *one == class).map_or(self.usual, |&(_, ticks)| ticks)
+        let usual = || Some(self.usual.load(Ordering::Relaxed)).filter(|&ticks| ticks != 0);
+        self.by_class.iter().find(|(one, _)| *one == class).map_or_else(usual, |&(_, ticks)| ticks)
     }
 }
 
@@ -123,13 +135,9 @@ impl KThread {
     }
 
     /// Under a core allocator: tells of the queues; true: it has to be looked at what that asks.
+    #[inline]
     pub(in crate::thread) fn beat(&self, now: u64) -> bool {
-        let Some(member) = &self.member else { return false };
-        member.follow_orders();
-        self.take_in();
-        member.publish_age(now);
-        member.watch_packets(self, now);
-        member.is_to_look() || self.shared.is_disowned()
+        self.member.as_ref().is_some_and(|member| beat_of(self, member, now))
     }
 
     /// How its threads are pre-empted. Once, before the first runs.
@@ -150,4 +158,12 @@ impl KThread {
 pub(super) fn has_requests(here: &KThread) -> bool {
     // SAFETY: this kthread's engine, and a thread runs here.
     here.engine.get().is_some_and(|hooks| unsafe { (hooks.waits)(hooks.engine) })
+}
+
+fn beat_of(kthread: &KThread, member: &Member, now: u64) -> bool {
+    member.follow_orders();
+    kthread.take_in();
+    member.publish_age(now);
+    member.watch_packets(kthread, now);
+    member.is_to_look() || kthread.shared.is_disowned()
 }

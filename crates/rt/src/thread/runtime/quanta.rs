@@ -6,7 +6,7 @@ use crate::thread::kthread::Quanta;
 use curtail_fiber::Locals;
 use curtail_fiber::safepoint::{Kind, Mode, kind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 impl RuntimeBuilder {
@@ -21,12 +21,7 @@ impl RuntimeBuilder {
     pub(super) fn quanta(&self) -> Option<Quanta> {
         if let Some(quantum) = self.by_signal {
             let cycles = Clock::get().cycles(quantum.as_nanos() as u64);
-            return Some(Quanta {
-                mode: Mode::Signal,
-                cycles: Arc::new(AtomicU64::new(cycles)),
-                usual: Some(1),
-                by_class: Box::default(),
-            });
+            return Some(Quanta::of_all(Mode::Signal, cycles, true));
         }
         let all = self.class_quanta.iter().filter_map(|(_, quantum)| *quantum).chain(self.quantum);
         let least = all.min()?;
@@ -55,7 +50,7 @@ impl RuntimeBuilder {
         Some(Quanta {
             mode: Mode::Clock,
             cycles: Arc::new(AtomicU64::new(Clock::get().cycles(least.as_nanos() as u64))),
-            usual: ticks(self.quantum),
+            usual: Arc::new(AtomicU32::new(ticks(self.quantum).unwrap_or(0))),
             by_class: self.class_quanta.iter().map(|&(class, q)| (class, ticks(q))).collect(),
         })
     }

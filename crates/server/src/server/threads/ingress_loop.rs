@@ -11,21 +11,18 @@ use crate::dispatcher::{GapCounters, ITEM_NS, Line};
 use crate::losses::Losses;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, Stats, WorkerStats, split};
+use curtail_fiber::safepoint::Kind;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Status, Waiter};
 use curtail_policy::{Nanos, Spec, WorkerId};
 use curtail_rt::clock::{self, Clock, GAP_NS};
-use curtail_rt::preempt::Choice;
-use curtail_rt::thread::KThread;
+use curtail_rt::preempt::{Choice, Preempt};
+use curtail_rt::thread::{KThread, Quanta};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The target of what is logged here.
 const LOG: &str = "curtail::server::threads::ingress_loop";
-
-/// In cycles, so long that it never ends.
-const ENDLESS: u64 = u64::MAX / 4;
 
 /// See the module's head.
 pub(super) struct IngressLoop {
@@ -35,8 +32,14 @@ pub(super) struct IngressLoop {
     pub lines: Vec<Line>,
     pub spec: Spec,
     pub choice: Choice,
-    /// The kthreads': how long a quantum is, in cycles.
-    pub quantum_cycles: Arc<AtomicU64>,
+    /// How pre-emption was asked for, and what the program has for it.
+    pub wished: Preempt,
+    pub kind: Kind,
+    /// The kthreads'; `None`: nothing could be cut.
+    pub quanta: Option<Quanta>,
+    /// For how long a request without a quantum runs, under a core allocator, until it looks whether its core
+    /// is wanted, in cycles.
+    pub beat_cycles: Option<u64>,
     pub control: Arc<Control>,
     pub waiter: Waiter,
     pub remote: Arc<Remote>,
@@ -176,10 +179,7 @@ impl IngressLoop {
                 Command::Classify(classify) => self.ingress.common.classifier.replace(classify),
                 // The kthreads take from one that is stuck by themselves.
                 Command::Stuck { .. } => {}
-                // The handle refuses it.
-                Command::Switch(spec) => tracing::warn!(
-                    target: LOG, policy = %spec.name, "not while it runs"
-                ),
+                Command::Switch(spec) => self.switch(spec),
             }
         }
         // Nor is an answer to a question.
@@ -189,8 +189,21 @@ impl IngressLoop {
     /// From the next quantum on; without effect where there are none.
     fn set_quantum(&mut self, quantum: Option<Nanos>) {
         self.spec.quantum = quantum;
-        let cycles = quantum.map_or(ENDLESS, |quantum| self.clock().cycles(quantum.0));
-        self.quantum_cycles.store(cycles, Ordering::Relaxed);
+        self.set_quanta();
+    }
+
+    /// To another policy without a dispatcher. Requests under way go on; what a class may have at a time
+    /// stays as it was.
+    fn switch(&mut self, spec: Spec) {
+        self.choice = Choice::make(self.wished, &spec, self.kind, false);
+        self.spec = spec;
+        self.set_quanta();
+    }
+
+    fn set_quanta(&self) {
+        if let Some(quanta) = &self.quanta {
+            super::set_quanta(quanta, &self.spec, &self.choice, self.beat_cycles);
+        }
     }
 
     /// What was counted so far, by class.

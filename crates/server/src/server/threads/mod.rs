@@ -47,7 +47,7 @@ pub(super) use port::PortLine;
 use quota::AdmissionQuota;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Kthreads of one server.
@@ -100,11 +100,12 @@ pub(super) fn run(
     let busy = settings.busy && transports.iter().any(|line| line.brings());
     let ingress_loop = (!busy).then(|| domain.remote.clone());
     let replies = transports.iter().map(|line| line.reply()).collect();
+    let beat_cycles = domain.crew.elastic().map(|_| settings.wish.heartbeat_cycles());
     let port = domain.crew.elastic().and_then(|elastic| elastic.port().cloned());
     let common = common(settings, &domain, &names, replies, ingress_loop, port);
-    let quantum_cycles = Arc::new(AtomicU64::new(0));
     let idle = settings.layout.idle(&clock);
-    let plan = plan(settings, &domain.crew, &quantum_cycles);
+    let plan = plan(settings, &domain.crew);
+    let quanta = plan.quanta.clone();
     let mode = plan.quanta.as_ref().map_or(Mode::Off, |quanta| quanta.mode);
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
     let crew = start(domain.crew, &plan, &common, streams)?;
@@ -121,7 +122,10 @@ pub(super) fn run(
         lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
         spec: settings.spec.clone(),
         choice: settings.choice.clone(),
-        quantum_cycles,
+        wished: settings.wished,
+        kind: settings.kind,
+        quanta,
+        beat_cycles,
         control: domain.control.0.clone(),
         waiter: domain.waiter,
         remote: domain.remote,
@@ -179,15 +183,18 @@ fn common(
     })
 }
 
-fn plan(settings: &Settings<'_>, crew: &Crew, quantum_cycles: &Arc<AtomicU64>) -> Plan {
-    let (spec, choice) = (settings.spec, &settings.choice);
-    let quantum = spec.quantum.filter(|_| spec.shares() && is_cut(choice));
-    let quanta = quantum.map(|quantum| {
-        let cycles = quantum_cycles.clone();
-        cycles.store(Clock::get().cycles(quantum.0), std::sync::atomic::Ordering::Relaxed);
-        Quanta { mode: choice.mode(), cycles, usual: Some(1), by_class: Box::default() }
+fn plan(settings: &Settings<'_>, crew: &Crew) -> Plan {
+    // Also where nothing is cut now: the policy may change.
+    let cut = Spec::preset("shenango-ps").expect("a policy");
+    let could_be_cut = is_cut(&Choice::make(settings.wished, &cut, settings.kind, false));
+    let elastic = crew.elastic().is_some();
+    let quanta = could_be_cut.then(|| {
+        let quanta = Quanta::of_all(Mode::Clock, 0, false);
+        let beat = elastic.then(|| settings.wish.heartbeat_cycles());
+        set_quanta(&quanta, settings.spec, &settings.choice, beat);
+        quanta
     });
-    let beats = || crew.elastic().and_then(|_| settings.beats());
+    let beats = || settings.beats().filter(|_| elastic);
     Plan {
         first: 0,
         cores: settings.layout.workers.clone(),
@@ -195,6 +202,18 @@ fn plan(settings: &Settings<'_>, crew: &Crew, quantum_cycles: &Arc<AtomicU64>) -
         tasks: settings.tasks,
         quanta: quanta.or_else(beats),
     }
+}
+
+/// From the next quantum on, quanta as the policy has them. `beat`: how often, in cycles, a request without
+/// one looks whether its core is wanted.
+fn set_quanta(quanta: &Quanta, spec: &Spec, choice: &Choice, beat: Option<u64>) {
+    /// From one tick to the next where nothing is cut: the watchdog sees them.
+    const TICK_NS: u64 = 1_000_000;
+    let quantum = spec.quantum.filter(|_| spec.shares() && is_cut(choice));
+    let clock = Clock::get();
+    let cycles = quantum.map(|quantum| clock.cycles(quantum.0)).or(beat);
+    quanta.cycles.store(cycles.unwrap_or_else(|| clock.cycles(TICK_NS)), Ordering::Relaxed);
+    quanta.usual.store(u32::from(quantum.is_some()), Ordering::Relaxed);
 }
 
 /// What the ingress loop asks the application with, on the calling thread.
