@@ -127,7 +127,8 @@ pub struct Stats {
     /// By signal: what became of the signals so far, of all workers.
     pub ticks: Ticks,
     /// Of the requests in the system, those that came first, the oldest first: sixteen of each
-    /// dispatcher at most. Empty without a dispatcher.
+    /// dispatcher at most. Without a dispatcher: of those that have started, on workers that have a core
+    /// and come to a safepoint within some milliseconds.
     pub oldest: Vec<RequestStats>,
     /// What the transports counted, by name.
     pub transports: Vec<(&'static str, u64)>,

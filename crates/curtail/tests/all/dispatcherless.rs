@@ -6,7 +6,8 @@ use common::{DISPATCHERLESS, Does, Verbs, in_kernel, in_time, look, preset, serv
 use curtail::net::{Local, Udp, UdpConfig};
 use curtail::policy::SpecError;
 use curtail::{
-    App, ChangeError, ClassId, Nanos, Preempt, Response, Server, StartError, WorkerId, spawn, sync,
+    App, ChangeError, ClassId, Nanos, Preempt, RequestState, Response, Server, StartError,
+    WorkerId, spawn, sync,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -191,6 +192,58 @@ fn a_quantum_lets_the_others_through_and_can_be_changed() {
     );
     assert_eq!(report.preempt, Preempt::Clock);
     assert!(report.preemptions > 0);
+}
+
+/// The test's side of requests that go on until it lets them.
+#[derive(Clone, Default)]
+struct Held {
+    gate: Arc<AtomicBool>,
+    lock: Arc<sync::Mutex<()>>,
+}
+
+#[test]
+fn single_requests_are_shown_that_run_and_that_wait() {
+    for policy in DISPATCHERLESS {
+        let held = Held::default();
+        let own = held.clone();
+        let app = Does(move |request: &[u8], response: &mut Response| {
+            match request {
+                b"wait" => drop(own.lock.lock().unwrap()),
+                _ => {
+                    let _guard = own.lock.lock().unwrap();
+                    while !own.gate.load(Ordering::Acquire) {
+                        common::spin(100);
+                    }
+                }
+            }
+            response.write(b"done");
+        });
+        let builder = |server: curtail::ServerBuilder| {
+            server.policy(preset(policy)).workers(1).safepoints_by_hand()
+        };
+        serve(app, builder, move |client, handle| {
+            let holds = client.submit(b"hold".to_vec()).unwrap();
+            when(handle, |stats| stats.oldest.len() == 1);
+            let waits = client.submit(b"wait".to_vec()).unwrap();
+            let on = WorkerId(0);
+            // It starts when it is its turn: where the first runs to completion, after that.
+            let cut = policy == "shenango-ps";
+            let states = |stats: &curtail::Stats| -> Vec<RequestState> {
+                stats.oldest.iter().map(|request| request.state).collect()
+            };
+            let expected = match cut {
+                true => vec![RequestState::On(on), RequestState::Blocked(on)],
+                false => vec![RequestState::On(on)],
+            };
+            let stats = when(handle, |stats| states(stats) == expected);
+            assert!(stats.oldest[0].attained > Nanos::ZERO, "{policy}: {:?}", stats.oldest);
+            assert!(stats.oldest[0].age >= stats.oldest[0].attained, "{:?}", stats.oldest);
+            held.gate.store(true, Ordering::Release);
+            assert!(holds.wait().is_ok() && waits.wait().is_ok());
+            let stats = when(handle, |stats| stats.in_system == 0);
+            assert_eq!(stats.oldest, []);
+        });
+    }
 }
 
 #[test]

@@ -37,6 +37,7 @@ use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::timeline::{self, EventKind};
 use batch::Batch;
+pub use cancelled::InProgress;
 use curtail_fiber::safepoint::{self, Safepoint};
 use curtail_fiber::signal::Owner as Signals;
 use curtail_fiber::{Context, StackError};

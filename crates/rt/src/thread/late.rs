@@ -7,7 +7,7 @@
 //!
 //! A `Late` also keeps the time that its thread has had on a core, which other threads do without.
 
-use super::kthread::KThread;
+use super::kthread::{InProgress, KThread};
 use super::tcb::Tcb;
 use crate::block::Deadline;
 use crate::block::Timer;
@@ -37,6 +37,9 @@ pub struct Duty {
     pub abandoned: unsafe fn(*const Late),
     /// What is known of it. On its own stack.
     pub facts: unsafe fn(*const Late) -> Facts,
+    /// The kthread has looked after a notice at those that are in progress there. By that kthread; must
+    /// neither wait, nor allocate, nor unwind.
+    pub noticed: fn(InProgress<'_>),
 }
 
 /// See the module's head.
@@ -50,6 +53,8 @@ pub struct Late {
     since: Cell<u64>,
     /// Cycles on a core up to `since`.
     ran: Cell<u64>,
+    /// It has blocked, and has not run since.
+    pub(super) blocked: Cell<bool>,
     /// How often its quantum was over and it was made to yield.
     cuts: Cell<u32>,
     /// Those in progress on its kthread: a list.
@@ -70,6 +75,7 @@ impl Late {
             started: Cell::new(0),
             since: Cell::new(0),
             ran: Cell::new(0),
+            blocked: Cell::new(false),
             cuts: Cell::new(0),
             next: Cell::new(ptr::null()),
             previous: Cell::new(ptr::null()),
@@ -140,6 +146,10 @@ impl Late {
         unsafe { (self.duty.left)(self.tcb.late.get()) }
     }
 
+    pub(super) fn duty(&self) -> &'static Duty {
+        self.duty
+    }
+
     pub(super) fn rule(&self) -> OnCancel {
         // SAFETY: as above.
         unsafe { (self.duty.rule)(self.tcb.late.get()) }
@@ -175,6 +185,7 @@ impl Late {
             self.started.set(now);
         }
         self.since.set(now);
+        self.blocked.set(false);
     }
 
     #[inline]

@@ -46,7 +46,7 @@ pub use elastic::{Elastic, Member, Port, Sent, Wish};
 pub use grace::Grace;
 pub use grace::TaskSettings;
 pub use join::JoinHandle;
-pub use kthread::{GapCounts, KThread, Quanta, Shared};
+pub use kthread::{GapCounts, InProgress, KThread, Quanta, Shared};
 pub use late::{Duty, Late};
 pub use look::{KthreadStats, Look, ThreadStack, stacks};
 pub use park::{Thread, ThreadId, current, park, park_timeout};

@@ -55,6 +55,11 @@ impl KThread {
                 self.cancel(late.tcb(), cause, late.rule());
             }
         }
+        // SAFETY: as above.
+        if let Some(first) = unsafe { self.lates.get().as_ref() } {
+            let all = InProgress { kthread: self, next: first, now: clock::now() };
+            (first.duty().noticed)(all);
+        }
     }
 
     /// Whether the request that calls is cancelled, and why, as far as can be seen.
@@ -173,5 +178,26 @@ impl KThread {
             self.ended.set(me);
             self.leave(me, &raw const self.base);
         }
+    }
+}
+
+/// The requests in progress on a kthread, by that: each, whether it has waited for something since it ran
+/// last, and how long it has run (cycles).
+pub struct InProgress<'a> {
+    kthread: &'a KThread,
+    next: *const Late,
+    now: u64,
+}
+
+impl<'a> Iterator for InProgress<'a> {
+    type Item = (&'a Late, bool, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: what is in the list is in progress, so it is alive; who looks changes no list.
+        let late = unsafe { self.next.as_ref() }?;
+        self.next = late.next.get();
+        let runs = ptr::eq(late.tcb(), self.kthread.current.get());
+        let ran = late.ran(if runs { self.now } else { late.since() });
+        Some((late, late.blocked.get(), ran))
     }
 }

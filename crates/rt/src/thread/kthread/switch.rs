@@ -97,7 +97,10 @@ impl KThread {
     pub(crate) fn block(&self, me: &Tcb) {
         match me.request() {
             None => {
-                self.clock_out(me);
+                if let Some(late) = me.late() {
+                    late.clock_out(clock::now());
+                    late.blocked.set(true);
+                }
                 note_leaving(EventKind::RanUntilBlocked);
                 let next = self.next();
                 self.leave(me, next);

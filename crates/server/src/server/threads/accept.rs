@@ -51,7 +51,7 @@ pub(super) fn start(
     streams: &Streams,
     transport: u16,
 ) -> io::Result<()> {
-    let index = WorkerContext::here().index();
+    let index = WorkerContext::here().index;
     for listener in streams.listeners()? {
         let listener = Arc::new(Source::new(listener, false));
         let acceptor = streams.acceptor(listener.clone());

@@ -6,6 +6,7 @@
 use super::accept::AcceptQueue;
 use super::asked::Asked;
 use super::counters::KthreadCounters;
+use super::looks::{Looks, noticed};
 use super::port;
 use super::quota::AdmissionQuota;
 use super::request::{Request, RequestOrigin, left};
@@ -51,6 +52,7 @@ pub(super) struct KthreadsShared {
     pub port: Option<Arc<Port>>,
     pub rules: Arc<Rules>,
     pub asked: Asked,
+    pub looks: Looks,
 }
 
 impl KthreadsShared {
@@ -76,8 +78,9 @@ const KEEP_BYTES: usize = 256 << 10;
 
 /// One kthread's.
 pub(super) struct WorkerContext {
-    common: Arc<KthreadsShared>,
-    index: usize,
+    pub common: Arc<KthreadsShared>,
+    /// Its kthread's number.
+    pub index: usize,
     state: Box<dyn Any>,
     buffers: RefCell<Vec<Box<[u8]>>>,
     #[allow(clippy::vec_box, reason = "a request has one address for life")]
@@ -87,7 +90,7 @@ pub(super) struct WorkerContext {
 
 /// What the threads of requests do.
 pub(super) static DUTY: Duty =
-    Duty { run, ended, cause, left, rule, may_abandon, abandoned, facts };
+    Duty { run, ended, cause, left, rule, may_abandon, abandoned, facts, noticed };
 
 impl WorkerContext {
     /// The calling kthread's, from now on and until it is dropped.
@@ -111,11 +114,6 @@ impl WorkerContext {
         // this kthread.
         unsafe { KThread::here().post.get().cast::<Self>().as_ref() }
             .expect("requests run on a server's kthreads")
-    }
-
-    /// Its kthread's number.
-    pub(super) fn index(&self) -> usize {
-        self.index
     }
 
     fn counters(&self) -> &KthreadCounters {

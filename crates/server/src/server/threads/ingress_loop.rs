@@ -10,7 +10,7 @@ use crate::control::{Command, Control};
 use crate::dispatcher::{GapCounters, ITEM_NS, Line};
 use crate::losses::Losses;
 use crate::remote::Remote;
-use crate::stats::{ClassStats, Stats, WorkerStats, split};
+use crate::stats::{ClassStats, RequestStats, Stats, WorkerStats, split};
 use curtail_fiber::safepoint::Kind;
 use curtail_fiber::signal::Ticks;
 use curtail_net::{Status, Waiter};
@@ -19,6 +19,7 @@ use curtail_rt::clock::{self, Clock, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::thread::{KThread, Quanta};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 /// The target of what is logged here.
@@ -55,6 +56,8 @@ pub(super) struct IngressLoop {
     pub losses: Losses,
     /// When to tell of losses again (TSC).
     pub look: u64,
+    /// Who has asked how it stands, and when (TSC).
+    pub asked: Vec<(SyncSender<Stats>, u64)>,
     pub drain_cycles: u64,
     pub closing: Option<u64>,
 }
@@ -89,6 +92,7 @@ impl IngressLoop {
         let now = self.now;
         self.publish_turned_away();
         self.apply_commands(now);
+        self.answer_asked(now);
         if self.active || !self.busy {
             self.ingress.look_at_memory();
         }
@@ -173,7 +177,7 @@ impl IngressLoop {
                     self.closing.get_or_insert(now);
                     self.lines.iter_mut().for_each(|line| line.transport.close());
                 }
-                Command::Stats(answer) => drop(answer.send(self.stats())),
+                Command::Stats(answer) => self.ask_kthreads(answer, now),
                 Command::Quantum(quantum) => self.set_quantum(quantum),
                 Command::Cancel(id, _) => self.ingress.cancel(id),
                 Command::Classify(classify) => self.ingress.common.classifier.replace(classify),
@@ -184,6 +188,39 @@ impl IngressLoop {
         }
         // Nor is an answer to a question.
         self.turn = clock::now();
+    }
+
+    /// Somebody asks how it stands: the kthreads that have requests in progress tell of them.
+    fn ask_kthreads(&mut self, answer: SyncSender<Stats>, now: u64) {
+        self.ingress.common.looks.ask();
+        for kthread in 0..self.ingress.crew.len() {
+            if self.has_to_tell(kthread) {
+                self.ingress.crew.peer(kthread).notify();
+            }
+        }
+        self.asked.push((answer, now));
+    }
+
+    /// Whether a kthread is to tell of its requests. One without a core gets none for that.
+    fn has_to_tell(&self, kthread: usize) -> bool {
+        let Ingress { common, crew, .. } = &self.ingress;
+        common.counters[kthread].holds() > 0
+            && crew.has_core(kthread)
+            && !common.looks.is_answered(kthread)
+    }
+
+    /// Answers who has asked how it stands, when the kthreads have told of their requests or have had time
+    /// for that.
+    fn answer_asked(&mut self, now: u64) {
+        const PATIENCE_NS: u64 = 3_000_000;
+        let Some(&(_, since)) = self.asked.first() else { return };
+        let waits = self.clock().ns(now.saturating_sub(since)) < PATIENCE_NS;
+        if !waits || !(0..self.ingress.crew.len()).any(|kthread| self.has_to_tell(kthread)) {
+            for (answer, _) in std::mem::take(&mut self.asked) {
+                // Who has asked may have gone.
+                let _ = answer.send(self.stats());
+            }
+        }
     }
 
     /// From the next quantum on; without effect where there are none.
@@ -255,10 +292,15 @@ impl IngressLoop {
             preempt: self.choice.effective,
             preempt_note: self.choice.note.clone(),
             ticks: Ticks::default(),
-            oldest: Vec::new(),
+            oldest: self.oldest(),
             transports: self.transports(),
             stalls: Vec::new(),
         }
+    }
+
+    fn oldest(&self) -> Vec<RequestStats> {
+        let common = &self.ingress.common;
+        common.looks.oldest(clock::now(), |kthread| common.counters[kthread].holds() > 0)
     }
 
     /// Nothing to do.
@@ -278,6 +320,8 @@ impl IngressLoop {
     /// comes.
     fn sleep(&mut self) {
         const LONGEST: Duration = Duration::from_millis(100);
+        /// While kthreads are to tell of requests.
+        const SHORT: Duration = Duration::from_micros(100);
         let (control, done) = (&self.control, &self.ingress.common.done);
         let (kthread, asker) = (&self.kthread, &self.ingress.asker);
         let (waiter, lines) = (&mut self.waiter, &mut self.lines);
@@ -292,7 +336,8 @@ impl IngressLoop {
                     .filter(|line| line.open)
                     .all(|line| line.transport.before_wait())
         };
-        let most = kthread.time_left(Some(LONGEST));
+        let longest = if self.asked.is_empty() { LONGEST } else { SHORT };
+        let most = kthread.time_left(Some(longest));
         self.remote.parker.sleep(work, || {
             if let Err(error) = waiter.wait(most) {
                 tracing::warn!(target: LOG, %error, "epoll");

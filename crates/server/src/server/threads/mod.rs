@@ -6,7 +6,7 @@
 //! * `ingress`: where the ingress loop's requests come in; `quota`: how many there may be;
 //! * `request`: a request and its thread;
 //! * `context`: a kthread's part: the handler, and what is around it;
-//! * `counters`: what a kthread counts; `asked`: requests that are to be cancelled.
+//! * `counters`: what a kthread counts; `looks`: looks at single requests; `asked`: requests that are to be cancelled.
 
 mod accept;
 mod asked;
@@ -15,6 +15,7 @@ mod context;
 mod counters;
 mod ingress;
 mod ingress_loop;
+mod looks;
 mod port;
 mod quota;
 mod request;
@@ -43,6 +44,7 @@ use curtail_rt::thread::{Crew, KThread, Kept, Lived, Plan, Port, Quanta};
 use curtail_rt::topology::pin;
 use ingress::Ingress;
 use ingress_loop::IngressLoop;
+use looks::Looks;
 pub(super) use port::PortLine;
 use quota::AdmissionQuota;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -98,11 +100,10 @@ pub(super) fn run(
     };
     let streams: Vec<_> = transports.iter_mut().enumerate().filter_map(lend).collect();
     let busy = settings.busy && transports.iter().any(|line| line.brings());
-    let ingress_loop = (!busy).then(|| domain.remote.clone());
     let replies = transports.iter().map(|line| line.reply()).collect();
     let beat_cycles = domain.crew.elastic().map(|_| settings.wish.heartbeat_cycles());
     let port = domain.crew.elastic().and_then(|elastic| elastic.port().cloned());
-    let common = common(settings, &domain, &names, replies, ingress_loop, port);
+    let common = common(settings, &domain, &names, replies, busy, port);
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, &domain.crew);
     let quanta = plan.quanta.clone();
@@ -138,6 +139,7 @@ pub(super) fn run(
         active: false,
         losses: Losses::default(),
         look: 0,
+        asked: Vec::new(),
         drain_cycles: 0,
         closing: None,
     };
@@ -162,7 +164,7 @@ fn common(
     domain: &Domain,
     names: &[String],
     replies: Box<[Arc<dyn Reply>]>,
-    ingress_loop: Option<Arc<Remote>>,
+    busy: bool,
     port: Option<Arc<Port>>,
 ) -> Arc<KthreadsShared> {
     let counters = |_| CachePadded::new(KthreadCounters::new(names.iter().cloned()));
@@ -172,13 +174,14 @@ fn common(
         done: CachePadded::default(),
         counters: domain.workers.clone().map(counters).collect(),
         clock: Clock::get(),
-        ingress_loop,
+        ingress_loop: (!busy).then(|| domain.remote.clone()),
         classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
         quota: quota(settings, names.len() - 1),
         malformed: AtomicU64::new(0),
         port,
         rules: settings.rules.clone(),
         asked: Asked::default(),
+        looks: Looks::new(domain.workers.len()),
         accept_queues: domain.workers.clone().map(|_| AcceptQueue::default()).collect(),
     })
 }
