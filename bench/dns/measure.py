@@ -192,7 +192,7 @@ def table(found, rates):
     for (name, beside), rounds in found.items():
         middle = {key: statistics.median(one[key] or 0 for one in rounds) for key in rounds[0]}
         times = " | ".join(f"{middle[f'p{p}_us']:,.0f} µs" for p in (50, 99, 99.9))
-        rate = rates["looks" if "curtaild" in name else "plain"]
+        rate = statistics.median(rates["looks" if "curtaild" in name else "plain"])
         share = f"{middle['batch'] / rate:.0%}" if beside else "–"
         where = "beside batch" if beside else "alone"
         lost = sum(one["lost"] for one in rounds)
@@ -215,9 +215,10 @@ def main():
         scratch = pathlib.Path(folder)
         zone(scratch / "zone")
         queries(scratch / "queries")
-        rates = {"plain": alone(options, options.batch_plain), "looks": alone(options, options.batch)}
-        found = {}
+        found, rates = {}, {"plain": [], "looks": []}
         for _ in range(options.rounds):
+            rates["plain"].append(alone(options, options.batch_plain))
+            rates["looks"].append(alone(options, options.batch))
             for name, way in ways(options).items():
                 for beside in (False, True):
                     result = one(options, way, beside, scratch)
