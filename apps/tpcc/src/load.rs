@@ -7,6 +7,7 @@ use crate::rows::{
 };
 use crate::store::{Customer, DISTRICTS, District, Scale, Stock, Store, Warehouse};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 impl Store {
     /// Tables as they are before the first transaction.
@@ -88,7 +89,8 @@ fn district(draw: &mut Draw, (warehouse, number): (u32, u32), scale: Scale) -> D
     }
     for (id, customer) in (1..).zip(draw.shuffled(scale.customers)) {
         let delivered = id <= scale.customers * 7 / 10;
-        rows.orders.insert(id, order(draw, (warehouse, customer), scale, delivered));
+        let order = order(draw, (warehouse, customer), scale, delivered);
+        rows.orders.insert(id, Arc::new(order));
         rows.last_order.insert(customer, id);
         if !delivered {
             rows.new_orders.insert(id);

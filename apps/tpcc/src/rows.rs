@@ -4,6 +4,7 @@
 //! Columns that no transaction writes stand in types of their own, outside of any lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A street, a city and so on.
 #[derive(Debug)]
@@ -26,8 +27,8 @@ pub(crate) struct WarehouseRow {
 pub(crate) struct DistrictRows {
     pub ytd: i64,
     pub next_order: u32,
-    /// ORDER, by O_ID.
-    pub orders: BTreeMap<u32, Order>,
+    /// ORDER, by O_ID. Who reads one keeps it as it was; who changes it changes a copy then.
+    pub orders: BTreeMap<u32, Arc<Order>>,
     /// NEW-ORDER: orders that are not delivered.
     pub new_orders: BTreeSet<u32>,
     /// The last order of each customer, by C_ID.
@@ -37,7 +38,7 @@ pub(crate) struct DistrictRows {
 }
 
 /// An ORDER with its ORDER-LINEs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub customer: u32,
     pub entry: u64,

@@ -25,7 +25,7 @@ use tpcc::{Draw, Scale, Store, Tpcc, Transaction};
 #[derive(Parser)]
 struct Args {
     /// Warehouses
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 2)]
     warehouses: u32,
     /// Policies, with commas between
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "fcfs,darc,tq")]

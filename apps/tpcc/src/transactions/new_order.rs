@@ -1,10 +1,11 @@
-//! NewOrder (clause 2.4): a new number from the district, and 5 to 15 rows of stock.
+//! NewOrder (clause 2.4): 5 to 15 rows of stock, and then a new number from the district.
 
 use super::{Ended, elsewhere, place};
 use crate::draw::Draw;
 use crate::rows::{DistrictRows, Order, OrderLine, StockRow};
 use crate::store::Store;
 use curtail::sync::MutexGuard;
+use std::sync::Arc;
 
 /// A line that is asked for.
 #[derive(Clone, Copy)]
@@ -25,7 +26,6 @@ pub(super) fn run(store: &Store, draw: &mut Draw) -> Ended {
 
     let warehouse = store.warehouse(w);
     let district = warehouse.district(d);
-    let mut rows = district.lock();
     let mut held = Vec::with_capacity(wanted.len());
     let mut lines: Vec<Option<OrderLine>> = vec![None; wanted.len()];
     let mut total = 0;
@@ -39,15 +39,17 @@ pub(super) fn run(store: &Store, draw: &mut Draw) -> Ended {
     }
     let lines: Vec<OrderLine> = lines.into_iter().flatten().collect();
     let all_local = lines.iter().all(|line| line.supplier == w);
-    let order = Order {
+    let order = Arc::new(Order {
         customer,
         entry: store.now(),
         carrier: None,
         line_count: lines.len() as u8,
         all_local,
         lines,
-    };
-    enter(&mut rows, order);
+    });
+    // Only now has it a number: the district is what all its orders want.
+    enter(&mut district.lock(), order);
+    drop(held);
     let discount = district.customer(customer).facts.discount;
     let taxed = 10_000 + warehouse.tax + district.tax;
     Ended::Committed(total * (10_000 - discount) / 10_000 * taxed / 10_000)
@@ -117,7 +119,7 @@ fn undo(held: Vec<Held<'_>>) {
     }
 }
 
-fn enter(rows: &mut DistrictRows, order: Order) {
+fn enter(rows: &mut DistrictRows, order: Arc<Order>) {
     let id = rows.next_order;
     rows.next_order += 1;
     rows.last_order.insert(order.customer, id);

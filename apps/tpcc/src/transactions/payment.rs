@@ -22,12 +22,10 @@ pub(super) fn run(store: &Store, draw: &mut Draw) -> Ended {
     let warehouse = store.warehouse(w);
     let district = warehouse.district(d);
     let payer = store.warehouse(their_w).district(their_d).customer(number);
+    let data = format!("{}    {}", warehouse.name, district.name);
+    let paid = History { customer: (their_w, their_d, number), date: store.now(), amount, data };
 
-    let mut warehouse_row = warehouse.lock();
-    let mut rows = district.lock();
     let mut row = payer.lock();
-    warehouse_row.ytd += amount;
-    rows.ytd += amount;
     row.balance -= amount;
     row.ytd_payment += amount;
     row.payments += 1;
@@ -38,8 +36,9 @@ pub(super) fn run(store: &Store, draw: &mut Draw) -> Ended {
         data.truncate(MOST_DATA);
         row.data = data;
     }
-    let data = format!("{}    {}", warehouse.name, district.name);
-    let paid = History { customer: (their_w, their_d, number), date: store.now(), amount, data };
+    let mut rows = district.lock();
+    rows.ytd += amount;
     rows.history.push(paid);
+    warehouse.lock().ytd += amount;
     Ended::Committed(row.balance)
 }
