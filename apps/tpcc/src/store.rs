@@ -3,10 +3,12 @@
 //! A transaction locks what it writes, and what it reads of that others write, and gives it back at its
 //! end (two-phase locking): rows of stock by warehouse and item, then a customer, then a district, then
 //! a warehouse. All do so in this order, so none waits for another in a circle, and what all want is
-//! held for the shortest time. What can be made ready before is. (Silo locks at its end alone, in one
-//! order as well, and looks again at what it has read.) The lock of a district is also that of the
-//! orders in it. A holder may be pre-empted: the locks are the runtime's, and who waits for one leaves
-//! its worker to others.
+//! held for the shortest time. What can be made ready before is.
+//!
+//! (Silo locks at its end alone, in one order as well, and looks again at what it has read.)
+//!
+//! The lock of a district is also that of the orders in it. A holder may be pre-empted: the locks are the
+//! runtime's, and who waits for one leaves its worker to others.
 
 use crate::rows::{
     Address, CustomerFacts, CustomerRow, DistrictRows, Item, StockFacts, StockRow, WarehouseRow,
