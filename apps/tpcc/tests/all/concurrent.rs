@@ -2,8 +2,9 @@
 //! while they hold locks. Built by `cargo curtail test` they are; built plainly they run to completion,
 //! and the same must hold.
 
-use std::sync::Arc;
+use curtail::{Look, SafepointKind};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tpcc::transactions::Ended;
 use tpcc::{Draw, Scale, Store, Transaction};
@@ -15,7 +16,12 @@ const EACH: u64 = 400;
 fn at_once(store: &Arc<Store>) -> u32 {
     let rolled_back = Arc::new(AtomicU32::new(0));
     let (store, counted) = (store.clone(), rolled_back.clone());
-    let runtime = curtail::Runtime::builder().kthreads(2).quantum(Duration::from_micros(2));
+    let look: Arc<OnceLock<Look>> = Arc::default();
+    let at_start = look.clone();
+    let runtime = curtail::Runtime::builder()
+        .kthreads(2)
+        .quantum(Duration::from_micros(2))
+        .on_start(move |look| drop(at_start.set(look.clone())));
     let life = move || {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
@@ -34,6 +40,9 @@ fn at_once(store: &Arc<Store>) -> u32 {
         for thread in threads {
             thread.join().expect("it does not panic");
         }
+        let kthreads = look.get().and_then(Look::kthreads).expect("it runs");
+        let cuts: u64 = kthreads.iter().map(|kthread| kthread.preemptions).sum();
+        assert_eq!(cuts > 0, curtail::safepoint_kind() == SafepointKind::Clock, "{cuts}");
     };
     runtime.run(life);
     rolled_back.load(Ordering::Relaxed)

@@ -1,6 +1,6 @@
 //! The server under several policies, with clients in the process.
 
-use curtail::{Server, Spec};
+use curtail::{SafepointKind, Server, Spec};
 use std::sync::Arc;
 use tpcc::protocol::{Request, Status, answer, ended};
 use tpcc::{Scale, Store, Tpcc, Transaction};
@@ -47,6 +47,8 @@ fn serve(policy: &str) {
     assert_eq!(names, ["payment", "order-status", "new-order", "delivery", "stock-level"]);
     assert!(report.classes.iter().all(|class| class.completed == REQUESTS / 5));
     assert!(rolled_back > 0);
+    let cuts = policy == "tq" && curtail::safepoint_kind() == SafepointKind::Clock;
+    assert!(!cuts || report.preemptions > 0, "a stock-level is longer than a quantum");
     assert_eq!(store.check(), [], "{policy}");
 }
 
