@@ -27,8 +27,8 @@ struct Args {
     /// Warehouses
     #[arg(long, value_name = "N", default_value_t = 2)]
     warehouses: u32,
-    /// Policies, with commas between
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "fcfs,darc,tq")]
+    /// Policies, with commas between; tq@10: with a quantum of 10 µs
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "fcfs,darc,tq,tq@10")]
     policies: Vec<String>,
     /// Loads, as parts of what the workers can do at most
     #[arg(long, value_name = "LOADS", value_delimiter = ',', default_value = "0.3,0.5,0.7,0.85")]
@@ -36,9 +36,6 @@ struct Args {
     /// Workers [default: the cores less one]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// A quantum of policies that have one, in microseconds [default: their own]
-    #[arg(long, value_name = "US")]
-    quantum_us: Option<u64>,
     /// Seconds of each run
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     seconds: f64,
@@ -79,15 +76,15 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let mix = mix(&takes)?;
     let specs = specs(args)?;
-    let mut runs: Vec<(f64, Run)> = Vec::new();
+    let mut runs: Vec<(f64, &str, Run)> = Vec::new();
     for _ in 0..args.rounds {
         for &load in &args.loads {
-            for spec in &specs {
-                runs.push((load, one(args, &mix, &takes, spec, load)?));
+            for (name, spec) in &specs {
+                runs.push((load, name, one(args, &mix, &takes, spec, load)?));
             }
         }
     }
-    table(args, &specs, &runs);
+    table(args, &runs);
     if let Some(file) = &args.json {
         let takes: Vec<_> = Transaction::ALL
             .iter()
@@ -97,7 +94,7 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
                                    "p50_ns": takes.p50, "p99_ns": takes.p99})
             })
             .collect();
-        let runs: Vec<_> = runs.iter().map(|(_, run)| run).collect();
+        let runs: Vec<_> = runs.iter().map(|(_, _, run)| run).collect();
         let all =
             serde_json::json!({"warehouses": args.warehouses, "service": takes, "runs": runs});
         std::fs::write(file, serde_json::to_string_pretty(&all)? + "\n")?;
@@ -152,13 +149,14 @@ fn mix(takes: &[Takes; 5]) -> Result<Mix, Box<dyn Error>> {
     Ok(Mix::new(classes.collect())?)
 }
 
-fn specs(args: &Args) -> Result<Vec<Spec>, Box<dyn Error>> {
-    let spec = |name: &String| -> Result<Spec, Box<dyn Error>> {
-        let spec = Spec::preset(name)?;
-        Ok(match args.quantum_us {
-            Some(quantum) if spec.quantum.is_some() => spec.with_quantum(Nanos(quantum * 1_000))?,
-            _ => spec,
-        })
+/// What they are called here, and what they are.
+fn specs(args: &Args) -> Result<Vec<(String, Spec)>, Box<dyn Error>> {
+    let spec = |given: &String| -> Result<(String, Spec), Box<dyn Error>> {
+        let Some((name, quantum)) = given.split_once('@') else {
+            return Ok((given.clone(), Spec::preset(given)?));
+        };
+        let quantum: u64 = quantum.parse().map_err(|_| format!("{given}: no quantum in µs"))?;
+        Ok((given.clone(), Spec::preset(name)?.with_quantum(Nanos::from_micros(quantum))?))
     };
     args.policies.iter().map(spec).collect()
 }
@@ -240,39 +238,40 @@ fn one(
     }
 }
 
-/// Medians of the rounds.
-fn table(args: &Args, specs: &[Spec], runs: &[(f64, Run)]) {
-    let names: Vec<_> =
-        Transaction::ALL.iter().map(|each| format!("{} p99", each.name())).collect();
-    println!("\n| load | policy | slowdown p99 | {} | valid |", names.join(" | "));
-    println!("|---|---|---:|{}---|", "---:|".repeat(names.len()));
+/// Medians of the rounds; the machine's gaps are left out.
+fn table(args: &Args, runs: &[(f64, &str, Run)]) {
+    let names: Vec<_> = Transaction::ALL.iter().map(|each| each.name()).collect();
+    println!("\np50 | p99 in µs of requests that no gap of the machine overlapped\n");
+    println!("| load | policy | {} | dropped | valid |", names.join(" | "));
+    println!("|---|---|{}---:|---|", "---:|".repeat(names.len()));
     for &load in &args.loads {
-        for spec in specs {
-            let same = |(at, run): &&(f64, Run)| *at == load && run.policy == spec.name;
-            let of: Vec<&Run> = runs.iter().filter(same).map(|(_, run)| run).collect();
-            let slowdown =
-                median(of.iter().map(|run| run.slowdown.as_ref().map_or(0.0, |s| s.p99)));
+        for policy in &args.policies {
+            let same = |(at, name, _): &&(f64, &str, Run)| *at == load && name == policy;
+            let of: Vec<&Run> = runs.iter().filter(same).map(|(_, _, run)| run).collect();
             let class = |at: usize| {
-                let p99 = |run: &&Run| {
-                    let sojourn = run.classes.get(at).and_then(|class| class.sojourn_ns.as_ref());
-                    sojourn.map_or(0.0, |quantiles| quantiles.p99 as f64)
-                };
-                format!("{:.1} µs", median(of.iter().map(p99)) / 1e3)
+                let sojourns = of.iter().filter_map(|run| {
+                    run.undisturbed.classes.get(at).and_then(|class| class.sojourn_ns.as_ref())
+                });
+                let (p50, p99): (Vec<_>, Vec<_>) =
+                    sojourns.map(|all| (all.p50 as f64 / 1e3, all.p99 as f64 / 1e3)).unzip();
+                format!("{:.1} \\| {:.1}", median(p50), median(p99))
             };
             let classes: Vec<_> = (0..names.len()).map(class).collect();
+            let dropped =
+                median(of.iter().map(|run| run.dropped as f64 / run.offered.max(1) as f64));
             let valid = of.iter().filter(|run| run.valid).count();
             println!(
-                "| {load} | `{}` | {slowdown:.1} | {} | {valid} of {} |",
-                spec.name,
+                "| {load} | `{policy}` | {} | {:.1}% | {valid} of {} |",
                 classes.join(" | "),
+                dropped * 100.0,
                 of.len()
             );
         }
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
