@@ -40,7 +40,9 @@ def queries():
 def records(section):
     """A section as a set."""
     sets = ((one.name, one.rdtype, one.ttl, data) for one in section for data in one)
-    return {(str(name).lower(), dns.rdatatype.to_text(rtype), ttl, str(data)) for name, rtype, ttl, data in sets}
+    return {
+        (str(name).lower(), dns.rdatatype.to_text(rtype), ttl, str(data)) for name, rtype, ttl, data in sets
+    }
 
 
 def asked(port, name, rtype, tcp, edns):
