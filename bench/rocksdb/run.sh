@@ -5,9 +5,16 @@
 set -eu
 curtail=$1 out=$2
 shift 2
+given=" $* "
+for default in --keys=5000 --policy=fcfs,tq,concord,darc --load=0.3,0.5,0.7 --duration=5s; do
+  case $given in
+  *" ${default%%=*}"[\ =]*) ;;
+  *) set -- "$@" "$default" ;;
+  esac
+done
 status=0
 for mix in get-scan-50 get-scan-0.5; do
-  "$curtail" bench --app kv --engine rocksdb --keys 5000 --mix "$mix" --policy fcfs,tq,concord,darc \
-    --load 0.3,0.5,0.7 --duration 5s --json "$out/rocksdb-$mix.json" "$@" || status=1
+  "$curtail" bench --app kv --engine rocksdb --mix "$mix" --json "$out/rocksdb-$mix.json" "$@" ||
+    status=1
 done
 exit $status

@@ -6,7 +6,9 @@ use crate::query::{Edns, Query};
 use crate::zone::{Sought, Zones};
 use domain::base::iana::{Class, OptRcode, Rtype};
 use domain::base::message::Message;
-use domain::base::message_builder::{AdditionalBuilder, PushError, RecordSectionBuilder};
+use domain::base::message_builder::{
+    AdditionalBuilder, AnswerBuilder, PushError, RecordSectionBuilder,
+};
 use domain::base::rdata::ComposeRecordData;
 use domain::base::{MessageBuilder, StaticCompressor};
 
@@ -85,10 +87,7 @@ impl Answer<'_> {
     }
 
     /// The question, where there is one alone.
-    fn ask(
-        &self,
-        builder: MessageBuilder<Bytes>,
-    ) -> domain::base::message_builder::AnswerBuilder<Bytes> {
+    fn ask(&self, builder: MessageBuilder<Bytes>) -> AnswerBuilder<Bytes> {
         let mut builder = builder.question();
         if let Ok(question) = self.message.sole_question() {
             // It came in a message, and fits into one.

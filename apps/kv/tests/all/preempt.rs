@@ -293,7 +293,7 @@ fn states_are_what_the_writes_make_of_them() {
 #[test]
 #[cfg(feature = "rocksdb")]
 fn rocksdb_reads_while_it_is_read() {
-    for policy in ["tq", "concord", "darc"] {
+    for policy in ["tq", "concord"] {
         check_of(Engine::RocksDb, policy, 1);
     }
 }
