@@ -250,11 +250,15 @@ fn table(args: &Args, runs: &[(f64, &str, Run)]) {
             let of: Vec<&Run> = runs.iter().filter(same).map(|(_, _, run)| run).collect();
             let class = |at: usize| {
                 let sojourns = of.iter().filter_map(|run| {
-                    run.undisturbed.classes.get(at).and_then(|class| class.sojourn_ns.as_ref())
+                    let class = run.undisturbed.classes.get(at).filter(|class| class.count > 0);
+                    class.and_then(|class| class.sojourn_ns.as_ref())
                 });
                 let (p50, p99): (Vec<_>, Vec<_>) =
                     sojourns.map(|all| (all.p50 as f64 / 1e3, all.p99 as f64 / 1e3)).unzip();
-                format!("{:.1} \\| {:.1}", median(p50), median(p99))
+                match p50.is_empty() {
+                    true => "–".to_owned(),
+                    false => format!("{:.1} \\| {:.1}", median(p50), median(p99)),
+                }
             };
             let classes: Vec<_> = (0..names.len()).map(class).collect();
             let dropped =
