@@ -16,7 +16,10 @@
 # bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py), or
 # bench.sh pthreads|memcached [OPTIONS], programs of pthreads as distributions ship them, on the
 # kernel's threads and on Curtail's (bench/pthreads/measure.py), or
-# bench.sh quota [OPTIONS], a server in control groups with a CPU quota (bench/quota/measure.py).
+# bench.sh quota [OPTIONS], a server in control groups with a CPU quota (bench/quota/measure.py), or
+# bench.sh dns [compare] [OPTIONS], apps/dns beside knot and gdnsd (bench/dns/README.md), or
+# bench.sh tpcc [OPTIONS], TPC-C's transactions by policy (bench/tpcc/README.md), or
+# bench.sh rocksdb [OPTIONS], RocksDB by policy (bench/rocksdb/README.md).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 if [ "${1:-}" = safepoint ]; then
@@ -153,6 +156,69 @@ if [ "${1:-}" = quota ]; then
   need python3=python3 || die "python3 makes the groups and runs the programs"
   ci/build.sh --command
   exec python3 bench/quota/measure.py --curtail "$release/curtail" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = dns ]; then
+  shift
+  PATH=$PATH:/usr/sbin # Where Debian has its servers.
+  need_rust
+  if [ "${1:-}" = compare ]; then
+    shift
+    need /usr/lib/python3/dist-packages/dns/__init__.py=python3-dnspython || die "it asks by dnspython"
+    have knotd || die "no knotd: install Debian's package knot (which starts it, on port 53)"
+    cargo build --quiet --release -p dns
+    exec /usr/bin/python3 bench/dns/compare.py --program "$release/dns" "$@"
+  fi
+  need python3=python3 taskset=util-linux chrt=util-linux dnsperf=dnsperf || die "dnsperf asks"
+  for peer in knotd gdnsd; do
+    have "$peer" || say "no $peer here, it is left out (Debian's package would start it, on port 53)"
+  done
+  ci/build.sh --command
+  cargo build --quiet --release -p colocate-bench
+  plain=$release/montecarlo
+  if need_llvm; then
+    built=$("$release/cargo-curtail" curtail build --quiet --release -p dns -p colocate-bench)
+    program=$(grep '/dns$' <<<"$built") batch=$(grep '/montecarlo$' <<<"$built")
+  else
+    say "no safepoints: queries run to completion, batch work is pre-empted by the kernel"
+    cargo build --quiet --release -p dns
+    program=$release/dns batch=$plain
+  fi
+  exec python3 bench/dns/measure.py --program "$program" --curtail "$release/curtail" \
+    --daemon "$release/curtaild" --batch "$batch" --batch-plain "$plain" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = tpcc ]; then
+  shift
+  need_rust
+  mkdir -p "$target/bench"
+  if need_llvm; then
+    cargo build --quiet --release -p curtail-driver
+    pass/build.sh "$release"
+    built=$("$release/cargo-curtail" curtail build --quiet --release -p tpcc)
+    program=$(grep '/tpcc-bench$' <<<"$built") || die "cargo curtail build tells of no \`tpcc-bench\`"
+  else
+    say "no safepoints: transactions run to completion"
+    cargo build --quiet --release -p tpcc
+    program=$release/tpcc-bench
+  fi
+  exec "$program" --json "$target/bench/tpcc.json" "$@"
+fi
+
+if [ "${1:-}" = rocksdb ]; then
+  shift
+  need_rust
+  need g++=g++ || die "RocksDB needs a C++ compiler"
+  need_llvm || die "no LLVM of rustc's major: there are no safepoints, and nothing is pre-empted"
+  mkdir -p "$target/bench"
+  LIBCLANG_PATH=${LIBCLANG_PATH:-$(llvm-config-22 --libdir 2>/dev/null || true)}
+  export LIBCLANG_PATH
+  cargo build --quiet --release -p curtail-driver
+  pass/build.sh "$release"
+  say "building RocksDB, instrumented: the first time takes half an hour on two cores"
+  built=$("$release/cargo-curtail" curtail build --quiet --release -p curtail-cli --features rocksdb)
+  program=$(grep '/curtail$' <<<"$built") || die "cargo curtail build tells of no program \`curtail\`"
+  exec bench/rocksdb/run.sh "$program" "$target/bench" "$@"
 fi
 
 # The simulator serves no requests: nothing need be instrumented for `sim` alone.

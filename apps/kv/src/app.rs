@@ -3,12 +3,14 @@
 //! Handlers run on fibers and keep nothing in the worker: a pre-empted one may be anywhere in
 //! LevelDB except inside one of its critical sections.
 
+use crate::engine::Engine;
 use crate::load;
 use crate::protocol::{
     Checksum, MAX_KEY, MAX_LISTED, MAX_VALUE, Op, Opcode, ProtocolError, ReplyWriter, Request,
     Status, opcode_of,
 };
-use crate::store::{KeyRange, Store, StoreError, StoreOptions};
+use crate::store::{KeyRange, Store};
+use crate::types::{StoreError, StoreOptions};
 use curtail::clock::{self, Clock};
 use curtail::{App, Class, Response, served_cycles};
 use curtail_policy::{ClassId, WorkerId};
@@ -21,6 +23,8 @@ pub struct KvOptions {
     pub keys: u32,
     /// How long their values are, in bytes.
     pub value_bytes: usize,
+    /// What keeps them.
+    pub engine: Engine,
     /// The store's own options.
     pub store: StoreOptions,
 }
@@ -28,7 +32,8 @@ pub struct KvOptions {
 impl Default for KvOptions {
     /// The papers' 15,000 keys (Concord §5.3), with values of 64 bytes.
     fn default() -> Self {
-        Self { keys: load::PAPER_KEYS, value_bytes: 64, store: StoreOptions::default() }
+        let (engine, store) = (Engine::default(), StoreOptions::default());
+        Self { keys: load::PAPER_KEYS, value_bytes: 64, engine, store }
     }
 }
 
@@ -51,7 +56,7 @@ impl KvApp {
             let text = format!("values of {} bytes: {MAX_VALUE} at most", options.value_bytes);
             return Err(StoreError::InvalidArgument(text));
         }
-        let store = Store::open(&options.store)?;
+        let store = Store::open_with(options.engine, &options.store)?;
         Ok(Self { options, store, clock: Clock::get() })
     }
 

@@ -4,7 +4,7 @@
 //! to its holder. The shim lets no C++ exception out and never calls Rust, so neither language's
 //! unwinding meets the other's frames.
 
-use crate::store::{Entry, StoreError, StoreOptions};
+use crate::types::{Entry, StoreError, StoreOptions};
 use std::ffi::{CStr, c_char};
 use std::marker::{PhantomData, PhantomPinned};
 use std::ptr::{self, NonNull};

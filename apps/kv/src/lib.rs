@@ -2,7 +2,8 @@
 //!
 //! * [`protocol`] and [`load`]: what goes over the wire, and requests in the papers' mixes. Plain
 //!   safe code, also without the feature `leveldb`;
-//! * [`Store`]: LevelDB in memory, as a safe type. All `unsafe` is in the private module `ffi`;
+//! * [`Store`]: LevelDB in memory, as a safe type. All `unsafe` is in the private module `ffi`. With the
+//!   feature `rocksdb` RocksDB is a second [`Engine`];
 //! * [`KvApp`]: the server.
 //!
 //! A `Store` is shared by all workers, and a handler may be pre-empted anywhere in it, C++ included,
@@ -15,12 +16,22 @@ pub mod protocol;
 #[cfg(feature = "leveldb")]
 mod app;
 #[cfg(feature = "leveldb")]
+mod engine;
+#[cfg(feature = "leveldb")]
 #[allow(unsafe_code)]
 mod ffi;
+#[cfg(feature = "rocksdb")]
+mod rocks;
 #[cfg(feature = "leveldb")]
 mod store;
+#[cfg(feature = "leveldb")]
+mod types;
 
 #[cfg(feature = "leveldb")]
 pub use app::{KvApp, KvOptions};
 #[cfg(feature = "leveldb")]
-pub use store::{Entry, KeyRange, Scan, Store, StoreError, StoreOptions};
+pub use engine::Engine;
+#[cfg(feature = "leveldb")]
+pub use store::{KeyRange, Scan, Store};
+#[cfg(feature = "leveldb")]
+pub use types::{Entry, StoreError, StoreOptions};

@@ -48,11 +48,14 @@ impl Mix {
     /// Half GETs of one key, half SCANs of everything.
     pub const GET_SCAN_50: Self =
         Self { name: "get-scan-50", source: "Concord §5.3, Shinjuku", weights: [50, 0, 0, 50] };
+    /// A SCAN of everything among two hundred requests.
+    pub const GET_SCAN_0_5: Self =
+        Self { name: "get-scan-0.5", source: "Tiny Quanta §5.1", weights: [199, 0, 0, 1] };
     /// The ratios of Meta's ZippyDB traces.
     pub const ZIPPYDB: Self =
         Self { name: "zippydb", source: "Concord §5.3", weights: [78, 13, 6, 3] };
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::GET_SCAN_50, Self::ZIPPYDB];
+    pub const ALL: [Self; 3] = [Self::GET_SCAN_50, Self::GET_SCAN_0_5, Self::ZIPPYDB];
 
     /// The mix of that name.
     #[must_use]

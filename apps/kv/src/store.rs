@@ -1,50 +1,10 @@
-//! LevelDB in memory, as a safe type. A [`Store`] is shared by reference among any number of threads
+//! LevelDB (or another [`Engine`]) in memory, as a safe type. A [`Store`] is shared by reference among any number of threads
 //! and fibers; LevelDB's own mutex orders writers, and readers go on beside them.
 
-use crate::ffi::{RawIter, RawStore};
+use crate::engine::{Engine, Opened, OpenedIter};
+use crate::types::{Entry, StoreError, StoreOptions};
 use std::fmt;
 use std::ops::ControlFlow;
-
-/// Why the store could not do it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
-    /// What is stored contradicts itself.
-    #[error("corrupted: {0}")]
-    Corruption(String),
-    /// LevelDB cannot do this.
-    #[error("not supported: {0}")]
-    NotSupported(String),
-    /// A parameter makes no sense.
-    #[error("invalid argument: {0}")]
-    InvalidArgument(String),
-    /// The environment failed.
-    #[error("input or output failed: {0}")]
-    Io(String),
-    /// Memory ran out inside LevelDB.
-    #[error("out of memory")]
-    NoMemory,
-    /// Another C++ exception was caught at the border.
-    #[error("C++ exception: {0}")]
-    Exception(String),
-}
-
-/// How a store is set up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreOptions {
-    /// Size in bytes at which LevelDB turns its write buffer into a table. LevelDB takes at least
-    /// 64 KiB and at most 1 GiB.
-    pub write_buffer_bytes: u64,
-    /// Size in bytes of the cache of table blocks.
-    pub block_cache_bytes: u64,
-}
-
-impl Default for StoreOptions {
-    /// A write buffer of 64 MiB, which holds the papers' 15,000 keys many times over, and a block
-    /// cache of 8 MiB, LevelDB's own default.
-    fn default() -> Self {
-        Self { write_buffer_bytes: 64 << 20, block_cache_bytes: 8 << 20 }
-    }
-}
 
 /// Keys from `start` on (empty: from the first) and below `end` (`None`: to the last), in bytewise
 /// order.
@@ -61,12 +21,9 @@ impl KeyRange<'_> {
     pub const ALL: Self = Self { start: &[], end: None };
 }
 
-/// A key and its value.
-pub type Entry<'a> = (&'a [u8], &'a [u8]);
-
 /// A key-value store in this process's memory; what it holds ends with it.
 pub struct Store {
-    raw: RawStore,
+    raw: Opened,
 }
 
 impl fmt::Debug for Store {
@@ -81,7 +38,15 @@ impl Store {
     /// # Errors
     /// What LevelDB says.
     pub fn open(options: &StoreOptions) -> Result<Self, StoreError> {
-        Ok(Self { raw: RawStore::open(options)? })
+        Self::open_with(Engine::LevelDb, options)
+    }
+
+    /// A new, empty store of that engine.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn open_with(engine: Engine, options: &StoreOptions) -> Result<Self, StoreError> {
+        Ok(Self { raw: Opened::open(engine, options)? })
     }
 
     /// Appends the key's value to `out`. `false`: there is none, and nothing is appended. With room
@@ -171,7 +136,7 @@ impl Store {
 
 /// A range of a store as it was at one moment. It keeps what it shows alive: drop it soon.
 pub struct Scan<'s> {
-    raw: RawIter<'s>,
+    raw: OpenedIter<'s>,
     end: Option<&'s [u8]>,
 }
 

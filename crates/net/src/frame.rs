@@ -1,5 +1,6 @@
-//! Requests in a byte stream: frames (a little-endian `u32` length, then that many bytes), or HTTP/1.1
-//! ([`crate::http`]), of which each request, head and body, counts as a frame.
+//! Requests in a byte stream: frames (a length, then that many bytes), or HTTP/1.1 ([`crate::http`]), of
+//! which each request, head and body, counts as a frame. The length is a little-endian `u32`, or of short
+//! frames a big-endian `u16`.
 //!
 //! [`Framer`] is a pure state machine, one per connection, on the dispatcher's thread. A frame that
 //! lies whole in what was just read is lent out where it lies; only the beginning of a frame whose
@@ -10,6 +11,9 @@ use crate::http::{self, Asked, Chunks, Refusal, Whole};
 
 /// Bytes of the length in front of each frame.
 pub const HEADER_BYTES: usize = 4;
+
+/// Bytes of the length in front of each short frame.
+const SHORT_HEADER_BYTES: usize = 2;
 
 /// A buffer larger than this is freed once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
@@ -31,6 +35,8 @@ pub struct Framer {
     held: Vec<u8>,
     start: usize,
     limit: usize,
+    /// Frames are short ones.
+    short: bool,
     http: Option<Http>,
 }
 
@@ -90,7 +96,13 @@ impl Framer {
     /// For frames of up to `limit` bytes, header not counted.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Self { held: Vec::new(), start: 0, limit, http: None }
+        Self { held: Vec::new(), start: 0, limit, short: false, http: None }
+    }
+
+    /// For short frames, as DNS has them over TCP (RFC 1035 §4.2.2), of up to `limit` bytes.
+    #[must_use]
+    pub const fn short(limit: usize) -> Self {
+        Self { held: Vec::new(), start: 0, limit, short: true, http: None }
     }
 
     /// For requests of HTTP/1.1 with bodies of up to `limit` bytes.
@@ -158,11 +170,11 @@ impl Framer {
     ) -> Result<Option<&'a [u8]>, TooLong> {
         if self.start == self.held.len() {
             self.clear();
-            return match measure(input, self.limit)? {
+            return match self.measure(input)? {
                 Some(end) if end <= input.len() => {
                     let (frame, rest) = input.split_at(end);
                     *input = rest;
-                    Ok(Some(&frame[HEADER_BYTES..]))
+                    Ok(Some(&frame[self.header()..]))
                 }
                 _ => {
                     self.held.extend_from_slice(input);
@@ -171,15 +183,15 @@ impl Framer {
                 }
             };
         }
-        self.fill(HEADER_BYTES, input);
-        let Some(end) = measure(&self.held[self.start..], self.limit)? else { return Ok(None) };
+        self.fill(self.header(), input);
+        let Some(end) = self.measure(&self.held[self.start..])? else { return Ok(None) };
         self.fill(end, input);
         let begin = self.start;
         if self.held.len() < begin + end {
             return Ok(None);
         }
         self.start = begin + end;
-        Ok(Some(&self.held[begin + HEADER_BYTES..begin + end]))
+        Ok(Some(&self.held[begin + self.header()..begin + end]))
     }
 
     fn next_http<'a, 'i: 'a>(
@@ -252,7 +264,7 @@ impl Framer {
                     None => false,
                 };
         }
-        match measure(held, self.limit) {
+        match self.measure(held) {
             Ok(end) => end.is_some_and(|end| end <= held.len()),
             Err(_) => true,
         }
@@ -298,12 +310,23 @@ impl Framer {
         self.held.drain(..self.start);
         self.start = 0;
     }
-}
 
-/// Header and payload of the frame at the front of `bytes`, in bytes, where the header is there.
-fn measure(bytes: &[u8], limit: usize) -> Result<Option<usize>, TooLong> {
-    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-    let announced = u32::from_le_bytes(*header);
-    let length = announced as usize;
-    if length > limit { Err(TooLong { announced }) } else { Ok(Some(HEADER_BYTES + length)) }
+    const fn header(&self) -> usize {
+        if self.short { SHORT_HEADER_BYTES } else { HEADER_BYTES }
+    }
+
+    /// Header and payload of the frame at the front of `bytes`, in bytes, where the header is there.
+    fn measure(&self, bytes: &[u8]) -> Result<Option<usize>, TooLong> {
+        let announced = match self.short {
+            true => bytes.first_chunk().map(|header| u16::from_be_bytes(*header).into()),
+            false => bytes.first_chunk().map(|header| u32::from_le_bytes(*header)),
+        };
+        let Some(announced) = announced else { return Ok(None) };
+        let length = announced as usize;
+        if length > self.limit {
+            Err(TooLong { announced })
+        } else {
+            Ok(Some(self.header() + length))
+        }
+    }
 }

@@ -319,7 +319,7 @@ impl Transport for Tcp {
 
     fn describe(&self) -> String {
         let (inet, unix) = match self.config.wire {
-            Wire::Frames => ("tcp", "unix"),
+            Wire::Frames | Wire::ShortFrames => ("tcp", "unix"),
             Wire::Http => ("http", "http+unix"),
         };
         let inet = self.addresses.iter().map(|address| format!("{inet}://{address}"));

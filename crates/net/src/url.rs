@@ -2,7 +2,7 @@
 //! `shm:///FILE`, and comma-separated lists of them. Cold path.
 
 use crate::error::{OpenError, Reason};
-use crate::{Both, Listen, OnFin, Shm, ShmConfig, Tcp, TcpConfig, Transport, Udp, UdpConfig};
+use crate::{Both, Listen, OnFin, Shm, ShmConfig, Tcp, TcpConfig, Transport, Udp, UdpConfig, Wire};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const HTTP_OUT: usize = 64 << 20;
 const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE, requests=N";
 const SHM_OPTIONS: &str = "ring=SIZE, sessions=N, requests=N, out=SIZE";
 const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections=N, burst=N, \
-     backlog=N, fin=answer|cancel, stall=DURATION, idle=DURATION, keepalive=DURATION, \
+     backlog=N, prefix=u32le|u16be, fin=answer|cancel, stall=DURATION, idle=DURATION, keepalive=DURATION, \
      finwait=DURATION, linger=DURATION";
 
 /// Opens what a URL names, or one transport for a comma-separated list of URLs.
@@ -22,8 +22,8 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 ///   of all peers): see [`UdpConfig`];
 /// * `tcp://IP:PORT` with `max` (largest frame), `in` and `out` (bytes in progress and unsent that
 ///   a connection may have), `memory` (that all may have), `connections`, `burst` (requests of one
-///   connection before another's turn), `backlog`, `fin` (`answer` or `cancel`, see [`OnFin`]), and
-///   the times `stall`, `idle`, `keepalive`, `finwait` and `linger`: see [`TcpConfig`];
+///   connection before another's turn), `backlog`, `prefix` (`u32le`, or `u16be` for short frames, see
+///   [`Wire`]), `fin` (`answer` or `cancel`, see [`OnFin`]), and the times `stall`, `idle`, `keepalive`, `finwait` and `linger`: see [`TcpConfig`];
 /// * `unix:///FILE`: the same as `tcp`, over a Unix socket;
 /// * `shm:///FILE`: shared memory, whose sessions begin at that Unix socket, with `ring` (bytes of each
 ///   of a session's two rings), `sessions`, `requests` (of a session, in progress) and `out` (bytes of
@@ -172,6 +172,7 @@ impl Wanted {
             "burst" => config.burst = size(name, value)?,
             "backlog" => config.backlog = size(name, value)?,
             "in" => config.in_limit = size(name, value)?,
+            "prefix" if !self.http => config.wire = prefix(name, value)?,
             "fin" => config.on_fin = on_fin(name, value)?,
             "memory" => config.memory = size(name, value)?,
             "stall" => config.stall = time_or_off(name, value)?,
@@ -229,6 +230,14 @@ fn on_fin(name: &str, value: &str) -> Result<OnFin, Reason> {
         "answer" => Ok(OnFin::Answer),
         "cancel" => Ok(OnFin::Cancel),
         _ => Err(bad(name, value, "answer or cancel")),
+    }
+}
+
+fn prefix(name: &str, value: &str) -> Result<Wire, Reason> {
+    match value {
+        "u32le" => Ok(Wire::Frames),
+        "u16be" => Ok(Wire::ShortFrames),
+        _ => Err(bad(name, value, "u32le or u16be")),
     }
 }
 

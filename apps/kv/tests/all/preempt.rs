@@ -16,7 +16,7 @@ use common::{dispatcher, is_preempting};
 use curtail::net::{Local, LocalClient, NoResponse, Ticket};
 use curtail::{Handle, Nanos, Report, Server, Spec};
 use kv::protocol::{Checksum, MAX_LISTED, NO_LIMIT, Op, Opcode, Reply, Request, Status};
-use kv::{KvApp, KvOptions, StoreOptions};
+use kv::{Engine, KvApp, KvOptions, StoreOptions};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -188,9 +188,9 @@ impl Client {
 }
 
 /// Serves the clients under `spec` and answers the server's report and how many requests there were.
-fn serve(spec: Spec, workers: usize) -> (Report, u64) {
+fn serve(engine: Engine, spec: Spec, workers: usize) -> (Report, u64) {
     let store = StoreOptions { write_buffer_bytes: 1, block_cache_bytes: 1 << 20 };
-    let app = KvApp::open(KvOptions { keys: 0, value_bytes: 0, store }).unwrap();
+    let app = KvApp::open(KvOptions { keys: 0, value_bytes: 0, engine, store }).unwrap();
     for range in 0..WRITERS {
         for state in 1..=KEYS {
             app.store().put(&key(range, state - 1), &value(range, state)).unwrap();
@@ -238,8 +238,12 @@ fn serve(spec: Spec, workers: usize) -> (Report, u64) {
 }
 
 fn check(policy: &str, workers: usize) {
+    check_of(Engine::LevelDb, policy, workers);
+}
+
+fn check_of(engine: Engine, policy: &str, workers: usize) {
     let spec = Spec::preset(policy).unwrap().with_quantum(Nanos::from_micros(1)).unwrap();
-    let (report, sent) = serve(spec, workers);
+    let (report, sent) = serve(engine, spec, workers);
     assert!(sent >= WRITERS as u64 * WRITES + WRITES);
     let completed: u64 = report.classes.iter().map(|class| class.completed).sum();
     let lost: u64 = report.classes.iter().map(|class| class.failed + class.dropped).sum();
@@ -282,4 +286,14 @@ fn states_are_what_the_writes_make_of_them() {
     }
     assert_ne!(sum_of(0, KEYS), sum_of(0, KEYS + 1));
     assert_ne!(sum_of(0, KEYS), sum_of(1, KEYS));
+}
+
+/// RocksDB keeps what it reads from in a thread-local while it reads. Were that the worker's, the next
+/// request there would take a mark for a pointer, and the process would end.
+#[test]
+#[cfg(feature = "rocksdb")]
+fn rocksdb_reads_while_it_is_read() {
+    for policy in ["tq", "concord"] {
+        check_of(Engine::RocksDb, policy, 1);
+    }
 }

@@ -2,13 +2,19 @@
 //! fresh tables and in compacted ones at once; and its safety at the border.
 #![cfg(feature = "leveldb")]
 
-use kv::{KeyRange, Store, StoreOptions};
+use kv::{Engine, KeyRange, Store, StoreOptions};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const SMALLEST: StoreOptions = StoreOptions { write_buffer_bytes: 1, block_cache_bytes: 64 << 10 };
+
+const ENGINES: &[Engine] = &[
+    Engine::LevelDb,
+    #[cfg(feature = "rocksdb")]
+    Engine::RocksDb,
+];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -71,8 +77,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn agrees_with_a_map(steps in proptest::collection::vec(step(), 1..120)) {
-        let store = Store::open(&SMALLEST).unwrap();
+    fn agrees_with_a_map(
+        engine in prop::sample::select(ENGINES),
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        let store = Store::open_with(engine, &SMALLEST).unwrap();
         let mut model = Model::new();
         for step in steps {
             match step {

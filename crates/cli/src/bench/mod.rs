@@ -27,7 +27,7 @@ pub(crate) struct Bench {
     /// What serves the requests
     #[arg(long, default_value = "spin")]
     app: Bundled,
-    /// The requests, by name (kv): get-scan-50, zippydb
+    /// The requests, by name (kv): get-scan-50, get-scan-0.5, zippydb
     #[arg(long, value_name = "NAME", value_parser = mix, required_if_eq("app", "kv"),
           conflicts_with_all = ["workload", "classes"])]
     mix: Option<Mix>,

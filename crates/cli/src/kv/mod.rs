@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use clap::Args;
 use curtail_policy::Spec;
 use curtail_workload::{Class, Service};
-use kv_app::KvOptions;
 use kv_app::load::{self, Mix};
 use kv_app::protocol::{MAX_VALUE, Opcode};
+use kv_app::{Engine, KvOptions};
 pub(crate) use requests::KvRequests;
 
 /// What a store starts with.
@@ -23,12 +23,16 @@ pub(crate) struct KvArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(0..=MAX_VALUE as i64))]
     value_size: u32,
+    /// What keeps them (kv): leveldb, or rocksdb where this was built with it
+    #[arg(long, value_name = "NAME", default_value = "leveldb")]
+    engine: Engine,
 }
 
 impl KvArgs {
     /// The same for the application.
     pub(crate) fn options(&self) -> KvOptions {
-        KvOptions { keys: self.keys, value_bytes: self.value_size as usize, ..KvOptions::default() }
+        let Self { keys, value_size, engine } = *self;
+        KvOptions { keys, value_bytes: value_size as usize, engine, ..KvOptions::default() }
     }
 }
 

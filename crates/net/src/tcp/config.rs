@@ -10,6 +10,9 @@ pub enum Wire {
     /// Frames: see [`Framer`].
     #[default]
     Frames,
+    /// Short frames: a big-endian `u16` in front of each, as DNS has them over TCP. An answer of more
+    /// than 65,535 bytes is not sent, and counted as dropped.
+    ShortFrames,
     /// HTTP/1.1: see [`crate::http`].
     Http,
 }
@@ -109,6 +112,7 @@ impl TcpConfig {
     pub(super) fn framer(&self) -> Framer {
         match self.wire {
             Wire::Frames => Framer::new(self.limit),
+            Wire::ShortFrames => Framer::short(self.limit),
             Wire::Http => Framer::http(self.limit),
         }
     }

@@ -228,6 +228,10 @@ impl Outboxes {
                 let length = u32::try_from(payload.len()).map_err(drop)?;
                 self.write(slot, generation, &length.to_le_bytes(), payload)
             }
+            Wire::ShortFrames => {
+                let length = u16::try_from(payload.len()).map_err(drop)?;
+                self.write(slot, generation, &length.to_be_bytes(), payload)
+            }
             Wire::Http => {
                 let asked = self.take_asked(slot, generation).ok_or(())?;
                 let (head, body) = http::answer(payload, asked, &Date::now());
@@ -316,7 +320,7 @@ impl Reply for Outboxes {
     }
 
     fn refuse(&self, to: Peer) {
-        let _http_does_by_the_outcome = (self.wire == Wire::Frames).then(|| self.reply(to, &[]));
+        let _http_does_by_the_outcome = (self.wire != Wire::Http).then(|| self.reply(to, &[]));
     }
 
     fn dropped(&self) -> u64 {

@@ -25,8 +25,12 @@ fn frames_of(stream: &[u8]) -> (Vec<Vec<u8>>, bool) {
 
 /// Feeds `stream` in chunks; after `pauses[i]` frames the rest of a chunk is put off, and looked at
 /// again before the next chunk.
-fn feed(stream: &[u8], chunks: &[usize], pauses: &[usize]) -> (Vec<Vec<u8>>, bool) {
-    let mut framer = Framer::new(LIMIT);
+fn feed(
+    mut framer: Framer,
+    stream: &[u8],
+    chunks: &[usize],
+    pauses: &[usize],
+) -> (Vec<Vec<u8>>, bool) {
     let mut frames = Vec::new();
     let mut rest = stream;
     let mut step = 0;
@@ -74,7 +78,26 @@ proptest! {
         chunks in prop::collection::vec(1..90_usize, 1..10),
         pauses in prop::collection::vec(1..5_usize, 1..10),
     ) {
-        prop_assert_eq!(feed(&stream, &chunks, &pauses), frames_of(&stream));
+        let framer = Framer::new(LIMIT);
+        prop_assert_eq!(feed(framer, &stream, &chunks, &pauses), frames_of(&stream));
+    }
+
+    #[test]
+    fn short_frames_are_the_same_frames_behind_another_length(
+        payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..=LIMIT), 0..30),
+        cut in 0..60_usize,
+        chunks in prop::collection::vec(1..90_usize, 1..10),
+        pauses in prop::collection::vec(1..5_usize, 1..10),
+    ) {
+        let framed = |payload: &Vec<u8>| [&(payload.len() as u16).to_be_bytes()[..], payload].concat();
+        let mut stream = payloads.iter().flat_map(framed).collect::<Vec<u8>>();
+        stream.extend_from_slice(&(LIMIT as u16).to_be_bytes());
+        stream.resize(stream.len() + cut.min(LIMIT - 1), 7);
+        let whole = feed(Framer::short(LIMIT), &stream, &chunks, &pauses);
+        prop_assert_eq!(whole, (payloads.clone(), false));
+        stream.truncate(stream.len() - 2 - cut.min(LIMIT - 1));
+        stream.extend_from_slice(&(LIMIT as u16 + 1).to_be_bytes());
+        prop_assert_eq!(feed(Framer::short(LIMIT), &stream, &chunks, &pauses), (payloads, true));
     }
 }
 

@@ -8,7 +8,7 @@ use common::tcp::{
 use common::{
     Collect, completion, counter, loopback, loopbacks, poll_counter, poll_requests, poll_until,
 };
-use curtail_net::{OpenError, Peer, Status, Tcp, TcpConfig, Transport, Waiter};
+use curtail_net::{OpenError, Peer, Status, Tcp, TcpConfig, Transport, Waiter, Wire};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
@@ -33,6 +33,27 @@ fn requests_come_and_answers_go_on_every_address() {
         assert_eq!(receive(&mut client), vec![9; 100_000]);
     }
     assert_eq!(reply.dropped(), 0);
+}
+
+#[test]
+fn short_frames_have_sixteen_bits_of_length() {
+    let config = TcpConfig { wire: Wire::ShortFrames, ..TcpConfig::default() };
+    let (mut tcp, address, reply) = server(&config);
+    let mut client = client(address);
+    client.write_all(b"\x00\x03one\x00\x00\x01\x00").unwrap();
+    client.write_all(&[7; 256]).unwrap();
+    let mut into = Collect::up_to(10);
+    poll_requests(&mut tcp, &mut into, 3);
+    assert_eq!(into.payloads(), [b"one".to_vec(), vec![], vec![7; 256]]);
+    let from = into.requests[0].1;
+    reply.reply(from, b"two");
+    reply.reply(from, &vec![9; 65_536]);
+    assert_eq!(reply.dropped(), 1, "it has no length");
+    reply.reply(from, &vec![8; 65_535]);
+    let mut came = vec![0; 5 + 2 + 65_535];
+    client.read_exact(&mut came).unwrap();
+    assert_eq!(came[..7], *b"\x00\x03two\xff\xff");
+    assert!(came[7..].iter().all(|byte| *byte == 8));
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn reason(url: &str) -> Reason {
 fn good_urls() {
     let every_tcp_option = "tcp://127.0.0.1:0?max=1m&out=64k&connections=10&burst=2&backlog=5\
                             &in=2m&memory=64m&stall=5s&idle=30s&keepalive=20s\
-                            &finwait=50ms&linger=100ms&fin=cancel";
+                            &finwait=50ms&linger=100ms&fin=cancel&prefix=u16be";
     for url in
         ["udp://127.0.0.1:0", "udp://127.0.0.1:0?max=9000&rcvbuf=1m&requests=64k", every_tcp_option]
     {
@@ -52,9 +52,19 @@ fn bad_urls_say_what_is_wrong() {
     }
     assert!(matches!(reason("udp://127.0.0.1:0?burst=1"), Reason::Option { .. }));
     assert!(matches!(reason("tcp://127.0.0.1:0?rcvbuf=1"), Reason::Option { .. }));
-    for option in
-        ["max", "max=", "max=k", "max=-1", "max=+1", "max=1g", "idle=5", "linger=s", "fin=off"]
-    {
+    assert!(matches!(reason("http://127.0.0.1:0?prefix=u16be"), Reason::Option { .. }));
+    for option in [
+        "max",
+        "max=",
+        "max=k",
+        "max=-1",
+        "max=+1",
+        "max=1g",
+        "idle=5",
+        "linger=s",
+        "fin=off",
+        "prefix=u8",
+    ] {
         let url = format!("tcp://127.0.0.1:0?{option}");
         assert!(matches!(reason(&url), Reason::Value { .. }), "{url}");
     }

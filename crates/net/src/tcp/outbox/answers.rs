@@ -22,7 +22,7 @@ impl Outboxes {
 
     /// A request has ended. One of HTTP that has no answer gets one by its outcome.
     pub(in super::super) fn finish(&self, slot: u32, generation: u32, outcome: Outcome) {
-        if self.wire == Wire::Frames || self.lock(slot).is_none_or(|found| found.asked.is_none()) {
+        if self.wire != Wire::Http || self.lock(slot).is_none_or(|found| found.asked.is_none()) {
             return;
         }
         let answer = match outcome {
@@ -40,7 +40,7 @@ impl Outboxes {
     /// Whether a connection with requests in progress waits for an answer still: of one of HTTP,
     /// whose end is reported later than its answer, that is known.
     pub(in super::super) fn owes_answer(&self, slot: u32) -> bool {
-        self.wire == Wire::Frames || self.lock(slot).is_some_and(|found| found.asked.is_some())
+        self.wire != Wire::Http || self.lock(slot).is_some_and(|found| found.asked.is_some())
     }
 
     /// Its peer has gone, and it is about to be closed: what has not begun need not any more.

@@ -1,0 +1,7 @@
+//! The integration tests, one program: what it takes to link them is spent once.
+
+mod answers;
+mod hostile;
+mod served;
+mod shown;
+mod zones;
