@@ -1,5 +1,6 @@
-//! Where the parts are: the pass, the safepoint library, clang and lld of the right major.
+//! The parts, found: the pass, the safepoint library, clang and lld of the right major.
 
+use crate::layout::{Layout, PASS};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ const MARK: &[u8] = b"curtail-pass-for-llvm-";
 /// The parts, found.
 #[derive(Clone, Debug)]
 pub struct Toolkit {
-    /// The directory with the drivers, the pass and the library.
-    pub home: PathBuf,
+    /// Where they stand.
+    pub layout: Layout,
     /// `libcurtail_pass.so`.
     pub pass: PathBuf,
     /// `libcurtail_safepoint.a`.
@@ -21,26 +22,24 @@ pub struct Toolkit {
 }
 
 impl Toolkit {
-    /// Looks beside this executable, or in `CURTAIL_HOME`.
+    /// Looks beside this executable and where packages have the parts, or in `CURTAIL_HOME` likewise.
     ///
     /// # Errors
     /// What is missing, and what to do about it.
     pub fn find() -> Result<Self, String> {
-        let home = match env::var_os("CURTAIL_HOME") {
-            Some(home) => PathBuf::from(home),
-            None => beside_self()?,
-        };
+        let layout = Layout::find()?;
         let part = |name: &str| {
-            let path = home.join(name);
+            let path = layout.parts.join(name);
             if path.is_file() {
                 return Ok(path);
             }
-            Err(format!("no {name} in {}: run pass/build.sh, or set CURTAIL_HOME", home.display()))
+            let home = layout.parts.display();
+            Err(format!("no {name} in {home}: run pass/build.sh, or set CURTAIL_HOME"))
         };
-        let pass = part("libcurtail_pass.so")?;
+        let pass = part(PASS)?;
         let safepoint = part("libcurtail_safepoint.a")?;
         let major = major_of(&pass)?;
-        Ok(Self { home, pass, safepoint, major })
+        Ok(Self { layout, pass, safepoint, major })
     }
 
     /// The compiler: `CURTAIL_CLANG`, or clang of the pass's major.
@@ -56,7 +55,12 @@ impl Toolkit {
         [format!("/usr/lib/llvm-{major}/bin/clang"), format!("clang-{major}")]
             .iter()
             .find_map(|name| on_path(Path::new(name)))
-            .ok_or_else(|| format!("no clang-{major}: install clang-{major}, or set CURTAIL_CLANG"))
+            .ok_or_else(|| {
+                format!(
+                    "no clang-{major}: install clang-{major} and lld-{major} (where the distribution \
+                     has none, https://apt.llvm.org has them), or set CURTAIL_CLANG"
+                )
+            })
     }
 
     /// The linker that belongs to a compiler: the `ld.lld` beside it.
@@ -73,12 +77,6 @@ impl Toolkit {
         on_path(Path::new(&format!("ld.lld-{major}")))
             .ok_or_else(|| format!("no ld.lld-{major}: install lld-{major}"))
     }
-}
-
-fn beside_self() -> Result<PathBuf, String> {
-    let exe = env::current_exe().and_then(fs::canonicalize);
-    let exe = exe.map_err(|error| format!("where am I? {error}"))?;
-    exe.parent().map(Path::to_owned).ok_or_else(|| "where am I?".to_owned())
 }
 
 fn on_path(name: &Path) -> Option<PathBuf> {
