@@ -16,11 +16,10 @@ deb=$scratch/curtail
 mkdir -p "$deb/DEBIAN"
 cp -a "$package/tree" "$deb/usr"
 # Where Debian has them.
-mkdir -p "$deb/usr/share/zsh"
-[ ! -d "$deb/usr/share/zsh/site-functions" ] ||
-  mv "$deb/usr/share/zsh/site-functions" "$deb/usr/share/zsh/vendor-completions"
+mv "$deb/usr/share/zsh/site-functions" "$deb/usr/share/zsh/vendor-completions"
+sed -i 's|^ExecStart=|&/usr/bin/|' "$deb/usr/lib/systemd/user/curtaild.service"
 sed -i 's|^prefix=.*|prefix=/usr|' "$deb/usr/lib/pkgconfig/curtail.pc"
-find "$deb/usr/share/man" -type f -exec gzip -9n {} + 2>/dev/null || true
+find "$deb/usr/share/man" -type f -exec gzip -9n {} +
 rm "$deb"/usr/share/doc/curtail/LICENSE-*
 cat LICENSE-MIT LICENSE-APACHE >"$deb/usr/share/doc/curtail/licences"
 sed -i 's/LICENSE-MIT and LICENSE-APACHE, beside/licences, beside/' "$deb/usr/share/doc/curtail/copyright"

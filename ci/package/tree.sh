@@ -31,6 +31,11 @@ cp packages/libcurtail_c.so "$tree/lib"
 cp crates/capi/include/*.h crates/fiber/include/*.h "$tree/include"
 sed "s/@VERSION@/$version/" packages/curtail.pc.in >"$tree/lib/pkgconfig/curtail.pc"
 
+"$release/curtail" manual "$tree/share"
+mkdir -p "$tree/lib/systemd/user"
+cp packages/curtaild.service "$tree/lib/systemd/user"
+cp packages/grafana.json "$tree/share/curtail"
+
 for package in "$target"/package/crates/*.crate; do
   tar -xzf "$package" -C "$tree/share/curtail/crates"
 done

@@ -13,7 +13,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-const HELP: &str = "\
+/// What `cargo curtail --help` prints.
+pub const HELP: &str = "\
 cargo curtail: cargo, with safepoints in what it builds
 
 usage: cargo curtail new [--threads|--axum] NAME

@@ -297,7 +297,8 @@ impl Held {
     }
 }
 
-fn help(program: &str) -> String {
+/// What a driver of that name prints for `--help`.
+pub fn help(program: &str) -> String {
     let clang = if program.ends_with("++") { "clang++" } else { "clang" };
     format!(
         "\
