@@ -19,7 +19,7 @@ copies=()
 for source in "${sources[@]}"; do
   copies+=(--customize-hook="copy-in '$source' /etc/apt/sources.list.d")
 done
-mmdebstrap --quiet --variant=minbase --include=ca-certificates,curl,pkg-config \
+mmdebstrap --quiet --format=tar --variant=minbase --include=ca-certificates,curl,pkg-config \
   --aptopt="$scratch/90as-outside" "${copies[@]}" \
   --customize-hook="copy-in '$scratch/90as-outside' /etc/apt/apt.conf.d" \
   "$suite" "$file.new" "${sources[@]}" >"$target/package/root.log" 2>&1 ||
