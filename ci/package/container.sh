@@ -30,7 +30,8 @@ begin=$SECONDS
 cargo fetch --quiet --locked
 mkdir -p "$scratch/cargo/registry"
 cp -r "${CARGO_HOME:-$HOME/.cargo}"/registry/{index,cache} "$scratch/cargo/registry"
-images build --isolation chroot --build-arg BASE=localhost/base --env CARGO_NET_OFFLINE=true \
+printf '[net]\noffline = true\n' >"$scratch/cargo/config.toml"
+images build --isolation chroot --build-arg BASE=localhost/base \
   --volume "$(rustc --print sysroot):/opt/rust:ro" --volume "$scratch/cargo:/opt/cargo" \
   --tag prices --file packages/Containerfile "$package" >>"$package/container.log" 2>&1 ||
   die "the container can't be built: $(tail -n1 "$package/container.log")"

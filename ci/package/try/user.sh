@@ -113,6 +113,8 @@ c() {
     curtail-cc -O2 -pthread "$prefix/share/doc/curtail/examples/primes.c" $how -o primes
     c_served
   done
+  curtail-c++ -std=c++17 -O2 -pthread "$prefix/share/doc/curtail/examples/words.cc" -lcurtail_c -o words
+  [ "$(LD_LIBRARY_PATH=$prefix/lib ./words | head -n1)" = "fish 2" ] || fail "the server of C++ answers wrongly"
   # A compiler that knows nothing of Curtail builds it, too, by what pkg-config says.
   export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   # shellcheck disable=SC2046
