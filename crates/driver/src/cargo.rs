@@ -91,7 +91,9 @@ fn run(verb: Verb, arguments: Vec<String>) -> Result<ExitCode, String> {
     let toolkit = Toolkit::find()?;
     check_majors(&toolkit)?;
     // Said here, in one line: otherwise each link says so, in cargo's report of its failure.
-    toolkit.lld(&toolkit.clang()?)?;
+    let clang = toolkit.clang()?;
+    toolkit.check(&clang)?;
+    toolkit.lld(&clang)?;
     leave_out_target(&mut words)?;
     if let Some(file) = &options.report {
         // Links append; this build begins anew.

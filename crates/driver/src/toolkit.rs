@@ -4,6 +4,7 @@ use crate::layout::{Layout, PASS};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The pass carries this in its text, followed by the major of the LLVM it was built for.
 const MARK: &[u8] = b"curtail-pass-for-llvm-";
@@ -63,6 +64,26 @@ impl Toolkit {
             })
     }
 
+    /// Looks whether a compiler is of the pass's major: no other can load it.
+    ///
+    /// # Errors
+    /// It is of another.
+    pub fn check(&self, clang: &Path) -> Result<(), String> {
+        let name = clang.display();
+        let output = Command::new(clang).arg("-dumpversion").output();
+        let output = output.map_err(|error| format!("{name}: {error}"))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let said = said.trim();
+        let major = self.major;
+        if said.split('.').next() == Some(&major.to_string()) {
+            return Ok(());
+        }
+        Err(format!(
+            "{name} is of version {said}, the pass was built for {major}: install clang-{major} and \
+             lld-{major}, or have CURTAIL_CLANG name such a one"
+        ))
+    }
+
     /// The linker that belongs to a compiler: the `ld.lld` beside it.
     ///
     /// # Errors
@@ -98,4 +119,29 @@ fn major_of(pass: &Path) -> Result<u32, String> {
             std::str::from_utf8(&digits[..length]).ok()?.parse().ok()
         })
         .ok_or_else(|| format!("{} is not our pass: run pass/build.sh", pass.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_install_is_said_in_one_line() {
+        let toolkit = Toolkit {
+            layout: Layout::find().unwrap(),
+            pass: PathBuf::new(),
+            safepoint: PathBuf::new(),
+            major: 4999,
+        };
+        let missing = toolkit.clang();
+        if env::var_os("CURTAIL_CLANG").is_none() {
+            let reason = missing.unwrap_err();
+            assert!(reason.contains("install clang-4999 and lld-4999"), "{reason}");
+            assert!(!reason.contains('\n'), "{reason}");
+        }
+        // Anything else that is called a compiler.
+        let other = toolkit.check(Path::new("/bin/echo")).unwrap_err();
+        assert!(other.contains("/bin/echo is of version -dumpversion"), "{other}");
+        assert!(other.contains("install clang-4999") && !other.contains('\n'), "{other}");
+    }
 }
