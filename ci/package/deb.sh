@@ -23,8 +23,10 @@ find "$deb/usr/share/man" -type f -exec gzip -9n {} +
 rm "$deb"/usr/share/doc/curtail/LICENSE-*
 cat LICENSE-MIT LICENSE-APACHE >"$deb/usr/share/doc/curtail/licences"
 sed -i 's/LICENSE-MIT and LICENSE-APACHE, beside/licences, beside/' "$deb/usr/share/doc/curtail/copyright"
-gzip -9n "$deb/usr/share/doc/curtail/CHANGELOG.md"
-mv "$deb/usr/share/doc/curtail/CHANGELOG.md.gz" "$deb/usr/share/doc/curtail/changelog.gz"
+authors='The authors of Curtail <curtail@package.invalid>'
+printf 'curtail (%s) unstable; urgency=medium\n\n  * As CHANGELOG.md says.\n\n -- %s  %s\n' \
+  "$version" "$authors" "$(git log -1 --format=%cD 2>/dev/null || date -R)" |
+  gzip -9n >"$deb/usr/share/doc/curtail/changelog.gz"
 
 # It wants the sources' control file, and to know where our own library is.
 mkdir -p "$scratch/debian"
@@ -39,19 +41,22 @@ cat >"$deb/DEBIAN/control" <<END
 Package: curtail
 Version: $version
 Architecture: amd64
-Maintainer: The authors of Curtail <curtail@package.invalid>
+Maintainer: $authors
 Section: devel
 Priority: optional
 Installed-Size: $(du -sk "$deb/usr" | cut -f1)
 Depends: $libraries, clang-$llvm, lld-$llvm, gcc, libc6-dev
 Suggests: rustup | cargo (>= 1.95), systemd
 Description: pre-emptive scheduling for services whose requests take microseconds
- No request waits behind a long one: long work yields every few microseconds, at safepoints that a
- compiler pass puts into Rust, C and C++. A policy orders what waits.
+ No request waits behind a long one: long work yields every few
+ microseconds, at safepoints that a compiler pass puts into Rust, C and
+ C++. A policy orders what waits.
  .
- This package has the compilers' drivers (cargo curtail, curtail-cc, curtail-c++), the verifier, the
- pass for LLVM $llvm, the runtime for C and C++, the crates for Rust, the command curtail and the core
- allocator curtaild. For Rust, it wants one whose LLVM is $llvm or older (rustc -vV).
+ This package has the compilers' drivers (cargo curtail, curtail-cc,
+ curtail-c++), the verifier, the pass for LLVM $llvm, the runtime for C
+ and C++, the crates for Rust, the command curtail and the core allocator
+ curtaild. For Rust, it wants one whose LLVM is $llvm or older
+ (rustc -vV).
 END
 printf 'activate-noawait ldconfig\n' >"$deb/DEBIAN/triggers"
 printf 'libcurtail_c 0 curtail (>= %s)\n' "$version" >"$deb/DEBIAN/shlibs"

@@ -48,7 +48,8 @@ done
 cp packages/copyright LICENSE-* README.md CHANGELOG.md "$tree/share/doc/curtail"
 cp crates/capi/examples/*.c examples/cpp/*.cc "$tree/share/doc/curtail/examples"
 {
-  echo "Crates in these programs and libraries, with their licences:"
+  echo "In these programs and libraries, with their licences (LevelDB: where \`curtail demo\` is there):"
+  echo "LevelDB 1.23: BSD-3-Clause, The LevelDB Authors"
   cargo tree --prefix none --edges normal --format '{p}: {l}' --target x86_64-unknown-linux-gnu \
     -p curtail-cli -p curtaild -p curtail-driver -p curtail-verify -p curtail-capi -p curtail-pthread |
     sed 's/ (\*)$//; /^$/d; / (\//d' | sort -u
