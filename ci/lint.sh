@@ -24,7 +24,7 @@ if have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; then
 else
   say "Python not looked at: no python3 with venv"
 fi
-for script in x .ci/run ci/*.sh; do
+for script in x .ci/run ci/*.sh ci/package/*.sh ci/package/try/*.sh; do
   bash -n "$script"
 done
 

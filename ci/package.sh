@@ -1,27 +1,32 @@
 #!/usr/bin/env bash
-# The crates that users build on, as packages: put together, and built from what is in them, beside
-# each other. Nothing is published. --list: says only what would be in them. --quick: does not build
-# them, which takes minutes; CI does that.
+# What users install, under target/package: a Debian package, an archive with the same for other
+# distributions, the crates, wheels for Python. Then all of it is tried, in a root file system of its
+# own. Nothing is published.
+# --no-try: only makes it. --list, --quick: only the crates: what would be in them; not built from
+# their packages.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_rust
 
-packages=()
-for name in $(sed -n 's/^\(curtail[a-z-]*\) = .*version = .*/\1/p' Cargo.toml); do
-  packages+=(-p "$name")
+try=yes
+case ${1:-} in
+'' | --try) ;;
+--no-try) try= ;;
+--list | --quick) exec ci/package/crates.sh "$1" ;;
+*) die "package takes --try, --no-try, --list, --quick" ;;
+esac
+
+begin=$SECONDS
+rm -f "$target/package/root.tar"
+trap 'rm -f "$target/package/root.tar"' EXIT
+ci/build.sh
+ci/package/crates.sh --quick
+ci/package/tree.sh
+ci/package/deb.sh
+ci/package/archive.sh
+ci/package/wheels.sh || [ $? -eq 77 ] || die "the wheel failed"
+say "made in $(((SECONDS - begin) / 60)) min $(((SECONDS - begin) % 60)) s:"
+(cd "$target/package" && ls -sh1 -- *.deb *.tar.xz *.whl 2>/dev/null) || true
+[ -n "$try" ] || exit 0
+# What can't be tried for want of a tool or of rights has said so.
+for part in try container; do
+  ci/package/$part.sh || [ $? -eq 77 ] || die "$part failed"
 done
-[ ${#packages[@]} -gt 0 ] || die "Cargo.toml names no crate with a version"
-
-if [ "${1:-}" = --list ]; then
-  exec cargo package --allow-dirty --list "${packages[@]}"
-fi
-build=()
-[ "${1:-}" != --quick ] || build=(--no-verify)
-
-package() {
-  cargo package --quiet --allow-dirty "${build[@]}" "$@" "${packages[@]}"
-}
-
-say "packaging $((${#packages[@]} / 2)) crates"
-# What they need is here if they were built once; then no network is needed.
-package --offline 2>/dev/null || package || die "they can't be packaged"
-rm -rf "$target/package"

@@ -22,6 +22,7 @@ mod failure;
 mod kv;
 mod load;
 mod log;
+mod manual;
 mod measured;
 mod output;
 mod report;
@@ -76,6 +77,9 @@ enum Verb {
     Doctor(doctor::Doctor),
     /// Show results: as a table, a page, a picture
     Report(report::Report),
+    /// Write manuals and completions of all commands, for packages
+    #[command(hide = true)]
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -101,6 +105,7 @@ fn main() -> ExitCode {
         Verb::Workloads(workloads) => workloads.run(),
         Verb::Doctor(doctor) => doctor.run(),
         Verb::Report(report) => report.run(),
+        Verb::Manual(manual) => manual.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

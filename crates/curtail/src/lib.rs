@@ -42,6 +42,23 @@
 //! Or give closures to a [`pool`], beside tokio or any other executor, so that long ones do not hold
 //! up what is short.
 //!
+//! # Where it works
+//!
+//! | | |
+//! |---|---|
+//! | machine | x86-64 Linux with glibc; no other target builds |
+//! | Rust | 1.95 or later, stable |
+//! | pre-emption | of programs that `cargo curtail` has built, with clang and lld of the LLVM that `rustc -vV` names; of others by signal, where asked for; else requests run to completion, and the program says so |
+//! | rights | none: no root, no kernel module |
+//!
+//! `cargo curtail` comes with Curtail's tools, from a clone or as a package. Everything else is ordinary:
+//! `cargo build`, `cargo test`, stable Rust.
+//!
+//! # Features
+//!
+//! * `cxx`: for handlers that call C++. An exception that leaves the handler fails that request, as a
+//!   panic does. Links the C++ runtime. Off by default.
+//!
 //! # The crates
 //!
 //! This one has no code of its own. What it re-exports is in crates for it alone, whose own names change

@@ -13,7 +13,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-const HELP: &str = "\
+/// What `cargo curtail --help` prints.
+pub const HELP: &str = "\
 cargo curtail: cargo, with safepoints in what it builds
 
 usage: cargo curtail new [--threads|--axum] NAME
@@ -89,6 +90,10 @@ fn run(verb: Verb, arguments: Vec<String>) -> Result<ExitCode, String> {
     let mut words = options.take(ours)?;
     let toolkit = Toolkit::find()?;
     check_majors(&toolkit)?;
+    // Said here, in one line: otherwise each link says so, in cargo's report of its failure.
+    let clang = toolkit.clang()?;
+    toolkit.check(&clang)?;
+    toolkit.lld(&clang)?;
     leave_out_target(&mut words)?;
     if let Some(file) = &options.report {
         // Links append; this build begins anew.
@@ -226,6 +231,10 @@ fn check_majors(toolkit: &Toolkit) -> Result<(), String> {
     let ours = toolkit.major;
     match major {
         Some(major) if major <= ours => Ok(()),
+        Some(major) if toolkit.layout.crates.is_some() => Err(format!(
+            "rustc uses LLVM {major}, this package was made for {ours}: use a Rust whose rustc -vV \
+             names LLVM {ours}, or a package of Curtail made for {major}"
+        )),
         Some(major) => Err(format!(
             "rustc uses LLVM {major}, the pass was built for {ours}: install llvm-{major}-dev, \
              clang-{major} and lld-{major}, then run pass/build.sh"
@@ -266,7 +275,7 @@ fn compilers(
     options: &Options,
     directory: &Path,
 ) -> Result<[PathBuf; 2], String> {
-    let tools = ["curtail-cc", "curtail-c++"].map(|name| toolkit.home.join(name));
+    let tools = ["curtail-cc", "curtail-c++"].map(|name| toolkit.layout.tools.join(name));
     if let Some(missing) = tools.iter().find(|tool| !tool.exists()) {
         return Err(format!("no {}: run pass/build.sh", missing.display()));
     }

@@ -228,13 +228,11 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Held), Str
         let lld = toolkit.lld(&clang)?;
         let other = rest.iter().find(|word| word.starts_with("--ld-path="));
         if let Some(other) = other.filter(|_| options.kind != Kind::None) {
-            return Err(format!(
-                "{other} would leave out the safepoints: they come by {}",
-                lld.display()
-            ));
+            let lld = lld.display();
+            return Err(format!("{other} would leave out the safepoints: they come by {lld}"));
         }
-        (front, back) =
-            link_arguments(&toolkit, &lld.to_string_lossy(), &options, &job, with_crates);
+        let lld = lld.to_string_lossy();
+        (front, back) = link_arguments(&toolkit, &lld, &options, &job, with_crates);
     }
     if pthreads && job.links && !job.relocatable && !job.shared {
         back.extend(pthreads::arguments(&toolkit)?);
@@ -263,6 +261,10 @@ pub fn command(cxx: bool, arguments: Vec<String>) -> Result<(Command, Held), Str
         (true, true, false) => "initial",
         _ => "auto",
     };
+    if !with_crates {
+        front.extend(toolkit.layout.for_headers());
+        back.extend(toolkit.layout.for_libraries().filter(|_| job.links));
+    }
     let mut command = Command::new(clang);
     if cxx {
         command.arg("--driver-mode=g++");
@@ -289,15 +291,14 @@ impl Held {
             return failed(format!("{name}: {}", command.exec()));
         }
         match command.status() {
-            Ok(status) => {
-                status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8))
-            }
+            Ok(status) => status.code().map_or(ExitCode::FAILURE, |code| (code as u8).into()),
             Err(error) => failed(format!("{name}: {error}")),
         }
     }
 }
 
-fn help(program: &str) -> String {
+/// What a driver of that name prints for `--help`.
+pub fn help(program: &str) -> String {
     let clang = if program.ends_with("++") { "clang++" } else { "clang" };
     format!(
         "\
@@ -314,8 +315,8 @@ usage: {program} [OPTIONS] [{clang}'s options …] FILE …
   --help              this
 
 All else is {clang}'s ({clang} --help). Link by {program}, too: that is when safepoints are placed
-with all of the program in view. A server of C also links libcurtail_c.a, which is beside this
-program, with the headers in include/."
+with all of the program in view. A server of C also links -lcurtail_c, which is found by itself, as
+curtail.h is."
     )
 }
 

@@ -1,6 +1,7 @@
 //! `cargo curtail new NAME`: a directory with a server that builds and runs, and that `curtail top`
 //! shows: the README's, or one of threads, or a web service.
 
+use crate::sources::Sources;
 use std::fs;
 use std::path::Path;
 
@@ -96,12 +97,17 @@ fn make(directory: &Path, kind: Template) -> Result<(), String> {
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check(name)?;
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let sources = Sources::find();
+    let ours: Vec<_> = kind.ours().iter().map(|(name, _)| *name).collect();
+    let configuration = sources.configuration(&ours)?;
     fs::create_dir(directory).map_err(|error| failed(directory, error))?;
-    for (file, text) in [
-        ("Cargo.toml", manifest(name, kind)),
+    let files = [
+        ("Cargo.toml", manifest(name, kind, &sources)),
         (".gitignore", "/target\n".to_owned()),
         ("src/main.rs", kind.program(name)),
-    ] {
+    ];
+    let configuration = configuration.map(|text| (".cargo/config.toml", text));
+    for (file, text) in files.into_iter().chain(configuration) {
         let path = directory.join(file);
         let parent = path.parent().unwrap_or(directory);
         fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
@@ -120,18 +126,9 @@ fn check(name: &str) -> Result<(), String> {
     Err(format!("`{name}` is no name for a package: letters, digits, - and _, a letter first"))
 }
 
-/// A crate of the clone that these tools were built in, where that is still there.
-fn dependency(directory: &str) -> String {
-    let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    match crates.join(directory).canonicalize() {
-        Ok(path) => format!("{{ path = {:?} }}", path.display().to_string()),
-        Err(_) => format!("{:?}", env!("CARGO_PKG_VERSION")),
-    }
-}
-
-fn manifest(name: &str, kind: Template) -> String {
+fn manifest(name: &str, kind: Template, sources: &Sources) -> String {
     let ours = kind.ours().iter();
-    let ours: String = ours.map(|(name, at)| format!("{name} = {}\n", dependency(at))).collect();
+    let ours: String = ours.map(|(name, at)| sources.dependency(name, at)).collect();
     format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [dependencies]\n{ours}{}\n\

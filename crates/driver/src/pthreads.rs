@@ -11,8 +11,8 @@ pub(crate) fn take(arguments: &mut Vec<String>) -> bool {
 
 /// What links the library in, so that its functions come before the C library's.
 pub(crate) fn arguments(toolkit: &Toolkit) -> Result<Vec<String>, String> {
-    let home = toolkit.home.display();
-    let library = toolkit.home.join("libcurtail_pthread.so");
+    let home = toolkit.layout.parts.display();
+    let library = toolkit.layout.parts.join("libcurtail_pthread.so");
     if !library.is_file() {
         return Err(format!("no {}: `./x build` makes it", library.display()));
     }

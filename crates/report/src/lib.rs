@@ -4,6 +4,8 @@
 //! The JSON is an interface: scripts read it. Fields are only ever added, and a reader ignores
 //! those it does not know. Everything here runs after a measurement, on one thread, and no figure
 //! is ever left out for being bad: invalid runs are marked and say why.
+//!
+//! Feature `pictures`, on by default: charts, as SVG and in pages.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "pictures")]

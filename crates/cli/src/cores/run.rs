@@ -54,13 +54,16 @@ impl Run {
     }
 }
 
-/// The library that runs programs of pthreads: beside this command, or in `$CURTAIL_HOME`.
+/// The library that runs programs of pthreads: in `$CURTAIL_HOME`, beside this command, or where packages
+/// have it.
 pub(crate) fn pthread_library() -> Result<PathBuf, Failure> {
     const NAME: &str = "libcurtail_pthread.so";
     let beside = std::env::current_exe().and_then(std::fs::canonicalize).ok();
-    let beside = beside.and_then(|exe| Some(exe.parent()?.join(NAME)));
-    let home = std::env::var_os("CURTAIL_HOME").map(|home| PathBuf::from(home).join(NAME));
-    let places: Vec<PathBuf> = home.into_iter().chain(beside).collect();
+    let beside = beside.and_then(|exe| exe.parent().map(Path::to_owned));
+    let home = std::env::var_os("CURTAIL_HOME").map(PathBuf::from);
+    let homes = home.iter().flat_map(|home| [home.join(NAME), home.join("lib/curtail").join(NAME)]);
+    let own = |bin: &PathBuf| [bin.join(NAME), bin.join("../lib/curtail").join(NAME)];
+    let places: Vec<PathBuf> = homes.chain(beside.iter().flat_map(own)).collect();
     places.iter().find(|place| place.is_file()).cloned().ok_or_else(|| {
         let text = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
         Failure::failed(format!("no {}: `./x build` makes it", text.join(", ")))

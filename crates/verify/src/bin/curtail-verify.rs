@@ -2,24 +2,11 @@
 #![forbid(unsafe_code)]
 
 use curtail_driver::keep_out;
+use curtail_verify::USAGE;
 use curtail_verify::report::{Options, verify};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-
-const USAGE: &str =
-    "usage: curtail-verify PROGRAM [--bound N] [--keep-out FILE] [--json FILE] [--all]
-
-Reads a linked, instrumented program and reports paths without a safepoint that are longer than the
-bound, and safepoints in forbidden places.
-
-  --bound N        the longest path allowed, in about machine instructions; default: three times
-                   what the program was built with
-  --keep-out FILE  functions that may have no safepoint, beside the built-in ones: names and globs
-  --json FILE      everything as JSON; - is standard output, instead of the text
-  --all            every finding in the text, not the first 20 of each kind
-
-Exit status: 0 nothing found, 1 findings or no safepoint at all, 2 bad usage or a file that cannot be read.";
 
 struct Arguments {
     program: String,
