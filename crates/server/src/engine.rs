@@ -101,8 +101,9 @@ pub(crate) struct Engine {
     /// How long a request that runs to completion goes on, at most, before it looks whether the kthread
     /// is to give its core back (cycles); 0: it does not look.
     beat_cycles: u64,
-    /// Since when the worker has a core that its dispatcher may not know of (TSC); 0: it knows.
-    came_tsc: u64,
+    /// Since when the worker, which has a core, has had nothing to do (TSC); 0: for so long that it gives
+    /// the core back, or there is no core allocator.
+    idle_tsc: u64,
     /// The running request does.
     beats: bool,
     /// When to look into the inbox again although there is work (TSC), and how often.
@@ -157,7 +158,7 @@ impl Engine {
             mix: Mix::new(ONE),
             epoch: 0,
             beat_cycles: shared.beat_cycles,
-            came_tsc: 0,
+            idle_tsc: 0,
             beats: false,
             look_tsc: 0,
             look_cycles: shared.clock.cycles(LOOK_NS),

@@ -11,7 +11,7 @@ use curtail_policy::JobId;
 use curtail_ring::{Absence, CachePadded};
 use curtail_rt::cancel::Cause;
 use curtail_rt::thread::{Parker, Shared};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Written by the worker.
@@ -34,8 +34,22 @@ pub(crate) struct WorkerSignals {
     pub raised: AtomicU64,
     /// Raised when the worker is to look at its new configuration.
     pub epoch: AtomicU32,
-    /// Under a core allocator: the dispatcher knows that the worker has a core.
-    pub welcomed: AtomicBool,
+    /// Under a core allocator, why the worker is to keep its core although it has nothing to do: the
+    /// dispatcher does not know yet that it has one, or has jobs that wait.
+    pub stays: Stays,
+}
+
+/// See [`WorkerSignals::stays`].
+#[derive(Default)]
+pub(crate) struct Stays {
+    pub thought_down: AtomicBool,
+    pub jobs_wait: AtomicBool,
+}
+
+impl Stays {
+    pub(crate) fn any(&self) -> bool {
+        self.thought_down.load(Ordering::Acquire) || self.jobs_wait.load(Ordering::Acquire)
+    }
 }
 
 pub(crate) struct Remote {

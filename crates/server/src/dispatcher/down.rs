@@ -51,7 +51,7 @@ impl Downs {
 impl Downs {
     /// A worker gets nothing more.
     fn add(&mut self, on: WorkerId, why: Why, worker: &WorkerLink) -> bool {
-        worker.remote.signals.welcomed.store(false, Ordering::Release);
+        worker.remote.signals.stays.thought_down.store(true, Ordering::Release);
         match self.0.iter_mut().find(|down| down.on == on) {
             Some(down) => {
                 // One without a core is no longer stuck.
@@ -78,7 +78,7 @@ impl Downs {
             };
             if !stays {
                 is_back(on);
-                remote.signals.welcomed.store(true, Ordering::Release);
+                remote.signals.stays.thought_down.store(false, Ordering::Release);
                 has_core |= why == Why::Parked;
             }
             stays

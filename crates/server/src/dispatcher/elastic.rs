@@ -12,6 +12,7 @@ use super::link::WorkerLink;
 use curtail_policy::WorkerId;
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::thread::{KThread, Member, heed, is_wanted};
+use std::sync::atomic::Ordering;
 
 /// So long without work the dispatcher keeps its core.
 const PATIENCE_NS: u64 = 1_000_000;
@@ -47,6 +48,13 @@ impl Elastic {
     #[inline]
     pub(super) fn publish_waiting(&self, waiting: usize, workers: &[WorkerLink], down: &Downs) {
         self.member().publish_waiting(waiting);
+        for worker in workers {
+            let jobs_wait = &worker.remote.signals.stays.jobs_wait;
+            // A store takes the line away from the worker.
+            if jobs_wait.load(Ordering::Relaxed) != (waiting > 0) {
+                jobs_wait.store(waiting > 0, Ordering::Release);
+            }
+        }
         if waiting > 0 && !down.is_empty() {
             call_parked(workers, down);
         }

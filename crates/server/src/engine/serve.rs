@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex};
 /// Switches between threads before requests are looked at again.
 const THREADS_A_TURN: u32 = 8;
 
-/// So long a worker that has a core again waits until its dispatcher knows.
-const WELCOME_NS: u64 = 1_000_000;
+/// So long a worker that has a core and nothing to do waits for its dispatcher, where that is about to send
+/// something.
+const STAY_NS: u64 = 1_000_000;
 
 /// What a worker is to look at when its epoch is raised.
 pub(crate) type Orders = Mutex<Option<(Config, AnyCore)>>;
@@ -59,17 +60,15 @@ fn next_kind(engine: &mut Engine) -> Option<Kind> {
     turn.or_else(|| engine.has_last().then_some(Kind::Request))
 }
 
-/// Whether the dispatcher is about to learn that the worker has a core: it would give that back before
-/// it is sent anything.
+/// Whether the worker keeps its core for what the dispatcher is about to send.
 #[cold]
-fn awaits_welcome(engine: &mut Engine) -> bool {
-    let waited = clock::now().saturating_sub(engine.came_tsc);
-    let waits = waited < engine.shared.clock.cycles(WELCOME_NS)
-        && !engine.remote.signals.welcomed.load(Ordering::Acquire);
-    if !waits {
-        engine.came_tsc = 0;
+fn stays(engine: &mut Engine) -> bool {
+    let waited = clock::now().saturating_sub(engine.idle_tsc);
+    let stays = waited < engine.shared.clock.cycles(STAY_NS) && engine.remote.signals.stays.any();
+    if !stays {
+        engine.idle_tsc = 0;
     }
-    waits
+    stays
 }
 
 impl Engine {
@@ -108,6 +107,9 @@ impl Engine {
             }
             let Some(end) = ran else {
                 engine.nothing_runs();
+                if any && engine.links.is_some() && engine.kthread.member().is_some() {
+                    engine.idle_tsc = now;
+                }
                 return any;
             };
             (now, any) = (end, true);
@@ -147,13 +149,13 @@ impl Engine {
         self.has_mail()
             || !self.outbox.is_empty()
             || self.remote.signals.epoch.load(Ordering::Relaxed) != self.epoch
-            || self.came_tsc != 0 && awaits_welcome(self)
+            || self.idle_tsc != 0 && stays(self)
     }
 
     /// The kthread has given its core back, or has one again: the dispatcher is to know.
     pub(super) fn tell_dispatcher(&mut self) {
         let parked = self.kthread.shared.is_parked();
-        self.came_tsc = if parked || self.links.is_none() { 0 } else { clock::now() };
+        self.idle_tsc = if parked || self.links.is_none() { 0 } else { clock::now() };
         if parked && self.links.is_some() {
             // What the dispatcher sent before it could know.
             fence(Ordering::SeqCst);
