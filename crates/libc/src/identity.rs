@@ -37,9 +37,11 @@ pub unsafe extern "C" fn pthread_getattr_np(
     }
 }
 
+/// The thread sanitizer calls it before it can run code that it instruments, so there it is libc's.
+///
 /// # Safety
 /// As POSIX asks for.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(curtail_sanitize = "thread"), unsafe(no_mangle))]
 pub unsafe extern "C" fn pthread_key_create(
     key: *mut pthread_key_t,
     destructor: Option<Destructor>,
@@ -54,7 +56,7 @@ pub unsafe extern "C" fn pthread_key_create(
 
 /// # Safety
 /// As POSIX asks for.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(curtail_sanitize = "thread"), unsafe(no_mangle))]
 pub unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
     image::remove_destructor(key);
     real!(c"pthread_key_delete", new, DeleteKey; key)

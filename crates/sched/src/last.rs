@@ -131,6 +131,11 @@ impl Lasts {
         self.at(on).waiting.push_back(job);
     }
 
+    /// Whether one waits for `on`, which is a worker.
+    pub(crate) fn waits_for(&self, on: WorkerId) -> bool {
+        self.waiting > 0 && !self.look(on).waiting.is_empty()
+    }
+
     /// One that may run now: nothing is on its worker. `up`: which workers take jobs.
     pub(crate) fn next(&mut self, up: &[bool]) -> Option<(JobId, WorkerId)> {
         if self.waiting == 0 {

@@ -16,7 +16,7 @@ mod place;
 
 pub(crate) use cancel::Deadlines;
 pub(crate) use link::WorkerLink;
-pub(crate) use orders::{config_of, own_config};
+pub(crate) use orders::{config_of, own_config, thread_mode};
 
 use crate::ask::{self, Asker, Entry, TurnedAway};
 use crate::control::Control;
@@ -189,8 +189,8 @@ impl Dispatcher {
         self.take_back(now);
         self.look_after_down(now);
         self.active |= self.place(now);
-        if let Some(elastic) = &self.config.elastic {
-            elastic.publish_waiting(self.sched.waiting(), &self.config.workers, &self.down);
+        if let Some(elastic) = &mut self.config.elastic {
+            elastic.publish_waiting(now, &self.sched, &self.config.workers, &self.down);
         }
         self.apply_commands(now);
         self.log_decisions(now);

@@ -98,13 +98,12 @@ pub(crate) struct Engine {
     mix: Mix,
     /// Of the configuration that it works by.
     epoch: u32,
-    /// How long a request that runs to completion goes on, at most, before it looks whether the kthread
-    /// is to give its core back (cycles); 0: it does not look.
-    beat_cycles: u64,
+    /// Jobs that are ready here and have not started.
+    unstarted: usize,
     /// Since when the worker, which has a core, has had nothing to do (TSC); 0: for so long that it gives
     /// the core back, or there is no core allocator.
     idle_tsc: u64,
-    /// The running request does.
+    /// The running request has no quantum: under a core allocator, it looks now and then what that asks.
     beats: bool,
     /// When to look into the inbox again although there is work (TSC), and how often.
     look_tsc: u64,
@@ -157,7 +156,7 @@ impl Engine {
             gap_cycles: shared.clock.cycles(GAP_NS),
             mix: Mix::new(ONE),
             epoch: 0,
-            beat_cycles: shared.beat_cycles,
+            unstarted: 0,
             idle_tsc: 0,
             beats: false,
             look_tsc: 0,
@@ -277,6 +276,7 @@ impl Engine {
         let index = message.job.0 as usize;
         let job = if message.resume.is_null() {
             self.fresh[index].write(message);
+            self.unstarted += 1;
             Job {
                 pinned: Some(self.id),
                 ..Job::new(message.job, message.class, self.shared.clock.nanos(message.arrived_tsc))
@@ -304,6 +304,7 @@ impl Engine {
         // SAFETY: the core policy picks only what was admitted, and what is not in `here` was
         // admitted with a message, written then.
         let message = unsafe { self.fresh[index].assume_init_read() };
+        self.unstarted -= 1;
         let mut activation = self.spare.pop().unwrap_or_else(|| {
             Box::new(Activation {
                 message,
@@ -358,8 +359,7 @@ impl Engine {
     }
 
     pub(crate) fn set_config(&mut self, config: Config) {
-        let cycles = config.thread_cycles(self.shared.clock);
-        self.shared.thread_cycles.store(cycles, Ordering::Relaxed);
+        self.shared.set_thread_quanta(&config);
         self.config = config;
     }
 

@@ -20,6 +20,12 @@ pub(super) struct Bits {
     pub batch: AtomicU64,
 }
 
+/// A kthread's bit; 0: it has none, and comes by itself only. Of a dispatcher's many workers, the first have
+/// some.
+pub(super) fn bit(index: usize) -> u64 {
+    u32::try_from(index).ok().and_then(|index| 1_u64.checked_shl(index)).unwrap_or(0)
+}
+
 /// Whether safepoints cut batch threads.
 fn cuts_batch() -> bool {
     kind() == Kind::Clock
@@ -31,10 +37,10 @@ impl Common {
     pub(super) fn wake_for(&self, index: usize) {
         // A kthread that sets its bit after this sees what lies in the queue.
         fence(Ordering::SeqCst);
-        if cuts_batch() && self.bits.batch.load(Ordering::Relaxed) & 1 << index != 0 {
+        if cuts_batch() && self.bits.batch.load(Ordering::Relaxed) & bit(index) != 0 {
             return; // It looks at its own queue.
         }
-        if self.bits.idle.load(Ordering::Relaxed) & 1 << index != 0 && self.wake(index) {
+        if self.bits.idle.load(Ordering::Relaxed) & bit(index) != 0 && self.wake(index) {
             return;
         }
         self.call_one();
@@ -68,7 +74,7 @@ impl Common {
 
     /// Calls a kthread that runs a batch thread, if no other thread has.
     fn call(&self, index: usize) -> bool {
-        let bit = 1 << index;
+        let bit = bit(index);
         let runs = self.bits.batch.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
         if runs {
             self.peers[index].call();
@@ -78,7 +84,7 @@ impl Common {
 
     /// Wakes a kthread, if no other thread has.
     fn wake(&self, index: usize) -> bool {
-        let bit = 1 << index;
+        let bit = bit(index);
         let slept = self.bits.idle.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
         if slept {
             self.peers[index].parker.unpark();

@@ -70,6 +70,7 @@ pub struct Crew {
     count: usize,
     first: usize,
     members: Vec<Member>,
+    has_stopped: bool,
 }
 
 struct Peers(Arc<Common>, usize);
@@ -94,7 +95,7 @@ impl Crew {
         };
         let shares_core = idle.shares_core && elastic.is_none();
         let common = Common::new((all, all), spin_cycles, shares_core, elastic);
-        Self { common, count, first: 0, members: Vec::new() }
+        Self { common, count, first: 0, members: Vec::new(), has_stopped: false }
     }
 
     /// Starts the kthreads. `enter` is called on each one's thread, with its number, before it runs
@@ -218,6 +219,7 @@ impl Crew {
     /// loop without a safepoint) is left behind, and that is said. `nudge` is called again and again with
     /// one that does not come: to have what runs there yield.
     pub fn stop(&mut self, notes: &mut Vec<String>, nudge: impl Fn(usize)) -> Vec<Lived> {
+        self.has_stopped = true;
         self.common.stop();
         let mut lives = Vec::new();
         let until = Instant::now() + PATIENCE;
@@ -275,6 +277,15 @@ impl Crew {
                 late if late.is_null() => {}
                 late => take(late.cast_mut()),
             });
+        }
+    }
+}
+
+impl Drop for Crew {
+    /// Its kthreads end, where they have not, and it leaves the core allocator.
+    fn drop(&mut self) {
+        if !self.has_stopped {
+            self.stop(&mut Vec::new(), |_| {});
         }
     }
 }

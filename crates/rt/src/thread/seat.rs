@@ -1,6 +1,7 @@
 //! A kthread's place in a runtime: its own loop, and how it finds work with others. (`bits`: how they
 //! ask it to come.)
 
+use super::bits::bit;
 use super::common::Common;
 use super::elastic::Member;
 use super::grace::TaskSettings;
@@ -24,6 +25,8 @@ const LOOKOUT: Duration = Duration::from_micros(200);
 /// A kthread's place in its runtime.
 pub struct Seat {
     index: usize,
+    /// The kthread lives in its own loop, and runs what lies in its queue.
+    lives: Cell<bool>,
     common: Arc<Common>,
     thief: RefCell<Thief>,
     idleness: Cell<Idleness>,
@@ -49,6 +52,7 @@ impl Seat {
         let thief = Thief::new(WorkerId(index as u16), common.peers.len(), None, clock::now());
         let seat = Self {
             index,
+            lives: Cell::new(false),
             common: common.clone(),
             thief: RefCell::new(thief),
             idleness: Cell::default(),
@@ -114,9 +118,9 @@ impl Seat {
         self.common.live.load(Ordering::Relaxed) == 1
     }
 
-    /// Whether that is a kthread of the same runtime.
+    /// Whether that is a kthread of the same runtime, whose threads this one may run as well.
     pub(super) fn has_peer(&self, other: &Shared) -> bool {
-        self.common.peers.iter().any(|peer| ptr::eq(Arc::as_ptr(peer), other))
+        self.lives.get() && self.common.peers.iter().any(|peer| ptr::eq(Arc::as_ptr(peer), other))
     }
 
     /// Whether it is the runtime's only kthread, and will be.
@@ -145,6 +149,7 @@ impl Seat {
 
     /// The kthread's life, until the first thread has ended.
     pub(super) fn live(&self, kthread: &KThread) {
+        self.lives.set(true);
         while !self.is_to_stop() {
             let now = clock::now();
             if serving::heed(kthread, now) {
@@ -209,7 +214,7 @@ impl Seat {
         if !has_batch {
             return false;
         }
-        let (common, bit) = (&self.common, 1 << self.index);
+        let (common, bit) = (&self.common, bit(self.index));
         let alone = common.live.load(Ordering::Relaxed) == 1;
         kthread.shared.take_call();
         if !alone {
@@ -316,7 +321,7 @@ impl Seat {
                 return;
             }
         }
-        let bit = 1 << self.index;
+        let bit = bit(self.index);
         self.common.bits.idle.fetch_or(bit, Ordering::SeqCst);
         let has_work = || self.someone_has_work() || self.someone_has_batch();
         let own = || serving::has_reason(kthread) || self.is_to_stop();

@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::{Setup, Where};
-use curtail_policy::{AnyPolicy, Job, JobId, Policy};
+use curtail_policy::{AnyPolicy, Job, JobId, Policy, WorkerId};
 
 impl<T> Scheduler<T> {
     /// Workers schedule by themselves what was sent to them.
@@ -58,14 +58,14 @@ impl<T> Scheduler<T> {
         self.policy.waiting()
     }
 
-    /// A job in the system, as the policy knows it.
-    #[inline]
+    /// Whether a job waits that only that worker can go on with. O(jobs).
     #[must_use]
-    pub fn job(&self, id: JobId) -> Job {
-        self.jobs.get(id).0
+    pub fn waits_for(&self, on: WorkerId) -> bool {
+        let bound = |(job, at): (Job, Where)| at == Where::Waiting && job.pinned == Some(on);
+        self.lasts.waits_for(on) || self.waiting() > 0 && self.jobs().take(self.len()).any(bound)
     }
 
-    /// Both: a job as the policy knows it, and what its driver keeps of it.
+    /// A job in the system, as the policy knows it, and what its driver keeps of it.
     #[inline]
     #[must_use]
     pub fn get(&self, id: JobId) -> (Job, &T) {

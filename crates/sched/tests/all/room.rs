@@ -55,7 +55,7 @@ impl Desk {
     fn tell(&mut self, what: EventKind) {
         let (job, on) = self.on.remove(0);
         self.now += Nanos(100);
-        let attained = Nanos(self.sched.job(job).attained.0 + 100);
+        let attained = Nanos(self.sched.get(job).0.attained.0 + 100);
         self.sched.handle_event(self.now, on, Event { job, attained, what });
         self.settle();
     }

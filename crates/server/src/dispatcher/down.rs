@@ -98,7 +98,7 @@ impl Dispatcher {
         {
             return;
         }
-        if let Some(jobs) = self.take_from(on, now) {
+        if let Some((jobs, _)) = self.take_from(on, now) {
             if !jobs.is_empty() {
                 let worker = self.config.shared.in_server(on).0;
                 tracing::info!(
@@ -109,19 +109,21 @@ impl Dispatcher {
         }
     }
 
-    /// Takes what has not started from a worker that is away; `None`: it is back.
-    fn take_from(&mut self, on: WorkerId, now: u64) -> Option<Vec<JobId>> {
+    /// Takes what has not started from a worker that is away, and says whether it has jobs left that have;
+    /// `None`: it is back.
+    fn take_from(&mut self, on: WorkerId, now: u64) -> Option<(Vec<JobId>, bool)> {
         let remote = self.config.workers[on.index()].remote.clone();
-        let mut jobs = Vec::new();
+        let (mut jobs, mut is_left) = (Vec::new(), false);
         let take_back = || {
             // SAFETY: its engine, or null; in the worker's absence nothing else touches what this does.
             if let Some(engine) = unsafe { remote.engine.load(Ordering::Acquire).as_mut() } {
                 engine.take_back(now, &mut jobs);
+                is_left = engine.has_ready();
             }
         };
         remote.absence.meanwhile(fences::rare, take_back)?;
         self.config.workers[on.index()].take_back(&mut jobs);
-        Some(jobs)
+        Some((jobs, is_left))
     }
 
     /// Those that are back take jobs again, and those without a core get nothing more. Where one has a
@@ -141,8 +143,12 @@ impl Dispatcher {
             let parked = kthread.is_parked() && !self.down.is_parked(on);
             let shares = shares && kthread.runs_something() && !self.down.has(on);
             if (parked || shares)
-                && let Some(jobs) = self.take_from(on, now)
+                && let Some((jobs, is_left)) = self.take_from(on, now)
             {
+                if parked && is_left {
+                    // What was sent to it as it parked.
+                    self.config.workers[index].remote.kthread.announce_packets();
+                }
                 match parked {
                     true => self.put_down(on, Why::Parked, &jobs, now),
                     false => give_back(&mut self.sched, on, &jobs, time),

@@ -9,25 +9,31 @@
 
 use super::down::Downs;
 use super::link::WorkerLink;
+use crate::jobs::Held;
 use curtail_policy::WorkerId;
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::thread::{KThread, Member, heed, is_wanted};
+use curtail_sched::Scheduler;
 use std::sync::atomic::Ordering;
 
 /// So long without work the dispatcher keeps its core.
 const PATIENCE_NS: u64 = 1_000_000;
+/// From one look for jobs of workers without a core to the next.
+const LOOK_NS: u64 = 20_000;
 
 /// A dispatcher's side of a core allocator.
 pub(crate) struct Elastic {
     kthread: &'static KThread,
     /// When there was last anything to do (TSC).
     was_active: u64,
+    /// When to look again for jobs of workers without a core (TSC).
+    look_tsc: u64,
 }
 
 impl Elastic {
     /// Of the calling kthread.
     pub(crate) fn here() -> Self {
-        Self { kthread: KThread::here(), was_active: clock::now() }
+        Self { kthread: KThread::here(), was_active: clock::now(), look_tsc: 0 }
     }
 
     fn member(&self) -> &'static Member {
@@ -44,9 +50,16 @@ impl Elastic {
         self.was_active = now;
     }
 
-    /// So many jobs wait for a worker.
+    /// Tells the allocator, and the workers, what waits for a worker. `now`: TSC.
     #[inline]
-    pub(super) fn publish_waiting(&self, waiting: usize, workers: &[WorkerLink], down: &Downs) {
+    pub(super) fn publish_waiting(
+        &mut self,
+        now: u64,
+        sched: &Scheduler<Held>,
+        workers: &[WorkerLink],
+        down: &Downs,
+    ) {
+        let waiting = sched.waiting();
         self.member().publish_waiting(waiting);
         for worker in workers {
             let jobs_wait = &worker.remote.signals.stays.jobs_wait;
@@ -55,15 +68,21 @@ impl Elastic {
                 jobs_wait.store(waiting > 0, Ordering::Release);
             }
         }
-        if waiting > 0 && !down.is_empty() {
-            call_parked(workers, down);
+        if !down.is_empty() && !sched.is_empty() && now >= self.look_tsc {
+            self.look_tsc = now + Clock::get().cycles(LOOK_NS);
+            call_parked(sched, workers);
         }
     }
 
     /// Whether there has been nothing to do for so long that the dispatcher gives its core back.
     pub(super) fn pauses(&self) -> bool {
         let patience = Clock::get().cycles(PATIENCE_NS);
-        self.member().is_linked() && clock::now().saturating_sub(self.was_active) > patience
+        self.is_linked() && clock::now().saturating_sub(self.was_active) > patience
+    }
+
+    /// Whether there is an allocator, which would grant it another core.
+    pub(super) fn is_linked(&self) -> bool {
+        self.member().is_linked()
     }
 
     /// What it gives the core back by.
@@ -81,13 +100,13 @@ impl Elastic {
     }
 }
 
-/// What waits beside a worker that has nothing to do is for one that has no core.
+/// Has those without a core get one that have jobs which no other worker can go on with.
 #[cold]
-fn call_parked(workers: &[WorkerLink], down: &Downs) {
-    let is_down = |index: usize| down.has(WorkerId(index as u16));
-    let all = || workers.iter().map(|worker| &worker.remote.kthread).enumerate();
-    if all().any(|(index, kthread)| !is_down(index) && !kthread.runs_something()) {
-        let parked = all().filter(|&(index, kthread)| is_down(index) && kthread.is_parked());
-        parked.for_each(|(_, kthread)| kthread.announce_packets());
+fn call_parked(sched: &Scheduler<Held>, workers: &[WorkerLink]) {
+    for (index, worker) in workers.iter().enumerate() {
+        let kthread = &worker.remote.kthread;
+        if kthread.is_parked() && sched.waits_for(WorkerId(index as u16)) {
+            kthread.announce_packets();
+        }
     }
 }

@@ -41,16 +41,15 @@ impl Dispatcher {
         }
         let elastic = self.config.elastic.as_ref();
         let pauses = elastic.filter(|it| it.pauses() && self.in_system() == 0);
-        let soon = soon || elastic.is_some() && pauses.is_none();
-        let pauses = pauses.map(Elastic::place);
-        let news = elastic.is_some_and(|it| it.has_news(&self.config.workers, &self.down));
+        let soon = soon || elastic.is_some_and(Elastic::is_linked) && pauses.is_none();
+        let (pauses, down) = (pauses.map(Elastic::place), &self.down);
         let timeout = if soon { timeout.min(SHORT) } else { timeout };
         let remote = self.config.own_remote.clone();
         let (own, asker) = (self.config.own, &self.asker);
         let (workers, lines) = (&mut self.config.workers, &mut self.config.lines);
         let (control, waiter) = (&self.config.control, &mut self.config.waiter);
         let work = || {
-            news
+            elastic.is_some_and(|it| it.has_news(workers, down))
                 || control.has_mail()
                 || asker.has_ready()
                 || KThread::here().has_threads()

@@ -114,12 +114,6 @@ impl Dispatcher {
     }
 
     /// The requests that have been here for longest.
-    /// Whether a request has begun that came back from its worker: at the end it is left behind.
-    pub(crate) fn holds_begun(&self) -> bool {
-        let mut jobs = self.sched.jobs().take(self.sched.len());
-        jobs.any(|(job, _)| !self.sched.data(job.id).message.resume.is_null())
-    }
-
     fn oldest(&self, now: Nanos) -> Vec<RequestStats> {
         const MOST: usize = 16;
         let mut jobs: Vec<_> = self.sched.jobs().take(self.sched.len()).collect();
@@ -202,16 +196,19 @@ pub(crate) fn config_of(spec: &Spec, choice: &Choice, kind: Kind, workers: usize
 /// the dispatcher.
 pub(crate) fn own_config(spec: &Spec, choice: &Choice, kind: Kind) -> Config {
     let is_cut = choice.effective != Preempt::Never;
-    let timed = match kind {
-        Kind::Flag => Mode::Raised,
-        Kind::None | Kind::Clock => Mode::Clock,
-    };
     Config {
-        mode: if is_cut { timed } else { Mode::Off },
+        mode: if is_cut { thread_mode(kind) } else { Mode::Off },
         watched: false,
         central: true,
         report_serviced: false,
         thread_quantum: is_cut.then(|| spec.quantum.unwrap_or(THREAD_QUANTUM)),
-        thread_mode: timed,
+    }
+}
+
+/// By what threads that handlers spawn do so.
+pub(crate) fn thread_mode(kind: Kind) -> Mode {
+    match kind {
+        Kind::Flag => Mode::Raised,
+        Kind::None | Kind::Clock => Mode::Clock,
     }
 }

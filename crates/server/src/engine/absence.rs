@@ -47,7 +47,10 @@ impl Engine {
         let mut started = Vec::new();
         while let Some((job, _)) = self.core.pick(time) {
             match self.here[job.id.0 as usize].is_null() {
-                true => jobs.push(job.id),
+                true => {
+                    self.unstarted -= 1;
+                    jobs.push(job.id);
+                }
                 false => started.push(job),
             }
         }

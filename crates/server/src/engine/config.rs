@@ -8,9 +8,9 @@ use curtail_fiber::safepoint::Mode;
 use curtail_net::Reply;
 use curtail_policy::{Nanos, WorkerId};
 use curtail_rt::clock::Clock;
-use curtail_rt::thread::TaskSettings;
+use curtail_rt::thread::{Quanta, TaskSettings};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How an engine is to work; changes while it runs.
 #[derive(Clone, Debug)]
@@ -24,15 +24,6 @@ pub(crate) struct Config {
     pub report_serviced: bool,
     /// Of threads that handlers have spawned, which time themselves; `None`: to completion.
     pub thread_quantum: Option<Nanos>,
-    /// By what they do. It never changes.
-    pub thread_mode: Mode,
-}
-
-impl Config {
-    pub(crate) fn thread_cycles(&self, clock: Clock) -> u64 {
-        // Half of all that can be counted is never over.
-        self.thread_quantum.map_or(u64::MAX / 2, |quantum| clock.cycles(quantum.0))
-    }
 }
 
 /// What an engine shares with the rest of its server.
@@ -43,11 +34,11 @@ pub(crate) struct ServerShared {
     pub replies: Arc<[Arc<dyn Reply>]>,
     pub clock: Clock,
     pub tasks: TaskSettings,
-    /// The quantum of threads that handlers spawn, in cycles.
-    pub thread_cycles: Arc<AtomicU64>,
-    /// Under a core allocator, how long a request without a quantum runs before it looks at what that
-    /// asks, in cycles; 0: it does not look.
-    pub beat_cycles: u64,
+    /// How threads that handlers spawn are pre-empted.
+    pub thread_quanta: Quanta,
+    /// Under a core allocator, how a request without a quantum looks at what that asks, and how often
+    /// (cycles).
+    pub beat: Option<(Mode, u64)>,
     pub jobs: usize,
     /// The number in the server of this dispatcher's first worker.
     pub first_worker: u16,
@@ -61,6 +52,16 @@ pub(crate) struct ServerShared {
 }
 
 impl ServerShared {
+    /// From the next quantum on, as the configuration says.
+    pub(crate) fn set_thread_quanta(&self, config: &Config) {
+        // Half of all that can be counted is never over.
+        let beat = self.beat.map_or(u64::MAX / 2, |(_, cycles)| cycles);
+        let cycles = config.thread_quantum.map_or(beat, |quantum| self.clock.cycles(quantum.0));
+        self.thread_quanta.cycles.store(cycles, Ordering::Relaxed);
+        let ticks = u32::from(config.thread_quantum.is_some());
+        self.thread_quanta.usual.store(ticks, Ordering::Relaxed);
+    }
+
     /// One of this dispatcher's workers, as the application and people know it.
     pub(crate) fn in_server(&self, id: WorkerId) -> WorkerId {
         if id == WorkerId::DISPATCHER { id } else { WorkerId(id.0 + self.first_worker) }

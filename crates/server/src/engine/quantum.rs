@@ -2,11 +2,12 @@
 
 use super::Engine;
 use super::alone::Words;
+use super::serve::publish_ready;
 use curtail_fiber::safepoint::Mode;
 use curtail_policy::CorePolicy;
 use curtail_rt::clock;
 use curtail_rt::thread::is_wanted;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 impl Engine {
     pub(super) fn armed(&self) -> bool {
@@ -95,7 +96,7 @@ impl Engine {
         if self.config.mode == Mode::Clock && self.safepoint.last_reading().is_none() {
             curtail_rt::held::note_put_off(self.safepoint.deadline(), now);
         }
-        self.publish_ready();
+        publish_ready(self);
         let unwinds = std::thread::panicking();
         let mut waits = !unwinds && self.others_wait(now);
         let by_words = self.config.mode == Mode::Clock && self.core.is_empty() && !self.runs_last();
@@ -124,18 +125,36 @@ impl Engine {
         self.quanta += 1;
         true
     }
+
+    /// A job that is not armed looks now and then what a core allocator asks.
+    pub(super) fn arm_beat(&mut self, now: u64) {
+        self.beats = false;
+        if !self.armed()
+            && let Some((mode, cycles)) = self.shared.beat
+        {
+            self.beats = true;
+            self.safepoint.arm(mode, now, now + cycles);
+            if mode == Mode::Flag {
+                // What was raised before is forgotten: what it was raised for is seen here.
+                fence(Ordering::SeqCst);
+                if is_wanted(self.kthread, now) {
+                    self.safepoint.ask_from_handler();
+                }
+            }
+        }
+    }
 }
 
-/// The same for a job that runs to completion.
+/// What the hook decides of such a job: true, yield.
 fn beat(engine: &mut Engine) -> bool {
     let now = engine.safepoint.last_reading().unwrap_or_else(clock::now);
     engine.take_in_due(now);
-    engine.publish_ready();
+    publish_ready(engine);
     if !std::thread::panicking() && is_wanted(engine.kthread, now) {
         engine.counts.preemptions += 1;
         engine.quanta += 1;
         return true;
     }
-    engine.safepoint.arm(Mode::Clock, now, now + engine.beat_cycles);
+    engine.arm_beat(now);
     false
 }

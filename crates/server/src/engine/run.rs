@@ -4,7 +4,6 @@ use super::Engine;
 use crate::activation::{Activation, run};
 use crate::message::{Event, EventKind, Message};
 use crate::serve::Serving;
-use curtail_fiber::safepoint::Mode;
 use curtail_fiber::{Fiber, Label, Suspend, Task};
 use curtail_net::Outcome;
 use curtail_policy::{CorePolicy, Job, JobId};
@@ -128,11 +127,7 @@ impl Engine {
                 continue;
             };
             self.arm(now);
-            // One without a quantum looks now and then what a core allocator asks.
-            self.beats = quantum == 0 && self.beat_cycles != 0;
-            if self.beats {
-                self.safepoint.arm(Mode::Clock, now, now + self.beat_cycles);
-            }
+            self.arm_beat(now);
             return Some((pointer, fiber, first));
         }
     }

@@ -4,7 +4,7 @@
 use super::{Config, Engine};
 use crate::message::{Event, Message};
 use crate::remote::Remote;
-use curtail_policy::{AnyCore, CorePolicy, Kind, Nanos};
+use curtail_policy::{AnyCore, Kind, Nanos};
 use curtail_ring::spsc;
 use curtail_rt::clock;
 use curtail_rt::thread::is_wanted;
@@ -71,6 +71,14 @@ fn stays(engine: &mut Engine) -> bool {
     stays
 }
 
+/// Under a core allocator: tells of the requests that wait here, and could run elsewhere.
+#[inline]
+pub(super) fn publish_ready(engine: &Engine) {
+    if let Some(member) = engine.kthread.member() {
+        member.publish_waiting(engine.unstarted);
+    }
+}
+
 impl Engine {
     /// Runs what is ready, until nothing is or the kthread is asked for something; true: something ran.
     ///
@@ -113,18 +121,10 @@ impl Engine {
                 return any;
             };
             (now, any) = (end, true);
-            engine.publish_ready();
+            publish_ready(engine);
             if is_wanted(engine.kthread, now) {
                 return true;
             }
-        }
-    }
-
-    /// Under a core allocator: tells of the requests that wait here.
-    #[inline]
-    pub(super) fn publish_ready(&self) {
-        if let Some(member) = self.kthread.member() {
-            member.publish_waiting(self.core.len());
         }
     }
 

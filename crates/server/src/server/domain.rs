@@ -9,8 +9,8 @@ use crate::app::ErasedApp;
 use crate::ask::Asker;
 use crate::classify::Classifier;
 use crate::control::{Control, Obeyed};
-use crate::dispatcher::{Dispatcher, DispatcherConfig, Elastic, Line, own_config};
-use crate::engine::{Config, Engine, ServerShared};
+use crate::dispatcher::{Dispatcher, DispatcherConfig, Elastic, Line, own_config, thread_mode};
+use crate::engine::{Engine, ServerShared};
 use crate::jobs::ByteQuota;
 use crate::message::Envelopes;
 use crate::remote::Remote;
@@ -29,7 +29,7 @@ use curtail_sched::record::Tap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
@@ -101,11 +101,8 @@ impl Domain {
             replies: transports.iter().map(|line| line.reply()).collect(),
             clock: clock::Clock::get(),
             tasks: common.tasks,
-            thread_cycles: Arc::default(),
-            beat_cycles: match self.crew.elastic() {
-                Some(_) if common.kind == SafepointKind::Clock => common.wish.heartbeat_cycles(),
-                _ => 0,
-            },
+            thread_quanta: Quanta::of_all(thread_mode(common.kind), 0, false),
+            beat: self.crew.elastic().and_then(|_| common.wish.beat(common.kind)),
             jobs: common.capacity,
             rules: common.rules.clone(),
             control: self.control.0.clone(),
@@ -135,13 +132,16 @@ impl Domain {
         let Settings { layout, choice, capacity, .. } = common;
         let shared = self.server_shared(common, &transports);
         let config = own_config(common.spec, choice, common.kind);
-        let quanta = thread_quanta(common, &config, &shared, self.crew.elastic().is_some());
+        let quanta = Some(shared.thread_quanta.clone());
+        shared.set_thread_quanta(&config);
         let failed = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
         let kthread = self.join(common, quanta.clone()).map_err(failed)?;
         let core = common.spec.build_core(*capacity);
         let (id, remote) = (WorkerId::DISPATCHER, self.remote.clone());
         let mut own =
             Engine::new(id, shared.clone(), config, core, None, remote).map_err(failed)?;
+        let classes = shared.app.classes();
+        let asker = asker(common, classes.len())?;
         let cores = (&layout.workers[self.workers.clone()], quanta);
         let (links, workers) = workers::start(common, self.crew, cores, (&self.remote, &shared))?;
         let _watch = watch(common, &workers.crew, self.workers.start, &self.control.0);
@@ -149,8 +149,6 @@ impl Domain {
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
         }
-        let classes = shared.app.classes();
-        let asker = asker(common, classes.len())?;
         let patience =
             Duration::from_nanos(shared.clock.ns(layout.idle(&shared.clock).patience_cycles));
         let names = classes.into_iter().map(|class| class.name).chain(["unknown".to_owned()]);
@@ -179,7 +177,8 @@ impl Domain {
         let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;
         drop(self.control);
-        if dispatcher.holds_begun() {
+        if dispatcher.in_system() > 0 {
+            // Some may have begun: threads that they have started go on elsewhere for a while.
             common.rules.note_left();
         }
         if ended.is_ok() && dispatcher.in_system() == 0 {
@@ -210,21 +209,6 @@ fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
     let classifier = Arc::new(Classifier::new(common.app.clone(), classes));
     let asker = Asker::new(common.app.clone(), classifier, common.tasks.stack_size, common.memory);
     asker.map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })
-}
-
-/// How threads that handlers spawn are pre-empted.
-fn thread_quanta(
-    common: &Settings<'_>,
-    config: &Config,
-    shared: &ServerShared,
-    elastic: bool,
-) -> Option<Quanta> {
-    if elastic && config.thread_quantum.is_none() {
-        return common.beats();
-    }
-    let cycles = shared.thread_cycles.clone();
-    cycles.store(config.thread_cycles(shared.clock), Ordering::Relaxed);
-    Some(Quanta { cycles, ..Quanta::of_all(config.thread_mode, 0, true) })
 }
 
 /// Has the workers watched, as long as the answer lives.

@@ -51,7 +51,7 @@ fn record(first: &str, second: &str) -> Vec<u8> {
         if step % 3 != 0
             && let Some((job, on)) = held.pop_front()
         {
-            let attained = sched.job(job).attained + Nanos(500);
+            let attained = sched.get(job).0.attained + Nanos(500);
             let expiry = sched.quantum_over(now, on);
             let what = match expiry {
                 _ if step % 7 == 1 => EventKind::Yielded,

@@ -125,12 +125,16 @@ impl Wish {
     /// Threads run to completion, and look now and then whether the core is wanted elsewhere; where
     /// safepoints do not time themselves, when the daemon has raised what they poll, or a signal has.
     pub fn beats(&self, kind: Kind) -> Option<Quanta> {
-        let (mode, cycles) = match kind {
-            Kind::Clock => (Mode::Clock, self.heartbeat_cycles()),
-            Kind::Flag => (Mode::Flag, NEVER_CYCLES),
-            Kind::None => return None,
-        };
-        Some(Quanta::of_all(mode, cycles, false))
+        self.beat(kind).map(|(mode, cycles)| Quanta::of_all(mode, cycles, false))
+    }
+
+    /// The same: by what, and after how many cycles each time.
+    pub fn beat(&self, kind: Kind) -> Option<(Mode, u64)> {
+        match kind {
+            Kind::Clock => Some((Mode::Clock, self.heartbeat_cycles())),
+            Kind::Flag => Some((Mode::Flag, NEVER_CYCLES)),
+            Kind::None => None,
+        }
     }
 
     pub(super) fn spec(&self, kthreads: usize) -> Spec {

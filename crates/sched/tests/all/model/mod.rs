@@ -157,7 +157,7 @@ impl Model {
 
     fn ready(&mut self, worker: usize, job: JobId) {
         let Known { attained, .. } = self.known[&job];
-        let job = Job { attained, ..self.sched.job(job) };
+        let job = Job { attained, ..self.sched.get(job).0 };
         self.cores[worker].ready(self.now, job);
     }
 
