@@ -7,6 +7,8 @@ mod fault;
 mod frame;
 mod http;
 mod local;
+mod packet;
+mod packet_hostile;
 mod shm;
 mod shm_hostile;
 mod tcp;
