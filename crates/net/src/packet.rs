@@ -20,10 +20,12 @@ mod answer;
 mod driver;
 mod simulated;
 mod wire;
+mod xdp;
 
 pub use driver::{FrameCount, FrameSender, PacketDriver};
 pub use simulated::{Simulated, SimulatedLink};
 pub use wire::Hardware;
+pub use xdp::{AfXdp, XdpConfig, XdpError, XdpMode, why_not};
 
 /// Frames taken in one call.
 const BATCH: usize = 64;

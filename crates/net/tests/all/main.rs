@@ -20,3 +20,4 @@ mod tcp_slow;
 mod udp;
 mod url;
 mod waiter;
+mod xdp;

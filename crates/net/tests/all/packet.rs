@@ -275,3 +275,24 @@ fn faulty_links_lose_requests_and_no_frames() {
     assert_eq!((wrong, missing(&packets), link.lost()), (0, 0, 0));
     assert!((3_500..5_000).contains(&good), "{good}");
 }
+
+#[test]
+fn urls_of_packets() {
+    let error = |url: &str| open(url).err().unwrap().to_string();
+    for (url, part) in [
+        ("xdp://10.0.0.1:4000", "is not IFACE/IP:PORT"),
+        ("xdp:///10.0.0.1:4000", "is not IFACE/IP:PORT"),
+        ("xdp://eth0/here", "is not IP:PORT"),
+        ("xdp://eth0/10.0.0.1:4000?mode=fast", "zerocopy, copy or generic"),
+        ("xdp://eth0/10.0.0.1:4000?checksum=no", "whole or partial"),
+        ("xdp://eth0/10.0.0.1:4000?rcvbuf=1", "there is mode=zerocopy|copy|generic"),
+        ("xdp://a/10.0.0.1:1,xdp://b/10.0.0.1:1", "one interface only"),
+        ("xdp://no-such-one/10.0.0.1:4000", "xdp://no-such-one: no such network interface"),
+        ("xdp://a-name-beyond-all-limits/10.0.0.1:4000", "no such network interface"),
+        ("xdp://lo/10.0.0.1:4000", "xdp://lo: not an Ethernet interface"),
+        ("xdp://lo/10.0.0.1:4000?frames=1", "frames is 1, not within 64..=32768"),
+    ] {
+        let said = error(url);
+        assert!(said.contains(part), "{url}: {said}");
+    }
+}

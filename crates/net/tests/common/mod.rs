@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a module of test binaries")]
 
 pub mod frames;
+pub mod namespace;
 pub mod tcp;
 
 use curtail_net::{Completion, Intake, Outcome, Peer, Status, Transport, Waiter};
