@@ -71,12 +71,12 @@ impl Discard {
     /// Names of their counters.
     pub(super) const NAMES: [&str; Self::COUNT] = [
         "packet_not_ours",
-        "packet_short",
+        "packet_short_refused",
         "packet_malformed",
-        "packet_checksum",
-        "packet_fragments",
-        "packet_forged",
-        "packet_size",
+        "packet_checksum_errors",
+        "packet_fragments_refused",
+        "packet_forged_refused",
+        "packet_size_refused",
     ];
 }
 

@@ -104,8 +104,8 @@ fn repaired(mut frame: Vec<u8>) -> Vec<u8> {
 #[test]
 fn hostile_frames_are_refused_for_their_reasons() {
     let (four, six) = (request4(b"payload"), request6(b"payload"));
-    let (short, forged) = ("packet_short", "packet_forged");
-    let (checksum, fragments) = ("packet_checksum", "packet_fragments");
+    let (short, forged) = ("packet_short_refused", "packet_forged_refused");
+    let (checksum, fragments) = ("packet_checksum_errors", "packet_fragments_refused");
     let other = "packet_not_ours";
     let mut fragment_header = with(six.clone(), 20, &[44]);
     fragment_header[54] = 17;
@@ -149,7 +149,7 @@ fn hostile_frames_are_refused_for_their_reasons() {
         (forged, port_zero),
         ("packet_malformed", with(four.clone(), 38, &[0, 7])),
         ("packet_malformed", with(arp(THEIR4, OUR4), 14, &[0, 2])),
-        ("packet_size", request4(b"")),
+        ("packet_size_refused", request4(b"")),
     ];
     let (mut packets, link) = simulated(FaultConfig::default(), false);
     let mut into = Collect::up_to(1_000);

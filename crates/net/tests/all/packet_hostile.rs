@@ -91,12 +91,12 @@ const FATES: [&str; 10] = [
     "packet_arp_requests",
     "packet_neighbour_solicitations",
     "packet_not_ours",
-    "packet_short",
+    "packet_short_refused",
     "packet_malformed",
-    "packet_checksum",
-    "packet_fragments",
-    "packet_forged",
-    "packet_size",
+    "packet_checksum_errors",
+    "packet_fragments_refused",
+    "packet_forged_refused",
+    "packet_size_refused",
 ];
 
 /// What we sent reads well.

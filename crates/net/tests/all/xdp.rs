@@ -103,8 +103,8 @@ fn ask_all(server: &str) {
 fn check(transport: &dyn Transport) {
     let of = |name| counter(transport, name);
     assert_eq!((of("packet_frames_missing"), of("packet_responses_dropped")), (0, 0));
-    assert_eq!((of("packet_checksum"), of("packet_unanswered")), (0, 0));
-    assert_eq!((of("xdp_ring_full"), of("xdp_no_frame")), (0, 0));
+    assert_eq!((of("packet_checksum_errors"), of("packet_unanswered")), (0, 0));
+    assert_eq!((of("xdp_dropped_full"), of("xdp_dropped_no_frame")), (0, 0));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn requests_over_a_cable_are_answered() {
         }
     });
     let Some(((), (transport, malformed))) = ran else { return };
-    let fragments = counter(&*transport, "packet_fragments");
+    let fragments = counter(&*transport, "packet_fragments_refused");
     assert_eq!((malformed, fragments), (4, 4), "the first ones, which have ports");
     check(&*transport);
     assert_eq!(counter(&*transport, "packet_queues"), 2);

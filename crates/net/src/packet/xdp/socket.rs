@@ -183,8 +183,8 @@ impl PacketDriver for AfXdp {
         vec![
             ("xdp_zero_copy_queues", self.port.shape.zero_copy.into()),
             ("xdp_dropped", of(found.map(|it| it.rx_dropped))),
-            ("xdp_ring_full", of(found.and_then(|it| it.rx_ring_full))),
-            ("xdp_no_frame", of(found.and_then(|it| it.rx_fill_ring_empty_descs))),
+            ("xdp_dropped_full", of(found.and_then(|it| it.rx_ring_full))),
+            ("xdp_dropped_no_frame", of(found.and_then(|it| it.rx_fill_ring_empty_descs))),
         ]
     }
 }
