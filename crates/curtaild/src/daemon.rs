@@ -126,15 +126,7 @@ impl Daemon {
             active_ns: now_ns,
             door_ns: now_ns,
             companion: None,
-            opener: Box::new(|url| {
-                // Its clients are woken in a way that a port's loop has no part in.
-                if url.contains("shm://") {
-                    return Err(
-                        "the core allocator's port is for sockets, not for shm://".to_owned()
-                    );
-                }
-                curtail_net::open(url).map_err(|error| error.to_string())
-            }),
+            opener: Box::new(open_port),
             is_verbose: options.verbose,
             said_ns: now_ns,
             said: Counts::default(),
@@ -342,4 +334,16 @@ fn siblings(cpus: &[u32]) -> Vec<CoreInfo> {
         same.nth(at ^ 1).map(|other| CoreId(other as u32))
     };
     (0..cpus.len()).map(|core| CoreInfo { sibling: sibling(core) }).collect()
+}
+
+/// Opens a port for a program.
+fn open_port(url: &str) -> Result<Box<dyn curtail_net::Transport>, String> {
+    // The clients of shared memory are woken in a way that a port's loop has no part in, and a program
+    // is not to use an interface with the daemon's capabilities.
+    for scheme in ["shm://", "xdp://"] {
+        if url.contains(scheme) {
+            return Err(format!("the core allocator's port is for sockets, not for {scheme}"));
+        }
+    }
+    curtail_net::open(url).map_err(|error| error.to_string())
 }

@@ -10,6 +10,8 @@ const UDP6: u64 = 2;
 const TCP: u64 = 3;
 const LOCAL: u64 = 4;
 const SHM: u64 = 5;
+const PACKET4: u64 = 6;
+const PACKET6: u64 = 7;
 
 /// `kind | socket << 16 | port << 32`, then 16 bytes of address, then what IPv6 has besides.
 pub(crate) fn encode(peer: Peer) -> PeerWords {
@@ -32,13 +34,24 @@ pub(crate) fn encode(peer: Peer) -> PeerWords {
         Peer::Shm { session, generation, tag } => {
             [SHM, u64::from(session), u64::from(generation), u64::from(tag), 0]
         }
+        Peer::Packet { queue, address, hardware, from } => {
+            let place = |kind| kind | u64::from(queue) << 16 | u64::from(from.port()) << 32;
+            let [a, b, c, d, e, f] = hardware;
+            let last = u64::from(address) << 48 | u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+            match from.ip() {
+                IpAddr::V4(ip) => [place(PACKET4), u64::from(ip.to_bits()), 0, 0, last],
+                IpAddr::V6(ip) => {
+                    [place(PACKET6), (ip.to_bits() >> 64) as u64, ip.to_bits() as u64, 0, last]
+                }
+            }
+        }
         Peer::Local { slot, generation } => numbers(LOCAL, slot, generation),
     }
 }
 
 /// `None`: no peer has such words.
 pub(crate) fn decode(words: PeerWords) -> Option<Peer> {
-    let [head, first, second, rest, _] = words;
+    let [head, first, second, rest, last] = words;
     let (socket, port) = ((head >> 16) as u16, (head >> 32) as u16);
     let number = |word: u64| u32::try_from(word).ok();
     Some(match head & 0xffff {
@@ -57,6 +70,15 @@ pub(crate) fn decode(words: PeerWords) -> Option<Peer> {
             let (session, generation) = (number(first)?, number(second)?);
             Peer::Shm { session, generation, tag: number(rest)? }
         }
+        PACKET4 | PACKET6 => {
+            let ip = match head & 0xffff {
+                PACKET4 => IpAddr::V4(Ipv4Addr::from_bits(number(first)?)),
+                _ => Ipv6Addr::from_bits(u128::from(first) << 64 | u128::from(second)).into(),
+            };
+            let [a, b, hardware @ ..] = last.to_be_bytes();
+            let address = u16::from_be_bytes([a, b]);
+            Peer::Packet { queue: socket, address, hardware, from: SocketAddr::new(ip, port) }
+        }
         LOCAL => Peer::Local { slot: number(first)?, generation: number(second)? },
         _ => return None,
     })
@@ -70,6 +92,12 @@ mod tests {
     #[test]
     fn peers_come_back_as_they_were() {
         let udp = |socket, from: &str| Peer::Udp { socket, from: from.parse().unwrap() };
+        let packet = |from: &str| Peer::Packet {
+            queue: 65_535,
+            address: 65_534,
+            hardware: [2, 1, 0, 254, 255, 3],
+            from: from.parse().unwrap(),
+        };
         for peer in [
             Peer::None,
             udp(0, "127.0.0.1:1"),
@@ -79,6 +107,8 @@ mod tests {
             Peer::Tcp { connection: 7, generation: u32::MAX },
             Peer::Local { slot: u32::MAX, generation: 1 },
             Peer::Shm { session: 2, generation: 3, tag: u32::MAX },
+            packet("10.1.2.3:4"),
+            packet("[fd00::1]:65535"),
         ] {
             assert_eq!(decode(encode(peer)), Some(peer));
         }
@@ -86,7 +116,7 @@ mod tests {
 
     #[test]
     fn words_of_no_peer_are_none() {
-        assert_eq!(decode([6, 0, 0, 0, 0]), None);
+        assert_eq!(decode([8, 0, 0, 0, 0]), None);
         assert_eq!(decode([1, u64::MAX, 0, 0, 0]), None);
         assert_eq!(decode([3, 1, 1 << 32, 0, 0]), None);
     }

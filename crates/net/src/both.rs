@@ -3,6 +3,7 @@
 //!
 //! Belongs to the dispatcher's thread like any transport; the reply side only looks at the peer.
 
+use crate::packet::Packets;
 use crate::{Completion, Intake, Kept, Peer, Reply, Shm, Status, Streams, Transport};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -29,6 +30,14 @@ impl<D: Transport> Both<D, Shm> {
     pub const fn with_shm(others: D, shm: Shm) -> Self {
         let is_streams = |peer| matches!(peer, Peer::Shm { .. });
         Self { datagrams: others, streams: shm, streams_first: false, is_streams }
+    }
+}
+
+impl<D: Transport> Both<D, Packets> {
+    /// Joins another transport and packets.
+    pub const fn with_packets(others: D, packets: Packets) -> Self {
+        let is_streams = |peer| matches!(peer, Peer::Packet { .. });
+        Self { datagrams: others, streams: packets, streams_first: false, is_streams }
     }
 }
 

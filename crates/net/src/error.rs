@@ -6,6 +6,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use thiserror::Error;
+pub use xdp::XdpError;
+
+mod xdp;
 
 /// Why a transport could not be opened.
 #[derive(Error)]
@@ -42,6 +45,14 @@ pub enum OpenError {
         /// The address.
         address: SocketAddr,
     },
+    /// Frames of an interface can't be had.
+    #[error("xdp://{interface}: {reason}")]
+    Xdp {
+        /// The interface.
+        interface: String,
+        /// Why not.
+        reason: XdpError,
+    },
     /// A setting is out of range.
     #[error("{what} is {value}, not within {least}..={most}")]
     Range {
@@ -72,8 +83,8 @@ pub enum OpenError {
 pub enum Reason {
     /// None of the schemes that there are.
     #[error(
-        "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT, http+unix:///FILE or \
-         shm:///FILE"
+        "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT, http+unix:///FILE, \
+         shm:///FILE or xdp://IFACE/IP:PORT"
     )]
     Scheme,
     /// HTTP beside frames or datagrams.
@@ -82,6 +93,12 @@ pub enum Reason {
     /// Shared memory, more than once.
     #[error("a list has one shm:// only")]
     Twice,
+    /// Interfaces, more than one.
+    #[error("a list has xdp:// of one interface only")]
+    Interfaces,
+    /// No interface.
+    #[error("`{0}` is not IFACE/IP:PORT, like eth0/10.0.0.1:4000")]
+    Interface(String),
     /// No path.
     #[error("`{0}` is no file for a Unix socket, like unix:///run/curtail.sock")]
     File(String),

@@ -7,11 +7,14 @@
 //! one that was dropped here or came out twice.
 
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
+pub(crate) use draws::{Draws, Fate};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+mod draws;
 
 /// Requests held back at most; beyond that none is delayed, reordered or duplicated.
 const MOST_HELD: usize = 1_024;
@@ -91,7 +94,7 @@ pub struct Fault<T> {
 
 struct Faults {
     config: FaultConfig,
-    random: u64,
+    draws: Draws,
     counters: Arc<FaultCounters>,
     polls: u64,
     held: VecDeque<Held>,
@@ -100,15 +103,6 @@ struct Faults {
     /// Peers with requests that came out twice, and how many: so many ends are kept from the inner
     /// transport.
     doubled: HashMap<Peer, u64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Pass,
-    Drop,
-    Duplicate,
-    Reorder,
-    Delay,
 }
 
 struct Held {
@@ -125,7 +119,7 @@ impl<T: Transport> Fault<T> {
     /// Puts faults in front of `inner`.
     pub fn new(inner: T, config: FaultConfig) -> Self {
         let faults = Faults {
-            random: config.seed,
+            draws: Draws::new(config.seed),
             config,
             counters: Arc::default(),
             polls: 0,
@@ -238,13 +232,19 @@ impl Faults {
     /// One request has come: decides what becomes of it.
     fn meet(&mut self, mut request: Held, into: &mut dyn Intake) {
         count(&self.counters.seen);
-        let fate = self.fate();
+        let fate = self.draws.fate(&self.config);
         if fate == Fate::Drop {
             count(&self.counters.dropped);
             self.ended.push(unserved(&request));
             return;
         }
-        self.damage(&mut request.payload);
+        let damage = self.draws.damage(&self.config, &mut request.payload);
+        if damage.corrupted {
+            count(&self.counters.corrupted);
+        }
+        if damage.truncated {
+            count(&self.counters.truncated);
+        }
         let can_hold = self.held.len() < MOST_HELD;
         match fate {
             Fate::Duplicate if can_hold => {
@@ -262,7 +262,7 @@ impl Faults {
             }
             Fate::Delay if can_hold => {
                 count(&self.counters.delayed);
-                request.due = self.polls + 1 + self.next() % self.config.delay_polls.max(1);
+                request.due = self.polls + 1 + self.draws.next() % self.config.delay_polls.max(1);
                 self.held.push_back(request);
             }
             _ => {
@@ -271,38 +271,6 @@ impl Faults {
                     held.due = self.polls;
                 }
             }
-        }
-    }
-
-    fn fate(&mut self) -> Fate {
-        let mut draw = self.unit();
-        let config = &self.config;
-        let shares = [
-            (config.drop, Fate::Drop),
-            (config.duplicate, Fate::Duplicate),
-            (config.reorder, Fate::Reorder),
-            (config.delay, Fate::Delay),
-        ];
-        for (share, fate) in shares {
-            if draw < share {
-                return fate;
-            }
-            draw -= share;
-        }
-        Fate::Pass
-    }
-
-    /// Bits and length.
-    fn damage(&mut self, payload: &mut Vec<u8>) {
-        if self.unit() < self.config.corrupt && !payload.is_empty() {
-            let bit = self.next() % (payload.len() as u64 * 8);
-            payload[(bit / 8) as usize] ^= 1 << (bit % 8);
-            count(&self.counters.corrupted);
-        }
-        if self.unit() < self.config.truncate && !payload.is_empty() {
-            let keep = self.next() % payload.len() as u64;
-            payload.truncate(keep as usize);
-            count(&self.counters.truncated);
         }
     }
 
@@ -316,20 +284,6 @@ impl Faults {
                 into.request(&held.payload, held.from, held.arrived_tsc);
             }
         }
-    }
-
-    /// From 0 to 1, 1 excluded.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// The generator SplitMix64 (Steele, Lea, Flood 2014).
-    fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`Udp`] | kernel UDP: a datagram is a request |
 //! | [`Tcp`] | kernel TCP and Unix sockets: frames of a little-endian `u32` length and that many bytes, or [`http`] |
 //! | [`Shm`] | shared memory with clients of the same host |
+//! | [`packet::Packets`] | datagrams past the kernel's network, by AF_XDP |
 //! | [`Local`] | in-process, for tests and embedding |
 //! | [`Both`] | datagrams and streams behind one dispatcher |
 //! | [`Fault`] | any of them, with seeded faults on the way in |
@@ -23,6 +24,7 @@ mod fault;
 mod frame;
 pub mod http;
 mod local;
+pub mod packet;
 mod shm;
 mod socket;
 mod tcp;
@@ -78,6 +80,17 @@ pub enum Peer {
         generation: u32,
         /// What the client calls the request.
         tag: u32,
+    },
+    /// A datagram's sender, where packets come past the kernel's network.
+    Packet {
+        /// Index of the device's queue that it came in by.
+        queue: u16,
+        /// Index of the address that it was sent to.
+        address: u16,
+        /// The Ethernet address that it came from: the sender's, or that of a router.
+        hardware: packet::Hardware,
+        /// The sender.
+        from: SocketAddr,
     },
     /// A ticket of the in-process transport: a slot number and its generation.
     Local {

@@ -10,7 +10,7 @@ use crate::{Completion, Intake, Peer, Reply, Status, Transport};
 use batch::{BATCH, Batch};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType, sendto, sockopt};
-use share::Shares;
+pub(crate) use share::Shares;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! `udp://IP:PORT?option=value`, `tcp://…`, `unix://…`, `http://…`,
-//! `shm:///FILE`, and comma-separated lists of them. Cold path.
+//! `shm:///FILE`, `xdp://IFACE/IP:PORT`, and comma-separated lists of them. Cold path.
 
 use crate::error::{OpenError, Reason};
+use crate::packet::{Packets, XdpConfig, XdpMode};
 use crate::{Both, Listen, OnFin, Shm, ShmConfig, Tcp, TcpConfig, Transport, Udp, UdpConfig, Wire};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -12,6 +13,8 @@ const HTTP_OUT: usize = 64 << 20;
 
 const UDP_OPTIONS: &str = "max=SIZE, rcvbuf=SIZE, requests=N";
 const SHM_OPTIONS: &str = "ring=SIZE, sessions=N, requests=N, out=SIZE";
+const XDP_OPTIONS: &str = "mode=zerocopy|copy|generic, frames=N, max=SIZE, requests=N, \
+     checksum=whole|partial";
 const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections=N, burst=N, \
      backlog=N, prefix=u32le|u16be, fin=answer|cancel, stall=DURATION, idle=DURATION, keepalive=DURATION, \
      finwait=DURATION, linger=DURATION";
@@ -28,6 +31,10 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 /// * `shm:///FILE`: shared memory, whose sessions begin at that Unix socket, with `ring` (bytes of each
 ///   of a session's two rings), `sessions`, `requests` (of a session, in progress) and `out` (bytes of
 ///   answers that wait for room): see [`ShmConfig`]; one in a list;
+/// * `xdp://IFACE/IP:PORT`: datagrams past the kernel's network, by that interface, with `mode` (the
+///   least that will do), `frames` (of a queue for each way), `max`, `requests`, and `checksum`
+///   (`partial`: also those that were left to a device which makes none): see [`XdpConfig`]; of one
+///   interface in a list;
 /// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of
 ///   `tcp`; `max` is of a body, and by default `out` is 64 MiB. They stand in a list with others of
 ///   HTTP only.
@@ -47,21 +54,7 @@ pub fn open(url: &str) -> Result<Box<dyn Transport>, OpenError> {
         let part = part.trim();
         wanted.add(part).map_err(|reason| OpenError::Url { url: part.to_owned(), reason })?;
     }
-    let Wanted { udp, streams, shm, udp_config, tcp_config, shm_config, .. } = wanted;
-    let shm = shm.map(|path| Shm::listen(&path, &shm_config)).transpose()?;
-    let others: Box<dyn Transport> = match (udp.is_empty(), streams.is_empty()) {
-        (true, true) if let Some(shm) = shm => return Ok(Box::new(shm)),
-        (false, true) => Box::new(Udp::bind(&udp, &udp_config)?),
-        (true, false) => Box::new(Tcp::listen(&streams, &tcp_config)?),
-        _ => {
-            let datagrams = Udp::bind(&udp, &udp_config)?;
-            Box::new(Both::new(datagrams, Tcp::listen(&streams, &tcp_config)?))
-        }
-    };
-    Ok(match shm {
-        Some(shm) => Box::new(Both::with_shm(others, shm)),
-        None => others,
-    })
+    wanted.open()
 }
 
 /// What a list asks for.
@@ -70,10 +63,12 @@ struct Wanted {
     udp: Vec<SocketAddr>,
     streams: Vec<Listen>,
     shm: Option<PathBuf>,
+    xdp: Option<(String, Vec<SocketAddr>)>,
     http: bool,
     udp_config: UdpConfig,
     tcp_config: TcpConfig,
     shm_config: ShmConfig,
+    xdp_config: XdpConfig,
     /// Scheme, name and value of each option, to find contradictions.
     seen: Vec<(String, String, String)>,
 }
@@ -81,12 +76,15 @@ struct Wanted {
 impl Wanted {
     fn add(&mut self, url: &str) -> Result<(), Reason> {
         let (scheme, rest) = url.split_once("://").ok_or(Reason::Scheme)?;
-        if !matches!(scheme, "udp" | "tcp" | "unix" | "http" | "http+unix" | "shm") {
+        if !matches!(scheme, "udp" | "tcp" | "unix" | "http" | "http+unix" | "shm" | "xdp") {
             return Err(Reason::Scheme);
         }
         let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
         let http = scheme.starts_with("http");
-        let is_first = self.udp.is_empty() && self.streams.is_empty() && self.shm.is_none();
+        let is_first = self.udp.is_empty()
+            && self.streams.is_empty()
+            && self.shm.is_none()
+            && self.xdp.is_none();
         if self.http != http && !is_first {
             return Err(Reason::Mixed);
         }
@@ -104,6 +102,7 @@ impl Wanted {
                     return Err(Reason::Twice);
                 }
             }
+            "xdp" => self.add_packets(place)?,
             _ => {
                 // `http://127.0.0.1:80/` is what people copy.
                 let place = if http { place.strip_suffix('/').unwrap_or(place) } else { place };
@@ -115,17 +114,60 @@ impl Wanted {
             }
         }
         // All that are no datagrams are one transport, with one set of options.
-        let kind = if matches!(scheme, "udp" | "shm") { scheme } else { "tcp" };
+        let kind = if matches!(scheme, "udp" | "shm" | "xdp") { scheme } else { "tcp" };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             self.remember(kind, name, value)?;
             match kind {
                 "udp" => self.set_udp(name, value)?,
                 "shm" => self.set_shm(name, value)?,
+                "xdp" => self.set_xdp(name, value)?,
                 _ => self.set_tcp(name, value)?,
             }
         }
         Ok(())
+    }
+
+    /// `IFACE/IP:PORT`.
+    fn add_packets(&mut self, place: &str) -> Result<(), Reason> {
+        let named = place.split_once('/').filter(|(interface, _)| !interface.is_empty());
+        let (interface, address) = named.ok_or_else(|| Reason::Interface(place.to_owned()))?;
+        let found = resolve(address).ok_or_else(|| Reason::Address(address.to_owned()))?;
+        let (known, addresses) = self.xdp.get_or_insert_with(|| (interface.to_owned(), vec![]));
+        if known != interface {
+            return Err(Reason::Interfaces);
+        }
+        addresses.push(found);
+        Ok(())
+    }
+
+    fn open(self) -> Result<Box<dyn Transport>, OpenError> {
+        let mut all: Option<Box<dyn Transport>> = None;
+        if !self.udp.is_empty() {
+            all = Some(Box::new(Udp::bind(&self.udp, &self.udp_config)?));
+        }
+        if !self.streams.is_empty() {
+            let streams = Tcp::listen(&self.streams, &self.tcp_config)?;
+            all = Some(match all {
+                Some(others) => Box::new(Both::new(others, streams)),
+                None => Box::new(streams),
+            });
+        }
+        if let Some(path) = self.shm {
+            let shm = Shm::listen(&path, &self.shm_config)?;
+            all = Some(match all {
+                Some(others) => Box::new(Both::with_shm(others, shm)),
+                None => Box::new(shm),
+            });
+        }
+        if let Some((interface, addresses)) = self.xdp {
+            let packets = Packets::xdp(&interface, &addresses, &self.xdp_config)?;
+            all = Some(match all {
+                Some(others) => Box::new(Both::with_packets(others, packets)),
+                None => Box::new(packets),
+            });
+        }
+        all.ok_or(OpenError::NoAddress)
     }
 
     fn remember(&mut self, scheme: &str, name: &str, value: &str) -> Result<(), Reason> {
@@ -159,6 +201,19 @@ impl Wanted {
             "requests" => config.requests = size(name, value)?,
             "out" => config.out_limit = size(name, value)?,
             _ => return Err(Reason::Option { name: name.to_owned(), known: SHM_OPTIONS }),
+        }
+        Ok(())
+    }
+
+    fn set_xdp(&mut self, name: &str, value: &str) -> Result<(), Reason> {
+        let config = &mut self.xdp_config;
+        match name {
+            "mode" => config.mode = Some(mode(name, value)?),
+            "frames" => config.frames = size(name, value)?,
+            "max" => config.limit = size(name, value)?,
+            "requests" => config.in_progress = size(name, value)?,
+            "checksum" => config.partial = is_partial(name, value)?,
+            _ => return Err(Reason::Option { name: name.to_owned(), known: XDP_OPTIONS }),
         }
         Ok(())
     }
@@ -223,6 +278,23 @@ fn duration(name: &str, value: &str) -> Result<Duration, Reason> {
         value.strip_suffix('s').and_then(number).map(Duration::from_secs)
     };
     parsed.ok_or_else(|| bad(name, value, "a duration, like 500ms or 30s"))
+}
+
+fn mode(name: &str, value: &str) -> Result<XdpMode, Reason> {
+    match value {
+        "zerocopy" => Ok(XdpMode::ZeroCopy),
+        "copy" => Ok(XdpMode::Copy),
+        "generic" => Ok(XdpMode::Generic),
+        _ => Err(bad(name, value, "zerocopy, copy or generic")),
+    }
+}
+
+fn is_partial(name: &str, value: &str) -> Result<bool, Reason> {
+    match value {
+        "whole" => Ok(false),
+        "partial" => Ok(true),
+        _ => Err(bad(name, value, "whole or partial")),
+    }
 }
 
 fn on_fin(name: &str, value: &str) -> Result<OnFin, Reason> {

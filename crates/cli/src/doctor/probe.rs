@@ -3,8 +3,6 @@
 use super::Finding;
 use curtail::SafepointKind;
 use curtail::clock::Clock;
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, socket};
 use std::fs;
 
 /// Everything that is quick to find out.
@@ -262,14 +260,19 @@ fn io_uring() -> Finding {
 }
 
 fn af_xdp() -> Finding {
-    const USED: &str = "not needed: sockets of the kernel";
-    let here = match socket(AddressFamily::XDP, SocketType::RAW, None) {
-        Ok(_) => "available".to_owned(),
-        Err(Errno::PERM | Errno::ACCESS) => "there, but needs CAP_NET_RAW".to_owned(),
-        Err(Errno::AFNOSUPPORT) => "not in this kernel".to_owned(),
-        Err(error) => format!("not available: {error}"),
+    const NEEDED: [&str; 3] = ["CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF"];
+    let Some(why) = curtail_net::packet::why_not() else {
+        let used = "where asked for: --listen xdp://IFACE/IP:PORT";
+        return Finding::good("af_xdp", "available", used);
     };
-    Finding::good("af_xdp", here, USED)
+    let held = held_capabilities();
+    let lacks: Vec<_> = NEEDED.into_iter().filter(|name| !held.contains(name)).collect();
+    let better = match lacks.is_empty() {
+        true => "for xdp://: what is said here".to_owned(),
+        false => format!("for xdp://: {}", lacks.join(", ")),
+    };
+    let used = "not needed: sockets of the kernel";
+    Finding { better, ..Finding::good("af_xdp", why.to_string(), used) }
 }
 
 fn huge_pages() -> Finding {
@@ -280,7 +283,7 @@ fn huge_pages() -> Finding {
     Finding::good("huge pages", here, "not needed: stacks and rings are small")
 }
 
-fn capabilities() -> Finding {
+fn held_capabilities() -> Vec<&'static str> {
     /// Those that matter to Curtail or its transports, with their bits.
     const KNOWN: &[(&str, u32)] = &[
         ("CAP_NET_ADMIN", 12),
@@ -293,10 +296,13 @@ fn capabilities() -> Finding {
     let bits = field("/proc/self/status", "CapEff")
         .and_then(|hex| u64::from_str_radix(&hex, 16).ok())
         .unwrap_or(0);
-    let held: Vec<&str> =
-        KNOWN.iter().filter(|(_, bit)| bits >> bit & 1 == 1).map(|&(name, _)| name).collect();
+    KNOWN.iter().filter(|(_, bit)| bits >> bit & 1 == 1).map(|&(name, _)| name).collect()
+}
+
+fn capabilities() -> Finding {
+    let held = held_capabilities();
     let here = if held.is_empty() { "none of interest".to_owned() } else { held.join(", ") };
-    Finding::good("capabilities", here, "needs none")
+    Finding::good("capabilities", here, "needs none but for xdp://")
 }
 
 fn socket_buffers() -> Finding {

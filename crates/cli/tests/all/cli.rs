@@ -39,6 +39,7 @@ fn bad_usage_is_one_line_and_two() {
         ("bench --classes a:0:1 --load 0.5", "--rate"),
         ("serve --app spin", "--listen"),
         ("serve --app spin --listen https://127.0.0.1:1", "https://127.0.0.1:1"),
+        ("serve --app spin --listen xdp://192.0.2.1:4000", "is not IFACE/IP:PORT"),
         ("serve --app spin --listen udp://127.0.0.1:0 --policy fcfs,tq", "one policy"),
         ("serve --app spin --listen udp://127.0.0.1:0 --preempt never,clock", "--preempt"),
         ("load", "URL"),
@@ -90,6 +91,7 @@ fn failure_is_one_line_and_one() {
         ("load tcp://127.0.0.1:9 --rate 1k --wait 1ms", "tcp://127.0.0.1:9"),
         ("policies --json /nonexistent/policies.json", "/nonexistent/policies.json"),
         ("serve --app spin --listen udp://192.0.2.1:4000", "192.0.2.1:4000"),
+        ("serve --app spin --listen xdp://no-such-one/192.0.2.1:4000", "no such network interface"),
         (
             "serve --app spin --listen udp://127.0.0.1:0 --policy shenango --record r",
             "a dispatcher",

@@ -24,3 +24,4 @@ mod sweeps;
 mod top;
 mod trace;
 mod types;
+mod xdp;

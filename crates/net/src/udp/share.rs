@@ -16,7 +16,7 @@ const PART: usize = 8;
 /// So many it may have always.
 const LEAST: usize = 16;
 
-pub(super) struct Shares {
+pub(crate) struct Shares {
     key: RandomState,
     /// By hash.
     in_progress: Box<[u32]>,
@@ -26,7 +26,7 @@ pub(super) struct Shares {
 
 impl Shares {
     /// For `most` requests of all peers together.
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         let in_progress = vec![0; PLACES].into_boxed_slice();
         Self { key: RandomState::new(), in_progress, all: 0, most }
     }
@@ -37,7 +37,7 @@ impl Shares {
 
     /// A request of that peer is in progress from now on, unless it has its share.
     #[must_use]
-    pub(super) fn take(&mut self, peer: SocketAddr) -> bool {
+    pub(crate) fn take(&mut self, peer: SocketAddr) -> bool {
         let place = self.place(peer);
         let own = &mut self.in_progress[place];
         let share = (self.most.saturating_sub(self.all) / PART).max(LEAST);
@@ -50,7 +50,7 @@ impl Shares {
     }
 
     /// One has ended.
-    pub(super) fn give(&mut self, peer: SocketAddr) {
+    pub(crate) fn give(&mut self, peer: SocketAddr) {
         let place = self.place(peer);
         // A middleman may tell of requests that it made itself.
         if let Some(less) = self.in_progress[place].checked_sub(1) {

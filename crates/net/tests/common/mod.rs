@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(unreachable_pub, reason = "a module of test binaries")]
 
+pub mod frames;
+pub mod namespace;
 pub mod tcp;
 
 use curtail_net::{Completion, Intake, Outcome, Peer, Status, Transport, Waiter};

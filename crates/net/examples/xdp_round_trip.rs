@@ -1,0 +1,149 @@
+//! Round trips over a cable between two network namespaces: a server by `xdp://` beside one by
+//! `udp://`, in turns, with a dispatcher that sleeps and with one that polls. The client is the
+//! kernel's UDP in both cases. Needs root.
+//!
+//! `cargo run --release -p curtail-net --example xdp_round_trip [ROUNDS [REQUESTS]]`
+
+#![allow(unreachable_pub, dead_code, reason = "what it shares with the tests")]
+
+#[path = "../tests/common/namespace.rs"]
+mod namespace;
+
+use curtail_net::{Completion, Intake, Outcome, Peer, Waiter, open};
+use namespace::{CABLE, between, make_checksums};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+const TRANSPORTS: [&str; 2] = ["udp", "xdp"];
+const DISPATCHERS: [&str; 2] = ["sleeps", "polls"];
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Where to serve, whether by polling, and when to end.
+type Order = (String, bool, Arc<AtomicBool>);
+
+/// Takes a batch of requests.
+#[derive(Default)]
+struct Batch(Vec<(Vec<u8>, Peer)>);
+
+impl Intake for Batch {
+    fn room(&self) -> usize {
+        64 - self.0.len()
+    }
+
+    fn request(&mut self, payload: &[u8], from: Peer, _: u64) {
+        self.0.push((payload.to_vec(), from));
+    }
+
+    fn malformed(&mut self, _: u64) {}
+}
+
+fn completion(peer: Peer) -> Completion {
+    Completion {
+        peer,
+        class: 0,
+        outcome: Outcome::Done,
+        tag: 0,
+        request_bytes: 0,
+        arrived_tsc: 0,
+        started_tsc: 0,
+        finished_tsc: 0,
+        ran_cycles: 0,
+        preemptions: 0,
+        disturbed: false,
+    }
+}
+
+/// Serves what is ordered, one after another, and says each time by what.
+fn serve(orders: &Receiver<Order>, ready: &Sender<String>) {
+    for (url, polls, end) in orders {
+        let mut transport = open(&url).expect("a transport");
+        let mut waiter = Waiter::new(&transport.wait_fds()).expect("epoll");
+        let reply = transport.reply();
+        ready.send(transport.describe()).expect("the client is there");
+        while !end.load(Ordering::Relaxed) {
+            let mut batch = Batch::default();
+            transport.poll(0, &mut batch);
+            let found = !batch.0.is_empty();
+            for (payload, peer) in batch.0 {
+                reply.reply(peer, &payload);
+                transport.completed(&completion(peer));
+            }
+            if !found && !polls && transport.before_wait() {
+                waiter.wait(Some(WAIT)).expect("epoll");
+            }
+        }
+    }
+}
+
+/// Nanoseconds of each round trip.
+fn ask(server: &str, requests: usize) -> Vec<u64> {
+    let socket = UdpSocket::bind("10.9.0.2:0").expect("our address");
+    socket.connect(server).expect("a route");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+    let mut answer = [0; 64];
+    let mut one = |index: usize| {
+        let since = Instant::now();
+        socket.send(&index.to_le_bytes()).expect("sent");
+        socket.recv(&mut answer).expect("an answer");
+        since.elapsed().as_nanos() as u64
+    };
+    for index in 0..requests / 10 {
+        one(index);
+    }
+    (0..requests).map(one).collect()
+}
+
+fn quantile(sorted: &[u64], of: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * of) as usize] as f64 / 1e3
+}
+
+fn measure(rounds: usize, requests: usize, orders: &Sender<Order>, ready: &Receiver<String>) {
+    let mut found: [[Vec<u64>; 2]; 2] = Default::default();
+    let mut names = [const { String::new() }; 2];
+    for _ in 0..rounds {
+        for (dispatcher, times) in found.iter_mut().enumerate() {
+            for (transport, times) in times.iter_mut().enumerate() {
+                let place = ["udp://".to_owned(), format!("xdp://{CABLE}/")][transport].clone();
+                let end = Arc::new(AtomicBool::new(false));
+                let order = (format!("{place}10.9.0.1:4000"), dispatcher == 1, end.clone());
+                orders.send(order).expect("the server is there");
+                names[transport] = ready.recv().expect("the server is ready");
+                times.extend(ask("10.9.0.1:4000", requests));
+                end.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    println!("{}", names.join(", "));
+    println!("dispatcher  transport  p50 µs  p99 µs  requests");
+    for (dispatcher, times) in found.iter_mut().enumerate() {
+        for (transport, times) in times.iter_mut().enumerate() {
+            times.sort_unstable();
+            let (p50, p99) = (quantile(times, 0.5), quantile(times, 0.99));
+            let (how, what) = (DISPATCHERS[dispatcher], TRANSPORTS[transport]);
+            println!("{how:<10}  {what:<9}  {p50:>6.1}  {p99:>6.1}  {:>8}", times.len());
+        }
+    }
+}
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).map(|it| it.parse().expect("a number"));
+    let (rounds, requests) = (numbers.next().unwrap_or(5), numbers.next().unwrap_or(20_000));
+    let near = || {
+        let (orders, ordered) = channel();
+        let (ready, is_ready) = channel();
+        // The thread is in the namespace of the one that makes it.
+        std::thread::spawn(move || serve(&ordered, &ready));
+        (orders, is_ready)
+    };
+    let far = move |(orders, ready): (Sender<Order>, Receiver<String>)| {
+        make_checksums();
+        measure(rounds, requests, &orders, &ready);
+    };
+    if let Err(why) = between(near, far) {
+        eprintln!("no figures: {why}");
+        std::process::exit(1);
+    }
+}
