@@ -9,6 +9,8 @@
 //! Programs depend on `curtail`, which links this. What `curtail-pthread` shares is called by its path, and
 //! nothing else.
 
+/// The thread sanitizer calls `sigaltstack` before it can run code that it instruments.
+#[cfg(not(curtail_sanitize = "thread"))]
 mod alternate;
 mod condclock;
 mod futex;
