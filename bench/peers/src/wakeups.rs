@@ -31,7 +31,7 @@ const RATE_RPS: f64 = 650.0;
 
 /// What one contestant does, over the samples of all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Late {
+pub struct Lateness {
     /// By how much a sleep of 1 ms ended late.
     pub sleep_late: Spread,
     /// Round trip through a socket, from when the request was due.
@@ -49,9 +49,9 @@ pub struct Late {
 /// Of the rounds in which no neighbour had the program's core or the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Undisturbed {
-    /// As in [`Late`].
+    /// As in [`Lateness`].
     pub sleep_late: Spread,
-    /// As in [`Late`].
+    /// As in [`Lateness`].
     pub socket: Spread,
 }
 
@@ -59,9 +59,9 @@ pub struct Undisturbed {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wakeups {
     /// Beside two threads that compute.
-    pub computing: BTreeMap<String, Late>,
+    pub computing: BTreeMap<String, Lateness>,
     /// The same programs without threads that compute.
-    pub idle: BTreeMap<String, Late>,
+    pub idle: BTreeMap<String, Lateness>,
     /// Nothing here is to be taken for a measurement.
     pub smoke: bool,
     /// What could not be measured.
@@ -81,9 +81,9 @@ struct Samples {
 }
 
 impl Samples {
-    fn late(self) -> Option<Late> {
+    fn late(self) -> Option<Lateness> {
         let quiet = Spread::of(self.quiet_sleep_late_ns).zip(Spread::of(self.quiet_socket_ns));
-        Some(Late {
+        Some(Lateness {
             undisturbed: quiet.map(|(sleep_late, socket)| Undisturbed { sleep_late, socket }),
             sleep_late: Spread::of(self.sleep_late_ns)?,
             socket: Spread::of(self.socket_ns)?,

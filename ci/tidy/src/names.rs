@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const TWICE_LIMIT: usize = 0;
 
 /// Names that were given up for the field's own.
-const BANNED: [(&str, &str); 8] = [
+const BANNED: [(&str, &str); 14] = [
     ("Desk", "Ingress"),
     ("Front", "IngressLoop"),
     ("Post", "WorkerContext"),
@@ -18,6 +18,12 @@ const BANNED: [(&str, &str); 8] = [
     ("Surroundings", "ServerShared"),
     ("Wishes", "WorkerSignals"),
     ("Parcel", "ForwardedRequest"),
+    ("Crew", "KthreadPool"),
+    ("Late", "RequestThread"),
+    ("Duty", "TaskVtable"),
+    ("Doze", "EventCount"),
+    ("Absence", "BiasedLock"),
+    ("Ebb", "PeakTrim"),
 ];
 
 /// The types that a file declares.

@@ -18,13 +18,13 @@
 //! of its own.
 
 mod both;
-mod ebb;
 mod error;
 mod fault;
 mod frame;
 pub mod http;
 mod local;
 pub mod packet;
+mod peak_trim;
 mod shm;
 mod socket;
 mod tcp;
@@ -33,11 +33,11 @@ mod url;
 mod waiter;
 
 pub use both::Both;
-pub use ebb::{Ebb, give_back_to_kernel};
 pub use error::{NoResponse, OpenError, Reason};
 pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};
 pub use local::{Local, LocalClient, Refused, Ticket};
+pub use peak_trim::{PeakTrim, give_back_to_kernel};
 pub use shm::{Shm, ShmClient, ShmConfig, ShmRefused};
 pub use tcp::{
     Accepted, Acceptor, InFlight, Listen, OnFin, Socket, Stream, Streams, Tcp, TcpConfig, Turn,

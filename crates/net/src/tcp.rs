@@ -14,7 +14,7 @@
 //!   thread that keeps the quanta.
 
 use crate::socket::drain;
-use crate::{Completion, Ebb, Intake, Outcome, Peer, Reply, Status, Transport};
+use crate::{Completion, Intake, Outcome, PeakTrim, Peer, Reply, Status, Transport};
 pub use config::{OnFin, TcpConfig, Wire};
 use connection::{Connection, Next, Table};
 use deadline::Deadlines;
@@ -104,7 +104,7 @@ pub struct Tcp {
     /// Connections have gone that had requests in progress, and the dispatcher was not told.
     departed: bool,
     deadlines: Deadlines,
-    ebb: Ebb,
+    ebb: PeakTrim,
     /// Given up for a moment to accept and close a connection when there are no descriptors left.
     spare: Option<OwnedFd>,
     closing: bool,

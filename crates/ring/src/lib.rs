@@ -6,7 +6,7 @@
 //! * [`mpsc`]: many producers, one consumer; wake-ups of fibers from other threads;
 //! * [`StealRing`]: one owner, many thieves; threads that have not started;
 //! * [`Inbox`]: many senders, one receiver, linked through what is sent; wake-ups of threads;
-//! * [`Absence`]: what its owner lends while it is away; a worker's jobs while it is stuck;
+//! * [`BiasedLock`]: what its owner lends while it is away; a worker's jobs while it is stuck;
 //! * [`wait`]: those who wait for one thing, as nodes on their own stacks;
 //! * [`seqlock`]: a small value that one thread publishes and many read.
 //!
@@ -15,9 +15,9 @@
 //! [`seqlock::SeqLock::read`] and [`seqlock::SeqLock::write`] may yield the thread, when they have
 //! to wait for another thread's write to end).
 
-mod absence;
-mod doze;
+mod biased_lock;
 mod ends;
+mod event_count;
 pub mod frames;
 mod inbox;
 mod layout;
@@ -30,9 +30,9 @@ mod steal;
 mod sync;
 pub mod wait;
 
-pub use absence::Absence;
+pub use biased_lock::BiasedLock;
 pub use crossbeam_utils::CachePadded;
-pub use doze::Doze;
+pub use event_count::EventCount;
 pub use inbox::{Inbox, Linked};
 pub use layout::{AttachError, Corrupt, Layout};
 pub use steal::StealRing;

@@ -197,7 +197,7 @@ impl Engine {
         let sent = self.look();
         self.admit_all(sent, now);
         self.kthread.look_around(now);
-        self.attend();
+        self.handle_notices();
         while let Some(tcb) = self.kthread.pop_woken_request() {
             let job = tcb.request().expect("a request's block");
             self.woken(JobId(job), now);

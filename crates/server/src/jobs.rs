@@ -5,7 +5,7 @@
 //! `kept` is the capacity of all buffers in `spare`, and no other buffer is kept that holds no request.
 
 use crate::message::Message;
-use curtail_net::{Ebb, Peer};
+use curtail_net::{PeakTrim, Peer};
 use curtail_policy::{ClassId, JobId};
 use curtail_sched::{Scheduler, Shares};
 
@@ -46,7 +46,7 @@ pub(crate) struct ByteQuota {
     /// Buffers for the next requests, the one that was used last at the end.
     spare: Vec<Vec<u8>>,
     kept: usize,
-    ebb: Ebb,
+    ebb: PeakTrim,
 }
 
 impl ByteQuota {
@@ -55,7 +55,7 @@ impl ByteQuota {
     pub(crate) fn new(memory: usize, classes: usize, keeps: bool) -> Self {
         let shares = if keeps { Shares::new } else { Shares::in_common };
         let shares = shares((memory as u64).min(1 << 62), classes);
-        Self { shares, bytes: 0, spare: Vec::new(), kept: 0, ebb: Ebb::default() }
+        Self { shares, bytes: 0, spare: Vec::new(), kept: 0, ebb: PeakTrim::default() }
     }
 
     /// Whether those in the system and one of that class with so many bytes have no more than they

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use curtail_fiber::safepoint::Poll;
 use curtail_fiber::signal::Ticker;
 use curtail_policy::JobId;
-use curtail_ring::{Absence, CachePadded};
+use curtail_ring::{BiasedLock, CachePadded};
 use curtail_rt::cancel::Cause;
 use curtail_rt::thread::{Parker, Shared};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -56,7 +56,7 @@ pub(crate) struct Remote {
     pub progress: CachePadded<Progress>,
     pub signals: CachePadded<WorkerSignals>,
     /// It is in a handler, runs threads, or has no core, and does not touch its engine meanwhile.
-    pub absence: CachePadded<Absence>,
+    pub absence: CachePadded<BiasedLock>,
     /// The worker's engine, from when it begins to take jobs until it stops; null otherwise. Touched by
     /// the dispatcher in the worker's absence.
     pub engine: AtomicPtr<Engine>,

@@ -5,7 +5,7 @@ use super::outbox::Outboxes;
 use super::token::Token;
 use super::unix::{self, Listen};
 use super::{READ_BYTES, Tcp, TcpConfig, accept};
-use crate::Ebb;
+use crate::PeakTrim;
 use crate::error::OpenError;
 use crate::socket;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
@@ -85,7 +85,7 @@ impl Tcp {
             orphan_bytes: 0,
             deadlines,
             departed: false,
-            ebb: Ebb::default(),
+            ebb: PeakTrim::default(),
             spare: accept::spare(),
             closing: false,
             lent: None,

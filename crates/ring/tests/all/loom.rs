@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use curtail_ring::seqlock::SeqLock;
-use curtail_ring::{Doze, mpsc, spsc};
+use curtail_ring::{EventCount, mpsc, spsc};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -215,7 +215,7 @@ fn seqlock_writers_take_turns() {
 fn a_sleeper_with_work_is_always_woken() {
     loom::model(|| {
         let (mut producer, mut consumer) = spsc::channel(2);
-        let doze = Arc::new(Doze::default());
+        let doze = Arc::new(EventCount::default());
         let (sleeper, shared) = (thread::current(), doze.clone());
         let waker = thread::spawn(move || {
             producer.push(boxed(1)).unwrap();

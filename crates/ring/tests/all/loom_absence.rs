@@ -1,8 +1,8 @@
 //! What is lent in its owner's absence, in every interleaving within small bounds.
-//! `RUSTFLAGS="--cfg loom" cargo test -p curtail-ring --release --test all loom_absence::`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p curtail-ring --release --test all loom_biased_lock::`.
 #![cfg(loom)]
 
-use curtail_ring::Absence;
+use curtail_ring::BiasedLock;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -11,7 +11,7 @@ use loom::thread;
 #[test]
 fn who_is_away_lends_and_who_is_back_has_it_alone() {
     loom::model(|| {
-        struct Shared(Absence, UnsafeCell<u32>);
+        struct Shared(BiasedLock, UnsafeCell<u32>);
         // SAFETY: what is tested here; loom finds two that touch the cell at once, and one that does
         // not see what the other did.
         unsafe impl Sync for Shared {}
@@ -20,7 +20,7 @@ fn who_is_away_lends_and_who_is_back_has_it_alone() {
         }
         // SAFETY: as above.
         let add = |cell: &UnsafeCell<u32>| cell.with_mut(|it| unsafe { *it += 1 });
-        let shared = Arc::new(Shared(Absence::default(), UnsafeCell::new(0)));
+        let shared = Arc::new(Shared(BiasedLock::default(), UnsafeCell::new(0)));
         let other = {
             let shared = shared.clone();
             thread::spawn(move || {

@@ -28,10 +28,10 @@
 //!   receives for the program, and a kthread's part in that; `link`: a session with a daemon; `watcher`: its end and its return;
 //! * `orders`: what batch programs follow; `wish`: what the user asks for; `signal`: the second rung of an eviction.
 
+mod client;
 mod doorbell;
 mod gate;
 mod link;
-mod member;
 mod orders;
 mod port;
 mod pulse;
@@ -39,10 +39,10 @@ mod signal;
 mod watcher;
 mod wish;
 
+pub use client::AllocatorClient;
 pub(crate) use doorbell::Doorbell;
 pub use gate::Sent;
 pub(super) use link::Link;
-pub use member::Member;
 pub use port::Port;
 pub use wish::DaemonError;
 pub use wish::Wish;

@@ -26,10 +26,10 @@ mod shared;
 mod stacks;
 mod switch;
 
-use super::elastic::Member;
+use super::elastic::AllocatorClient;
 use super::grace::TaskSettings;
-use super::late::Late;
-use super::seat::Seat;
+use super::request::RequestThread;
+use super::scheduler::KthreadScheduler;
 use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Expiry, Wheel};
 use crate::calls::EngineHooks;
@@ -66,7 +66,7 @@ pub struct KThread {
     pub(super) local: Fifo,
     pub(super) batch: Batch,
     /// Threads of requests in progress here: a list.
-    lates: Cell<*const Late>,
+    lates: Cell<*const RequestThread>,
     /// Their deadlines; made for the first.
     deadlines: OnceCell<Wheel<*const Tcb>>,
     /// A notice has come and was not attended to.
@@ -108,9 +108,9 @@ pub struct KThread {
     /// Made at the start, while there are descriptors, for the first thread that waits for a socket.
     spare_poller: Cell<Option<Poller>>,
     budget: budget::Budget,
-    pub(super) seat: Option<Seat>,
+    pub(super) seat: Option<KthreadScheduler>,
     /// Under a core allocator.
-    pub(super) member: Option<Member>,
+    pub(super) member: Option<AllocatorClient>,
 }
 
 impl KThread {
@@ -119,8 +119,8 @@ impl KThread {
     pub fn new(
         shared: Arc<Shared>,
         tasks: TaskSettings,
-        seat: Option<Seat>,
-        member: Option<Member>,
+        seat: Option<KthreadScheduler>,
+        member: Option<AllocatorClient>,
     ) -> Result<Box<Self>, StackError> {
         assert!(safepoint::kthread().is_null(), "this thread is a kthread already");
         curtail_fiber::prepare_thread();
@@ -339,7 +339,7 @@ impl KThread {
 
     /// Its side of a core allocator.
     #[inline]
-    pub fn member(&self) -> Option<&Member> {
+    pub fn member(&self) -> Option<&AllocatorClient> {
         self.member.as_ref()
     }
 

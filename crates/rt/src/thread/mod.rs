@@ -3,33 +3,33 @@
 //! * `tcb`: the control block, and queues of them; `overflow`: one that several take from;
 //! * `kthread`: the kernel's thread that runs them: its queues, the way from one to the next, batch
 //!   threads;
-//! * `runtime`: several kthreads, from beginning to end; `seat`: a kthread's place among them; `bits`:
+//! * `runtime`: several kthreads, from beginning to end; `scheduler`: a kthread's place among them; `bits`:
 //!   how they are asked to come;
 //! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
 //! * `follow`: what is notified of a thread's switches;
 //! * `grace`: what tasks have: stacks, thread-locals, and a grace inside of locks;
 //! * `late`: threads that get their stacks when they start: a server's requests;
-//! * `crew`: a runtime's kthreads for a server;
+//! * `kthread_pool`: a runtime's kthreads for a server;
 //! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
 //! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is reported, and counted by place;
 //! * `suspended`: the stacks of what is suspended; `unwind`: from a stack to its functions.
 
 mod bits;
 mod common;
-mod crew;
 mod elastic;
 mod fifo;
 mod grace;
 mod join;
 mod kthread;
-mod late;
+mod kthread_pool;
 mod look;
 mod overflow;
 mod park;
 mod parker;
+mod request;
 mod runtime;
+mod scheduler;
 mod scope;
-mod seat;
 mod serving;
 mod spawn;
 mod stack_of;
@@ -40,17 +40,17 @@ mod tcb;
 mod unwind;
 mod watchdog;
 
-pub use crew::{Crew, Kept, Lived, Plan};
 pub use elastic::DaemonError;
-pub use elastic::{Elastic, Member, Port, Sent, Wish};
+pub use elastic::{AllocatorClient, Elastic, Port, Sent, Wish};
 pub use grace::Grace;
 pub use grace::TaskSettings;
 pub use join::JoinHandle;
 pub use kthread::{GapCounts, InProgress, KThread, Quanta, Shared};
-pub use late::{Duty, Late};
+pub use kthread_pool::{Kept, KthreadPool, Lived, Plan};
 pub use look::{KthreadStats, Look, ThreadStack, stacks};
 pub use park::{Thread, ThreadId, current, park, park_timeout};
 pub use parker::{Bell, Parker};
+pub use request::{RequestThread, TaskVtable};
 pub use runtime::inherited_kthreads;
 pub use runtime::{Runtime, RuntimeBuilder, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
@@ -84,7 +84,9 @@ pub fn as_plain_thread(f: impl FnOnce()) {
 /// The kernel's numbers of the kthreads of the runtime that the caller runs in.
 #[must_use]
 pub fn kthread_tids() -> Vec<libc::pid_t> {
-    let peers = KThread::try_here().and_then(|here| here.seat.as_ref()).map(seat::Seat::peers);
+    let peers = KThread::try_here()
+        .and_then(|here| here.seat.as_ref())
+        .map(scheduler::KthreadScheduler::peers);
     peers.unwrap_or_default().iter().filter_map(|peer| peer.tid()).collect()
 }
 

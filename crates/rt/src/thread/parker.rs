@@ -1,7 +1,7 @@
 //! How a kthread sleeps, and how it is woken.
 
 use super::elastic::Doorbell;
-use curtail_ring::Doze;
+use curtail_ring::EventCount;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,10 +19,10 @@ impl Bell for curtail_net::Waker {
     }
 }
 
-/// Lets a kernel thread sleep until there is work for it, without losing a wake-up (see [`Doze`]).
+/// Lets a kernel thread sleep until there is work for it, without losing a wake-up (see [`EventCount`]).
 #[derive(Default)]
 pub struct Parker {
-    doze: Doze,
+    doze: EventCount,
     /// 1: a nap ends. A word of its own: the token of `std::thread::park` belongs to the program's
     /// threads.
     rung: AtomicU32,

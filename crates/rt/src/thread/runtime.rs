@@ -1,7 +1,7 @@
 //! A runtime of threads: its kthreads, how they find work for each other, and its end.
 //!
 //! The calling thread becomes the first kthread; the others are started. Each runs its own loop
-//! ([`Seat::live`]): look around, run what is ready, steal what has not started elsewhere, and sleep
+//! ([`KthreadScheduler::live`]): look around, run what is ready, steal what has not started elsewhere, and sleep
 //! when there is nothing.
 
 mod quanta;
@@ -11,7 +11,7 @@ use super::elastic::{DaemonError, Elastic, Wish};
 use super::grace::TaskSettings;
 use super::kthread::{KThread, Shared};
 use super::look::Look;
-use super::seat::Seat;
+use super::scheduler::KthreadScheduler;
 use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
 use crate::clock::Clock;
@@ -332,7 +332,7 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     }
     let beats = || common.elastic.as_ref().and_then(|_| settings.wish.beats(kind()));
     let quanta = settings.quanta().or_else(beats);
-    Seat::take(common, index, settings.tasks, quanta).expect("memory for stacks")
+    KthreadScheduler::take(common, index, settings.tasks, quanta).expect("memory for stacks")
 }
 
 impl Started {

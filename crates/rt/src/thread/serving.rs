@@ -2,7 +2,7 @@
 //! runs what is ready, and is left alone while the kthread sleeps, or runs something else.
 
 use super::kthread::{KThread, Shared};
-use super::seat::Seat;
+use super::scheduler::KthreadScheduler;
 use crate::calls::EngineHooks;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) fn run_ready(kthread: &KThread, now: u64) -> bool {
         Some(hooks) => unsafe { (hooks.serve)(hooks.engine) },
         None => {
             kthread.look_around(now);
-            kthread.attend();
+            kthread.handle_notices();
             kthread.run_threads(u32::MAX)
         }
     }
@@ -83,7 +83,7 @@ pub(super) fn moved(kthread: &KThread) {
 /// or the kthread is to end. By the kthread. `now`: TSC.
 #[inline]
 pub fn is_wanted(kthread: &KThread, now: u64) -> bool {
-    kthread.seat.as_ref().is_some_and(Seat::is_to_stop) || kthread.beat(now)
+    kthread.seat.as_ref().is_some_and(KthreadScheduler::is_to_stop) || kthread.beat(now)
 }
 
 /// Something was sent to that kthread, and can be seen: a core allocator is to know if it has no core.

@@ -12,7 +12,7 @@ mod known;
 
 use super::join::JoinHandle;
 use super::kthread::KThread;
-use super::late;
+use super::request;
 use super::tcb::{Block, Calls, DETACHED, DONE, LEAVING, RUNNING, Tcb};
 use crate::block::{self, Queue};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
@@ -324,7 +324,7 @@ fn leave_result(block: &Block) -> u32 {
 pub(super) fn publish_end(ended: *const Tcb) {
     // SAFETY: it is not freed before that.
     if let Some(late) = unsafe { (*ended).late() } {
-        return late::publish_end(late);
+        return request::publish_end(late);
     }
     let ended: *const Block = ended.cast();
     // SAFETY: it is freed under the lock, by the joiner that is woken below, or here.

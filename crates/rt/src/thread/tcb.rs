@@ -14,7 +14,7 @@
 
 pub(super) use super::fifo::Fifo;
 use super::kthread::Shared;
-use super::late::Late;
+use super::request::RequestThread;
 use crate::block::{Deadline, Expiry, Node, Queue, Timer, Who};
 use crate::cancel::Cancel;
 use crate::context::CaseCell;
@@ -59,7 +59,7 @@ pub struct Tcb {
     pub(super) timer: Cell<*const Timer<Expiry>>,
     pub(super) handle: Handle,
     /// What it is a part of, if it gets its stack when it starts.
-    pub(super) late: Cell<*const Late>,
+    pub(super) late: Cell<*const RequestThread>,
 }
 
 // SAFETY: `link` is the same cell each time; a block is in one queue at a time.
@@ -259,7 +259,7 @@ impl Tcb {
 
     /// What it is a part of, if it gets its stack when it starts.
     #[inline]
-    pub(crate) fn late(&self) -> Option<&Late> {
+    pub(crate) fn late(&self) -> Option<&RequestThread> {
         // SAFETY: null, or that of which this is the first field.
         unsafe { self.late.get().as_ref() }
     }

@@ -12,7 +12,7 @@ use super::link::WorkerLink;
 use crate::jobs::Held;
 use curtail_policy::WorkerId;
 use curtail_rt::clock::{self, Clock};
-use curtail_rt::thread::{KThread, Member, heed, is_wanted};
+use curtail_rt::thread::{AllocatorClient, KThread, heed, is_wanted};
 use curtail_sched::Scheduler;
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,7 @@ impl Elastic {
         Self { kthread: KThread::here(), was_active: clock::now(), look_tsc: 0 }
     }
 
-    fn member(&self) -> &'static Member {
+    fn member(&self) -> &'static AllocatorClient {
         self.kthread.member().expect("a kthread under a core allocator")
     }
 
@@ -86,7 +86,7 @@ impl Elastic {
     }
 
     /// What it gives the core back by.
-    pub(super) fn place(&self) -> (&'static KThread, &'static Member) {
+    pub(super) fn place(&self) -> (&'static KThread, &'static AllocatorClient) {
         (self.kthread, self.member())
     }
 

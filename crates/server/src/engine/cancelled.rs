@@ -20,7 +20,7 @@ const LAST_NS: u64 = 5_000;
 impl Engine {
     /// Attends to a notice, if one has come. Also on a job's fiber.
     #[inline]
-    pub(crate) fn attend(&mut self) {
+    pub(crate) fn handle_notices(&mut self) {
         if self.kthread.take_noticed() {
             self.take_cancels();
         }

@@ -50,7 +50,7 @@ unsafe fn cause(engine: *mut (), tcb: &Tcb) -> Option<Cause> {
     let engine: *mut Engine = engine.cast();
     // SAFETY: by contract; nothing else touches it meanwhile.
     unsafe {
-        (*engine).attend();
+        (*engine).handle_notices();
         tcb.cancel.cause().or_else(|| (*engine).cause_of_running())
     }
 }

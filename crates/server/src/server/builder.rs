@@ -13,7 +13,9 @@ use curtail_net::{Transport, Waiter};
 use curtail_policy::{Balance, Spec};
 use curtail_rt::clock::Clock;
 use curtail_rt::preempt::Preempt;
-use curtail_rt::thread::{Crew, Elastic, Stall, TaskSettings, Watching, Wish, inherited_kthreads};
+use curtail_rt::thread::{
+    Elastic, KthreadPool, Stall, TaskSettings, Watching, Wish, inherited_kthreads,
+};
 use curtail_rt::topology::{Layout, Usable, check_cores};
 use std::fs::File;
 use std::io;
@@ -358,7 +360,7 @@ impl ServerBuilder {
             let workers = share(index)..share(index + 1);
             let joined = usize::from(!self.spec.is_dispatcherless());
             let idle = layout.idle(&Clock::get());
-            let crew = Crew::new((workers.len(), joined), idle, elastic.clone());
+            let crew = KthreadPool::new((workers.len(), joined), idle, elastic.clone());
             let remote = match joined {
                 0 => Remote::new(),
                 _ => Remote::of(crew.peer(workers.len()).clone()),

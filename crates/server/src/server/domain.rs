@@ -22,7 +22,7 @@ use curtail_policy::{Spec, WorkerId};
 use curtail_rt::clock;
 use curtail_rt::context::NEVER;
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{Crew, KThread, Quanta, TaskSettings, Watch, Watching, Wish};
+use curtail_rt::thread::{KThread, KthreadPool, Quanta, TaskSettings, Watch, Watching, Wish};
 use curtail_rt::topology::{Layout, pin};
 use curtail_sched::Setup;
 use curtail_sched::record::Tap;
@@ -71,7 +71,7 @@ pub(super) struct Domain {
     /// Its workers, by their numbers in the server.
     pub workers: Range<usize>,
     /// The same as kthreads, and where there is a dispatcher, that after them.
-    pub crew: Crew,
+    pub crew: KthreadPool,
     pub control: Obeyed,
     pub waiter: Waiter,
     pub remote: Arc<Remote>,
@@ -81,7 +81,7 @@ impl Domain {
     /// `remote`: of the thread that it runs on.
     pub(super) fn new(
         (index, workers): (usize, Range<usize>),
-        (crew, remote): (Crew, Remote),
+        (crew, remote): (KthreadPool, Remote),
         waiter: Waiter,
     ) -> Self {
         let remote = Arc::new(remote);
@@ -214,7 +214,7 @@ fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
 /// Has the workers watched, as long as the answer lives.
 fn watch(
     common: &Settings<'_>,
-    crew: &Crew,
+    crew: &KthreadPool,
     first: usize,
     control: &Arc<Control>,
 ) -> Option<Watch> {

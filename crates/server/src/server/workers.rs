@@ -8,7 +8,7 @@ use crate::remote::Remote;
 use curtail_policy::WorkerId;
 use curtail_ring::spsc;
 use curtail_rt::clock;
-use curtail_rt::thread::{Crew, Kept, Lived, Plan, Quanta};
+use curtail_rt::thread::{Kept, KthreadPool, Lived, Plan, Quanta};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Messages under way to a worker; more wait at the dispatcher.
@@ -21,7 +21,7 @@ type Counted = Arc<Mutex<Vec<Counts>>>;
 
 /// Started workers.
 pub(super) struct Workers {
-    pub crew: Crew,
+    pub crew: KthreadPool,
     remotes: Vec<Arc<Remote>>,
     counted: Counted,
 }
@@ -56,7 +56,7 @@ impl Drop for Life {
 /// Starts a dispatcher's workers, one on each of the cores.
 pub(super) fn start(
     common: &Settings<'_>,
-    mut crew: Crew,
+    mut crew: KthreadPool,
     (cores, quanta): (&[usize], Option<Quanta>),
     (dispatcher, shared): (&Arc<Remote>, &ServerShared),
 ) -> Result<(Vec<WorkerLink>, Workers), RunError> {

@@ -1,6 +1,6 @@
 //! A kthread's side of a port: the thread that takes packets in, and answers that go out.
 
-use super::Member;
+use super::AllocatorClient;
 use super::port::Lanes;
 use crate::thread::{Thread, park};
 use curtail_ring::shm::PushError;
@@ -55,7 +55,7 @@ pub enum Sent {
     Never,
 }
 
-impl Member {
+impl AllocatorClient {
     /// The calling thread takes packets in on this kthread.
     pub fn set_porter(&self, porter: Thread) {
         let _ = self.gate.porter.set(porter);

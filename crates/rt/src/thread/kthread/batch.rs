@@ -6,7 +6,7 @@
 //! other queue ever holds one, so none counts in what a core allocator sees, or the watchdog.
 //!
 //! **Running.** The base alone starts them (`run_batch`), after it has looked everywhere else
-//! (`Seat::run_batch`). While one runs, `direct` is 0: whatever leaves the processor switches to
+//! (`KthreadScheduler::run_batch`). While one runs, `direct` is 0: whatever leaves the processor switches to
 //! the base.
 //!
 //! Its safepoints look every `LOOK_NS`, whatever quantum there is for others: at two words
@@ -26,7 +26,7 @@ use super::switch::{note_coming, note_leaving, note_none};
 use super::{KThread, Shared};
 use crate::clock::{self, Clock};
 use crate::thread::overflow::Overflow;
-use crate::thread::seat::Seat;
+use crate::thread::scheduler::KthreadScheduler;
 use crate::thread::tcb::{Block, Fifo, Tcb};
 use crate::timeline::EventKind;
 use curtail_fiber::safepoint::{Kind, Mode, Watch, kind};
@@ -202,7 +202,7 @@ impl KThread {
 
     /// A batch thread that has not started is to run, here or wherever there is room.
     #[cold]
-    pub(super) fn launch_batch(&self, block: &Block, seat: &Seat) {
+    pub(super) fn launch_batch(&self, block: &Block, seat: &KthreadScheduler) {
         static ONCE: Once = Once::new();
         if kind() != Kind::Clock {
             ONCE.call_once(|| {
@@ -311,7 +311,7 @@ impl KThread {
         self.shared.batch.attention.swap(0, Ordering::AcqRel);
         let beats = self.beat(now);
         self.look_around(now);
-        self.attend();
+        self.handle_notices();
         self.watch(now);
         let seat = self.seat();
         let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me.class.get()));

@@ -1,14 +1,14 @@
 //! Cancelled requests on their kthread: how they are found, marked, and put behind all others.
 //!
 //! The canceller sends a notice, which stands in the inbox as if it were a thread; the kthread then
-//! asks each request in progress whether it is meant ([`super::super::late::Duty::cause`]). One
+//! asks each request in progress whether it is meant ([`super::super::request::TaskVtable::cause`]). One
 //! notice does for any number of requests.
 
 use super::KThread;
 use crate::block::Timer;
 use crate::cancel::{Cause, OnCancel};
 use crate::clock;
-use crate::thread::late::Late;
+use crate::thread::request::RequestThread;
 use crate::thread::tcb::Tcb;
 use std::ptr;
 
@@ -36,7 +36,7 @@ impl KThread {
     /// Attends to a notice, if one has come: asks the requests in progress. Where there is an engine,
     /// that attends.
     #[inline]
-    pub(crate) fn attend(&self) {
+    pub(crate) fn handle_notices(&self) {
         if self.noticed.get() && self.seat.is_some() && self.engine.get().is_none() {
             self.noticed.set(false);
             self.ask_requests();
@@ -63,8 +63,8 @@ impl KThread {
     }
 
     /// Whether the request that calls is cancelled, and why, as far as can be seen.
-    pub(crate) fn cause_of(&self, late: &Late) -> Option<Cause> {
-        self.attend();
+    pub(crate) fn cause_of(&self, late: &RequestThread) -> Option<Cause> {
+        self.handle_notices();
         let tcb = late.tcb();
         let cause = tcb.cancel.cause().or_else(|| late.cause());
         if cause.is_none() && late.has_left() {
@@ -102,7 +102,7 @@ impl KThread {
 
     /// A request is in progress here.
     #[inline]
-    pub(in crate::thread) fn enter_late(&self, late: &Late) {
+    pub(in crate::thread) fn enter_late(&self, late: &RequestThread) {
         let first = self.lates.replace(late);
         late.next.set(first);
         late.previous.set(ptr::null());
@@ -114,7 +114,7 @@ impl KThread {
 
     /// It is no more.
     #[inline]
-    pub(in crate::thread) fn leave_late(&self, late: &Late) {
+    pub(in crate::thread) fn leave_late(&self, late: &RequestThread) {
         let (next, previous) = (late.next.get(), late.previous.get());
         // SAFETY: in the list, so it is alive.
         unsafe {
@@ -138,7 +138,7 @@ impl KThread {
         unsafe { wheel.set(timer, at_tsc) };
     }
 
-    pub(in crate::thread) fn end_deadline(&self, late: &Late) {
+    pub(in crate::thread) fn end_deadline(&self, late: &RequestThread) {
         let Some(wheel) = self.deadlines.get() else { return };
         // SAFETY: null, or on the stack of `late`, which is in progress still.
         if let Some(timer) = unsafe { late.due.replace(ptr::null()).as_ref() } {
@@ -185,12 +185,12 @@ impl KThread {
 /// last, and how long it has run (cycles).
 pub struct InProgress<'a> {
     kthread: &'a KThread,
-    next: *const Late,
+    next: *const RequestThread,
     now: u64,
 }
 
 impl<'a> Iterator for InProgress<'a> {
-    type Item = (&'a Late, bool, u64);
+    type Item = (&'a RequestThread, bool, u64);
 
     fn next(&mut self) -> Option<Self::Item> {
         // SAFETY: what is in the list is in progress, so it is alive; who looks changes no list.

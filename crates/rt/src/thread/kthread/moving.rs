@@ -110,7 +110,7 @@ pub(super) unsafe fn wake(here: Option<&KThread>, tcb: &Tcb, home: &Shared) {
             here.seat().wake_idle();
         }
         None => {
-            home.hand_in(tcb);
+            home.submit(tcb);
             home.call_another();
         }
     }

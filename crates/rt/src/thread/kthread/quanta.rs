@@ -7,7 +7,7 @@
 use super::KThread;
 use super::switch::note_leaving;
 use crate::clock::{self, Clock};
-use crate::thread::elastic::Member;
+use crate::thread::elastic::AllocatorClient;
 use crate::thread::serving;
 use crate::thread::tcb::Tcb;
 use crate::timeline::EventKind;
@@ -113,13 +113,13 @@ impl KThread {
         if ticks.is_none() && self.has_mail() && !std::thread::panicking() {
             // What runs to completion is looked at all the same.
             self.take_in();
-            self.attend();
+            self.handle_notices();
         }
         if ticks.is_none_or(|ticks| self.ticks.get() < ticks) || std::thread::panicking() {
             return;
         }
         self.look_around(now);
-        self.attend();
+        self.handle_notices();
         if let Some(seat) = &self.seat {
             seat.want_lookout();
         }
@@ -165,7 +165,7 @@ pub(super) fn has_requests(here: &KThread) -> bool {
     here.engine.get().is_some_and(|hooks| unsafe { (hooks.waits)(hooks.engine) })
 }
 
-fn beat_of(kthread: &KThread, member: &Member, now: u64) -> bool {
+fn beat_of(kthread: &KThread, member: &AllocatorClient, now: u64) -> bool {
     member.follow_orders();
     kthread.take_in();
     member.publish_age(now);

@@ -2,8 +2,8 @@
 
 use super::switch::note_coming;
 use super::{KThread, Shared};
-use crate::thread::late::Late;
-use crate::thread::seat::Seat;
+use crate::thread::request::RequestThread;
+use crate::thread::scheduler::KthreadScheduler;
 use crate::thread::tcb::{Block, Tcb};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,9 +38,9 @@ impl KThread {
     /// The same for a thread that gets its stack later. [`KThread::share_spare`] tells the others.
     ///
     /// # Safety
-    /// [`Late::renew`] was called, and it has not been handed in since.
+    /// [`RequestThread::renew`] was called, and it has not been handed in since.
     #[inline]
-    pub unsafe fn launch_late(&self, late: *const Late) {
+    pub unsafe fn launch_late(&self, late: *const RequestThread) {
         // SAFETY: by contract.
         self.shared.push_fresh(unsafe { &*late }.tcb());
     }
@@ -137,7 +137,7 @@ impl KThread {
     ///
     /// The caller may be a thread on its way off the processor, which is in another queue already: it
     /// must not block, as it would at a lock of the stacks' reserve.
-    fn equip(&self, late: &Late) -> bool {
+    fn equip(&self, late: &RequestThread) -> bool {
         let mut equipped = false;
         self.as_plain_thread(|| match self.stacks.take_for_request() {
             Ok(stack) => {
@@ -179,7 +179,7 @@ impl KThread {
     }
 
     /// Its place in a runtime.
-    pub(in crate::thread) fn seat(&self) -> &Seat {
+    pub(in crate::thread) fn seat(&self) -> &KthreadScheduler {
         self.seat.as_ref().expect("a kthread of a runtime")
     }
 

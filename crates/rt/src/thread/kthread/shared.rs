@@ -338,7 +338,7 @@ impl Shared {
     }
 
     /// A thread that any kthread may run, from a caller that is none.
-    pub(in crate::thread) fn hand_in(&self, tcb: &Tcb) {
+    pub(in crate::thread) fn submit(&self, tcb: &Tcb) {
         if let Some(line) = &self.line {
             line.count_put_by_other();
         }

@@ -132,7 +132,7 @@ impl Connection {
         }
         let burst = self.stream.burst();
         let mut left = burst;
-        self.hand_in(&mut &[][..], &mut left);
+        self.submit(&mut &[][..], &mut left);
         let mut brought = Brought::More;
         // What was held may have been the last request, or none that is taken. Then there is nothing
         // to wait for here, and the next turn knows.
@@ -143,7 +143,7 @@ impl Connection {
             let most = most.min(buffer.len());
             match self.source.try_read(ticks, &mut buffer[..most]) {
                 Ok(Some(0)) => self.end(false),
-                Ok(Some(bytes)) => self.hand_in(&mut &buffer[..bytes], &mut left),
+                Ok(Some(bytes)) => self.submit(&mut &buffer[..bytes], &mut left),
                 Ok(None) => brought = Brought::Nothing,
                 Err(_) => brought = Brought::Gone,
             }
@@ -168,7 +168,7 @@ impl Connection {
 
     /// Frames become requests, until there are none, or something is against it. Then what was read
     /// is kept.
-    fn hand_in(&mut self, input: &mut &[u8], left: &mut usize) {
+    fn submit(&mut self, input: &mut &[u8], left: &mut usize) {
         while *left > 0 {
             if self.stream.is_working() && !self.stream.has_share() {
                 break;

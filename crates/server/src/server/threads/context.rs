@@ -23,7 +23,7 @@ use curtail_rt::cancel::{Cause, OnCancel};
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::contain::contain;
 use curtail_rt::context::{Facts, NEVER, RequestId};
-use curtail_rt::thread::{Duty, KThread, Late, Port};
+use curtail_rt::thread::{KThread, Port, RequestThread, TaskVtable};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -89,8 +89,8 @@ pub(super) struct WorkerContext {
 }
 
 /// What the threads of requests do.
-pub(super) static DUTY: Duty =
-    Duty { run, ended, cause, left, rule, may_abandon, abandoned, facts, noticed };
+pub(super) static VTABLE: TaskVtable =
+    TaskVtable { run, ended, cause, left, rule, may_abandon, abandoned, facts, noticed };
 
 impl WorkerContext {
     /// The calling kthread's, from now on and until it is dropped.
@@ -143,7 +143,7 @@ impl WorkerContext {
 
     /// A request that nothing has come for.
     pub(super) fn take_request(&self) -> Box<Request> {
-        let Some(request) = self.spare.borrow_mut().pop() else { return Request::new(&DUTY) };
+        let Some(request) = self.spare.borrow_mut().pop() else { return Request::new(&VTABLE) };
         self.spare_bytes.set(self.spare_bytes.get() - request.body.payload.capacity());
         request
     }
@@ -183,7 +183,7 @@ impl WorkerContext {
 
     /// A request of a connection becomes a thread, here or where there is time for it.
     pub(super) fn start(&self, request: Box<Request>) {
-        self.counters().hand_in();
+        self.counters().submit();
         // SAFETY: `lend` has just made it ready for that.
         unsafe { KThread::here().launch_late(request.lend()) };
     }
@@ -223,7 +223,7 @@ impl Drop for WorkerContext {
 ///
 /// # Safety
 /// `late` is a request's, lent, whose thread this is.
-unsafe fn run(late: *const Late) {
+unsafe fn run(late: *const RequestThread) {
     let request: *mut Request = late.cast_mut().cast();
     // SAFETY: by contract; the body is this thread's.
     let (late, origin, body) = unsafe { (&*late, &(*request).origin, &mut (*request).body) };
@@ -265,7 +265,7 @@ unsafe fn run(late: *const Late) {
 ///
 /// # Safety
 /// `late` is a request's, lent.
-unsafe fn ended(late: *const Late) {
+unsafe fn ended(late: *const RequestThread) {
     let request: *mut Request = late.cast_mut().cast();
     let context = WorkerContext::here();
     // SAFETY: by contract; its thread touches it no more.
@@ -318,7 +318,7 @@ fn id(request: *const Request, origin: &RequestOrigin) -> RequestId {
 
 /// # Safety
 /// `late` is a request's, in progress.
-unsafe fn cause(late: *const Late) -> Option<Cause> {
+unsafe fn cause(late: *const RequestThread) -> Option<Cause> {
     let request: *const Request = late.cast();
     // SAFETY: by contract; nothing changes that while it is in progress.
     let origin = unsafe { &(*request).origin };
@@ -327,14 +327,14 @@ unsafe fn cause(late: *const Late) -> Option<Cause> {
 
 /// # Safety
 /// As for [`cause`].
-unsafe fn rule(late: *const Late) -> OnCancel {
+unsafe fn rule(late: *const RequestThread) -> OnCancel {
     // SAFETY: as in `cause`.
     WorkerContext::here().common.rules.on_cancel(unsafe { (*late.cast::<Request>()).origin.class })
 }
 
 /// # Safety
 /// As for [`cause`].
-unsafe fn may_abandon(late: *const Late) -> bool {
+unsafe fn may_abandon(late: *const RequestThread) -> bool {
     // SAFETY: as in `cause`.
     let class = unsafe { (*late.cast::<Request>()).origin.class };
     WorkerContext::here().common.rules.may_abandon(class)
@@ -344,7 +344,7 @@ unsafe fn may_abandon(late: *const Late) -> bool {
 ///
 /// # Safety
 /// `late` is a request's, lent.
-unsafe fn abandoned(late: *const Late) {
+unsafe fn abandoned(late: *const RequestThread) {
     let lost: *mut Request = late.cast_mut().cast();
     let context = WorkerContext::here();
     let now = clock::now();
@@ -378,7 +378,7 @@ unsafe fn abandoned(late: *const Late) {
 
 /// # Safety
 /// As for [`cause`].
-unsafe fn facts(late: *const Late) -> Facts {
+unsafe fn facts(late: *const RequestThread) -> Facts {
     let request: *const Request = late.cast();
     // SAFETY: as in `cause`.
     let origin = unsafe { &(*request).origin };

@@ -46,7 +46,7 @@ impl KthreadCounters {
     }
 
     /// A connection has brought a request here.
-    pub(super) fn hand_in(&self) {
+    pub(super) fn submit(&self) {
         add(&self.handed_in, 1);
     }
 

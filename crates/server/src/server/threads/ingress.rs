@@ -3,16 +3,16 @@
 //! The ingress loop's alone. The invariants: `KthreadsShared::quota` has a place for each request that is
 //! lent and not back, and `kept` counts the buffers of those in `spare`.
 
-use super::context::{DUTY, KthreadsShared};
+use super::context::{KthreadsShared, VTABLE};
 use super::request::{Request, RequestOrigin};
 use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
 use crate::jobs::KEEP_IN_ALL;
 use crate::stats::ClassStats;
-use curtail_net::{Completion, Ebb, Intake, Peer};
+use curtail_net::{Completion, Intake, PeakTrim, Peer};
 use curtail_policy::ClassId;
 use curtail_rt::context::RequestId;
-use curtail_rt::thread::Crew;
+use curtail_rt::thread::KthreadPool;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -22,14 +22,14 @@ const KEEP_REQUESTS: usize = 512;
 /// See the module's head.
 pub(super) struct Ingress {
     pub common: Arc<KthreadsShared>,
-    pub crew: Crew,
+    pub crew: KthreadPool,
     /// What never became a thread, by class, and one row more for unknown requests.
     pub classes: Vec<ClassStats>,
     pub malformed: u64,
     #[allow(clippy::vec_box, reason = "a request has one address for life")]
     spare: Vec<Box<Request>>,
     kept: usize,
-    ebb: Ebb,
+    ebb: PeakTrim,
     /// How many were handed in so far.
     handed_in: u64,
     /// Whose turn it is.
@@ -40,7 +40,7 @@ pub(super) struct Ingress {
 
 impl Ingress {
     pub(super) fn new(
-        (common, crew): (Arc<KthreadsShared>, Crew),
+        (common, crew): (Arc<KthreadsShared>, KthreadPool),
         asker: Asker,
         classes: Vec<ClassStats>,
     ) -> Self {
@@ -51,7 +51,7 @@ impl Ingress {
             malformed: 0,
             spare: Vec::new(),
             kept: 0,
-            ebb: Ebb::default(),
+            ebb: PeakTrim::default(),
             handed_in: 0,
             next: 0,
             asker,
@@ -152,7 +152,7 @@ impl Ingress {
 
     /// Gives up what was handed in and has not started; the kthreads have ended.
     pub(super) fn give_up(&mut self) {
-        // SAFETY: lent by `hand_in`, and never to be started: the kthreads have ended.
+        // SAFETY: lent by `submit`, and never to be started: the kthreads have ended.
         self.crew.never_started(|late| drop(unsafe { Request::back(late.cast()) }));
     }
 }
@@ -174,14 +174,14 @@ impl Turn<'_> {
 
     /// It has its room, and becomes a thread: of the kthreads in turn, since each takes from those that
     /// have more.
-    fn hand_in(&mut self, id: Id, class: ClassId) {
+    fn submit(&mut self, id: Id, class: ClassId) {
         let ingress = &mut *self.ingress;
         let mut request = match ingress.spare.pop() {
             Some(request) => {
                 ingress.kept -= request.body.payload.capacity();
                 request
             }
-            None => Request::new(&DUTY),
+            None => Request::new(&VTABLE),
         };
         let inquiry = ingress.asker.get(id);
         let deadline = inquiry.deadline;
@@ -204,7 +204,7 @@ impl Turn<'_> {
         let to = ingress.next;
         ingress.next = (to + 1) % ingress.crew.len();
         // SAFETY: `lend` has just made it ready for that.
-        unsafe { ingress.crew.hand_in(to, request.lend()) };
+        unsafe { ingress.crew.submit(to, request.lend()) };
     }
 }
 
@@ -246,7 +246,7 @@ impl Entry for Turn<'_> {
         let common = &self.ingress.common;
         let fits = !common.rules.refuses(class) && common.quota.take(class, bytes);
         if fits {
-            self.hand_in(id, class);
+            self.submit(id, class);
         }
         fits
     }

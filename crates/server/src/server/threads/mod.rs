@@ -40,7 +40,7 @@ use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use curtail_rt::clock::{self, Clock, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{Crew, KThread, Kept, Lived, Plan, Port, Quanta};
+use curtail_rt::thread::{KThread, Kept, KthreadPool, Lived, Plan, Port, Quanta};
 use curtail_rt::topology::pin;
 use ingress::Ingress;
 use ingress_loop::IngressLoop;
@@ -186,7 +186,7 @@ fn common(
     })
 }
 
-fn plan(settings: &Settings<'_>, crew: &Crew) -> Plan {
+fn plan(settings: &Settings<'_>, crew: &KthreadPool) -> Plan {
     // Also where nothing is cut now: the policy may change.
     let cut = Spec::preset("shenango-ps").expect("a policy");
     let could_be_cut = is_cut(&Choice::make(settings.wished, &cut, settings.kind, false));
@@ -240,11 +240,11 @@ fn is_cut(choice: &Choice) -> bool {
 
 /// `streams`: connections that have threads, and which transport's they are.
 fn start(
-    mut crew: Crew,
+    mut crew: KthreadPool,
     plan: &Plan,
     common: &Arc<KthreadsShared>,
     streams: Vec<(u16, Streams)>,
-) -> Result<Crew, RunError> {
+) -> Result<KthreadPool, RunError> {
     let common = common.clone();
     let enter = move |index| {
         let context = WorkerContext::new(common.clone(), index)?;

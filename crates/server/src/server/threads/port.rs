@@ -94,7 +94,7 @@ impl PortLoop {
             let session = member.take_packets(&mut self.arrivals);
             let mut arrivals = std::mem::take(&mut self.arrivals);
             let any = !arrivals.is_empty();
-            arrivals.drain(..).for_each(|arrival| self.hand_in(&arrival, session));
+            arrivals.drain(..).for_each(|arrival| self.submit(&arrival, session));
             self.arrivals = arrivals;
             if any {
                 kthread.share_spare();
@@ -104,7 +104,7 @@ impl PortLoop {
         }
     }
 
-    fn hand_in(&self, arrival: &Arrival, session: u32) {
+    fn submit(&self, arrival: &Arrival, session: u32) {
         let (context, common) = (WorkerContext::here(), &*self.common);
         let Some(payload) = arrival.payload() else { return common.note_malformed() };
         let mut request = context.take_request();

@@ -13,7 +13,7 @@ use curtail_policy::ClassId;
 use curtail_ring::Linked;
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::context::NEVER;
-use curtail_rt::thread::{Duty, Late};
+use curtail_rt::thread::{RequestThread, TaskVtable};
 use curtail_shm::PeerWords;
 use std::cell::Cell;
 use std::sync::atomic::AtomicPtr;
@@ -28,7 +28,7 @@ const LONG_NS: u64 = 100_000;
 #[repr(C)]
 pub(super) struct Request {
     /// First, so that a pointer to one is a pointer to the other.
-    late: Late,
+    late: RequestThread,
     link: AtomicPtr<Request>,
     pub origin: RequestOrigin,
     pub body: Body,
@@ -111,9 +111,9 @@ unsafe impl Linked for Request {
 
 impl Request {
     /// One that nothing has come for yet.
-    pub(super) fn new(duty: &'static Duty) -> Box<Self> {
+    pub(super) fn new(duty: &'static TaskVtable) -> Box<Self> {
         Box::new(Self {
-            late: Late::new(duty),
+            late: RequestThread::new(duty),
             link: AtomicPtr::default(),
             origin: RequestOrigin::none(),
             body: Body {
@@ -150,12 +150,12 @@ impl Request {
     }
 
     /// Makes it one that can be handed in.
-    pub(super) fn lend(self: Box<Self>) -> *mut Late {
+    pub(super) fn lend(self: Box<Self>) -> *mut RequestThread {
         let class = self.origin.class.0;
-        let late: *mut Late = Box::into_raw(self).cast();
+        let late: *mut RequestThread = Box::into_raw(self).cast();
         // SAFETY: from a box, which stays where it is until `Request::back`; the thread is its
         // first field, and this pointer is good for all of it.
-        unsafe { Late::renew(late, class) };
+        unsafe { RequestThread::renew(late, class) };
         late
     }
 
@@ -175,7 +175,7 @@ impl Request {
 ///
 /// # Safety
 /// `late` is a request's, in progress.
-pub(super) unsafe fn left(late: *const Late) -> bool {
+pub(super) unsafe fn left(late: *const RequestThread) -> bool {
     // SAFETY: by contract; nothing but the time of the last look changes meanwhile.
     let origin = unsafe { &(*late.cast::<Request>()).origin };
     enter_critical();

@@ -1,19 +1,19 @@
 //! A runtime's kthreads for a server: started and ended by a thread that gives them requests, and may be
-//! one of them itself ([`Crew::join`]).
+//! one of them itself ([`KthreadPool::join`]).
 //!
-//! Work comes from outside ([`Crew::hand_in`]): into the queue of one kthread, of those that others
+//! Work comes from outside ([`KthreadPool::submit`]): into the queue of one kthread, of those that others
 //! may take from. A kthread whose handler runs for long does not keep what lies there.
 //!
 //! Under a core allocator the kthreads are elastic (`super::elastic`), and what is handed in counts
 //! in the line of the kthread that it is handed to.
 
-use super::Late;
+use super::RequestThread;
 use super::common::Common;
 use super::elastic::Elastic;
 use super::grace::TaskSettings;
 use super::kthread::{GapCounts, KThread, Quanta, Shared};
 use super::runtime::SPIN_ELASTIC;
-use super::seat::Seat;
+use super::scheduler::KthreadScheduler;
 use crate::clock::{self, Clock};
 use crate::topology::{Idle, pin};
 use crate::wait;
@@ -26,7 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The target of what is logged here.
-const LOG: &str = "curtail::thread::crew";
+const LOG: &str = "curtail::thread::kthread_pool";
 
 /// How long a kthread may take to come back from what it runs, at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -58,18 +58,18 @@ pub struct Lived {
     pub gaps: GapCounts,
 }
 
-struct Member {
+struct Started {
     thread: thread::JoinHandle<()>,
     lived: Receiver<Lived>,
 }
 
 /// See the module's head.
-pub struct Crew {
+pub struct KthreadPool {
     common: Arc<Common>,
     /// How many it starts: the first of `common`'s.
     count: usize,
     first: usize,
-    members: Vec<Member>,
+    members: Vec<Started>,
     has_stopped: bool,
 }
 
@@ -84,7 +84,7 @@ impl AsRef<[Arc<Shared>]> for Peers {
 /// What a kthread keeps until it ends: made and dropped on its thread.
 pub type Kept = Box<dyn Any>;
 
-impl Crew {
+impl KthreadPool {
     /// Of `count` kthreads that are to be started, and `joined` that threads of the caller's become.
     /// `elastic`: the core allocator that all of these are registered with.
     pub fn new((count, joined): (usize, usize), idle: Idle, elastic: Option<Arc<Elastic>>) -> Self {
@@ -136,7 +136,7 @@ impl Crew {
         quanta: Option<Quanta>,
     ) -> Result<Box<KThread>, StackError> {
         debug_assert!(index >= self.count);
-        Seat::take(&self.common, index, tasks, quanta)
+        KthreadScheduler::take(&self.common, index, tasks, quanta)
     }
 
     /// What others may touch of a kthread.
@@ -163,11 +163,11 @@ impl Crew {
     /// A thread is to start on this kthread, or on one that takes it from there.
     ///
     /// # Safety
-    /// [`Late::renew`] was called, and it has not been handed in since.
+    /// [`RequestThread::renew`] was called, and it has not been handed in since.
     #[inline]
-    pub unsafe fn hand_in(&self, index: usize, late: *mut Late) {
+    pub unsafe fn submit(&self, index: usize, late: *mut RequestThread) {
         // SAFETY: by contract.
-        self.common.peers[index].hand_in(unsafe { &*late }.tcb());
+        self.common.peers[index].submit(unsafe { &*late }.tcb());
         self.common.wake_for(index);
     }
 
@@ -254,7 +254,7 @@ impl Crew {
     /// was woken already.
     fn wait_for(
         &self,
-        member: &Member,
+        member: &Started,
         until: Instant,
         nudge: impl Fn(),
     ) -> Result<Lived, RecvTimeoutError> {
@@ -269,8 +269,8 @@ impl Crew {
         }
     }
 
-    /// Gives back those that were handed in and have not started. After [`Crew::stop`].
-    pub fn never_started(&self, mut take: impl FnMut(*mut Late)) {
+    /// Gives back those that were handed in and have not started. After [`KthreadPool::stop`].
+    pub fn never_started(&self, mut take: impl FnMut(*mut RequestThread)) {
         for peer in &self.common.peers {
             // SAFETY: what is in a queue is alive. A thread that a handler spawned is left there.
             peer.clear_out(|tcb| match unsafe { (*tcb).late.get() } {
@@ -281,7 +281,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for KthreadPool {
     /// Its kthreads end, where they have not, and it leaves the core allocator.
     fn drop(&mut self) {
         if !self.has_stopped {
@@ -295,7 +295,7 @@ fn start_one(
     (index, core): (usize, usize),
     plan: &Plan,
     enter: impl FnOnce(usize) -> Result<Kept, String> + Send + 'static,
-) -> Result<Member, String> {
+) -> Result<Started, String> {
     let (common, tasks, quanta) = (common.clone(), plan.tasks, plan.quanta.clone());
     let (floats, number) = (plan.floats, plan.first + index);
     let (ready, is_ready) = sync_channel(1);
@@ -307,7 +307,7 @@ fn start_one(
         {
             tracing::warn!(target: LOG, %problem, worker = number);
         }
-        let kthread = match Seat::take(&common, index, tasks, quanta) {
+        let kthread = match KthreadScheduler::take(&common, index, tasks, quanta) {
             Ok(kthread) => kthread,
             Err(error) => return drop(ready.send(Err(error.to_string()))),
         };
@@ -325,7 +325,7 @@ fn start_one(
         .spawn(life)
         .map_err(|error| error.to_string())?;
     match is_ready.recv() {
-        Ok(Ok(())) => Ok(Member { thread, lived }),
+        Ok(Ok(())) => Ok(Started { thread, lived }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err("it ended by a panic of the runtime".to_owned()),
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The target of what is logged here.
-const LOG: &str = "curtail::thread::elastic::member";
+const LOG: &str = "curtail::thread::elastic::client";
 
 /// How often a kthread that runs looks for packets of those that are parked.
 const WATCH_NS: u64 = 50_000;
@@ -31,7 +31,7 @@ static UNASKED: AtomicU32 = AtomicU32::new(0);
 const COMPARE_NS: u64 = 1_000_000;
 
 /// See the module's head.
-pub struct Member {
+pub struct AllocatorClient {
     pub(super) elastic: Arc<Elastic>,
     line: PageLine,
     pub(super) index: u32,
@@ -63,7 +63,7 @@ pub struct Member {
     _lent: Option<LentPage>,
 }
 
-impl Member {
+impl AllocatorClient {
     /// Of the kthread that the calling thread is about to be.
     pub(in crate::thread) fn new(elastic: &Arc<Elastic>, index: usize) -> Self {
         let line = elastic.line(index);
@@ -344,7 +344,7 @@ impl Member {
 
 /// A kthread that parks.
 struct Parking<'a> {
-    member: &'a Member,
+    member: &'a AllocatorClient,
     kthread: &'a KThread,
     link: &'a Link,
 }

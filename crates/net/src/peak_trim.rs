@@ -12,13 +12,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// How many bytes are used by something that grows and shrinks; its owner's alone.
 #[derive(Debug, Default)]
-pub struct Ebb {
+pub struct PeakTrim {
     /// The most since the allocator was last asked, and when that was.
     peak: usize,
     asked: Option<Instant>,
 }
 
-impl Ebb {
+impl PeakTrim {
     /// So many bytes are used now. Where many more were, the allocator gives back what it keeps of
     /// them; true: it was asked to.
     #[inline]
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn once_after_a_peak() {
-        let mut ebb = Ebb::default();
+        let mut ebb = PeakTrim::default();
         assert!(!ebb.note(MUCH - 1) && !ebb.note(0), "that was little");
         assert!(!ebb.note(80 * MUCH) && !ebb.note(10 * MUCH), "there is still much");
         assert!(ebb.note(9 * MUCH) && !ebb.note(9 * MUCH));

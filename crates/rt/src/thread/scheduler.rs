@@ -3,7 +3,7 @@
 
 use super::bits::bit;
 use super::common::Common;
-use super::elastic::Member;
+use super::elastic::AllocatorClient;
 use super::grace::TaskSettings;
 use super::kthread::{KThread, Quanta, Shared, moving};
 use super::serving;
@@ -23,7 +23,7 @@ use std::time::Duration;
 const LOOKOUT: Duration = Duration::from_micros(200);
 
 /// A kthread's place in its runtime.
-pub struct Seat {
+pub struct KthreadScheduler {
     index: usize,
     /// The kthread lives in its own loop, and runs what lies in its queue.
     lives: Cell<bool>,
@@ -41,7 +41,7 @@ pub(super) struct Idleness {
     pub spun_cycles: u64,
 }
 
-impl Seat {
+impl KthreadScheduler {
     /// Makes the calling thread kthread `index` of a runtime.
     pub(super) fn take(
         common: &Arc<Common>,
@@ -59,7 +59,7 @@ impl Seat {
             yields: Yields::new(),
         };
         let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
-        let member = elastic.map(|elastic| Member::new(elastic, index));
+        let member = elastic.map(|elastic| AllocatorClient::new(elastic, index));
         let shared = common.peers[index].clone();
         let kthread = KThread::new(shared, tasks, Some(seat), member)?;
         kthread.set_quanta(quanta);
@@ -277,7 +277,7 @@ impl Seat {
         let mut now = since;
         loop {
             kthread.look_closely(now);
-            kthread.attend();
+            kthread.handle_notices();
             if kthread.has_threads() || kthread.has_batch() || serving::has_reason(kthread) {
                 return true;
             }
@@ -337,10 +337,10 @@ impl Seat {
 
 /// Whether a core allocator has received packets for others that this kthread could take in.
 fn packets(kthread: &KThread) -> bool {
-    kthread.member.as_ref().is_some_and(Member::others_have_packets)
+    kthread.member.as_ref().is_some_and(AllocatorClient::others_have_packets)
 }
 
 /// The same, and it is going to take them in.
 fn take_packets(kthread: &KThread) -> bool {
-    kthread.member.as_ref().is_some_and(Member::take_from_others)
+    kthread.member.as_ref().is_some_and(AllocatorClient::take_from_others)
 }

@@ -2,7 +2,7 @@
 //!
 //! The owner says when it goes away and when it comes back; the other asks, and uses the thing if the
 //! owner is away. Nothing is locked: each side writes one word and then reads the other's. The fence
-//! between the two, on both sides, makes at least one see the other (as in [`crate::Doze`]). So
+//! between the two, on both sides, makes at least one see the other (as in [`crate::EventCount`]). So
 //! either the other finds the owner back, or the owner finds the thing in use and waits.
 //!
 //! Owners go away and come back all the time, and are rarely asked. So the fences are the caller's: its
@@ -12,19 +12,19 @@ use crate::sync::{AtomicBool, Ordering, spin_loop, yield_now};
 
 /// See the module's head.
 #[derive(Debug)]
-pub struct Absence {
+pub struct BiasedLock {
     away: AtomicBool,
     in_use: AtomicBool,
 }
 
-impl Default for Absence {
+impl Default for BiasedLock {
     /// The owner is there.
     fn default() -> Self {
         Self { away: AtomicBool::new(false), in_use: AtomicBool::new(false) }
     }
 }
 
-impl Absence {
+impl BiasedLock {
     /// The owner touches the thing no more, until it is back.
     #[inline]
     pub fn begin(&self) {

@@ -10,19 +10,19 @@ use crate::sync::{AtomicBool, Ordering, fence};
 
 /// Whether the owner of a queue sleeps, or is about to.
 #[derive(Debug)]
-pub struct Doze {
+pub struct EventCount {
     asleep: AtomicBool,
 }
 
-impl Default for Doze {
+impl Default for EventCount {
     fn default() -> Self {
         Self { asleep: AtomicBool::new(false) }
     }
 }
 
-impl Doze {
+impl EventCount {
     /// Sleeps by `sleep` unless `work`, asked after the announcement, finds some. Only by the one
-    /// sleeper. `sleep` must return, now or at once when called, after a [`Doze::rouse`] that
+    /// sleeper. `sleep` must return, now or at once when called, after a [`EventCount::rouse`] that
     /// answered true; it may return for nothing.
     pub fn unless(&self, work: impl FnOnce() -> bool, sleep: impl FnOnce()) {
         self.asleep.store(true, Ordering::Relaxed);

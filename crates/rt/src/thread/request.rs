@@ -1,11 +1,11 @@
 //! Threads that get their stacks when they start: a server's requests.
 //!
-//! One that waits for its turn is a [`Late`] and nothing more, so a long queue touches little memory,
+//! One that waits for its turn is a [`RequestThread`] and nothing more, so a long queue touches little memory,
 //! and what starts does so on a stack that was used just before. The memory is its owner's: it is
-//! lent to the runtime when the thread is handed in ([`super::Crew::hand_in`]), and is the owner's
-//! again when [`Duty::ended`] is called. In between it is touched by the kthread that has it.
+//! lent to the runtime when the thread is handed in ([`super::KthreadPool::submit`]), and is the owner's
+//! again when [`TaskVtable::ended`] is called. In between it is touched by the kthread that has it.
 //!
-//! A `Late` also keeps the time that its thread has had on a core, which other threads do without.
+//! A `RequestThread` also keeps the time that its thread has had on a core, which other threads do without.
 
 use super::kthread::{InProgress, KThread};
 use super::tcb::Tcb;
@@ -19,24 +19,24 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 /// What such a thread does.
-pub struct Duty {
+pub struct TaskVtable {
     /// On its own stack. Must not unwind.
-    pub run: unsafe fn(*const Late),
+    pub run: unsafe fn(*const RequestThread),
     /// It has left its stack for ever, or there was none to start on: then it has never run. By a
     /// kthread; must neither wait nor unwind.
-    pub ended: unsafe fn(*const Late),
+    pub ended: unsafe fn(*const RequestThread),
     /// Whether it is cancelled, and why. While it is in progress, by its kthread, which may run it.
-    pub cause: unsafe fn(*const Late) -> Option<Cause>,
+    pub cause: unsafe fn(*const RequestThread) -> Option<Cause>,
     /// Whether who asked has gone: a longer look, on its own stack.
-    pub left: unsafe fn(*const Late) -> bool,
+    pub left: unsafe fn(*const RequestThread) -> bool,
     /// What becomes of it when it is cancelled.
-    pub rule: unsafe fn(*const Late) -> OnCancel,
+    pub rule: unsafe fn(*const RequestThread) -> OnCancel,
     /// Whether it may be left where it is, for ever; true: it is counted. On its own stack.
-    pub may_abandon: unsafe fn(*const Late) -> bool,
+    pub may_abandon: unsafe fn(*const RequestThread) -> bool,
     /// It was left so. By a kthread; must neither wait nor unwind.
-    pub abandoned: unsafe fn(*const Late),
+    pub abandoned: unsafe fn(*const RequestThread),
     /// What is known of it. On its own stack.
-    pub facts: unsafe fn(*const Late) -> Facts,
+    pub facts: unsafe fn(*const RequestThread) -> Facts,
     /// The kthread has looked after a notice at those that are in progress there. By that kthread; must
     /// neither wait, nor allocate, nor unwind.
     pub noticed: fn(InProgress<'_>),
@@ -44,9 +44,9 @@ pub struct Duty {
 
 /// See the module's head.
 #[repr(C)]
-pub struct Late {
+pub struct RequestThread {
     tcb: Tcb,
-    duty: &'static Duty,
+    duty: &'static TaskVtable,
     stack: Cell<Option<FiberStack>>,
     /// When it came in for the first time, and for the last time (TSC).
     started: Cell<u64>,
@@ -58,16 +58,16 @@ pub struct Late {
     /// How often its quantum was over and it was made to yield.
     cuts: Cell<u32>,
     /// Those in progress on its kthread: a list.
-    pub(super) next: Cell<*const Late>,
-    pub(super) previous: Cell<*const Late>,
+    pub(super) next: Cell<*const RequestThread>,
+    pub(super) previous: Cell<*const RequestThread>,
     /// Its deadline, on its stack; null: it has none.
     pub(super) due: Cell<*const Timer<*const Tcb>>,
     /// It will never go on.
     pub(super) left: Cell<bool>,
 }
 
-impl Late {
-    pub fn new(duty: &'static Duty) -> Self {
+impl RequestThread {
+    pub fn new(duty: &'static TaskVtable) -> Self {
         Self {
             tcb: Tcb::new(),
             duty,
@@ -87,7 +87,7 @@ impl Late {
     /// Makes it ready to be handed in, for the first time or again.
     ///
     /// # Safety
-    /// `this` is its owner's, stays where it is until [`Duty::ended`] is called, and may be used for
+    /// `this` is its owner's, stays where it is until [`TaskVtable::ended`] is called, and may be used for
     /// all that the owner's functions touch.
     pub unsafe fn renew(this: *mut Self, class: u16) {
         // SAFETY: by contract.
@@ -146,7 +146,7 @@ impl Late {
         unsafe { (self.duty.left)(self.tcb.late.get()) }
     }
 
-    pub(super) fn duty(&self) -> &'static Duty {
+    pub(super) fn duty(&self) -> &'static TaskVtable {
         self.duty
     }
 
@@ -225,7 +225,7 @@ impl Late {
 /// The first function on its stack.
 unsafe extern "C" fn main(late: *mut ()) -> ! {
     // SAFETY: `prepare` passed it; it stays until the end is published.
-    let late = unsafe { &*late.cast::<Late>() };
+    let late = unsafe { &*late.cast::<RequestThread>() };
     late.tcb.context.set_in_task(true);
     KThread::here().enter_late(late);
     // SAFETY: as `renew` was promised.
@@ -237,7 +237,7 @@ unsafe extern "C" fn main(late: *mut ()) -> ! {
 }
 
 /// It has left its stack. By the kthread's own loop.
-pub(super) fn publish_end(late: &Late) {
+pub(super) fn publish_end(late: &RequestThread) {
     if late.left.get() {
         // Its stack stays, with what lies there.
         // SAFETY: as `renew` was promised.
