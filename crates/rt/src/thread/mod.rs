@@ -54,7 +54,7 @@ pub use request::{RequestThread, TaskVtable};
 pub use runtime::inherited_kthreads;
 pub use runtime::{Runtime, RuntimeBuilder, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
-pub use serving::{announce_if_parked, heed, is_wanted};
+pub use serving::{announce_if_parked, heed, is_to_stop, is_wanted};
 pub use spawn::{Builder, spawn};
 pub use stalls::StallPlace;
 pub use stalls::Stalls;

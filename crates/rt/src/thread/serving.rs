@@ -97,3 +97,8 @@ pub fn announce_if_parked(kthread: &Shared) {
         }
     }
 }
+
+/// Whether the kthread is to end.
+pub fn is_to_stop(kthread: &KThread) -> bool {
+    kthread.seat.as_ref().is_some_and(KthreadScheduler::is_to_stop)
+}

@@ -113,6 +113,12 @@ impl Dispatcher {
         all
     }
 
+    /// Whether a request has begun that came back from its worker: at the end it is left behind.
+    pub(crate) fn holds_begun(&self) -> bool {
+        let mut jobs = self.sched.jobs().take(self.sched.len());
+        jobs.any(|(job, _)| !self.sched.data(job.id).message.resume.is_null())
+    }
+
     /// The requests that have been here for longest.
     fn oldest(&self, now: Nanos) -> Vec<RequestStats> {
         const MOST: usize = 16;

@@ -282,6 +282,10 @@ impl Engine {
         // SAFETY: ours until the event is sent.
         let (job, quanta) = unsafe { ((*pointer).job.id, (*pointer).preemptions) };
         self.quanta -= u64::from(quanta);
+        if curtail_rt::thread::is_to_stop(self.kthread) {
+            // Nobody takes it back: it is left behind, and what it borrows stays.
+            self.shared.rules.note_left();
+        }
         self.push_event(pointer, EventKind::Preempted, end);
         self.leave(job);
     }

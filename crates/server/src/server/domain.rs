@@ -177,8 +177,7 @@ impl Domain {
         let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;
         drop(self.control);
-        if dispatcher.in_system() > 0 {
-            // Some may have begun: threads that they have started go on elsewhere for a while.
+        if dispatcher.holds_begun() {
             common.rules.note_left();
         }
         if ended.is_ok() && dispatcher.in_system() == 0 {
