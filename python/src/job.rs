@@ -100,6 +100,7 @@ fn system(given: &mut Given, setting: &mut Setting) -> Result<(), Error> {
     setting.dispatchers = given.number("dispatchers", 1)?.unwrap_or(setting.dispatchers);
     setting.balance = given.text("balance")?.unwrap_or(setting.balance);
     setting.flows = given.number("flows", 1)?.unwrap_or(setting.flows);
+    setting.hot = given.text("hot_flows")?.or(setting.hot);
     setting.capacity = given.number("capacity", 1)?.unwrap_or(setting.capacity);
     setting.pinned = given.flag("pinned")?.unwrap_or(setting.pinned);
     setting.hints = given.text("hints")?.unwrap_or(setting.hints);

@@ -16,8 +16,10 @@ SHORT = "short:1us:9,long:exp(50us):1"
             "--policy concord --workers 3 --quantum 5us --rate 200k --seed 7",
         ),
         (
-            dict(policy="concord", workers=8, dispatchers=2, balance="rss", flows=64, load=0.5),
-            "--policy concord --workers 8 --dispatchers 2 --balance rss --flows 64 --load 0.5",
+            dict(
+                policy="concord", workers=8, dispatchers=2, balance="rss", flows=64, hot_flows="2:0.6", load=0.5
+            ),
+            "--policy concord --workers 8 --dispatchers 2 --balance rss --flows 64 --hot-flows 2:0.6 --load 0.5",
         ),
         (
             dict(policy="edf", deadlines=["10us", 1_000_000], preemptive=True, hints="class"),

@@ -2,10 +2,8 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use curtail::{Handle, Nanos, Server, ServerBuilder, Spec};
+use curtail::{Nanos, Server, ServerBuilder, Spec};
 use dns::{Dns, Zone, Zones};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,11 +28,11 @@ struct Args {
     /// Workers [default: the cores, less one for the dispatcher]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Get the workers' cores from the core allocator (curtaild) at this socket: with a policy without
-    /// a dispatcher (shenango)
+    /// Get the cores from the core allocator (curtaild) at this socket
     #[arg(long, value_name = "PATH")]
     daemon: Option<PathBuf>,
-    /// Have the core allocator receive the datagrams and send the answers
+    /// Have the core allocator receive the datagrams and send the answers: with a policy without a
+    /// dispatcher (shenango)
     #[arg(long, requires = "daemon")]
     daemon_port: bool,
 }
@@ -66,9 +64,6 @@ impl Args {
         let (udp, tcp) = (format!("udp://{}", self.listen), format!("tcp://{}", self.listen));
         let tcp = format!("{tcp}?prefix=u16be&idle=10s");
         let mut server = Server::builder(Dns::new(self.zones()?));
-        if self.daemon.is_some() && !spec.is_dispatcherless() {
-            return Err(format!("--daemon: `{}` keeps its cores; use shenango", spec.name).into());
-        }
         if let Some(path) = &self.daemon {
             server = server.daemon(path);
         }
@@ -99,11 +94,9 @@ fn main() -> ExitCode {
 fn serve(args: &Args) -> Result<(), Box<dyn Error>> {
     let server = args.server()?.build()?;
     let listens = server.listens();
-    let signals = on_signals(server.handle())?;
+    server.handle().shutdown_on_signals()?;
     println!("{listens}");
-    let report = server.run();
-    signals.close();
-    let report = report?;
+    let report = server.run()?;
     for note in report.preempt_note.iter().chain(&report.notes) {
         eprintln!("note: {note}");
     }
@@ -114,21 +107,4 @@ fn serve(args: &Args) -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
-}
-
-/// The first SIGINT or SIGTERM has the server answer what is under way; the second one ends it.
-fn on_signals(server: Handle) -> Result<signal_hook::iterator::Handle, Box<dyn Error>> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let handle = signals.handle();
-    let wait = move || {
-        let mut pending = signals.forever();
-        if pending.next().is_some() {
-            server.shutdown();
-        }
-        if pending.next().is_some() {
-            std::process::exit(1);
-        }
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
-    Ok(handle)
 }

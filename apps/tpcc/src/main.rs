@@ -2,9 +2,7 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use curtail::{Handle, Nanos, Server, Spec};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use curtail::{Nanos, Server, Spec};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -54,11 +52,9 @@ fn serve(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let server = server.build()?;
     let listens = server.listens();
-    let signals = on_signals(server.handle())?;
+    server.handle().shutdown_on_signals()?;
     println!("{listens}");
-    let report = server.run();
-    signals.close();
-    let report = report?;
+    let report = server.run()?;
     for note in report.preempt_note.iter().chain(&report.notes) {
         eprintln!("note: {note}");
     }
@@ -69,21 +65,4 @@ fn serve(args: &Args) -> Result<(), Box<dyn Error>> {
         None => Ok(()),
         Some(broken) => Err(format!("the tables are broken: {broken:?}").into()),
     }
-}
-
-/// The first SIGINT or SIGTERM has the server answer what is under way; the second one ends it.
-fn on_signals(server: Handle) -> Result<signal_hook::iterator::Handle, Box<dyn Error>> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let handle = signals.handle();
-    let wait = move || {
-        let mut pending = signals.forever();
-        if pending.next().is_some() {
-            server.shutdown();
-        }
-        if pending.next().is_some() {
-            std::process::exit(1);
-        }
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
-    Ok(handle)
 }

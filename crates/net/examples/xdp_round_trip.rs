@@ -6,11 +6,12 @@
 
 #![allow(unreachable_pub, dead_code, reason = "what it shares with the tests")]
 
-#[path = "../tests/common/namespace.rs"]
-mod namespace;
+#[path = "../tests/common/mod.rs"]
+mod common;
 
-use curtail_net::{Completion, Intake, Outcome, Peer, Waiter, open};
-use namespace::{CABLE, between, make_checksums};
+use common::namespace::{CABLE, between, make_checksums};
+use common::{Collect, completion};
+use curtail_net::{Waiter, open};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,38 +25,6 @@ const WAIT: Duration = Duration::from_millis(100);
 /// Where to serve, whether by polling, and when to end.
 type Order = (String, bool, Arc<AtomicBool>);
 
-/// Takes a batch of requests.
-#[derive(Default)]
-struct Batch(Vec<(Vec<u8>, Peer)>);
-
-impl Intake for Batch {
-    fn room(&self) -> usize {
-        64 - self.0.len()
-    }
-
-    fn request(&mut self, payload: &[u8], from: Peer, _: u64) {
-        self.0.push((payload.to_vec(), from));
-    }
-
-    fn malformed(&mut self, _: u64) {}
-}
-
-fn completion(peer: Peer) -> Completion {
-    Completion {
-        peer,
-        class: 0,
-        outcome: Outcome::Done,
-        tag: 0,
-        request_bytes: 0,
-        arrived_tsc: 0,
-        started_tsc: 0,
-        finished_tsc: 0,
-        ran_cycles: 0,
-        preemptions: 0,
-        disturbed: false,
-    }
-}
-
 /// Serves what is ordered, one after another, and says each time by what.
 fn serve(orders: &Receiver<Order>, ready: &Sender<String>) {
     for (url, polls, end) in orders {
@@ -64,10 +33,10 @@ fn serve(orders: &Receiver<Order>, ready: &Sender<String>) {
         let reply = transport.reply();
         ready.send(transport.describe()).expect("the client is there");
         while !end.load(Ordering::Relaxed) {
-            let mut batch = Batch::default();
+            let mut batch = Collect::up_to(64);
             transport.poll(0, &mut batch);
-            let found = !batch.0.is_empty();
-            for (payload, peer) in batch.0 {
+            let found = !batch.requests.is_empty();
+            for (payload, peer) in batch.requests {
                 reply.reply(peer, &payload);
                 transport.completed(&completion(peer));
             }

@@ -72,6 +72,7 @@ def simulate(
     dispatchers: Optional[int] = None,
     balance: Optional[str] = None,
     flows: Optional[int] = None,
+    hot_flows: Optional[str] = None,
     capacity: Optional[int] = None,
     pinned: Optional[bool] = None,
     hints: Optional[str] = None,
@@ -105,8 +106,9 @@ def simulate(
         quantum: How long a request may run while others wait (a duration); the policy's own.
         preempt: ``"auto"`` (as the policy wants it), ``"never"``, ``"flag"``, ``"clock"``,
             ``"signal"``.
-        dispatchers, balance, flows: Dispatchers, each with its share of the workers; how requests
-            come to them (``"random"``, ``"rss"``, ``"jsq"``, ``"power-of-two"``); flows that rss
+        dispatchers, balance, flows, hot_flows: Dispatchers, each with its share of the workers; how
+            requests come to them (``"random"``, ``"rss"``, ``"jsq"``, ``"power-of-two"``); how many
+            of the flows have how much of the requests, such as ``"2:0.9"``; flows that rss
             tells apart.
         capacity: Requests that each dispatcher's part of the system holds; more are dropped.
         pinned: A request that has started stays on its worker, as in the runtime.

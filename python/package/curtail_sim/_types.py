@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     dispatchers: Optional[int]
     balance: Optional[str]
     flows: Optional[int]
+    hot_flows: Optional[str]
     capacity: Optional[int]
     pinned: Optional[bool]
     hints: Optional[str]

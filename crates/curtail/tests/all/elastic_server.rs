@@ -4,9 +4,9 @@ use crate::common;
 use crate::daemon;
 
 use common::wire::{connect, frame, receive};
-use common::{DISPATCHERLESS, Does, End, STUCK, Verbs, in_time, preset, when};
+use common::{DISPATCHERLESS, End, STUCK, Verbs, in_time, preset, when};
 use curtail::net::{Both, Tcp, TcpConfig, Transport, Udp, UdpConfig};
-use curtail::{Handle, Report, Response, Server, ServerBuilder, StartError};
+use curtail::{Handle, Report, Server, ServerBuilder, StartError};
 use daemon::{Daemon, Guest, socket, until};
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
@@ -229,71 +229,6 @@ fn without_a_core_nothing_runs_and_with_one_all_does() {
         });
         assert_eq!(report.join().unwrap().classes[0].completed, 1);
         assert!(guest.has_left());
-    });
-}
-
-#[test]
-fn a_worker_that_is_evicted_leaves_its_core_and_its_requests_go_on_later() {
-    in_time(|| {
-        let path = socket("server-evict");
-        let daemon = Daemon::at(&path);
-        let opened = Arc::new(AtomicBool::new(false));
-        let is_open = opened.clone();
-        let app = Does(move |request: &[u8], response: &mut Response| {
-            while request == b"hold" && !is_open.load(Ordering::Acquire) {
-                curtail::safepoint();
-            }
-            response.write(request);
-        });
-        let udp = Udp::bind(&["127.0.0.1:0".parse().unwrap()], &UdpConfig::default()).unwrap();
-        let datagrams = udp.local_addrs()[0];
-        let server = Server::builder(app).transport(Box::new(udp)).policy(preset("shenango"));
-        let server = server.workers(WORKERS as usize).safepoints_by_hand().watchdog(None);
-        let server = server.daemon(&path).heartbeat(Duration::from_micros(20));
-        let server = thread::spawn(move || server.build().unwrap());
-        let guest = daemon.take(0);
-        let server = server.join().unwrap();
-        let end = End(server.handle());
-        let report = thread::spawn(move || server.run().unwrap());
-        let client = client(datagrams);
-        client.send(b"hold").unwrap();
-        let holder = || {
-            let stats = end.0.stats()?;
-            (0..WORKERS).find(|&worker| stats.workers[worker as usize].holds == 1)
-        };
-        let mut holds = None;
-        until("it runs", || {
-            grant(&daemon, &guest);
-            holds = holder();
-            holds.is_some()
-        });
-        let (holds, other) = (holds.unwrap(), 1 - holds.unwrap());
-        let word = daemon.board.evict(guest.slot(holds), None, 0);
-        guest.until_parked(holds, word);
-        assert_eq!(guest.look(holds).stranded, 1, "what has started is its own");
-        // The other one serves what comes.
-        client.send(b"pass").unwrap();
-        until("the other one has served it", || {
-            if guest.look(other).is_parked {
-                daemon.grant(&guest, other);
-            }
-            when(&end.0, |_| true).classes[0].completed == 1
-        });
-        let mut buffer = [0; 8];
-        let mut receive = || client.recv(&mut buffer).map(|length| buffer[..length].to_vec());
-        assert_eq!(receive().unwrap(), b"pass");
-        assert!(guest.look(holds).is_parked);
-        opened.store(true, Ordering::Release);
-        daemon.grant(&guest, holds);
-        assert_eq!(receive().unwrap(), b"hold");
-        drop(end);
-        until("the server ends", || {
-            grant(&daemon, &guest);
-            report.is_finished()
-        });
-        let report = report.join().unwrap();
-        assert_eq!((report.classes[0].completed, report.abandoned), (2, 0));
-        assert!(report.cpu.idle > 0.0 && report.cpu.app > 0.0, "{:?}", report.cpu);
     });
 }
 

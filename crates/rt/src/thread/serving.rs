@@ -18,13 +18,10 @@ fn engine(kthread: &KThread) -> Option<EngineHooks> {
 #[inline]
 pub fn heed(kthread: &KThread, now: u64) -> bool {
     let Some(member) = &kthread.member else { return false };
-    let looks = member.is_to_look() || kthread.shared.is_disowned();
+    let looks = kthread.beat(now);
     if looks {
         away(kthread, || member.look(kthread));
     }
-    member.follow_orders();
-    member.publish_age(now);
-    member.watch_packets(kthread, now);
     looks
 }
 
@@ -67,14 +64,14 @@ pub(super) fn rests(kthread: &KThread) -> Option<Duration> {
 
 /// How many requests are ready here that only this kthread can run. From within [`away`].
 pub(super) fn stranded(kthread: &KThread) -> usize {
-    // SAFETY: see `engine`; what is asked is what a look from elsewhere may touch, too.
+    // SAFETY: see `engine`; the engine comes back for that from what it is away for.
     engine(kthread).map_or(0, |hooks| unsafe { (hooks.stranded)(hooks.engine) })
 }
 
 /// The kthread has given its core back, or has one again. From within [`away`].
 pub(super) fn moved(kthread: &KThread) {
     if let Some(hooks) = engine(kthread) {
-        // SAFETY: see `engine`; it wakes a thread, and touches nothing else.
+        // SAFETY: see `engine`; the engine comes back for that from what it is away for.
         unsafe { (hooks.moved)(hooks.engine) }
     }
 }
@@ -83,7 +80,7 @@ pub(super) fn moved(kthread: &KThread) {
 /// or the kthread is to end. By the kthread. `now`: TSC.
 #[inline]
 pub fn is_wanted(kthread: &KThread, now: u64) -> bool {
-    kthread.seat.as_ref().is_some_and(KthreadScheduler::is_to_stop) || kthread.beat(now)
+    is_to_stop(kthread) || kthread.beat(now)
 }
 
 /// Something was sent to that kthread, and can be seen: a core allocator is to know if it has no core.
@@ -99,6 +96,7 @@ pub fn announce_if_parked(kthread: &Shared) {
 }
 
 /// Whether the kthread is to end.
+#[inline]
 pub fn is_to_stop(kthread: &KThread) -> bool {
     kthread.seat.as_ref().is_some_and(KthreadScheduler::is_to_stop)
 }

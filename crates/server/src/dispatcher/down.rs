@@ -46,9 +46,7 @@ impl Downs {
     pub(super) fn is_parked(&self, on: WorkerId) -> bool {
         self.0.iter().any(|down| down.on == on && down.why == Why::Parked)
     }
-}
 
-impl Downs {
     /// A worker gets nothing more.
     fn add(&mut self, on: WorkerId, why: Why, worker: &WorkerLink) -> bool {
         worker.remote.signals.stays.thought_down.store(true, Ordering::Release);

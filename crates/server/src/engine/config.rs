@@ -10,7 +10,7 @@ use curtail_policy::{Nanos, WorkerId};
 use curtail_rt::clock::Clock;
 use curtail_rt::thread::{Quanta, TaskSettings};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// How an engine is to work; changes while it runs.
 #[derive(Clone, Debug)]
@@ -56,10 +56,8 @@ impl ServerShared {
     pub(crate) fn set_thread_quanta(&self, config: &Config) {
         // Half of all that can be counted is never over.
         let beat = self.beat.map_or(u64::MAX / 2, |(_, cycles)| cycles);
-        let cycles = config.thread_quantum.map_or(beat, |quantum| self.clock.cycles(quantum.0));
-        self.thread_quanta.cycles.store(cycles, Ordering::Relaxed);
-        let ticks = u32::from(config.thread_quantum.is_some());
-        self.thread_quanta.usual.store(ticks, Ordering::Relaxed);
+        let quantum = config.thread_quantum.map(|quantum| self.clock.cycles(quantum.0));
+        self.thread_quanta.set(quantum, beat);
     }
 
     /// One of this dispatcher's workers, as the application and people know it.

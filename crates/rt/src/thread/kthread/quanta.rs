@@ -39,6 +39,12 @@ impl Quanta {
         }
     }
 
+    /// From the next tick on: quanta of so many cycles for all, or none, and ticks of `beat` cycles.
+    pub fn set(&self, quantum: Option<u64>, beat: u64) {
+        self.cycles.store(quantum.unwrap_or(beat), Ordering::Relaxed);
+        self.usual.store(u32::from(quantum.is_some()), Ordering::Relaxed);
+    }
+
     /// How long a thread of that class runs while others of its kind are ready, in cycles.
     pub(super) fn cycles_of(&self, class: u16) -> Option<u64> {
         self.of(class).map(|ticks| u64::from(ticks) * self.cycles.load(Ordering::Relaxed))

@@ -49,7 +49,7 @@ pub(super) use port::PortLine;
 use quota::AdmissionQuota;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// Kthreads of one server.
@@ -212,11 +212,10 @@ fn plan(settings: &Settings<'_>, crew: &KthreadPool) -> Plan {
 fn set_quanta(quanta: &Quanta, spec: &Spec, choice: &Choice, beat: Option<u64>) {
     /// From one tick to the next where nothing is cut: the watchdog sees them.
     const TICK_NS: u64 = 1_000_000;
-    let quantum = spec.quantum.filter(|_| spec.shares() && is_cut(choice));
     let clock = Clock::get();
-    let cycles = quantum.map(|quantum| clock.cycles(quantum.0)).or(beat);
-    quanta.cycles.store(cycles.unwrap_or_else(|| clock.cycles(TICK_NS)), Ordering::Relaxed);
-    quanta.usual.store(u32::from(quantum.is_some()), Ordering::Relaxed);
+    let quantum = spec.quantum.filter(|_| spec.shares() && is_cut(choice));
+    let quantum = quantum.map(|quantum| clock.cycles(quantum.0));
+    quanta.set(quantum, beat.unwrap_or_else(|| clock.cycles(TICK_NS)));
 }
 
 /// What the ingress loop asks the application with, on the calling thread.
