@@ -5,9 +5,9 @@
 //! started.
 
 use super::Engine;
-use curtail_policy::{CorePolicy, Job, JobId};
+use curtail_policy::{CorePolicy, JobId};
 use curtail_ring::spsc;
-use curtail_rt::{clock, fences};
+use curtail_rt::fences;
 use std::sync::Arc;
 
 impl Engine {
@@ -64,16 +64,8 @@ impl Engine {
     }
 
     /// How many jobs are ready here that have started: no other worker can go on with them.
-    pub(crate) fn stranded(&mut self) -> usize {
-        let time = self.shared.clock.nanos(clock::now());
-        let mut all = Vec::new();
-        while let Some((job, _)) = self.core.pick(time) {
-            all.push(job);
-        }
-        let started = |job: &&Job| !self.here[job.id.0 as usize].is_null();
-        let stranded = all.iter().filter(started).count() + self.last.len();
-        all.into_iter().for_each(|job| self.core.ready(time, job));
-        stranded
+    pub(super) fn stranded(&self) -> usize {
+        self.core.len() - self.unstarted + self.last.len()
     }
 
     /// Whether messages lie in the inbox, for others to ask.
