@@ -22,6 +22,21 @@
 # bench.sh rocksdb [OPTIONS], RocksDB by policy (bench/rocksdb/README.md).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+# build_app PACKAGE PROGRAM WITHOUT: $program, with safepoints; where there is no LLVM, without, and says
+# WITHOUT.
+build_app() {
+  if need_llvm; then
+    cargo build --quiet --release -p curtail-driver
+    pass/build.sh "$release"
+    built=$("$release/cargo-curtail" curtail build --quiet --release -p "$1")
+    program=$(grep "/$2\$" <<<"$built") || die "cargo curtail build tells of no program \`$2\`"
+  else
+    say "no safepoints: $3"
+    cargo build --quiet --release -p "$1"
+    program=$release/$2
+  fi
+}
+
 if [ "${1:-}" = safepoint ]; then
   shift
   need_rust
@@ -111,16 +126,7 @@ if [ "${1:-}" = web ]; then
   shift
   need_rust
   need taskset=util-linux wrk=wrk python3=python3 || die "wrk asks, and programs are pinned by taskset"
-  if need_llvm; then
-    cargo build --quiet --release -p curtail-driver
-    pass/build.sh "$release"
-    built=$("$release/cargo-curtail" curtail build --quiet --release -p web)
-    program=$(grep '/web$' <<<"$built") || die "cargo curtail build tells of no program \`web\`"
-  else
-    say "no safepoints: requests on the pool run to completion"
-    cargo build --quiet --release -p web
-    program=$release/web
-  fi
+  build_app web web "requests on the pool run to completion"
   exec python3 bench/web/measure.py --program "$program" --out "$target/bench" "$@"
 fi
 
@@ -192,16 +198,7 @@ if [ "${1:-}" = tpcc ]; then
   shift
   need_rust
   mkdir -p "$target/bench"
-  if need_llvm; then
-    cargo build --quiet --release -p curtail-driver
-    pass/build.sh "$release"
-    built=$("$release/cargo-curtail" curtail build --quiet --release -p tpcc)
-    program=$(grep '/tpcc-bench$' <<<"$built") || die "cargo curtail build tells of no \`tpcc-bench\`"
-  else
-    say "no safepoints: transactions run to completion"
-    cargo build --quiet --release -p tpcc
-    program=$release/tpcc-bench
-  fi
+  build_app tpcc tpcc-bench "transactions run to completion"
   exec "$program" --json "$target/bench/tpcc.json" "$@"
 fi
 
