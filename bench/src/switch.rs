@@ -7,7 +7,10 @@ use crate::machine::{Cores, Pinned};
 use crate::peers::switches;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
-use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task, suspend};
+use curtail_fiber::{
+    Context, ContextKind, FiberStack, Label, Locals, StackPool, switch_back, switch_back_for_good,
+    switch_in,
+};
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::Instant;
@@ -18,44 +21,74 @@ fn per_call(start: Instant, count: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// A task that yields for ever.
-fn giving_way() -> Task {
-    fn run(_: *mut ()) {
-        loop {
-            suspend(Suspend::Yielded);
-        }
+/// A stack that this thread resumes, as a worker does its requests.
+struct Resumed {
+    stack: FiberStack,
+    context: Context,
+    /// Where this thread waits meanwhile.
+    back: Context,
+}
+
+/// The first function on such a stack.
+type First = unsafe extern "C" fn(*mut ()) -> !;
+
+impl Resumed {
+    fn new(pool: &mut StackPool) -> Box<Self> {
+        let stack = pool.take().expect("memory for a stack");
+        Box::new(Self { stack, context: Context::new(), back: Context::new() })
     }
-    Task { run: |argument| run(argument), argument: std::ptr::null_mut() }
+
+    /// Readies the stack, which is idle.
+    fn prepare(&mut self, first: First) {
+        let (this, top) = (&raw mut *self, self.stack.top());
+        // SAFETY: the stack is ours alone, and nothing is on it.
+        unsafe { self.context.prepare(&self.stack, top, first, this.cast(), ContextKind::Request) };
+        self.context.set_label(Label::default());
+    }
+
+    fn run(&self) {
+        self.back.stands_for_caller();
+        // SAFETY: this stack waits here; the other one was prepared, or gave up.
+        unsafe { switch_in(&raw const self.back, &raw const self.context) };
+    }
 }
 
-/// A task that does nothing.
-fn nothing() -> Task {
-    Task { run: |_| {}, argument: std::ptr::null_mut() }
+/// Gives up for ever and ever.
+unsafe extern "C" fn gives_up(resumed: *mut ()) -> ! {
+    // SAFETY: what `prepare` passed; its resumer waits.
+    let resumed = unsafe { &*resumed.cast::<Resumed>() };
+    loop {
+        // SAFETY: as above.
+        unsafe { switch_back(&raw const resumed.context, &raw const resumed.back) };
+    }
 }
 
-/// Our fiber resumed and suspended again.
+/// Does nothing.
+unsafe extern "C" fn ends(resumed: *mut ()) -> ! {
+    // SAFETY: as in `gives_up`; this stack is not come back to.
+    unsafe {
+        let resumed = &*resumed.cast::<Resumed>();
+        switch_back_for_good(&raw const resumed.context, &raw const resumed.back)
+    }
+}
+
+/// Our stack resumed and given up again.
 fn fiber_switch(pool: &mut StackPool, count: u64) -> f64 {
-    let mut fiber = Fiber::new(pool).expect("memory for a stack");
-    // SAFETY: the task needs no argument and holds nothing.
-    let first = unsafe { fiber.start(giving_way(), Label::default()) };
-    assert!(matches!(first, Suspend::Yielded));
+    let mut resumed = Resumed::new(pool);
+    resumed.prepare(gives_up);
+    resumed.run();
     let start = Instant::now();
-    for _ in 0..count {
-        // SAFETY: the thread that started it.
-        let why = unsafe { fiber.resume() };
-        assert!(matches!(why, Suspend::Yielded));
-    }
+    (0..count).for_each(|_| resumed.run());
     per_call(start, count)
 }
 
-/// A task run on an idle fiber, as the runtime runs a request.
+/// A task run on an idle stack, as the runtime runs a request.
 fn fiber_task(pool: &mut StackPool, count: u64) -> f64 {
-    let mut fiber = Fiber::new(pool).expect("memory for a stack");
+    let mut resumed = Resumed::new(pool);
     let start = Instant::now();
     for _ in 0..count {
-        // SAFETY: the task needs no argument.
-        let why = unsafe { fiber.start(nothing(), Label::default()) };
-        assert!(matches!(why, Suspend::Done));
+        resumed.prepare(ends);
+        resumed.run();
     }
     per_call(start, count)
 }

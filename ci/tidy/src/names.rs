@@ -19,7 +19,7 @@ const BANNED: [(&str, &str); 14] = [
     ("Wishes", "WorkerSignals"),
     ("Parcel", "ForwardedRequest"),
     ("Crew", "KthreadPool"),
-    ("Late", "RequestThread"),
+    ("Late", "Task"),
     ("Duty", "TaskVtable"),
     ("Doze", "EventCount"),
     ("Absence", "BiasedLock"),

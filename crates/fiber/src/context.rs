@@ -44,9 +44,9 @@ pub struct Label {
 pub enum Kind {
     /// A kthread's own.
     Kthread,
-    /// A [`Fiber`](crate::Fiber)'s: something resumes it and waits.
-    Fiber,
-    /// A thread's, which switches to others by itself.
+    /// A request's.
+    Request,
+    /// A thread's.
     Thread,
 }
 
@@ -202,26 +202,21 @@ impl Context {
         self.sp.as_ptr()
     }
 
-    /// This stack stands for `outer` (or for no fiber: null): [`current`] answers that while it runs.
-    pub fn stands_for(&self, outer: *const Context) {
-        self.shown.set(outer);
-    }
-
-    /// This stack has the thread-locals that the caller has.
-    pub(crate) fn has_locals_of_caller(&self) {
-        self.locals.set(safepoint::thread_pointer());
+    /// This context is another one of the calling stack: while it runs, [`current`] answers as now,
+    /// and the thread-locals are the caller's.
+    #[inline]
+    pub fn stands_for_caller(&self) {
+        let caller = safepoint::context();
+        self.shown.set(caller);
+        // SAFETY: it is the context of what runs, which is alive while it runs.
+        let locals = unsafe { caller.as_ref() }.map_or(0, |caller| caller.locals.get());
+        self.locals.set(locals);
     }
 
     /// Whether it has thread-locals of its own.
     #[inline]
     pub fn has_own_locals(&self) -> bool {
         self.locals.get() != 0
-    }
-
-    /// Whose stack it is.
-    #[inline]
-    pub fn kind(&self) -> Kind {
-        self.kind.get()
     }
 
     /// Makes depth and words what they are when a fiber begins: of one that has ended.
@@ -263,7 +258,7 @@ impl Bytes {
     pub(crate) fn suspended(&self, context: usize, stack: &Range<usize>) -> Option<(usize, Kind)> {
         let [in_task, kind] =
             [offset_of!(Context, in_task), offset_of!(Context, kind)].map(|at| self.0[at]);
-        let kind = [Kind::Fiber, Kind::Thread].into_iter().find(|&known| known as u8 == kind)?;
+        let kind = [Kind::Request, Kind::Thread].into_iter().find(|&known| known as u8 == kind)?;
         let sp = usize::from_ne_bytes(self.take(offset_of!(Context, sp)));
         let shown = usize::from_ne_bytes(self.take(offset_of!(Context, shown)));
         let is_one = in_task == 1 && shown == context;

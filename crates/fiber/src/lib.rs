@@ -1,15 +1,14 @@
-//! Fibers: user-level threads on pooled stacks, and the safepoint ABI.
+//! Fibers: stacks from a pool and what is saved of them while they do not run, and the safepoint ABI.
 //!
-//! A [`Fiber`] runs one task after another ([`Fiber::start`]); a task may [`suspend`] from any
-//! depth, also from inside C++ and from a safepoint, and is resumed with [`Fiber::resume`].
-//! Exactly one thread runs a fiber at a time, and everything here but the overflow handler and
-//! looks at what is suspended is called by that thread alone.
+//! A [`Context`] is readied on a stack ([`Context::prepare`]) and switched to ([`switch`]), from any depth,
+//! also from inside C++ and from a safepoint. Exactly one thread runs a fiber at a time, and everything
+//! here but the overflow handler and looks at what is suspended is called by that thread alone.
 //!
 //! * `stack` — stacks with guards, carved from large mappings, pooled;
 //! * [`image`] — thread-locals of a stack's own;
 //! * `context` — what is saved of a stack that does not run, C++ exception state included;
-//! * `switch` — from one stack to another;
-//! * `fiber` — a fiber that its owner resumes, one task after another;
+//! * `switch` — from one stack to another, or to one that is resumed and comes back;
+//! * `exceptions` — C++ exceptions that leave what is called;
 //! * [`safepoint`] — this thread's safepoint block (`include/curtail_safepoint.h`);
 //! * [`signal`] — ticks that interrupt a fiber between any two instructions of application code;
 //! * `suspended` — looks from outside at what is suspended, and at its stacks;
@@ -19,7 +18,7 @@
 mod alternate_stack;
 mod context;
 mod entry;
-mod fiber;
+mod exceptions;
 pub mod image;
 mod overflow;
 pub mod safepoint;
@@ -33,12 +32,12 @@ mod words;
 pub use context::{
     Context, Kind as ContextKind, Label, current, current_label, on_fiber, own_stack,
 };
-pub use fiber::{CxxException, Fiber, Suspend, Task, contain_exceptions, suspend};
+pub use exceptions::{CxxException, contain_exceptions};
 pub use image::{Locals, end_thread_locals};
 pub use overflow::{NameIt, is_on_a_stack, name_threads_by, prepare_thread};
 pub use stack::{FiberStack, StackError, StackPool};
 pub use suspended::{StackCopy, Suspended, peek, suspended};
-pub use switch::{switch, switch_away};
+pub use switch::{switch, switch_away, switch_back, switch_back_for_good, switch_in};
 
 /// Names of functions that are not an application's own: a kind and names or globs of it in each line.
 /// Which kinds there are, it says itself.

@@ -46,7 +46,7 @@ unsafe fn leave(from: *const Context, to: *const Context, for_good: bool) -> (*m
 /// # Safety
 /// As for [`switch`].
 #[inline(always)]
-pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context) {
+pub unsafe fn switch_in(from: *const Context, to: *const Context) {
     // SAFETY: by contract.
     unsafe {
         let (place, sp) = leave(from, to, false);
@@ -60,7 +60,7 @@ pub(crate) unsafe fn switch_in(from: *const Context, to: *const Context) {
 /// # Safety
 /// As for [`switch`]; `to` waits in [`switch_in`].
 #[inline(always)]
-pub(crate) unsafe fn switch_back(from: *const Context, to: *const Context) {
+pub unsafe fn switch_back(from: *const Context, to: *const Context) {
     // SAFETY: by contract. A call of `curtail_switch`, with its return address pushed by hand.
     unsafe {
         let (place, sp) = leave(from, to, false);
@@ -83,7 +83,7 @@ pub(crate) unsafe fn switch_back(from: *const Context, to: *const Context) {
 /// # Safety
 /// As for [`switch_away`]; `to` waits in [`switch_in`].
 #[inline(always)]
-pub(crate) unsafe fn switch_back_for_good(from: *const Context, to: *const Context) -> ! {
+pub unsafe fn switch_back_for_good(from: *const Context, to: *const Context) -> ! {
     // SAFETY: by contract.
     unsafe {
         let (_, sp) = leave(from, to, true);

@@ -4,11 +4,16 @@
 //! The thread runs by single steps (the processor's trap flag). Each trap sends a tick, which comes
 //! when the trap's handler returns: just before the next instruction.
 
+#[path = "support/mod.rs"]
+mod support;
+
 use curtail_fiber::safepoint::{Block, Safepoint};
 use curtail_fiber::signal::{self, Code, Owner, Ticker};
-use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task};
+use curtail_fiber::{Label, Locals, StackPool};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+
+use support::{Fiber, Suspend, Task};
 
 const TRAP_FLAG: i64 = 0x100;
 
@@ -23,7 +28,7 @@ fn now() -> u64 {
 
 unsafe extern "C" fn on_tick(_: *mut Block) {
     STEPPING.store(ptr::null_mut(), Relaxed);
-    curtail_fiber::suspend(Suspend::Preempted);
+    support::suspend(Suspend::Preempted);
 }
 
 extern "C" fn on_trap(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {

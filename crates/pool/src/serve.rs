@@ -9,7 +9,7 @@ use curtail_policy::ClassId;
 use curtail_policy::WorkerId;
 use curtail_rt::cancel::{Cancelled, Cause};
 use curtail_rt::clock::{self, Clock};
-use curtail_rt::{calls, contain};
+use curtail_rt::{contain, served_cycles};
 use curtail_server::Response;
 use curtail_server::app::{App, Class};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -75,9 +75,9 @@ impl Serve {
         if let Some(request) = curtail_rt::context() {
             state.runs_as(request);
         }
-        let before = calls::served_cycles().unwrap_or(0);
+        let before = served_cycles().unwrap_or(0);
         let result = catch_unwind(AssertUnwindSafe(|| curtail_rt::user::call(body)));
-        let served = calls::served_cycles().unwrap_or(0).saturating_sub(before);
+        let served = served_cycles().unwrap_or(0).saturating_sub(before);
         self.ended(state, gate, result, (waited, served));
     }
 

@@ -8,8 +8,7 @@
 //! A request that is marked runs when nothing else is ready. Nothing is unwound but at calls that
 //! wait: see `docs/src/cancellation.md`.
 
-use crate::calls;
-use crate::thread::KThread;
+use crate::thread::{self, KThread};
 use std::cell::Cell;
 use std::fmt;
 use std::io;
@@ -187,7 +186,7 @@ impl Cancel {
 /// # Errors
 /// [`Cancelled`]: it was cancelled.
 pub fn check() -> Result<(), Cancelled> {
-    match calls::cause() {
+    match thread::cause() {
         None => Ok(()),
         Some(cause) => Err(Cancelled::by(cause)),
     }

@@ -5,10 +5,9 @@
 //! spawns; the holder of a [`Context`] keeps it. The cell is its home's; in a case, `cause` and
 //! `wished` are atomics that any thread may look at, and nothing else changes.
 
-use crate::calls;
 use crate::cancel::{Cancelled, Cause};
 use crate::clock::{self, Clock};
-use crate::thread::{KThread, Shared, Tcb};
+use crate::thread::{KThread, Shared, Task};
 use curtail_net::{Kept, Peer, Reply};
 use curtail_policy::ClassId;
 use std::cell::Cell;
@@ -77,8 +76,8 @@ impl Case {
         told.or_else(|| {
             let Facts { peer, deadline_tsc, reply, .. } = &self.facts;
             let gone = reply.as_ref().is_some_and(|reply| reply.is_gone(*peer));
-            let late = *deadline_tsc != NEVER && clock::now() >= *deadline_tsc;
-            gone.then_some(Cause::Departed).or(late.then_some(Cause::Deadline))
+            let task = *deadline_tsc != NEVER && clock::now() >= *deadline_tsc;
+            gone.then_some(Cause::Departed).or(task.then_some(Cause::Deadline))
         })
     }
 
@@ -159,7 +158,7 @@ pub fn context() -> Option<Context> {
         return Some(Context { case });
     }
     let case = Arc::new(Case {
-        facts: calls::facts(tcb)?,
+        facts: tcb.task()?.facts()?,
         cause: AtomicU8::new(Cause::code(tcb.cancel.cause())),
         wished: AtomicU8::new(0),
     });
@@ -173,8 +172,7 @@ pub fn context() -> Option<Context> {
 #[must_use]
 pub fn class() -> Option<ClassId> {
     let tcb = KThread::current_tcb()?;
-    let is_request = tcb.request().is_some_and(|job| !Tcb::is_aside(job));
-    if is_request || tcb.late().is_some() {
+    if tcb.task().is_some_and(Task::is_request) {
         return Some(ClassId(tcb.class.get()));
     }
     tcb.case.get().map(|case| case.facts.class)
@@ -184,7 +182,7 @@ pub fn class() -> Option<ClassId> {
 #[inline]
 pub(crate) fn inherited() -> Option<Arc<Case>> {
     let tcb = KThread::current_tcb()?;
-    if tcb.request().is_none() && tcb.late().is_none() {
+    if tcb.is_thread() {
         return tcb.case.shared();
     }
     context().map(|context| context.case)

@@ -19,8 +19,6 @@ pub mod block;
 #[doc(hidden)]
 pub mod blocking;
 #[doc(hidden)]
-pub mod calls;
-#[doc(hidden)]
 pub mod cancel;
 pub mod clock;
 #[doc(hidden)]
@@ -35,6 +33,7 @@ pub mod forked;
 pub mod future;
 #[doc(hidden)]
 pub mod held;
+mod hook;
 #[doc(hidden)]
 pub mod kernel;
 pub mod net;
@@ -65,7 +64,6 @@ pub mod wait;
 pub mod yields;
 
 pub use blocking::blocking;
-pub use calls::served_cycles;
 pub use cancel::{Cancelled, Cause, OnCancel, check, shield};
 pub use context::{Context, RequestId, class, context};
 pub use future::block_on;
@@ -77,6 +75,6 @@ pub use terminate::on_terminate;
 pub use thread::{
     Builder, DaemonError, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder, Scope,
     ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId, ThreadStack,
-    current, park, park_timeout, run, scope, spawn, stacks, suspended, yield_now,
+    current, park, park_timeout, run, scope, served_cycles, spawn, stacks, suspended, yield_now,
 };
 pub use topology::allowed_cores;

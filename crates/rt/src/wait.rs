@@ -6,9 +6,8 @@
 //! program's is called with a queue locked but `still`.
 
 use crate::block::{self, Deadline, Node, Place, Queue, Wait};
-use crate::thread::{KThread, Shared, without_limit};
+use crate::thread::{KThread, Shared, Tcb, without_limit};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
-use curtail_policy::JobId;
 use curtail_ring::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -116,29 +115,30 @@ pub fn wake_all(address: usize) {
     while wake_one(address) {}
 }
 
-/// Takes out those requests of one kthread, of all that `which` says, which will not run again; which
-/// they were.
-pub fn forget(home: &Arc<Shared>, which: fn(u32) -> bool) -> Vec<JobId> {
-    let mut jobs = Vec::new();
-    let request = |node: &Node<block::Who>| node.who().request_at(home).filter(|job| which(*job));
+/// Takes out those of one kthread, of all that `which` says, which will not run again; which they were.
+pub fn forget(home: &Arc<Shared>, which: impl Fn(&Tcb) -> bool) -> Vec<*const Tcb> {
+    let mut found = Vec::new();
+    let is_one = |node: &Node<block::Who>| node.who().is_at(home, &which);
     for Share { queue, waiting } in TABLE.iter().map(|share| &**share) {
         // Memory is asked for with the queue unlocked: the program's allocator may wait here. What
         // is at home there is suspended for good, so the second look finds what the first did.
         let mut count = 0;
         look_at(queue, |node| {
-            count += usize::from(request(node).is_some());
+            count += usize::from(is_one(node));
             false
         });
-        jobs.reserve(count);
+        found.reserve(count);
         look_at(queue, |node| {
-            let job = request(node).filter(|_| jobs.len() < jobs.capacity());
-            jobs.extend(job.map(JobId));
-            waiting.fetch_sub(usize::from(job.is_some()), Ordering::SeqCst);
-            job.is_some()
+            let takes = found.len() < found.capacity() && is_one(node);
+            if takes {
+                found.push(node.who().as_tcb());
+                waiting.fetch_sub(1, Ordering::SeqCst);
+            }
+            takes
         });
     }
-    WAITING.fetch_sub(jobs.len(), Ordering::SeqCst);
-    jobs
+    WAITING.fetch_sub(found.len(), Ordering::SeqCst);
+    found
 }
 
 fn look_at(queue: &Queue, leave: impl FnMut(&Node<block::Who>) -> bool) {

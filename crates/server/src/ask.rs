@@ -2,14 +2,13 @@
 //! take, and what to answer where there is no room for it.
 //!
 //! Its code may wait, as a handler may, and for what a handler has to do first. So the whole loop that
-//! takes requests in runs on a fiber ([`drive`]): it stages questions, with copies of their requests,
-//! and asks them between two of its steps, by plain calls. Where the code waits, the fiber is *parked*
-//! with that one request, and a fresh fiber goes on with the loop. When the wait is over the parked
-//! fiber goes on to the end of its question and no further ([`Asker::go_on`]).
+//! takes requests in is a task ([`drive`]): it stages questions, with copies of their requests, and asks
+//! them between two of its steps, by plain calls. Where the code waits, the task is *parked* with that one
+//! request, and a fresh one goes on with the loop. When the wait is over the parked task goes on to the
+//! end of its question and no further ([`Asker::go_on`]).
 //!
 //! **Who touches it.** The thread that takes requests in, which is a kthread, alone. What ends a wait
-//! reaches a parked fiber as it reaches a request's: through its control block, whose number is the
-//! runner's.
+//! reaches a parked task as it reaches a request: it lies in its resumer's queue then.
 //!
 //! **The invariant.** An inquiry is idle, staged, asked by the one runner that has the loop, parked with
 //! one runner, answered, or the caller's. While the application is asked, nothing refers to the loop or
@@ -25,17 +24,17 @@ mod runner;
 
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
-use curtail_fiber::{Locals, StackError, StackPool, Suspend};
-use curtail_policy::JobId;
+use curtail_fiber::{Locals, StackError, StackPool};
 use curtail_rt::contain::discard;
-use curtail_rt::thread::{KThread, Tcb};
-use curtail_rt::wait;
+use curtail_rt::thread::{Left, Resumer};
 pub(crate) use entry::{Entry, EntryParts, TurnedAway, tag};
 pub(crate) use inquiry::{Inquiry, Origin, Question};
 pub(crate) use lead::{Loop, drive};
 pub(crate) use payload::Payload;
 use runner::{Application, Runner};
 use std::collections::VecDeque;
+use std::ptr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The target of what is logged here.
@@ -69,11 +68,15 @@ pub(crate) struct Asker {
     staged_bytes: usize,
     /// Those that have their answers, for the loop.
     answered: Vec<Id>,
-    /// By number. Each stays where it is until the end.
+    /// All. Each stays where it is until the end.
     runners: Vec<*mut Runner>,
-    spare: Vec<u32>,
-    /// Those that can go on.
-    ready: VecDeque<u32>,
+    spare: Vec<*mut Runner>,
+    /// What the kthread's own loop runs: the one that has the loop.
+    leading: Rc<Resumer>,
+    /// What that one runs: those that are parked and can go on.
+    parking: Rc<Resumer>,
+    /// Those that have yielded.
+    ready: VecDeque<*const Runner>,
     parked: usize,
     /// Of the requests that are parked, and how many that may be.
     bytes: usize,
@@ -103,6 +106,8 @@ impl Asker {
             answered: Vec::new(),
             runners: Vec::new(),
             spare: Vec::new(),
+            leading: Rc::default(),
+            parking: Rc::default(),
             ready: VecDeque::new(),
             parked: 0,
             bytes: 0,
@@ -123,7 +128,7 @@ impl Asker {
 
     /// Whether one that is parked can go on.
     pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty() || KThread::here().has_woken_asides()
+        !self.ready.is_empty() || self.parking.has_woken()
     }
 
     /// Whether enough is staged: what more there is waits where it is.
@@ -220,26 +225,27 @@ impl Asker {
 
     /// Goes on with those parked that can; true: some have their answers now.
     pub(crate) fn go_on(&mut self) -> bool {
-        while let Some(number) = KThread::here().pop_woken_aside() {
-            self.ready.push_back(number);
+        while let Some(task) = self.parking.pop_woken() {
+            self.ready.push_back(ptr::from_ref(task).cast());
         }
         let before = self.answered.len();
         for _ in 0..self.ready.len() {
-            let Some(number) = self.ready.pop_front() else { break };
-            // SAFETY: it is parked; nothing else refers to it.
-            let runner = unsafe { &mut *self.runner(number) };
-            let id = runner.parked().expect("what goes on was parked");
-            match runner.go_on() {
-                // What is no panic of Rust's, out of a call that should have contained it.
-                Suspend::Panicked(payload) => discard(payload),
-                Suspend::Done => {}
-                Suspend::Blocked => continue,
-                Suspend::Preempted | Suspend::Yielded => {
-                    self.ready.push_back(number);
+            let Some(runner) = self.ready.pop_front() else { break };
+            // SAFETY: made by `new_runner`; all in it are cells. It is parked, and can go on.
+            let (id, why) = unsafe {
+                let id = (*runner).parked().expect("what goes on was parked");
+                (id, (*runner).run_by(&self.parking))
+            };
+            match why {
+                Left::Blocked => continue,
+                Left::Preempted | Left::Yielded => {
+                    self.ready.push_back(runner);
                     continue;
                 }
+                // SAFETY: as above. The call should have contained it, and the loop goes on.
+                Left::Ended => unsafe { (*runner).take_panic() }.into_iter().for_each(discard),
             }
-            self.spare.push(number);
+            self.spare.push(runner.cast_mut());
             self.parked -= 1;
             self.bytes -= self.sizes[id.0 as usize];
             self.answered.push(id);
@@ -247,29 +253,28 @@ impl Asker {
         self.answered.len() > before
     }
 
-    /// A runner waits, or has yielded, in the middle of its question.
-    fn park(&mut self, number: u32, why: &Suspend) {
-        // SAFETY: its fiber does not run; nothing else refers to it.
-        let id = unsafe { (*self.runner(number)).park() };
+    /// A runner that had the loop waits, or has yielded, in the middle of its question.
+    fn park(&mut self, runner: *const Runner, why: Left) {
+        // SAFETY: made by `new_runner`; all in it are cells. It has just left the processor.
+        let id = unsafe {
+            (*runner).adopt(&self.parking);
+            (*runner).park()
+        };
         self.parked += 1;
         self.bytes += self.sizes[id.0 as usize];
-        if !matches!(why, Suspend::Blocked) {
-            self.ready.push_back(number);
+        if why != Left::Blocked {
+            self.ready.push_back(runner);
         }
     }
 
     /// One that is idle: there is one, since nothing is asked without ([`Asker::may_wait`]).
-    fn take_spare(&mut self) -> u32 {
+    fn take_spare(&mut self) -> *mut Runner {
         self.spare.pop().expect("a spare runner")
     }
 
     /// It is idle again.
-    fn put_back(&mut self, number: u32) {
-        self.spare.push(number);
-    }
-
-    fn runner(&self, number: u32) -> *mut Runner {
-        self.runners[number as usize]
+    fn put_back(&mut self, runner: *mut Runner) {
+        self.spare.push(runner);
     }
 
     #[cold]
@@ -278,40 +283,29 @@ impl Asker {
     }
 
     fn new_runner(&mut self) -> Result<(), StackError> {
-        let number = self.runners.len() as u32;
-        let runner = Runner::new(number, Arc::as_ptr(&self.application), &mut self.stacks)?;
-        self.runners.push(Box::into_raw(Box::new(runner)));
-        self.spare.push(number);
+        let runner = Runner::new(Arc::as_ptr(&self.application), &mut self.stacks)?;
+        let runner = Box::into_raw(Box::new(runner));
+        self.runners.push(runner);
+        self.spare.push(runner);
         Ok(())
     }
 }
 
 impl Drop for Asker {
-    /// What is parked will not run again. It takes no wake-up from others, and one that it has had
-    /// already and did nothing with goes to the next waiter. It is left where it is, since what it
-    /// waits for may refer to it.
+    /// What is parked will not run again. It is left where it is, since what it waits for may refer to it.
     fn drop(&mut self) {
-        let here = KThread::here();
-        let parks = self.parked > 0;
-        let unlinked = if parks { wait::forget(&here.shared, Tcb::is_aside) } else { Vec::new() };
-        let mut left = Vec::new();
-        for (number, &runner) in self.runners.iter().enumerate() {
-            // SAFETY: made by `new_runner`; its fiber does not run.
-            let (parked, waited) = unsafe { ((*runner).parked(), (*runner).waits_for()) };
-            let Some(id) = parked else {
-                // SAFETY: as above, and it has no task.
-                drop(unsafe { Box::from_raw(runner) });
-                continue;
-            };
-            left.push(id);
-            here.abandon_request();
-            let job = JobId(Tcb::of_aside_number(number as u32));
-            if waited != 0 && !unlinked.contains(&job) {
-                wait::wake_one(waited);
-            }
+        // SAFETY: made by `new_runner`; none runs.
+        let parked = |&runner: &*mut Runner| unsafe { (*runner).parked().map(|id| (runner, id)) };
+        let left: Vec<_> = self.runners.iter().filter_map(parked).collect();
+        // SAFETY: as above.
+        let tasks = left.iter().map(|&(runner, _)| unsafe { (*runner).task() });
+        self.parking.leave_behind(tasks);
+        for &runner in self.runners.iter().filter(|runner| parked(runner).is_none()) {
+            // SAFETY: as above, and it has nothing to do.
+            drop(unsafe { Box::from_raw(runner) });
         }
         for (number, &inquiry) in self.inquiries.iter().enumerate() {
-            if !left.contains(&Id(number as u32)) {
+            if left.iter().all(|&(_, id)| id != Id(number as u32)) {
                 // SAFETY: made by `stage`, and parked with no runner.
                 drop(unsafe { Box::from_raw(inquiry) });
             }

@@ -1,9 +1,9 @@
-//! The engine: runs jobs on fibers, one at a time, on one thread. A worker is an engine with an
-//! inbox; a work-conserving dispatcher has one too.
+//! The engine: runs requests, one at a time, on one kthread. A worker is an engine with an inbox; a
+//! work-conserving dispatcher has one too.
 //!
-//! **Who touches it.** Its thread alone: the loop around it, and, while a fiber runs, the yield
-//! hook on that fiber's stack. The hook works through the same raw pointer, so no `&mut Engine` may
-//! be alive while a fiber runs: [`Engine::run`] takes a pointer and borrows for short stretches.
+//! **Who touches it.** Its thread alone: the loop around it, and, while a request runs, the hook of the
+//! safepoints on that one's stack. The hook works through the same raw pointer, so no `&mut Engine` may
+//! be alive while a request runs: [`Engine::run`] takes a pointer and borrows for short stretches.
 //!
 //! While a handler runs, its thread is *absent* (`Remote::absence`): then the dispatcher may take back
 //! jobs that have not started ([`Engine::take_back`]), as it does where the handler is stuck. Whatever
@@ -15,29 +15,27 @@ mod cancelled;
 mod config;
 mod counts;
 mod end;
-mod hooks;
+
 mod quantum;
 mod run;
+mod run_queue;
 mod serve;
 
-use crate::Response;
-use crate::activation::Activation;
+use crate::dispatched::DispatchedRequest;
 use crate::message::{Event, EventKind, Message};
 use crate::remote::Remote;
-use crate::serve::Serving;
 use alone::Alone;
 pub(crate) use config::{Config, ServerShared};
 pub(crate) use counts::Counts;
 use curtail_fiber::safepoint::{Mode, Safepoint};
-use curtail_fiber::{Fiber, StackPool, signal};
-use curtail_net::Outcome;
+use curtail_fiber::{FiberStack, signal};
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, Mix, WorkerId};
 use curtail_ring::spsc;
 use curtail_rt::cancel::Cause;
 use curtail_rt::clock::GAP_NS;
 use curtail_rt::contain::contain;
 use curtail_rt::fences;
-use curtail_rt::thread::{KThread, Tcb};
+use curtail_rt::thread::{KThread, Resumer};
 use curtail_rt::timeline;
 pub(crate) use serve::{Links, Orders};
 use std::any::Any;
@@ -45,6 +43,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU32;
 use std::ptr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -57,25 +56,25 @@ const CLOSELY_NS: u64 = 10_000;
 
 pub(crate) struct Engine {
     id: WorkerId,
-    shared: ServerShared,
-    state: Box<dyn Any>,
+    pub shared: ServerShared,
+    pub state: Box<dyn Any>,
     pub config: Config,
     core: AnyCore,
     safepoint: Safepoint,
     /// Made when the first configuration asks for it.
     ticks: Option<signal::Owner>,
-    stacks: StackPool,
-    /// Answers those for whom there is no stack; one at a time.
-    reserve: Option<Fiber>,
-    #[allow(clippy::vec_box, reason = "an activation has one address for life")]
-    spare: Vec<Box<Activation>>,
-    /// The activation of each started job that is here, by job number; null: not started, or not
-    /// here. Activations are made late, so that a long queue of requests touches little memory.
-    here: Box<[*mut Activation]>,
+    resumer: Rc<Resumer>,
+    /// For those for whom there is no stack; one at a time.
+    reserve: Option<FiberStack>,
+    #[allow(clippy::vec_box, reason = "a request has one address for life")]
+    spare: Vec<Box<DispatchedRequest>>,
+    /// The request of each started job that is here, by job number; null: not started, or not here.
+    /// They are made late, so that a long queue of requests touches little memory.
+    here: Box<[*mut DispatchedRequest]>,
     /// The messages of the others.
     fresh: Box<[MaybeUninit<Message>]>,
     /// The job that runs, for the hook, and since when (TSC).
-    running: *mut Activation,
+    running: *mut DispatchedRequest,
     run_start: u64,
     quantum_cycles: u64,
     alone: Alone,
@@ -125,9 +124,7 @@ impl Engine {
         let safepoint = Safepoint::this_thread();
         // SAFETY: the dispatcher, the only user, joins this thread before it lets go of the word.
         let _ = remote.poll.set(unsafe { safepoint.poll() });
-        let mut stacks =
-            StackPool::new(shared.tasks.stack_size, shared.tasks.locals).map_err(text)?;
-        let reserve = Some(Fiber::new(&mut stacks).map_err(text)?);
+        let reserve = Some(kthread.take_stack_for_request().map_err(text)?);
         let state = contain(|| shared.app.setup_worker(shared.in_server(id)));
         let mut engine = Box::new(Self {
             id,
@@ -136,7 +133,7 @@ impl Engine {
             core,
             safepoint,
             ticks: None,
-            stacks,
+            resumer: Rc::default(),
             reserve,
             spare: Vec::new(),
             here: vec![ptr::null_mut(); shared.jobs].into_boxed_slice(),
@@ -163,8 +160,8 @@ impl Engine {
             look_cycles: shared.clock.cycles(LOOK_NS),
             shared,
         });
-        let hooks = Self::hooks(&raw mut *engine);
-        engine.kthread.engine.set(Some(hooks));
+        let queue = Self::run_queue(&raw mut *engine);
+        engine.kthread.run_queue.set(Some(queue));
         fences::prepare();
         engine.publish_mail();
         engine.prepare_ticks();
@@ -198,9 +195,8 @@ impl Engine {
         self.admit_all(sent, now);
         self.kthread.look_around(now);
         self.handle_notices();
-        while let Some(tcb) = self.kthread.pop_woken_request() {
-            let job = tcb.request().expect("a request's block");
-            self.woken(JobId(job), now);
+        while let Some(task) = self.resumer.pop_woken() {
+            self.woken(ptr::from_ref(task).cast_mut().cast(), now);
         }
     }
 
@@ -263,7 +259,7 @@ impl Engine {
         self.inbox().is_some_and(|inbox| !inbox.is_empty())
             || self.kthread.has_mail()
             || self.kthread.is_noticed()
-            || self.kthread.has_woken_requests()
+            || self.resumer.has_woken()
     }
 
     /// Whether requests, or the dispatcher's own work, want the processor, on which a thread is.
@@ -282,69 +278,60 @@ impl Engine {
                 ..Job::new(message.job, message.class, self.shared.clock.nanos(message.arrived_tsc))
             }
         } else {
-            // SAFETY: with the message its activation became ours; its fiber does not run.
-            let activation = unsafe { &mut *message.resume };
-            activation.message.quantum_cycles = message.quantum_cycles;
-            if let Some(cause) = message.cause() {
-                self.mark(activation, cause);
-            }
+            // SAFETY: with the message the request became ours; it does not run.
+            let request = unsafe { &mut *message.resume };
+            request.message.quantum_cycles = message.quantum_cycles;
             // A woken job never left; any other is new here.
             if self.here[index].is_null() {
-                self.quanta += u64::from(activation.preemptions);
+                self.quanta += u64::from(request.task.cuts());
                 self.here[index] = message.resume;
+                self.adopt(request);
             }
-            activation.job
+            if let Some(cause) = message.cause() {
+                self.mark(request, cause);
+            }
+            request.job
         };
         self.core.ready(self.shared.clock.nanos(now), job);
     }
 
+    /// The request is here now.
+    fn adopt(&mut self, request: &mut DispatchedRequest) {
+        request.engine = self;
+        // SAFETY: it does not run, and is in no queue: the dispatcher has it where it is to go on. What
+        // waits for something stays where it is.
+        unsafe { self.resumer.adopt(&request.task, &self.kthread.shared) };
+    }
+
     /// A job that was admitted starts.
-    fn activate(&mut self, job: Job) -> *mut Activation {
+    fn activate(&mut self, job: Job) -> *mut DispatchedRequest {
         let index = job.id.0 as usize;
         // SAFETY: the core policy picks only what was admitted, and what is not in `here` was
         // admitted with a message, written then.
         let message = unsafe { self.fresh[index].assume_init_read() };
         self.unstarted -= 1;
-        let mut activation = self.spare.pop().unwrap_or_else(|| {
-            Box::new(Activation {
-                message,
-                job,
-                fiber: None,
-                serving: Serving::Handler,
-                outcome: Outcome::Failed,
-                response: Response::default(),
-                request: ptr::slice_from_raw_parts(ptr::null(), 0),
-                app: Arc::as_ptr(&self.shared.app),
-                state: &raw const *self.state,
-                started_tsc: 0,
-                ran_cycles: 0,
-                preemptions: 0,
-                tcb: Tcb::of_request(),
-            })
-        });
-        (activation.message, activation.job) = (message, job);
-        (activation.serving, activation.outcome) = (Serving::Handler, Outcome::Failed);
-        (activation.started_tsc, activation.ran_cycles, activation.preemptions) = (0, 0, 0);
-        self.here[index] = Box::into_raw(activation);
-        self.here[index]
+        let request = match self.spare.pop() {
+            Some(spare) => spare.renew(message, job),
+            None => DispatchedRequest::new(message, job),
+        };
+        let request = request.lend();
+        // SAFETY: lent right above.
+        self.adopt(unsafe { &mut *request });
+        self.here[index] = request;
+        request
     }
 
-    fn woken(&mut self, job: JobId, now: u64) {
-        let activation = self.here[job.0 as usize];
-        assert!(!activation.is_null(), "a wake-up for {job:?}, which is not on {}", self.id);
-        // SAFETY: it is here, so it is ours.
-        let class = unsafe { (*activation).job.class };
-        timeline::note(timeline::EventKind::Woken, (now, 0), job.0, class.0);
+    fn woken(&mut self, request: *mut DispatchedRequest, now: u64) {
+        // SAFETY: what waits stays here, so it is ours.
+        let (job, last) = unsafe { ((*request).job, (*request).task.tcb().cancel.is_last()) };
+        timeline::note(timeline::EventKind::Woken, (now, 0), job.id.0, job.class.0);
         if self.config.central {
-            self.push_event(activation, EventKind::Woken, now);
-        } else {
-            self.push_event(activation, EventKind::Resumed, now);
-            // SAFETY: it is here, so it is ours.
-            let (job, last) = unsafe { ((*activation).job, (*activation).tcb.cancel.is_last()) };
-            match last {
-                true => self.last.push_back(job),
-                false => self.core.ready(self.shared.clock.nanos(now), job),
-            }
+            return self.push_event(request, EventKind::Woken, now);
+        }
+        self.push_event(request, EventKind::Resumed, now);
+        match last {
+            true => self.last.push_back(job),
+            false => self.core.ready(self.shared.clock.nanos(now), job),
         }
     }
 

@@ -9,12 +9,12 @@
 //! Under a policy without a dispatcher: `server::threads` (the calling thread takes requests in) →
 //! a thread's way ([`curtail_rt`]) → inbox → `server::threads`.
 
-mod activation;
 #[doc(hidden)]
 pub mod app;
 mod ask;
 mod classify;
 mod control;
+mod dispatched;
 mod dispatcher;
 mod engine;
 mod intake;

@@ -5,10 +5,10 @@
 //! [`Envelope`].
 //!
 //! **Ownership.** A job is the dispatcher's until its message is in the ring, then the worker's
-//! until its event (done, yielded) is in the ring back. The envelope and the activation go with it.
+//! until its event (done, yielded) is in the ring back. The envelope and the request go with it.
 
-use crate::activation::Activation;
 use crate::ask::Payload;
+use crate::dispatched::DispatchedRequest;
 use curtail_net::{Outcome, Peer};
 use curtail_policy::{ClassId, JobId};
 use curtail_rt::cancel::Cause;
@@ -35,13 +35,13 @@ pub(crate) struct Message {
     /// 0: to completion, or as the worker's own policy says.
     pub quantum_cycles: u64,
     /// A started job comes (back) to this worker; null: a new one.
-    pub resume: *mut Activation,
+    pub resume: *mut DispatchedRequest,
     pub payload: [u8; INLINE],
 }
 
 const _: () = assert!(size_of::<Message>() == 64);
 
-// SAFETY: the pointer is the job's activation, which moves with the job (see the module head); the
+// SAFETY: the pointer is the job's request, which moves with the job (see the module head); the
 // holder of the message holds the job.
 unsafe impl Send for Message {}
 
@@ -117,7 +117,7 @@ pub(crate) struct Event {
     /// End of the last gap that the worker saw (TSC); 0: none yet.
     pub gap_tsc: u64,
     /// `Preempted`, `Woken`, `Yielded`: where it goes on.
-    pub resume: *mut Activation,
+    pub resume: *mut DispatchedRequest,
 }
 
 const _: () = assert!(size_of::<Event>() == 64);

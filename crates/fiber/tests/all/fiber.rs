@@ -1,7 +1,8 @@
 //! Fibers from outside: switching, panics, reuse, backtraces, yields from a safepoint, overflow.
 
+use crate::support::{Fiber, Suspend, Task, suspend};
 use curtail_fiber::safepoint::{self, Block, Mode, Safepoint};
-use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task, on_fiber, suspend};
+use curtail_fiber::{Label, Locals, StackPool, on_fiber};
 use std::process::Command;
 
 fn pool() -> StackPool {

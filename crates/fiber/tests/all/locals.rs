@@ -1,9 +1,8 @@
 //! Thread-locals of a stack's own: what runs on a fiber finds its own, through suspensions, and on
 //! another kernel thread, too.
 
-use curtail_fiber::{
-    Fiber, Label, Locals, StackPool, Suspend, Task, end_thread_locals, image, suspend,
-};
+use crate::support::{Fiber, Suspend, Task, suspend};
+use curtail_fiber::{Label, Locals, StackPool, end_thread_locals, image};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Mutex;

@@ -3,6 +3,9 @@
 #[path = "../everything/mod.rs"]
 mod everything;
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod fiber;
 mod locals;
 mod signal;

@@ -3,9 +3,10 @@
 
 use crate::everything;
 
+use crate::support::{Fiber, Suspend, Task};
 use curtail_fiber::safepoint::{self, Block, Mode, Safepoint};
 use curtail_fiber::signal::{self, Code, Owner, Refusal, Ticks};
-use curtail_fiber::{Fiber, Label, Locals, StackPool, Suspend, Task};
+use curtail_fiber::{Label, Locals, StackPool};
 use everything::{Image, Work, test_loop, test_loop_begin, test_loop_end, width};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,7 +28,7 @@ fn allow_the_loop() {
 const ROUNDS: u64 = 4_000_000_000;
 
 unsafe extern "C" fn on_tick(_: *mut Block) {
-    curtail_fiber::suspend(Suspend::Preempted);
+    crate::support::suspend(Suspend::Preempted);
 }
 
 fn now() -> u64 {

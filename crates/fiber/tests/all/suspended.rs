@@ -1,9 +1,7 @@
 //! Looks from outside at what is suspended.
 
-use curtail_fiber::{
-    ContextKind, Fiber, Label, Locals, StackPool, Suspend, Suspended, Task, peek, suspend,
-    suspended,
-};
+use crate::support::{Fiber, Suspend, Task, suspend};
+use curtail_fiber::{ContextKind, Label, Locals, StackPool, Suspended, peek, suspended};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -68,7 +66,7 @@ fn what_is_suspended_is_seen_and_what_runs_or_has_ended_is_not() {
     assert!(matches!(start(&mut fiber, &mut body, JOB), Suspend::Blocked));
     let found = of(JOB);
     let [one] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((one.kind, one.label.class, one.label.worker), (ContextKind::Fiber, 3, 2));
+    assert_eq!((one.kind, one.label.class, one.label.worker), (ContextKind::Request, 3, 2));
     // Tops of stacks are spread over a few KiB, and thread-locals take less than is set aside for them.
     assert!(one.label.stack_bytes.abs_diff(128 * 1024) < 8_192, "{one:?}");
     assert_eq!(kept(one), Some(vec![5; 256]));

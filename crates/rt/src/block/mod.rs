@@ -49,11 +49,10 @@ impl Waiter for Who {
 }
 
 impl Who {
-    /// The number of the request, if it is one that is at home there.
-    pub(crate) fn request_at(self, home: &Arc<Shared>) -> Option<u32> {
+    /// Whether it is at home there, and such a one.
+    pub(crate) fn is_at(self, home: &Arc<Shared>, which: impl Fn(&Tcb) -> bool) -> bool {
         // SAFETY: asked of waiters in a queue only, whose control blocks are alive.
-        let tcb = unsafe { self.0.as_ref()? };
-        tcb.is_at(home).then(|| tcb.request()).flatten()
+        unsafe { self.0.as_ref() }.is_some_and(|tcb| tcb.is_at(home) && which(tcb))
     }
 
     /// Its control block; null: a plain thread's.

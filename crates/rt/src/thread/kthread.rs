@@ -28,11 +28,11 @@ mod switch;
 
 use super::elastic::AllocatorClient;
 use super::grace::TaskSettings;
-use super::request::RequestThread;
 use super::scheduler::KthreadScheduler;
+use super::serving::RunQueue;
+use super::task::Task;
 use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Expiry, Wheel};
-use crate::calls::EngineHooks;
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
 use crate::timeline::{self, EventKind};
@@ -66,15 +66,11 @@ pub struct KThread {
     pub(super) local: Fifo,
     pub(super) batch: Batch,
     /// Threads of requests in progress here: a list.
-    lates: Cell<*const RequestThread>,
+    in_progress: Cell<*const Task>,
     /// Their deadlines; made for the first.
     deadlines: OnceCell<Wheel<*const Tcb>>,
     /// A notice has come and was not attended to.
     noticed: Cell<bool>,
-    /// Requests that were woken here: for the engine.
-    woken: Fifo,
-    /// The same of questions about requests: for the asker.
-    asides: Fifo,
     /// A thread that has ended and whose stack was still in use until the next one came in.
     ended: Cell<*const Tcb>,
     /// Switches left in this round, and how many a round has.
@@ -97,8 +93,9 @@ pub struct KThread {
     warm: Cell<*const Block>,
     warm_count: Cell<u32>,
     stacks: Stacks,
-    /// What serves here: see `crate::calls`, and `server::threads::post`; none: nothing does.
-    pub engine: Cell<Option<EngineHooks>>,
+    /// Requests that a dispatcher sends; none: there is no such dispatcher.
+    pub run_queue: Cell<Option<RunQueue>>,
+    /// What serves here without one: see `server::threads::context`.
     pub post: Cell<*const ()>,
     /// What is recorded of it.
     pub(crate) timeline: timeline::OfKthread,
@@ -132,11 +129,9 @@ impl KThread {
             safepoint: Safepoint::this_thread(),
             local: Fifo::new(),
             batch: Batch::new(),
-            lates: Cell::new(ptr::null()),
+            in_progress: Cell::new(ptr::null()),
             deadlines: OnceCell::new(),
             noticed: Cell::new(false),
-            woken: Fifo::new(),
-            asides: Fifo::new(),
             ended: Cell::new(ptr::null()),
             direct: Cell::new(0),
             round: Cell::new(DIRECT),
@@ -152,7 +147,7 @@ impl KThread {
             warm: Cell::new(ptr::null()),
             warm_count: Cell::new(0),
             stacks: Stacks::new(tasks.stack_size, tasks.locals)?,
-            engine: Cell::new(None),
+            run_queue: Cell::new(None),
             post: Cell::new(ptr::null()),
             timeline: timeline::OfKthread::default(),
             rcu: crate::sync::rcu::OfKthread::default(),
@@ -165,6 +160,7 @@ impl KThread {
         kthread.shared.set_lives(true);
         tasks.grace.apply();
         safepoint::set_kthread((&raw const *kthread).cast());
+        crate::hook::hook_safepoints();
         Ok(kthread)
     }
 
@@ -213,7 +209,7 @@ impl KThread {
         self.current.set(current);
     }
 
-    /// A request runs here from now on; null: none does.
+    /// That runs here from now on; null: nothing does, as far as waiting goes.
     #[inline]
     pub fn set_current(&self, tcb: *const Tcb) {
         self.current.set(tcb);
@@ -252,21 +248,19 @@ impl KThread {
             // SAFETY: on the stack of `tcb`, which has not run since it set it.
             self.wheel.cancel(unsafe { &*timer });
         }
-        match tcb.request() {
-            None => {
-                if timeline::is_on() {
-                    let (job, class) = (tcb.number(), tcb.class.get());
-                    timeline::note(EventKind::Woken, (clock::now(), 0), job, class);
-                }
-                self.push_started(tcb);
-            }
-            Some(Tcb::NOTICE) => self.note_notice(),
-            Some(job) if Tcb::is_aside(job) => self.asides.push(tcb),
-            Some(_) => {
-                self.woken.push(tcb);
-                self.batch.note_own(&self.shared);
-            }
+        // SAFETY: a task's resumer is alive while the task can be woken.
+        if let Some(resumer) = unsafe { tcb.resumer.get().as_ref() } {
+            resumer.push_woken(tcb);
+            return self.batch.note_own(&self.shared);
         }
+        if self.shared.take_notice(tcb) {
+            return self.noticed.set(true);
+        }
+        if timeline::is_on() {
+            let (job, class) = (tcb.number(), tcb.class.get());
+            timeline::note(EventKind::Woken, (clock::now(), 0), job, class);
+        }
+        self.push_started(tcb);
     }
 
     /// A thread that has started here is ready.
@@ -311,30 +305,6 @@ impl KThread {
     #[inline]
     pub(in crate::thread) fn has_any_mail(&self) -> bool {
         self.has_mail() || self.shared.batch.has_mail()
-    }
-
-    /// A request that was woken: for the engine.
-    #[inline]
-    pub fn pop_woken_request(&self) -> Option<&'static Tcb> {
-        self.woken.pop()
-    }
-
-    /// Whether a request was woken.
-    #[inline]
-    pub fn has_woken_requests(&self) -> bool {
-        !self.woken.is_empty()
-    }
-
-    /// The number of a question about a request that was woken: for the asker.
-    #[inline]
-    pub fn pop_woken_aside(&self) -> Option<u32> {
-        self.asides.pop().and_then(Tcb::aside)
-    }
-
-    /// Whether a question was woken.
-    #[inline]
-    pub fn has_woken_asides(&self) -> bool {
-        !self.asides.is_empty()
     }
 
     /// Its side of a core allocator.

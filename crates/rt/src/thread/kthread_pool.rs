@@ -7,7 +7,7 @@
 //! Under a core allocator the kthreads are elastic (`super::elastic`), and what is handed in counts
 //! in the line of the kthread that it is handed to.
 
-use super::RequestThread;
+use super::Task;
 use super::common::Common;
 use super::elastic::Elastic;
 use super::grace::TaskSettings;
@@ -163,11 +163,11 @@ impl KthreadPool {
     /// A thread is to start on this kthread, or on one that takes it from there.
     ///
     /// # Safety
-    /// [`RequestThread::renew`] was called, and it has not been handed in since.
+    /// [`Task::renew`] was called, and it has not been handed in since.
     #[inline]
-    pub unsafe fn submit(&self, index: usize, late: *mut RequestThread) {
+    pub unsafe fn submit(&self, index: usize, task: *mut Task) {
         // SAFETY: by contract.
-        self.common.peers[index].submit(unsafe { &*late }.tcb());
+        self.common.peers[index].submit(unsafe { &*task }.tcb());
         self.common.wake_for(index);
     }
 
@@ -238,7 +238,7 @@ impl KthreadPool {
                 Err(RecvTimeoutError::Timeout) => {
                     // Its other threads and requests run no more, whenever it comes back.
                     self.common.peers[index].give_up();
-                    wait::forget(&self.common.peers[index], |_| true);
+                    wait::forget(&self.common.peers[index], |tcb| tcb.resumed().is_some());
                     notes
                         .push(format!("worker {number} is stuck in a request and was left behind"));
                 }
@@ -270,12 +270,12 @@ impl KthreadPool {
     }
 
     /// Gives back those that were handed in and have not started. After [`KthreadPool::stop`].
-    pub fn never_started(&self, mut take: impl FnMut(*mut RequestThread)) {
+    pub fn never_started(&self, mut take: impl FnMut(*mut Task)) {
         for peer in &self.common.peers {
             // SAFETY: what is in a queue is alive. A thread that a handler spawned is left there.
-            peer.clear_out(|tcb| match unsafe { (*tcb).late.get() } {
-                late if late.is_null() => {}
-                late => take(late.cast_mut()),
+            peer.clear_out(|tcb| match unsafe { (*tcb).task.get() } {
+                task if task.is_null() => {}
+                task => take(task.cast_mut()),
             });
         }
     }

@@ -63,8 +63,11 @@ impl KthreadScheduler {
         let shared = common.peers[index].clone();
         let kthread = KThread::new(shared, tasks, Some(seat), member)?;
         kthread.set_quanta(quanta);
-        crate::calls::hook_safepoints();
         Ok(kthread)
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.index
     }
 
     pub(super) fn peers(&self) -> &[Arc<Shared>] {
@@ -313,7 +316,6 @@ impl KthreadScheduler {
     }
 
     fn sleep(&self, kthread: &KThread) {
-        let soon = serving::rests(kthread);
         if let Some(member) = &kthread.member {
             let mut rested = false;
             serving::away(kthread, || rested = member.rest(kthread));
@@ -327,7 +329,7 @@ impl KthreadScheduler {
         let own = || serving::has_reason(kthread) || self.is_to_stop();
         let work = || own() || has_work() || self.steal_mail(kthread);
         let is_lookout = self.is_lookout();
-        kthread.rest(work, is_lookout.then_some(LOOKOUT).into_iter().chain(soon).min());
+        kthread.rest(work, is_lookout.then_some(LOOKOUT));
         if is_lookout {
             self.common.lookout.store(false, Ordering::Relaxed);
         }

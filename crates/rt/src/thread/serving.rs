@@ -1,16 +1,33 @@
-//! What the kthread's own loop does for a server's engine, where it has one ([`EngineHooks`]): the engine
-//! runs what is ready, and is left alone while the kthread sleeps, or runs something else.
+//! The run queue of a kthread to which a dispatcher sends requests ([`RunQueue`]). It runs what is ready,
+//! requests and threads, and is left alone while the kthread sleeps, or runs something else.
 
 use super::kthread::{KThread, Shared};
 use super::scheduler::KthreadScheduler;
-use crate::calls::EngineHooks;
-use std::sync::atomic::{Ordering, fence};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// The engine, for the kthread's own loop: nothing runs, and the caller holds no reference into it.
-#[inline]
-fn engine(kthread: &KThread) -> Option<EngineHooks> {
-    kthread.engine.get()
+/// See the module's head.
+///
+/// Each function is called by its kthread, and the caller holds no reference into what `owner` points to.
+#[derive(Clone, Copy)]
+pub struct RunQueue {
+    /// The first argument of each function.
+    pub owner: *mut (),
+    /// While a thread runs: whether requests want the processor.
+    pub waits: unsafe fn(*mut ()) -> bool,
+    /// By the kthread's own loop, while nothing runs: runs what is ready, requests and threads, until
+    /// nothing is or the kthread is asked for something; true: something ran.
+    pub serve: unsafe fn(*mut ()) -> bool,
+    /// Likewise: whether `serve` would find something that the kthread does not see by itself.
+    pub has_reason: unsafe fn(*mut ()) -> bool,
+    /// Likewise: calls what runs or sleeps without the queue.
+    pub away: unsafe fn(*mut (), &mut dyn FnMut()),
+    /// From within `away`: how many requests are ready that only this kthread can run.
+    pub stranded: unsafe fn(*mut ()) -> usize,
+    /// Likewise: the kthread has given its core back, or has one again.
+    pub moved: unsafe fn(*mut ()),
+    /// While a batch thread runs: the word that changes when something is sent, and what it is until
+    /// then.
+    pub sent: unsafe fn(*mut ()) -> (*const AtomicU32, u32),
 }
 
 /// Does what a core allocator asks, and tells it of the queues; true: the kthread may have had no core
@@ -28,9 +45,9 @@ pub fn heed(kthread: &KThread, now: u64) -> bool {
 /// Runs what is ready here; true: something ran.
 #[inline]
 pub(super) fn run_ready(kthread: &KThread, now: u64) -> bool {
-    match engine(kthread) {
-        // SAFETY: see `engine`.
-        Some(hooks) => unsafe { (hooks.serve)(hooks.engine) },
+    match kthread.run_queue.get() {
+        // SAFETY: this kthread calls, and runs nothing.
+        Some(queue) => unsafe { (queue.serve)(queue.owner) },
         None => {
             kthread.look_around(now);
             kthread.handle_notices();
@@ -39,40 +56,34 @@ pub(super) fn run_ready(kthread: &KThread, now: u64) -> bool {
     }
 }
 
-/// Whether the engine has something to do that the kthread does not see by itself.
+/// Whether the run queue has something to do that the kthread does not see by itself.
 #[inline]
 pub(super) fn has_reason(kthread: &KThread) -> bool {
-    // SAFETY: see `engine`.
-    engine(kthread).is_some_and(|hooks| unsafe { (hooks.has_reason)(hooks.engine) })
+    // SAFETY: this kthread calls, and runs nothing.
+    kthread.run_queue.get().is_some_and(|queue| unsafe { (queue.has_reason)(queue.owner) })
 }
 
-/// Calls what does not use the engine.
+/// Calls what does not use the run queue.
 #[inline]
 pub(super) fn away(kthread: &KThread, mut f: impl FnMut()) {
-    match engine(kthread) {
-        // SAFETY: see `engine`.
-        Some(hooks) => unsafe { (hooks.away)(hooks.engine, &mut f) },
+    match kthread.run_queue.get() {
+        // SAFETY: this kthread calls, and runs nothing.
+        Some(queue) => unsafe { (queue.away)(queue.owner, &mut f) },
         None => f(),
     }
 }
 
-/// The kthread is about to sleep. For how long at most.
-pub(super) fn rests(kthread: &KThread) -> Option<Duration> {
-    // SAFETY: see `engine`.
-    engine(kthread).and_then(|hooks| unsafe { (hooks.rests)(hooks.engine) })
-}
-
 /// How many requests are ready here that only this kthread can run. From within [`away`].
 pub(super) fn stranded(kthread: &KThread) -> usize {
-    // SAFETY: see `engine`; the engine comes back for that from what it is away for.
-    engine(kthread).map_or(0, |hooks| unsafe { (hooks.stranded)(hooks.engine) })
+    // SAFETY: this kthread calls, from what the queue is away for.
+    kthread.run_queue.get().map_or(0, |queue| unsafe { (queue.stranded)(queue.owner) })
 }
 
 /// The kthread has given its core back, or has one again. From within [`away`].
 pub(super) fn moved(kthread: &KThread) {
-    if let Some(hooks) = engine(kthread) {
-        // SAFETY: see `engine`; the engine comes back for that from what it is away for.
-        unsafe { (hooks.moved)(hooks.engine) }
+    if let Some(queue) = kthread.run_queue.get() {
+        // SAFETY: this kthread calls, from what the queue is away for.
+        unsafe { (queue.moved)(queue.owner) }
     }
 }
 

@@ -12,7 +12,7 @@ mod known;
 
 use super::join::JoinHandle;
 use super::kthread::KThread;
-use super::request;
+use super::task;
 use super::tcb::{Block, Calls, DETACHED, DONE, LEAVING, RUNNING, Tcb};
 use crate::block::{self, Queue};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
@@ -323,8 +323,8 @@ fn leave_result(block: &Block) -> u32 {
 /// A thread has left its stack for ever.
 pub(super) fn publish_end(ended: *const Tcb) {
     // SAFETY: it is not freed before that.
-    if let Some(late) = unsafe { (*ended).late() } {
-        return request::publish_end(late);
+    if let Some(task) = unsafe { (*ended).task() } {
+        return task::publish_end(task);
     }
     let ended: *const Block = ended.cast();
     // SAFETY: it is freed under the lock, by the joiner that is woken below, or here.

@@ -196,7 +196,7 @@ mod tests {
             "handle (p.c:9)".to_owned(),
             format!("serve ({beside}/capi/src/app.rs:7)"),
             format!("go_on ({}/src/ask.rs:8)", env!("CARGO_MANIFEST_DIR")),
-            "<curtail_rt::thread::RequestThread>::run".to_owned(),
+            "<curtail_rt::thread::Task>::run".to_owned(),
         ];
         assert_eq!(function_of(&frames), Some("parse"));
         // But a test of the runtime's is no part of it.

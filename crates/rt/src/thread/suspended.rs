@@ -142,16 +142,16 @@ struct Who {
 impl Who {
     /// `None`: its kthread has ended without it.
     fn of(found: &curtail_fiber::Suspended) -> Option<Self> {
-        if found.kind != ContextKind::Thread {
-            return Some(Self { is_request: true, number: found.label.job as u32, block: None });
-        }
-        // A thread's context is the first field of its control block, and that of its block.
+        // A context is the first field of its control block, and a thread's is that of its block.
         let tcb = found.context;
         let home = word_at(tcb + offset_of!(Tcb, home))?;
         Shared::is_alive_at(home).then_some(())?;
-        let is_request = word_at(tcb + offset_of!(Tcb, late))? != 0;
-        let block = (!is_request).then_some(tcb);
-        Some(Self { is_request, number: Tcb::number_at(tcb), block })
+        Some(match found.kind {
+            ContextKind::Thread => {
+                Self { is_request: false, number: Tcb::number_at(tcb), block: Some(tcb) }
+            }
+            _ => Self { is_request: true, number: found.label.job as u32, block: None },
+        })
     }
 
     fn name(&self) -> Option<String> {

@@ -14,7 +14,8 @@
 
 pub(super) use super::fifo::Fifo;
 use super::kthread::Shared;
-use super::request::RequestThread;
+use super::resumer::Resumer;
+use super::task::Task;
 use crate::block::{Deadline, Expiry, Node, Queue, Timer, Who};
 use crate::cancel::Cancel;
 use crate::context::CaseCell;
@@ -30,13 +31,13 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 /// See the module's head.
 #[repr(C)]
 pub struct Tcb {
-    /// A thread's; a request's fiber has its own. First, for [`super::suspended`].
+    /// First, for [`super::suspended`].
     pub(super) context: Context,
     link: AtomicPtr<Tcb>,
     /// Where it has started; null: nowhere yet.
     pub(super) home: AtomicPtr<Shared>,
-    /// The request's number, or [`Tcb::THREAD`].
-    job: Cell<u32>,
+    /// Who runs it, one task at a time; null: the kthread, from its queues.
+    pub(super) resumer: Cell<*const Resumer>,
     pub(crate) class: Cell<u16>,
     /// It runs where nothing else is ready. Written before it is launched.
     pub(super) batch: AtomicBool,
@@ -59,7 +60,7 @@ pub struct Tcb {
     pub(super) timer: Cell<*const Timer<Expiry>>,
     pub(super) handle: Handle,
     /// What it is a part of, if it gets its stack when it starts.
-    pub(super) late: Cell<*const RequestThread>,
+    pub(super) task: Cell<*const Task>,
 }
 
 // SAFETY: `link` is the same cell each time; a block is in one queue at a time.
@@ -70,12 +71,6 @@ unsafe impl Linked for Tcb {
 }
 
 impl Tcb {
-    const THREAD: u32 = u32::MAX;
-    /// From here on, what carries the number is no request, but asks about one.
-    const FIRST_ASIDE: u32 = u32::MAX - 4_096;
-    /// No thread's: it stands in an inbox for a notice.
-    pub(super) const NOTICE: u32 = u32::MAX - 1;
-
     /// A thread's, made in place.
     ///
     /// # Safety
@@ -87,7 +82,7 @@ impl Tcb {
             (&raw mut (*place).context).write(Context::new());
             (&raw mut (*place).link).write(AtomicPtr::new(ptr::null_mut()));
             (&raw mut (*place).home).write(AtomicPtr::new(ptr::null_mut()));
-            (&raw mut (*place).job).write(Cell::new(Self::THREAD));
+            (&raw mut (*place).resumer).write(Cell::new(ptr::null()));
             (&raw mut (*place).class).write(Cell::new(class));
             (&raw mut (*place).batch).write(AtomicBool::new(false));
             (&raw mut (*place).moves).write(Cell::new(false));
@@ -99,7 +94,7 @@ impl Tcb {
             (&raw mut (*place).waits).write(Cell::new(ptr::null()));
             (&raw mut (*place).case).write(CaseCell::new());
             (&raw mut (*place).handle).write(Handle::default());
-            (&raw mut (*place).late).write(Cell::new(ptr::null()));
+            (&raw mut (*place).task).write(Cell::new(ptr::null()));
         }
     }
 
@@ -124,64 +119,16 @@ impl Tcb {
         self.case.clear();
     }
 
-    /// Stands in a kthread's inbox for a notice.
-    pub(super) fn of_notice() -> Self {
-        let tcb = Self::new();
-        tcb.job.set(Self::NOTICE);
-        tcb
-    }
-
-    /// Of a request, which is on this kthread.
-    pub fn of_request() -> Self {
-        let tcb = Self::new();
-        tcb.job.set(0);
-        tcb
-    }
-
-    /// Of a question about a request (`ask`, in servers), by its number. It is treated as a request, but
-    /// that its kthread keeps it apart when it is woken.
-    pub fn of_aside(number: u32) -> Self {
-        let tcb = Self::new();
-        tcb.job.set(Self::of_aside_number(number));
-        tcb
-    }
-
-    /// What stands for a request's number in such a block.
-    pub const fn of_aside_number(number: u32) -> u32 {
-        Self::FIRST_ASIDE + number
-    }
-
-    /// Whether a request's number is that of a question about one.
-    #[inline]
-    pub const fn is_aside(job: u32) -> bool {
-        job >= Self::FIRST_ASIDE
-    }
-
-    /// The number of a question about a request.
-    pub(crate) fn aside(&self) -> Option<u32> {
-        self.request()?.checked_sub(Self::FIRST_ASIDE)
-    }
-
-    /// Another request begins: `job` is its number.
-    #[inline]
-    pub fn begin_request(&self, job: u32, class: u16) {
-        self.job.set(job);
-        self.class.set(class);
-        self.limit.set(Deadline::NEVER);
-        self.waits_for.set(0);
-        self.cancel.renew();
-    }
-
     /// The request has ended.
     #[inline]
-    pub fn end_request(&self) {
+    pub(super) fn end_request(&self) {
         self.handle.take();
         self.case.clear();
     }
 
     /// The request goes on on this kthread, which may be another one than before.
     #[inline]
-    pub fn come_to(&self, home: &Arc<Shared>) {
+    pub(super) fn come_to(&self, home: &Arc<Shared>) {
         self.home.store(Arc::as_ptr(home).cast_mut(), Ordering::Relaxed);
     }
 
@@ -194,11 +141,16 @@ impl Tcb {
         (address >> 6) as u32
     }
 
-    /// The request's number; `None`: it is a thread's.
+    /// The task, if a resumer runs it.
     #[inline]
-    pub fn request(&self) -> Option<u32> {
-        let job = self.job.get();
-        (job != Self::THREAD).then_some(job)
+    pub(crate) fn resumed(&self) -> Option<&Task> {
+        if self.resumer.get().is_null() { None } else { self.task() }
+    }
+
+    /// Whether it is a thread's, and no task's of a server.
+    #[inline]
+    pub(crate) fn is_thread(&self) -> bool {
+        self.task.get().is_null()
     }
 
     /// Whether it runs only where nothing else is ready.
@@ -219,7 +171,7 @@ impl Tcb {
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        if self.request().is_some() || self.late().is_some() {
+        if !self.is_thread() {
             return None;
         }
         // SAFETY: any other thread's control block is the first field of its block.
@@ -228,9 +180,7 @@ impl Tcb {
 
     /// The name of the thread that runs here, for the message of an overflow.
     pub(super) fn name_running(tell: &mut dyn FnMut(&str)) {
-        if let Some(tcb) = super::KThread::current_tcb()
-            .filter(|tcb| tcb.request().is_none() && tcb.late().is_none())
-        {
+        if let Some(tcb) = super::KThread::current_tcb().filter(|tcb| tcb.is_thread()) {
             // SAFETY: as in `name`; it runs, below us.
             let block = unsafe { &*ptr::from_ref(tcb).cast::<Block>() };
             if let Some(name) = &block.name {
@@ -259,9 +209,9 @@ impl Tcb {
 
     /// What it is a part of, if it gets its stack when it starts.
     #[inline]
-    pub(crate) fn late(&self) -> Option<&RequestThread> {
+    pub(crate) fn task(&self) -> Option<&Task> {
         // SAFETY: null, or that of which this is the first field.
-        unsafe { self.late.get().as_ref() }
+        unsafe { self.task.get().as_ref() }
     }
 
     #[inline]

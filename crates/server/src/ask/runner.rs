@@ -1,12 +1,14 @@
-//! A fiber from which the application is asked.
+//! A task from which the application is asked, and that has the loop meanwhile.
 
 use super::{Id, Inquiry};
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
-use curtail_fiber::{Fiber, Label, StackError, StackPool, Suspend, Task};
+use curtail_fiber::{FiberStack, Label, StackError, StackPool};
 use curtail_policy::WorkerId;
-use curtail_rt::thread::{KThread, Tcb};
+use curtail_rt::thread::{KThread, Left, OwnerVtable, Resumer, Task, TaskVtable};
+use std::any::Any;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 
@@ -16,96 +18,123 @@ pub(super) struct Application {
     pub classifier: Arc<Classifier>,
 }
 
-/// Owned by the asker, at one address.
+/// See the module's head. Of one address, and all cells: its own code refers to it while it runs.
+#[repr(C)]
 pub(super) struct Runner {
-    fiber: Fiber,
-    /// What it is to the code on the fiber.
-    inside: Box<Inside>,
-}
-
-/// Of one address, and all cells: the fiber refers to it.
-pub(super) struct Inside {
-    tcb: Tcb,
+    /// First, so that a pointer to one is a pointer to the other.
+    task: Task,
+    /// While it has nothing to do.
+    stack: Cell<Option<FiberStack>>,
     application: *const Application,
-    /// The loop that it was begun with.
+    /// What it does, and with which loop.
+    lead: Cell<Option<unsafe fn(&Self)>>,
     pub has: Cell<*mut ()>,
     /// What it asks about, or asked about last.
     asks: Cell<Id>,
     /// It waits in the middle of that, or did: another runner has the loop.
     parked: Cell<bool>,
+    /// The loop panicked.
+    panic: Cell<Option<Box<dyn Any + Send>>>,
 }
 
+static VTABLE: TaskVtable = TaskVtable {
+    run,
+    request: None,
+    // Time is not kept for what is asked about a request.
+    owner: OwnerVtable::Resumer { expired: |_| false },
+};
+
 impl Runner {
-    /// One that is idle, at home on the calling kthread. The application outlives its tasks.
+    /// One that is idle. The application outlives what it does.
     pub(super) fn new(
-        number: u32,
         application: *const Application,
         stacks: &mut StackPool,
     ) -> Result<Self, StackError> {
-        let fiber = Fiber::new(stacks)?;
-        let tcb = Tcb::of_aside(number);
-        tcb.come_to(&KThread::here().shared);
-        let inside = Box::new(Inside {
-            tcb,
+        Ok(Self {
+            task: Task::new(&VTABLE),
+            stack: Cell::new(Some(stacks.take()?)),
             application,
+            lead: Cell::new(None),
             has: Cell::new(ptr::null_mut()),
             asks: Cell::new(Id(0)),
             parked: Cell::new(false),
-        });
-        Ok(Self { fiber, inside })
+            panic: Cell::new(None),
+        })
     }
 
-    /// Runs `task` with a loop, until it ends or waits.
+    /// Runs `lead` with a loop, until it ends or waits. On the calling kthread.
     ///
     /// # Safety
-    /// `task` may be called with this runner's inside, and the loop stays where it is until it has
-    /// ended or the runner is parked.
-    pub(super) unsafe fn begin(&mut self, task: unsafe fn(*mut ()), has: *mut ()) -> Suspend {
-        self.inside.has.set(has);
-        self.inside.parked.set(false);
-        let inside: *const Inside = &raw const *self.inside;
+    /// `this` is idle, and stays where it is. `lead` may be called with it, and the loop stays where it is
+    /// until it has ended or the runner is parked.
+    pub(super) unsafe fn begin(
+        this: *mut Self,
+        resumer: &Resumer,
+        (lead, has): (unsafe fn(&Self), *mut ()),
+    ) -> Left {
         let label = Label { worker: WorkerId::DISPATCHER.0, ..Label::default() };
-        let task = Task { run: task, argument: inside.cast_mut().cast() };
-        // SAFETY: by contract; `inside` stays where it is until the task has ended, and is left for
-        // ever where it never does.
-        let why = unsafe { self.fiber.start(task, label) };
-        KThread::here().set_current(ptr::null());
+        // SAFETY: by contract. A pointer to a runner is one to its task, and good for all of it.
+        unsafe {
+            Task::renew(this.cast(), 0);
+            let runner = &*this;
+            runner.lead.set(Some(lead));
+            runner.has.set(has);
+            runner.parked.set(false);
+            runner.adopt(resumer);
+            let stack = runner.stack.take().expect("one that is idle has its stack");
+            resumer.begin(&runner.task, stack, label);
+            runner.run_by(resumer)
+        }
+    }
+
+    /// Runs it until it ends or waits.
+    ///
+    /// # Safety
+    /// It was begun, or waited, and can go on; the resumer has it.
+    pub(super) unsafe fn run_by(&self, resumer: &Resumer) -> Left {
+        // SAFETY: by contract; it never leaves this kthread.
+        let why = unsafe { resumer.run(KThread::here(), &self.task) };
+        if why == Left::Ended {
+            self.stack.set(self.task.finish());
+        }
         why
+    }
+
+    /// That one runs it from now on.
+    ///
+    /// # Safety
+    /// It does not run, and was not looked at since it left the processor.
+    pub(super) unsafe fn adopt(&self, resumer: &Resumer) {
+        // SAFETY: by contract: what wakes it comes to this kthread first.
+        unsafe { resumer.adopt(&self.task, &KThread::here().shared) };
     }
 
     /// It waits in the middle of a question: about what.
     pub(super) fn park(&self) -> Id {
-        self.inside.parked.set(true);
-        self.inside.asks.get()
-    }
-
-    /// Goes on where it waited: to the end of that question, or until it waits again.
-    pub(super) fn go_on(&mut self) -> Suspend {
-        let here = KThread::here();
-        here.set_current(&raw const self.inside.tcb);
-        // SAFETY: it never leaves this kthread.
-        let why = unsafe { self.fiber.resume() };
-        here.set_current(ptr::null());
-        why
+        self.parked.set(true);
+        self.asks.get()
     }
 
     /// What it waits with.
     pub(super) fn parked(&self) -> Option<Id> {
-        (!self.fiber.is_idle() && self.inside.is_parked()).then(|| self.inside.asks.get())
+        let has_begun = self.task.has_stack();
+        (has_begun && self.is_parked()).then(|| self.asks.get())
     }
 
-    /// The address that it waits for, of C's locks and futexes; 0: none.
-    pub(super) fn waits_for(&self) -> usize {
-        self.inside.tcb.waits_for.get()
-    }
-}
-
-impl Inside {
     pub(super) fn is_parked(&self) -> bool {
         self.parked.get()
     }
 
-    /// Asks about a request, on the runner's fiber.
+    pub(super) fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// With what the loop panicked, if it did.
+    pub(super) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
+        self.panic.take()
+    }
+
+    /// Asks about a request. It calls.
     ///
     /// # Safety
     /// The inquiry stays where it is, and nothing else refers to it until this returns.
@@ -113,11 +142,24 @@ impl Inside {
     pub(super) unsafe fn ask(&self, id: Id, inquiry: *mut Inquiry) {
         self.asks.set(id);
         let here = KThread::here();
-        here.set_current(&raw const self.tcb);
+        here.set_current(self.task.tcb());
         // SAFETY: by contract; the application outlives the task.
         unsafe { (*inquiry).ask(&*self.application) };
         // Here, where a destructor may wait.
-        self.tcb.end_request();
+        self.task.let_go();
         here.set_current(ptr::null());
     }
+}
+
+/// # Safety
+/// `task` is a runner's that was begun.
+unsafe fn run(task: *const Task) {
+    // SAFETY: by contract; it stays where it is.
+    let runner = unsafe { &*task.cast::<Runner>() };
+    // What waits in the loop waits in the kernel: nothing else takes requests in meanwhile.
+    KThread::here().set_current(ptr::null());
+    let Some(lead) = runner.lead.get() else { return };
+    // SAFETY: as `begin` was promised.
+    let ended = catch_unwind(AssertUnwindSafe(|| unsafe { lead(runner) }));
+    runner.panic.set(ended.err());
 }

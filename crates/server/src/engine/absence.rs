@@ -75,17 +75,4 @@ impl Engine {
             self.remote.kthread.set_mail(Box::new(move || !gauge.is_empty()));
         }
     }
-
-    /// Cycles that the running job has been on a core.
-    ///
-    /// # Safety
-    /// `this` is this thread's engine.
-    pub(crate) unsafe fn served(this: *const Self, now: u64) -> Option<u64> {
-        // SAFETY: `running` is null or the job whose fiber runs; neither it nor `run_start` is
-        // touched by others in this thread's absence.
-        unsafe {
-            let (running, since) = ((*this).running.as_ref()?, (*this).run_start);
-            Some(running.ran_cycles + now - since)
-        }
-    }
 }

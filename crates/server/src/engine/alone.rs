@@ -2,7 +2,7 @@
 //! safepoints look at these words before they save any vector register; the hook looks at everything at
 //! least every `CLOSELY_NS`.
 
-use crate::activation::Activation;
+use crate::dispatched::DispatchedRequest;
 use curtail_fiber::safepoint::{Safepoint, Watch};
 use std::cell::Cell;
 use std::ptr;
@@ -71,12 +71,12 @@ impl Alone {
     /// Counts the quanta that have ended without a call of the hook.
     ///
     /// # Safety
-    /// `running` is the job that runs, or has just left its fiber.
-    pub(super) unsafe fn count(&self, running: *mut Activation, quanta: &mut u64) {
+    /// `running` is the request that runs, or has just left the processor.
+    pub(super) unsafe fn count(&self, running: *const DispatchedRequest, quanta: &mut u64) {
         let passed = self.watch.take_passed();
         if passed != 0 {
             // SAFETY: by contract.
-            unsafe { (*running).preemptions += passed as u32 };
+            unsafe { (*running).task.count_cuts(passed as u32) };
             *quanta += passed;
         }
     }

@@ -2,15 +2,17 @@
 
 use crate::app::ErasedApp;
 use crate::control::Control;
-use crate::message::Envelopes;
+use crate::message::{Envelopes, Message};
 use crate::server::Rules;
 use curtail_fiber::safepoint::Mode;
-use curtail_net::Reply;
+use curtail_net::{Peer, Reply};
 use curtail_policy::{Nanos, WorkerId};
-use curtail_rt::clock::Clock;
-use curtail_rt::thread::{Quanta, TaskSettings};
+use curtail_rt::cancel::Cause;
+use curtail_rt::clock::{self, Clock};
+use curtail_rt::context::{Facts, RequestId};
+use curtail_rt::thread::Quanta;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How an engine is to work; changes while it runs.
 #[derive(Clone, Debug)]
@@ -33,7 +35,6 @@ pub(crate) struct ServerShared {
     pub envelopes: Arc<Envelopes>,
     pub replies: Arc<[Arc<dyn Reply>]>,
     pub clock: Clock,
-    pub tasks: TaskSettings,
     /// How threads that handlers spawn are pre-empted.
     pub thread_quanta: Quanta,
     /// Under a core allocator, how a request without a quantum looks at what that asks, and how often
@@ -58,6 +59,49 @@ impl ServerShared {
         let beat = self.beat.map_or(u64::MAX / 2, |(_, cycles)| cycles);
         let quantum = config.thread_quantum.map(|quantum| self.clock.cycles(quantum.0));
         self.thread_quanta.set(quantum, beat);
+    }
+
+    /// Whether the client has gone: a request that has not begun is not run then.
+    pub(super) fn is_orphaned(&self, message: &Message) -> bool {
+        if !message.answers() {
+            return false;
+        }
+        // SAFETY: the caller has the job's message; the dispatcher has written these before.
+        let (peer, transport) = unsafe { self.envelopes.origin(message.job) };
+        self.replies[usize::from(transport)].is_gone(peer)
+    }
+
+    /// Whether a request that is in progress is cancelled, as far as that can be seen without being told.
+    pub(crate) fn cause(&self, message: &Message) -> Option<Cause> {
+        if self.is_orphaned(message) {
+            return Some(Cause::Departed);
+        }
+        (clock::now() >= self.deadline(message)).then_some(Cause::Deadline)
+    }
+
+    fn deadline(&self, message: &Message) -> u64 {
+        self.deadlines[message.job.0 as usize].load(Ordering::Relaxed)
+    }
+
+    /// What is known of a request.
+    pub(crate) fn facts(&self, message: &Message) -> Facts {
+        let (peer, reply) = match message.answers() {
+            false => (Peer::None, None),
+            true => {
+                // SAFETY: the caller has the job; its handler refers to the payload alone.
+                let (peer, transport) = unsafe { self.envelopes.origin(message.job) };
+                (peer, Some(self.replies[usize::from(transport)].clone()))
+            }
+        };
+        let place = self.index << 32 | u64::from(message.job.0);
+        Facts {
+            id: RequestId { place, arrived_tsc: message.arrived_tsc },
+            class: message.class,
+            peer,
+            deadline_tsc: self.deadline(message),
+            reply,
+            route: self.control.clone(),
+        }
     }
 
     /// One of this dispatcher's workers, as the application and people know it.

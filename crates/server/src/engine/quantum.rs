@@ -67,9 +67,8 @@ impl Engine {
 
     /// Whether another job wants the place of the job that runs.
     fn others_wait(&mut self, now: u64) -> bool {
-        // SAFETY: `running` is the job whose fiber calls us.
-        let before = unsafe { (*self.running).ran_cycles };
-        let ran = before + now.saturating_sub(self.run_start);
+        // SAFETY: `running` is the request that calls us.
+        let ran = unsafe { (*self.running).task.ran(now) };
         self.links.is_none()
             || is_wanted(self.kthread, now)
             || self.runs_last() && (!self.core.is_empty() || self.kthread.has_threads())
@@ -85,7 +84,7 @@ impl Engine {
             return beat(self);
         }
         self.expect_mail();
-        // SAFETY: `running` is the job whose fiber calls us.
+        // SAFETY: `running` is the request that calls us.
         unsafe { self.alone.count(self.running, &mut self.quanta) };
         let now = self.safepoint.last_reading().unwrap_or_else(clock::now);
         let late = self.late(now);
@@ -114,8 +113,8 @@ impl Engine {
                 // SAFETY: ring, kthread and `remote` live as long as the engine, whose end disarms.
                 unsafe { self.alone.begin(self.safepoint, words, now, self.quantum_cycles) };
             }
-            // SAFETY: `running` is the job whose fiber calls us.
-            unsafe { (*self.running).preemptions += 1 };
+            // SAFETY: `running` is the request that calls us.
+            unsafe { (*self.running).task.count_cuts(1) };
             self.quanta += 1;
             self.kthread.note_pick(0);
             return false;

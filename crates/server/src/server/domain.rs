@@ -100,7 +100,6 @@ impl Domain {
             envelopes: Arc::new(Envelopes::new(common.capacity)),
             replies: transports.iter().map(|line| line.reply()).collect(),
             clock: clock::Clock::get(),
-            tasks: common.tasks,
             thread_quanta: Quanta::of_all(thread_mode(common.kind), 0, false),
             beat: self.crew.elastic().and_then(|_| common.wish.beat(common.kind)),
             jobs: common.capacity,

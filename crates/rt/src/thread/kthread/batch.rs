@@ -286,8 +286,8 @@ impl KThread {
         let closely = now + self.batch.closely_cycles;
         let until = self.wheel.next_tsc().map_or(closely, |timer| timer.min(closely));
         let asked = self.member.as_ref().map_or((&raw const NOTHING, 0), |member| member.watched());
-        // SAFETY: this kthread's engine, while a batch thread runs or is about to.
-        let sent = self.engine.get().map(|hooks| unsafe { (hooks.sent)(hooks.engine) });
+        // SAFETY: this kthread's own, while a batch thread runs or is about to.
+        let sent = self.run_queue.get().map(|queue| unsafe { (queue.sent)(queue.owner) });
         let sent = sent.unwrap_or((&raw const NOTHING, 0));
         let attention: *const AtomicU32 = &raw const *self.shared.batch.attention;
         // SAFETY: `shared` lives as long as `self`; the board's word as long as no other is followed,

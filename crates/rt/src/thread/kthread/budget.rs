@@ -5,6 +5,7 @@
 use super::KThread;
 use super::switch::note_leaving;
 use crate::block;
+use crate::thread::resumer::{self, Left};
 use crate::thread::tcb::Tcb;
 use crate::timeline::EventKind;
 use std::cell::Cell;
@@ -58,8 +59,8 @@ impl KThread {
         if is_critical || !block::may_wait() || std::thread::panicking() {
             return;
         }
-        if me.request().is_some() {
-            return crate::calls::yield_request();
+        if let Some(task) = me.resumed() {
+            return resumer::leave(task, Left::Yielded);
         }
         self.clock_out(me);
         self.push_started(me);

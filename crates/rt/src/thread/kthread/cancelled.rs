@@ -1,26 +1,18 @@
 //! Cancelled requests on their kthread: how they are found, marked, and put behind all others.
 //!
 //! The canceller sends a notice, which stands in the inbox as if it were a thread; the kthread then
-//! asks each request in progress whether it is meant ([`super::super::request::TaskVtable::cause`]). One
+//! asks each request in progress whether it is meant ([`super::super::task::TaskVtable::cause`]). One
 //! notice does for any number of requests.
 
 use super::KThread;
 use crate::block::Timer;
 use crate::cancel::{Cause, OnCancel};
 use crate::clock;
-use crate::thread::request::RequestThread;
+use crate::thread::task::Task;
 use crate::thread::tcb::Tcb;
 use std::ptr;
 
 impl KThread {
-    /// A notice was in the inbox.
-    #[cold]
-    pub(super) fn note_notice(&self) {
-        // Before the look, so that a canceller that comes later sends another notice.
-        self.shared.take_notice();
-        self.noticed.set(true);
-    }
-
     /// Whether a notice has come that was not attended to.
     #[inline]
     pub fn is_noticed(&self) -> bool {
@@ -33,11 +25,11 @@ impl KThread {
         self.noticed.get() && self.noticed.replace(false)
     }
 
-    /// Attends to a notice, if one has come: asks the requests in progress. Where there is an engine,
-    /// that attends.
+    /// Attends to a notice, if one has come: asks the requests in progress. Where a dispatcher sends them,
+    /// their run queue attends.
     #[inline]
     pub(crate) fn handle_notices(&self) {
-        if self.noticed.get() && self.seat.is_some() && self.engine.get().is_none() {
+        if self.noticed.get() && self.seat.is_some() && self.run_queue.get().is_none() {
             self.noticed.set(false);
             self.ask_requests();
         }
@@ -45,30 +37,32 @@ impl KThread {
 
     #[cold]
     fn ask_requests(&self) {
-        let mut next = self.lates.get();
+        let mut next = self.in_progress.get();
         // SAFETY: what is in the list is in progress, so it is alive; asking changes no list.
-        while let Some(late) = unsafe { next.as_ref() } {
-            next = late.next.get();
-            if late.tcb().cancel.cause().is_none()
-                && let Some(cause) = late.tcb().case.wished().or_else(|| late.cause())
+        while let Some(task) = unsafe { next.as_ref() } {
+            next = task.next.get();
+            if task.tcb().cancel.cause().is_none()
+                && let Some(cause) = task.tcb().case.wished().or_else(|| task.cause())
             {
-                self.cancel(late.tcb(), cause, late.rule());
+                self.cancel(task.tcb(), cause, task.rule());
             }
         }
         // SAFETY: as above.
-        if let Some(first) = unsafe { self.lates.get().as_ref() } {
+        if let Some(first) = unsafe { self.in_progress.get().as_ref() } {
             let all = InProgress { kthread: self, next: first, now: clock::now() };
-            (first.duty().noticed)(all);
+            if let Some(queued) = first.queued() {
+                (queued.noticed)(all);
+            }
         }
     }
 
     /// Whether the request that calls is cancelled, and why, as far as can be seen.
-    pub(crate) fn cause_of(&self, late: &RequestThread) -> Option<Cause> {
+    pub(crate) fn cause_of(&self, task: &Task) -> Option<Cause> {
         self.handle_notices();
-        let tcb = late.tcb();
-        let cause = tcb.cancel.cause().or_else(|| late.cause());
-        if cause.is_none() && late.has_left() {
-            self.cancel(tcb, Cause::Departed, late.rule());
+        let tcb = task.tcb();
+        let cause = tcb.cancel.cause().or_else(|| task.cause());
+        if cause.is_none() && task.has_left() {
+            self.cancel(tcb, Cause::Departed, task.rule());
             return Some(Cause::Departed);
         }
         cause
@@ -78,8 +72,8 @@ impl KThread {
     pub fn cancel(&self, tcb: &Tcb, cause: Cause, rule: OnCancel) {
         tcb.cancel.set(cause, rule != OnCancel::Finish);
         tcb.case.tell(cause);
-        // Where there is an engine, that has an order of its own.
-        tcb.set_batch(tcb.cancel.is_last() && tcb.late().is_some());
+        // A resumer has an order of its own.
+        tcb.set_batch(tcb.cancel.is_last() && tcb.resumed().is_none());
         // SAFETY: set while it waits, by a node on its stack.
         if let Some(node) = unsafe { tcb.waits.get().as_ref() }
             && tcb.cancel.ends_waits()
@@ -102,20 +96,20 @@ impl KThread {
 
     /// A request is in progress here.
     #[inline]
-    pub(in crate::thread) fn enter_late(&self, late: &RequestThread) {
-        let first = self.lates.replace(late);
-        late.next.set(first);
-        late.previous.set(ptr::null());
+    pub(in crate::thread) fn enter_task(&self, task: &Task) {
+        let first = self.in_progress.replace(task);
+        task.next.set(first);
+        task.previous.set(ptr::null());
         // SAFETY: in the list, so it is alive.
         if let Some(first) = unsafe { first.as_ref() } {
-            first.previous.set(late);
+            first.previous.set(task);
         }
     }
 
     /// It is no more.
     #[inline]
-    pub(in crate::thread) fn leave_late(&self, late: &RequestThread) {
-        let (next, previous) = (late.next.get(), late.previous.get());
+    pub(in crate::thread) fn leave_task(&self, task: &Task) {
+        let (next, previous) = (task.next.get(), task.previous.get());
         // SAFETY: in the list, so it is alive.
         unsafe {
             if let Some(next) = next.as_ref() {
@@ -123,7 +117,7 @@ impl KThread {
             }
             match previous.as_ref() {
                 Some(previous) => previous.next.set(next),
-                None => self.lates.set(next),
+                None => self.in_progress.set(next),
             }
         }
     }
@@ -138,10 +132,10 @@ impl KThread {
         unsafe { wheel.set(timer, at_tsc) };
     }
 
-    pub(in crate::thread) fn end_deadline(&self, late: &RequestThread) {
+    pub(in crate::thread) fn end_deadline(&self, task: &Task) {
         let Some(wheel) = self.deadlines.get() else { return };
-        // SAFETY: null, or on the stack of `late`, which is in progress still.
-        if let Some(timer) = unsafe { late.due.replace(ptr::null()).as_ref() } {
+        // SAFETY: null, or on the stack of `task`, which is in progress still.
+        if let Some(timer) = unsafe { task.due.replace(ptr::null()).as_ref() } {
             wheel.cancel(timer);
         }
     }
@@ -154,10 +148,10 @@ impl KThread {
         {
             wheel.advance(now, |timer| {
                 // SAFETY: in progress, as its timer was set.
-                if let Some(late) = unsafe { (*timer.what).late() }
-                    && late.tcb().cancel.cause().is_none()
+                if let Some(task) = unsafe { (*timer.what).task() }
+                    && task.tcb().cancel.cause().is_none()
                 {
-                    self.cancel(late.tcb(), Cause::Deadline, late.rule());
+                    self.cancel(task.tcb(), Cause::Deadline, task.rule());
                 }
             });
         }
@@ -166,15 +160,15 @@ impl KThread {
     /// The calling thread is left where it is, for ever, if its class says so and has room for that.
     pub(super) fn abandon_if_wanted(&self, me: &Tcb) {
         if me.cancel.is_last()
-            && let Some(late) = me.late()
-            && late.may_abandon()
+            && let Some(task) = me.task()
+            && task.may_abandon()
         {
-            self.end_deadline(late);
-            self.leave_late(late);
+            self.end_deadline(task);
+            self.leave_task(task);
             self.clock_out(me);
             self.shared.count_alive(-1);
             self.shared.count_abandoned();
-            late.left.set(true);
+            task.left.set(true);
             self.ended.set(me);
             self.leave(me, &raw const self.base);
         }
@@ -185,19 +179,19 @@ impl KThread {
 /// last, and how long it has run (cycles).
 pub struct InProgress<'a> {
     kthread: &'a KThread,
-    next: *const RequestThread,
+    next: *const Task,
     now: u64,
 }
 
 impl<'a> Iterator for InProgress<'a> {
-    type Item = (&'a RequestThread, bool, u64);
+    type Item = (&'a Task, bool, u64);
 
     fn next(&mut self) -> Option<Self::Item> {
         // SAFETY: what is in the list is in progress, so it is alive; who looks changes no list.
-        let late = unsafe { self.next.as_ref() }?;
-        self.next = late.next.get();
-        let runs = ptr::eq(late.tcb(), self.kthread.current.get());
-        let ran = late.ran(if runs { self.now } else { late.since() });
-        Some((late, late.blocked.get(), ran))
+        let task = unsafe { self.next.as_ref() }?;
+        self.next = task.next.get();
+        let runs = ptr::eq(task.tcb(), self.kthread.current.get());
+        let ran = task.ran(if runs { self.now } else { task.since() });
+        Some((task, task.blocked.get(), ran))
     }
 }

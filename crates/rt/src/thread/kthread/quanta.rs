@@ -133,8 +133,8 @@ impl KThread {
         let has_requests = has_requests(self);
         if has_requests || self.has_threads() {
             self.shared.count_cut();
-            if let Some(late) = me.late() {
-                late.note_cut(now);
+            if let Some(task) = me.task() {
+                task.note_cut(now);
             }
             self.push_started(me);
             note_leaving(EventKind::RanUntilPreempted);
@@ -165,10 +165,10 @@ impl KThread {
     }
 }
 
-/// Whether requests, which a server's engine has, want the processor that a thread is on.
+/// Whether requests that a dispatcher has sent want the processor that a thread is on.
 pub(super) fn has_requests(here: &KThread) -> bool {
-    // SAFETY: this kthread's engine, and a thread runs here.
-    here.engine.get().is_some_and(|hooks| unsafe { (hooks.waits)(hooks.engine) })
+    // SAFETY: this kthread's own, and a thread runs here.
+    here.run_queue.get().is_some_and(|queue| unsafe { (queue.waits)(queue.owner) })
 }
 
 fn beat_of(kthread: &KThread, member: &AllocatorClient, now: u64) -> bool {

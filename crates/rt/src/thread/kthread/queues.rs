@@ -2,9 +2,10 @@
 
 use super::switch::note_coming;
 use super::{KThread, Shared};
-use crate::thread::request::RequestThread;
 use crate::thread::scheduler::KthreadScheduler;
+use crate::thread::task::{self, Task};
 use crate::thread::tcb::{Block, Tcb};
+use curtail_fiber::Label;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -38,11 +39,11 @@ impl KThread {
     /// The same for a thread that gets its stack later. [`KThread::share_spare`] tells the others.
     ///
     /// # Safety
-    /// [`RequestThread::renew`] was called, and it has not been handed in since.
+    /// [`Task::renew`] was called, and it has not been handed in since.
     #[inline]
-    pub unsafe fn launch_late(&self, late: *const RequestThread) {
+    pub unsafe fn launch_task(&self, task: *const Task) {
         // SAFETY: by contract.
-        self.shared.push_fresh(unsafe { &*late }.tcb());
+        self.shared.push_fresh(unsafe { &*task }.tcb());
     }
 
     /// Tells a kthread that sleeps of what this one is not going to run next.
@@ -126,7 +127,7 @@ impl KThread {
                 if asked > self.shared.stealable() {
                     return None;
                 }
-            } else if tcb.late().is_none_or(|late| self.equip(late)) {
+            } else if tcb.task().is_none_or(|task| self.equip(task)) {
                 self.adopt(tcb);
                 return Some(tcb);
             }
@@ -137,16 +138,19 @@ impl KThread {
     ///
     /// The caller may be a thread on its way off the processor, which is in another queue already: it
     /// must not block, as it would at a lock of the stacks' reserve.
-    fn equip(&self, late: &RequestThread) -> bool {
+    fn equip(&self, task: &Task) -> bool {
         let mut equipped = false;
         self.as_plain_thread(|| match self.stacks.take_for_request() {
             Ok(stack) => {
-                late.prepare(stack);
+                let worker = self.seat.as_ref().map_or(0, KthreadScheduler::index) as u16;
+                let job = u64::from(task.tcb().number());
+                let label = Label { job, class: task.tcb().class.get(), worker, stack_bytes: 0 };
+                task.prepare(stack, label, task::main);
                 equipped = true;
             }
             Err(error) => {
                 tracing::error!(target: LOG, %error);
-                late.come_to_an_end();
+                task.come_to_an_end();
             }
         });
         equipped

@@ -96,7 +96,7 @@ impl Shared {
             packets: AtomicBool::new(false),
             mail: OnceLock::new(),
             sockets: OnceLock::new(),
-            notice: Notice(Tcb::of_notice()),
+            notice: Notice(Tcb::new()),
             noticed: AtomicBool::new(false),
         })
     }
@@ -303,9 +303,15 @@ impl Shared {
         self.parker.unpark();
     }
 
-    /// The notice is out of the inbox. By the kthread.
-    pub(super) fn take_notice(&self) {
-        self.noticed.store(false, Ordering::SeqCst);
+    /// Whether what was in the inbox is the notice. By the kthread, which attends to it after that: a
+    /// canceller that comes later sends another one.
+    #[inline]
+    pub(super) fn take_notice(&self, tcb: &Tcb) -> bool {
+        let is_one = std::ptr::eq(tcb, &raw const self.notice.0);
+        if is_one {
+            self.noticed.store(false, Ordering::SeqCst);
+        }
+        is_one
     }
 
     /// Threads that have started here and were left where they are, for ever.

@@ -127,15 +127,24 @@ impl KThread {
         }
     }
 
+    /// A stack for a request, with thread-locals as the last one left them.
+    ///
+    /// # Errors
+    /// There is no memory for one.
+    #[inline]
+    pub fn take_stack_for_request(&self) -> Result<FiberStack, StackError> {
+        self.stacks.take_for_request()
+    }
+
     /// A request's stack that nothing runs on any more.
     #[inline]
-    pub(in crate::thread) fn give_stack_of_request(&self, stack: FiberStack) {
+    pub fn give_stack_of_request(&self, stack: FiberStack) {
         self.stacks.give_of_request(stack);
     }
 
     /// There is nothing to do: gives the memory of stacks back that a peak needed, and where it is too
     /// early for that, says when to ask again.
-    pub fn give_back(&self, stacks: &mut StackPool) -> Option<Duration> {
+    fn give_back(&self, stacks: &mut StackPool) -> Option<Duration> {
         if stacks.free() <= KEEP {
             return None;
         }

@@ -7,6 +7,7 @@
 use super::{DIRECT, KThread};
 use crate::block::{Deadline, Expiry, Node, Timer, Who};
 use crate::clock;
+use crate::thread::resumer::{self, Left};
 use crate::thread::tcb::{Block, Tcb};
 use crate::timeline::{self, EventKind};
 use curtail_fiber::{Context, switch, switch_away};
@@ -26,8 +27,8 @@ impl KThread {
         self.shared.progress.timer.store(timer, Ordering::Relaxed);
         let begun = clock::now();
         self.arm(begun);
-        // The loop of a thread that takes requests in runs on a fiber.
-        self.base.stands_for(curtail_fiber::current());
+        // A loop that takes requests in is a task.
+        self.base.stands_for_caller();
         while !ptr::eq(next, &raw const self.base) {
             // SAFETY: this is the base; what is picked is suspended, or was prepared, and is ours.
             unsafe { switch(&raw const self.base, next) };
@@ -95,18 +96,16 @@ impl KThread {
     /// The calling thread or request blocks until something makes it ready.
     #[inline]
     pub(crate) fn block(&self, me: &Tcb) {
-        match me.request() {
-            None => {
-                if let Some(late) = me.late() {
-                    late.clock_out(clock::now());
-                    late.blocked.set(true);
-                }
-                note_leaving(EventKind::RanUntilBlocked);
-                let next = self.next();
-                self.leave(me, next);
-            }
-            Some(_) => crate::calls::block_request(),
+        if let Some(task) = me.resumed() {
+            return resumer::leave(task, Left::Blocked);
         }
+        if let Some(task) = me.task() {
+            task.clock_out(clock::now());
+            task.blocked.set(true);
+        }
+        note_leaving(EventKind::RanUntilBlocked);
+        let next = self.next();
+        self.leave(me, next);
     }
 
     /// The caller, `me`, sleeps until its node's wait is over, or expires it at the deadline or at
@@ -140,8 +139,8 @@ impl KThread {
     #[inline]
     pub(crate) fn yield_now(&self, me: &Tcb) {
         crate::block::assert_may_wait();
-        if me.request().is_some() {
-            return crate::calls::yield_request();
+        if let Some(task) = me.resumed() {
+            return resumer::leave(task, Left::Yielded);
         }
         self.clock_out(me);
         self.push_started(me);
@@ -154,7 +153,7 @@ impl KThread {
     /// that is next here and has not started. Then it has been taken out of the queue.
     #[inline]
     pub(in crate::thread) fn can_run_child(&self, me: &Tcb, block: &Block) -> bool {
-        me.request().is_none()
+        me.resumed().is_none()
             && !me.is_batch()
             && crate::block::may_wait()
             && me.limit.get() == Deadline::NEVER
@@ -207,7 +206,7 @@ impl KThread {
     }
 
     /// The calling thread, which was given its stack when it started, has ended.
-    pub(in crate::thread) fn end_late(&self, me: &Tcb) -> ! {
+    pub(in crate::thread) fn end_task(&self, me: &Tcb) -> ! {
         self.shared.count_alive(-1);
         note_leaving(EventKind::RanToEnd);
         self.ended.set(me);
@@ -218,16 +217,16 @@ impl KThread {
     /// It comes in: a request's time is counted from here.
     #[inline]
     pub(super) fn clock_in(&self, tcb: &Tcb) {
-        if let Some(late) = tcb.late() {
-            late.clock_in(clock::now());
+        if let Some(task) = tcb.task() {
+            task.clock_in(clock::now());
         }
     }
 
     /// It leaves: a request's time was counted up to here.
     #[inline]
     pub(super) fn clock_out(&self, tcb: &Tcb) {
-        if let Some(late) = tcb.late() {
-            late.clock_out(clock::now());
+        if let Some(task) = tcb.task() {
+            task.clock_out(clock::now());
         }
     }
 }

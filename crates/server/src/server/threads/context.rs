@@ -23,7 +23,9 @@ use curtail_rt::cancel::{Cause, OnCancel};
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::contain::contain;
 use curtail_rt::context::{Facts, NEVER, RequestId};
-use curtail_rt::thread::{KThread, Port, RequestThread, TaskVtable};
+use curtail_rt::thread::{
+    KThread, OwnerVtable, Port, QueuedVtable, RequestVtable, Task, TaskVtable,
+};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -89,8 +91,11 @@ pub(super) struct WorkerContext {
 }
 
 /// What the threads of requests do.
-pub(super) static VTABLE: TaskVtable =
-    TaskVtable { run, ended, cause, left, rule, may_abandon, abandoned, facts, noticed };
+pub(super) static VTABLE: TaskVtable = TaskVtable {
+    run,
+    request: Some(RequestVtable { cause, left, rule, facts }),
+    owner: OwnerVtable::Kthread(QueuedVtable { ended, may_abandon, abandoned, noticed }),
+};
 
 impl WorkerContext {
     /// The calling kthread's, from now on and until it is dropped.
@@ -185,7 +190,7 @@ impl WorkerContext {
     pub(super) fn start(&self, request: Box<Request>) {
         self.counters().submit();
         // SAFETY: `lend` has just made it ready for that.
-        unsafe { KThread::here().launch_late(request.lend()) };
+        unsafe { KThread::here().launch_task(request.lend()) };
     }
 
     /// A request that came by the core allocator's port has ended, or found no stack.
@@ -222,14 +227,14 @@ impl Drop for WorkerContext {
 /// A request's thread.
 ///
 /// # Safety
-/// `late` is a request's, lent, whose thread this is.
-unsafe fn run(late: *const RequestThread) {
-    let request: *mut Request = late.cast_mut().cast();
+/// `task` is a request's, lent, whose thread this is.
+unsafe fn run(task: *const Task) {
+    let request: *mut Request = task.cast_mut().cast();
     // SAFETY: by contract; the body is this thread's.
-    let (late, origin, body) = unsafe { (&*late, &(*request).origin, &mut (*request).body) };
+    let (task, origin, body) = unsafe { (&*task, &(*request).origin, &mut (*request).body) };
     let context = WorkerContext::here();
     context.counters().start();
-    body.started_tsc = late.started().unwrap_or_else(clock::now);
+    body.started_tsc = task.started().unwrap_or_else(clock::now);
     let reply = &context.common.replies[usize::from(origin.transport)];
     let answers = origin.peer != Peer::None;
     let now = body.started_tsc;
@@ -243,13 +248,13 @@ unsafe fn run(late: *const RequestThread) {
             body.began = true;
             match origin.deadline_tsc {
                 NEVER => serve(Serving::Handler),
-                at_tsc => late.with_deadline(at_tsc, || serve(Serving::Handler)),
+                at_tsc => task.with_deadline(at_tsc, || serve(Serving::Handler)),
             }
         }
     };
     body.finished_tsc = clock::now();
-    body.ran_cycles = late.ran(body.finished_tsc);
-    body.preemptions = late.cuts();
+    body.ran_cycles = task.ran(body.finished_tsc);
+    body.preemptions = task.cuts();
     body.gap_tsc = KThread::here().last_gap();
     if answers && body.response.is_answer() {
         enter_critical();
@@ -264,9 +269,9 @@ unsafe fn run(late: *const RequestThread) {
 /// A request's thread has ended, or found no stack.
 ///
 /// # Safety
-/// `late` is a request's, lent.
-unsafe fn ended(late: *const RequestThread) {
-    let request: *mut Request = late.cast_mut().cast();
+/// `task` is a request's, lent.
+unsafe fn ended(task: *const Task) {
+    let request: *mut Request = task.cast_mut().cast();
     let context = WorkerContext::here();
     // SAFETY: by contract; its thread touches it no more.
     let lent = unsafe { &mut *request };
@@ -317,9 +322,9 @@ fn id(request: *const Request, origin: &RequestOrigin) -> RequestId {
 }
 
 /// # Safety
-/// `late` is a request's, in progress.
-unsafe fn cause(late: *const RequestThread) -> Option<Cause> {
-    let request: *const Request = late.cast();
+/// `task` is a request's, in progress.
+unsafe fn cause(task: *const Task) -> Option<Cause> {
+    let request: *const Request = task.cast();
     // SAFETY: by contract; nothing changes that while it is in progress.
     let origin = unsafe { &(*request).origin };
     WorkerContext::here().cause(request, origin, clock::now())
@@ -327,30 +332,30 @@ unsafe fn cause(late: *const RequestThread) -> Option<Cause> {
 
 /// # Safety
 /// As for [`cause`].
-unsafe fn rule(late: *const RequestThread) -> OnCancel {
+unsafe fn rule(task: *const Task) -> OnCancel {
     // SAFETY: as in `cause`.
-    WorkerContext::here().common.rules.on_cancel(unsafe { (*late.cast::<Request>()).origin.class })
+    WorkerContext::here().common.rules.on_cancel(unsafe { (*task.cast::<Request>()).origin.class })
 }
 
 /// # Safety
 /// As for [`cause`].
-unsafe fn may_abandon(late: *const RequestThread) -> bool {
+unsafe fn may_abandon(task: *const Task) -> bool {
     // SAFETY: as in `cause`.
-    let class = unsafe { (*late.cast::<Request>()).origin.class };
+    let class = unsafe { (*task.cast::<Request>()).origin.class };
     WorkerContext::here().common.rules.may_abandon(class)
 }
 
 /// Its thread will never go on: tells of its end, and keeps the rest.
 ///
 /// # Safety
-/// `late` is a request's, lent.
-unsafe fn abandoned(late: *const RequestThread) {
-    let lost: *mut Request = late.cast_mut().cast();
+/// `task` is a request's, lent.
+unsafe fn abandoned(task: *const Task) {
+    let lost: *mut Request = task.cast_mut().cast();
     let context = WorkerContext::here();
     let now = clock::now();
     // SAFETY: by contract. The frames of its handler, which refer to the payload and the response,
     // are never entered again; both stay where they are.
-    let (late, origin, body) = unsafe { (&*late, &mut (*lost).origin, &mut (*lost).body) };
+    let (task, origin, body) = unsafe { (&*task, &mut (*lost).origin, &mut (*lost).body) };
     let mut request = context.take_request();
     let in_flight = origin.in_flight.take();
     request.origin = RequestOrigin { in_flight, looked_tsc: Cell::new(0), ..*origin };
@@ -358,7 +363,7 @@ unsafe fn abandoned(late: *const RequestThread) {
     request.body.packet = body.packet.take();
     request.body.outcome = Outcome::Abandoned;
     (request.body.started_tsc, request.body.finished_tsc) = (body.started_tsc, now);
-    (request.body.ran_cycles, request.body.preemptions) = (late.ran(late.since()), late.cuts());
+    (request.body.ran_cycles, request.body.preemptions) = (task.ran(task.since()), task.cuts());
     context.counters().end(&request, context.common.clock);
     if let Some(port) = &context.common.port {
         port::answer_at_once(port, &request.origin, &request.body);
@@ -378,8 +383,8 @@ unsafe fn abandoned(late: *const RequestThread) {
 
 /// # Safety
 /// As for [`cause`].
-unsafe fn facts(late: *const RequestThread) -> Facts {
-    let request: *const Request = late.cast();
+unsafe fn facts(task: *const Task) -> Facts {
+    let request: *const Request = task.cast();
     // SAFETY: as in `cause`.
     let origin = unsafe { &(*request).origin };
     let reply = &WorkerContext::here().common.replies[usize::from(origin.transport)];

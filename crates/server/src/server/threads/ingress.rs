@@ -153,7 +153,7 @@ impl Ingress {
     /// Gives up what was handed in and has not started; the kthreads have ended.
     pub(super) fn give_up(&mut self) {
         // SAFETY: lent by `submit`, and never to be started: the kthreads have ended.
-        self.crew.never_started(|late| drop(unsafe { Request::back(late.cast()) }));
+        self.crew.never_started(|task| drop(unsafe { Request::back(task.cast()) }));
     }
 }
 

@@ -75,9 +75,9 @@ impl Looks {
             Err(TryLockError::WouldBlock) => return,
         };
         *rows = [None; MOST];
-        for (late, waits, ran_cycles) in all {
+        for (task, waits, ran_cycles) in all {
             // SAFETY: a request's, in progress: it is the first field of one.
-            let origin = unsafe { &(*std::ptr::from_ref(late).cast::<Request>()).origin };
+            let origin = unsafe { &(*std::ptr::from_ref(task).cast::<Request>()).origin };
             let (class, arrived_tsc) = (origin.class, origin.arrived_tsc);
             insert(&mut rows, Row { class, arrived_tsc, ran_cycles, waits });
         }

@@ -228,7 +228,6 @@ fn asker(
     let (app, classifier) = (common.app.clone(), common.classifier.clone());
     let kthread = KThread::new(remote.kthread.clone(), settings.tasks, None, None)
         .map_err(|problem| error(problem.to_string()))?;
-    curtail_rt::calls::hook_safepoints();
     let asker = Asker::new(app, classifier, settings.tasks.stack_size, settings.memory);
     Ok((kthread, asker.map_err(error)?))
 }

@@ -13,7 +13,7 @@ use curtail_policy::ClassId;
 use curtail_ring::Linked;
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::context::NEVER;
-use curtail_rt::thread::{RequestThread, TaskVtable};
+use curtail_rt::thread::{Task, TaskVtable};
 use curtail_shm::PeerWords;
 use std::cell::Cell;
 use std::sync::atomic::AtomicPtr;
@@ -28,7 +28,7 @@ const LONG_NS: u64 = 100_000;
 #[repr(C)]
 pub(super) struct Request {
     /// First, so that a pointer to one is a pointer to the other.
-    late: RequestThread,
+    task: Task,
     link: AtomicPtr<Request>,
     pub origin: RequestOrigin,
     pub body: Body,
@@ -111,9 +111,9 @@ unsafe impl Linked for Request {
 
 impl Request {
     /// One that nothing has come for yet.
-    pub(super) fn new(duty: &'static TaskVtable) -> Box<Self> {
+    pub(super) fn new(vtable: &'static TaskVtable) -> Box<Self> {
         Box::new(Self {
-            late: RequestThread::new(duty),
+            task: Task::new(vtable),
             link: AtomicPtr::default(),
             origin: RequestOrigin::none(),
             body: Body {
@@ -150,13 +150,13 @@ impl Request {
     }
 
     /// Makes it one that can be handed in.
-    pub(super) fn lend(self: Box<Self>) -> *mut RequestThread {
+    pub(super) fn lend(self: Box<Self>) -> *mut Task {
         let class = self.origin.class.0;
-        let late: *mut RequestThread = Box::into_raw(self).cast();
+        let task: *mut Task = Box::into_raw(self).cast();
         // SAFETY: from a box, which stays where it is until `Request::back`; the thread is its
         // first field, and this pointer is good for all of it.
-        unsafe { RequestThread::renew(late, class) };
-        late
+        unsafe { Task::renew(task, class) };
+        task
     }
 
     /// What was lent, its owner's again.
@@ -174,10 +174,10 @@ impl Request {
 /// its connection's thread may have no turn.
 ///
 /// # Safety
-/// `late` is a request's, in progress.
-pub(super) unsafe fn left(late: *const RequestThread) -> bool {
+/// `task` is a request's, in progress.
+pub(super) unsafe fn left(task: *const Task) -> bool {
     // SAFETY: by contract; nothing but the time of the last look changes meanwhile.
-    let origin = unsafe { &(*late.cast::<Request>()).origin };
+    let origin = unsafe { &(*task.cast::<Request>()).origin };
     enter_critical();
     let left = origin.has_hung_up(clock::now(), Clock::get());
     leave_critical();

@@ -1,0 +1,382 @@
+//! Threads that get their stacks when they start: a server's requests.
+//!
+//! One that waits for its turn is a [`Task`] and nothing more, so a long queue touches little memory,
+//! and what starts does so on a stack that was used just before. The memory is its owner's: it is
+//! lent to the runtime when the thread is handed in ([`super::KthreadPool::submit`]), and is the owner's
+//! again when [`TaskVtable::ended`] is called. In between it is touched by the kthread that has it.
+//!
+//! A `Task` also keeps the time that its thread has had on a core, which other threads do without.
+//!
+//! Under a dispatcher a worker's engine runs its requests one at a time ([`Resumer`](super::Resumer)). A
+//! request is then its engine's, and of what is below only what [`RequestVtable`] has is asked.
+
+use super::kthread::{InProgress, KThread};
+use super::resumer::Left;
+use super::tcb::Tcb;
+use crate::block::Deadline;
+use crate::block::Timer;
+use crate::cancel::{Cause, OnCancel};
+use crate::clock;
+use crate::context::Facts;
+use curtail_fiber::{ContextKind, FiberStack, Label};
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+/// What a task does.
+pub struct TaskVtable {
+    /// On its own stack. Must not unwind.
+    pub run: unsafe fn(*const Task),
+    /// Of a request.
+    pub request: Option<RequestVtable>,
+    /// Who else has a say in it.
+    pub owner: OwnerVtable,
+}
+
+/// What is asked about a request.
+pub struct RequestVtable {
+    /// Whether it is cancelled, and why. While it is in progress, by its kthread, which may run it.
+    pub cause: unsafe fn(*const Task) -> Option<Cause>,
+    /// Whether who asked has gone: a longer look, on its own stack.
+    pub left: unsafe fn(*const Task) -> bool,
+    /// What becomes of it when it is cancelled.
+    pub rule: unsafe fn(*const Task) -> OnCancel,
+    /// What is known of it. On its own stack.
+    pub facts: unsafe fn(*const Task) -> Facts,
+}
+
+/// Who runs a task.
+pub enum OwnerVtable {
+    /// The kthread, from its queues.
+    Kthread(QueuedVtable),
+    /// A resumer, which learns of its end.
+    Resumer {
+        /// Its quantum is over: whether it is to leave the processor. On its own stack.
+        expired: unsafe fn(*const Task) -> bool,
+    },
+}
+
+/// What a kthread tells of a task from its queues.
+pub struct QueuedVtable {
+    /// It has left its stack for ever, or there was none to start on: then it has never run. By a
+    /// kthread; must neither wait nor unwind.
+    pub ended: unsafe fn(*const Task),
+    /// Whether it may be left where it is, for ever; true: it is counted. On its own stack.
+    pub may_abandon: unsafe fn(*const Task) -> bool,
+    /// It was left so. By a kthread; must neither wait nor unwind.
+    pub abandoned: unsafe fn(*const Task),
+    /// The kthread has looked after a notice at those that are in progress there. By that kthread; must
+    /// neither wait, nor allocate, nor unwind.
+    pub noticed: fn(InProgress<'_>),
+}
+
+/// See the module's head.
+#[repr(C)]
+pub struct Task {
+    tcb: Tcb,
+    vtable: &'static TaskVtable,
+    stack: Cell<Option<FiberStack>>,
+    /// When it came in for the first time, and for the last time (TSC).
+    started: Cell<u64>,
+    since: Cell<u64>,
+    /// Cycles on a core up to `since`.
+    ran: Cell<u64>,
+    /// It has blocked, and has not run since.
+    pub(super) blocked: Cell<bool>,
+    /// How often its quantum was over and it was made to yield.
+    cuts: Cell<u32>,
+    /// Those in progress on its kthread: a list.
+    pub(super) next: Cell<*const Task>,
+    pub(super) previous: Cell<*const Task>,
+    /// Its deadline, on its stack; null: it has none.
+    pub(super) due: Cell<*const Timer<*const Tcb>>,
+    /// It will never go on.
+    pub(super) left: Cell<bool>,
+    /// Where it has a resumer: why it left the processor last.
+    pub(super) why: Cell<Left>,
+}
+
+impl Task {
+    pub fn new(vtable: &'static TaskVtable) -> Self {
+        Self {
+            tcb: Tcb::new(),
+            vtable,
+            stack: Cell::new(None),
+            started: Cell::new(0),
+            since: Cell::new(0),
+            ran: Cell::new(0),
+            blocked: Cell::new(false),
+            cuts: Cell::new(0),
+            next: Cell::new(ptr::null()),
+            previous: Cell::new(ptr::null()),
+            due: Cell::new(ptr::null()),
+            left: Cell::new(false),
+            why: Cell::new(Left::Ended),
+        }
+    }
+
+    /// Makes it ready to be handed in, for the first time or again.
+    ///
+    /// # Safety
+    /// `this` is its owner's, stays where it is until [`TaskVtable::ended`] is called, and may be used for
+    /// all that the owner's functions touch.
+    pub unsafe fn renew(this: *mut Self, class: u16) {
+        // SAFETY: by contract.
+        let task = unsafe { &*this };
+        let tcb = &task.tcb;
+        tcb.task.set(this);
+        tcb.home.store(ptr::null_mut(), Ordering::Relaxed);
+        tcb.class.set(class);
+        tcb.joiner.set(ptr::null());
+        tcb.limit.set(Deadline::NEVER);
+        tcb.waits_for.set(0);
+        tcb.cancel.renew();
+        tcb.set_batch(false);
+        task.started.set(0);
+        task.ran.set(0);
+        task.cuts.set(0);
+    }
+
+    /// When it first ran (TSC); `None`: never, there was no stack for it.
+    #[inline]
+    pub fn started(&self) -> Option<u64> {
+        Some(self.started.get()).filter(|&tsc| tsc != 0)
+    }
+
+    /// Cycles that it has had on a core by `now`, while it runs.
+    #[inline]
+    pub fn ran(&self, now: u64) -> u64 {
+        self.ran.get() + now.saturating_sub(self.since.get())
+    }
+
+    /// When it left its core last, while it does not run (TSC).
+    #[inline]
+    pub fn since(&self) -> u64 {
+        self.since.get()
+    }
+
+    /// Cycles that it has had on a core, while it does not run.
+    #[inline]
+    pub fn ran_cycles(&self) -> u64 {
+        self.ran.get()
+    }
+
+    /// How often it was made to yield, or might have been, had another wanted its core.
+    #[inline]
+    pub fn cuts(&self) -> u32 {
+        self.cuts.get()
+    }
+
+    /// So many more of its quanta are over.
+    #[inline]
+    pub fn count_cuts(&self, more: u32) {
+        self.cuts.set(self.cuts.get() + more);
+    }
+
+    #[inline]
+    pub fn tcb(&self) -> &Tcb {
+        &self.tcb
+    }
+
+    /// Whether it is a request.
+    #[inline]
+    pub(crate) fn is_request(&self) -> bool {
+        self.vtable.request.is_some()
+    }
+
+    /// What may be asked about it, with the pointer to ask by; `None`: it is no request.
+    fn ask<R>(&self, what: impl FnOnce(&RequestVtable, *const Self) -> R) -> Option<R> {
+        self.vtable.request.as_ref().map(|request| what(request, self.tcb.task.get()))
+    }
+
+    /// Whether it is cancelled, as far as can be seen.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        // SAFETY: as `renew` was promised; its kthread calls.
+        self.ask(|request, this| unsafe { (request.cause)(this) }).flatten()
+    }
+
+    /// Whether who asked has gone; it calls.
+    pub(super) fn has_left(&self) -> bool {
+        // SAFETY: as above.
+        self.ask(|request, this| unsafe { (request.left)(this) }).unwrap_or(false)
+    }
+
+    pub(super) fn rule(&self) -> OnCancel {
+        // SAFETY: as above.
+        self.ask(|request, this| unsafe { (request.rule)(this) }).unwrap_or_default()
+    }
+
+    /// What is known of it, if it is a request.
+    pub(crate) fn facts(&self) -> Option<Facts> {
+        // SAFETY: as above.
+        self.ask(|request, this| unsafe { (request.facts)(this) })
+    }
+
+    /// What its kthread tells of it, if that has it in its queues.
+    pub(super) fn queued(&self) -> Option<&'static QueuedVtable> {
+        match &self.vtable.owner {
+            OwnerVtable::Kthread(queued) => Some(queued),
+            OwnerVtable::Resumer { .. } => None,
+        }
+    }
+
+    pub(super) fn may_abandon(&self) -> bool {
+        // SAFETY: as above.
+        self.queued().is_some_and(|queued| unsafe { (queued.may_abandon)(self.tcb.task.get()) })
+    }
+
+    /// Its quantum is over, and it calls: whether it is to leave the processor for its resumer.
+    pub(crate) fn expired(&self) -> bool {
+        match &self.vtable.owner {
+            // SAFETY: as above.
+            OwnerVtable::Resumer { expired } => unsafe { expired(self.tcb.task.get()) },
+            OwnerVtable::Kthread(_) => false,
+        }
+    }
+
+    /// Runs `f` with the deadline set, on its own stack.
+    pub fn with_deadline<R>(&self, at_tsc: u64, f: impl FnOnce() -> R) -> R {
+        let timer = Timer::new(ptr::from_ref(&self.tcb));
+        self.due.set(&raw const timer);
+        // SAFETY: the timer stays where it is: this takes it out again, or its stack is kept, and the
+        // kthread has taken it out before.
+        unsafe { KThread::here().set_deadline(&timer, at_tsc) };
+        // Nothing unwinds out of `f`: it is the handler, contained.
+        let result = f();
+        KThread::here().end_deadline(self);
+        result
+    }
+
+    /// It comes in (TSC).
+    #[inline]
+    pub fn clock_in(&self, now: u64) {
+        if self.started.get() == 0 {
+            self.started.set(now);
+        }
+        self.since.set(now);
+        self.blocked.set(false);
+    }
+
+    /// It leaves its core (TSC).
+    #[inline]
+    pub fn clock_out(&self, now: u64) {
+        self.ran.set(self.ran(now));
+        self.since.set(now);
+    }
+
+    pub(super) fn note_cut(&self, now: u64) {
+        self.cuts.set(self.cuts.get() + 1);
+        self.clock_out(now);
+    }
+
+    /// It starts, with `first`, as soon as it is switched to.
+    pub(super) fn prepare(
+        &self,
+        stack: FiberStack,
+        label: Label,
+        first: unsafe extern "C" fn(*mut ()) -> !,
+    ) {
+        let (top, context, this) = (stack.top(), &self.tcb.context, self.tcb.task.get());
+        // SAFETY: the stack is this thread's alone until `publish_end`, or until its resumer takes it.
+        unsafe {
+            context.prepare(&stack, top, first, this.cast_mut().cast(), ContextKind::Request);
+        }
+        context.set_label(label);
+        self.stack.set(Some(stack));
+    }
+
+    /// Whether it has a stack: it has begun, or is about to.
+    pub fn has_stack(&self) -> bool {
+        let stack = self.stack.take();
+        let has_one = stack.is_some();
+        self.stack.set(stack);
+        has_one
+    }
+
+    /// It has ended, or never began, and is its owner's: its stack. A `Thread` of it that is still held
+    /// refers to a thread that has ended.
+    pub fn finish(&self) -> Option<FiberStack> {
+        self.let_go();
+        self.stack.take()
+    }
+
+    /// What is known of it to others, and of its request to it, is dropped.
+    pub fn let_go(&self) {
+        self.tcb.end_request();
+    }
+
+    /// Does what it is for.
+    pub(super) fn run(&self) {
+        self.tcb.context.set_in_task(true);
+        // The handler of a signal on this kthread reads it.
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: as `renew` was promised; it calls.
+        unsafe { (self.vtable.run)(self.tcb.task.get()) };
+        // A destructor that panics ends here, as any panic does: the hook has told of it.
+        compiler_fence(Ordering::SeqCst);
+        self.tcb.context.set_in_task(false);
+    }
+
+    /// It is its owner's again.
+    pub(super) fn come_to_an_end(&self) {
+        // A `Thread` of it that is still held refers to a thread that has ended.
+        self.tcb.end_request();
+        if let Some(queued) = self.queued() {
+            // SAFETY: as `renew` was promised.
+            unsafe { (queued.ended)(self.tcb.task.get()) }
+        }
+    }
+}
+
+/// The first function on its stack, where the kthread runs it.
+pub(super) unsafe extern "C" fn main(task: *mut ()) -> ! {
+    // SAFETY: `prepare` passed it; it stays until the end is published.
+    let task = unsafe { &*task.cast::<Task>() };
+    KThread::here().enter_task(task);
+    task.run();
+    KThread::here().leave_task(task);
+    KThread::here().end_task(&task.tcb)
+}
+
+/// It has left its stack. By the kthread's own loop.
+pub(super) fn publish_end(task: &Task) {
+    if task.left.get() {
+        // Its stack stays, with what lies there.
+        if let Some(queued) = task.queued() {
+            // SAFETY: as `renew` was promised.
+            unsafe { (queued.abandoned)(task.tcb.task.get()) }
+        }
+        return;
+    }
+    if let Some(stack) = task.stack.take() {
+        KThread::here().give_stack_of_request(stack);
+    }
+    task.come_to_an_end();
+}
+
+/// How long the request that calls has been on a core so far, all its quanta together, in TSC
+/// cycles; `None` where no request calls.
+#[must_use]
+pub fn served_cycles() -> Option<u64> {
+    let task = KThread::current_tcb()?.task().filter(|task| task.is_request())?;
+    Some(task.ran(clock::now()))
+}
+
+/// Whether the request that the caller works for is cancelled, and why.
+pub(crate) fn cause() -> Option<Cause> {
+    let tcb = KThread::current_tcb()?;
+    let told = tcb.cancel.cause();
+    if told.is_some() {
+        return told;
+    }
+    let Some(task) = tcb.task() else { return tcb.case.cause() };
+    if !task.is_request() {
+        return None;
+    }
+    let here = KThread::here();
+    // A notice may have come while it ran.
+    if here.has_mail() {
+        here.take_in();
+    }
+    here.cause_of(task)
+}
