@@ -45,12 +45,25 @@ impl Default for Resumer {
 }
 
 impl Resumer {
-    /// Gives a task the stack that it starts on.
+    /// Makes a task one that can be run: on the stack that it has had before, or on the one that it is
+    /// given.
+    ///
+    /// # Errors
+    /// There is none.
     ///
     /// # Safety
     /// [`Task::renew`] was called, and it has not run since.
-    pub unsafe fn begin(&self, task: &Task, stack: FiberStack, label: Label) {
-        task.prepare(stack, label, main);
+    #[inline]
+    pub unsafe fn begin<E>(
+        &self,
+        task: &Task,
+        stack: impl FnOnce() -> Result<FiberStack, E>,
+        label: Label,
+    ) -> Result<(), E> {
+        if !task.prepare_again(label, main) {
+            task.prepare(stack()?, label, main);
+        }
+        Ok(())
     }
 
     /// The task is this one's from now on, which runs on that kthread, the caller's.

@@ -285,22 +285,31 @@ impl Task {
         self.stack.set(Some(stack));
     }
 
-    /// Whether it has a stack: it has begun, or is about to.
-    pub fn has_stack(&self) -> bool {
-        let stack = self.stack.take();
-        let has_one = stack.is_some();
-        self.stack.set(stack);
-        has_one
+    /// The same on the stack that it has had before, for a task that has ended there; false: it has none.
+    #[inline]
+    pub(super) fn prepare_again(
+        &self,
+        label: Label,
+        first: unsafe extern "C" fn(*mut ()) -> !,
+    ) -> bool {
+        let Some(stack) = self.stack.take() else { return false };
+        let (context, this) = (&self.tcb.context, self.tcb.task.get());
+        context.renew();
+        // SAFETY: nothing is on the stack, which is this task's.
+        unsafe { context.prepare_again(stack.top(), first, this.cast_mut().cast()) };
+        context.set_label(label);
+        self.stack.set(Some(stack));
+        true
     }
 
-    /// It has ended, or never began, and is its owner's: its stack. A `Thread` of it that is still held
-    /// refers to a thread that has ended.
-    pub fn finish(&self) -> Option<FiberStack> {
-        self.let_go();
+    /// It does not run: its stack, if it has one.
+    pub fn take_stack(&self) -> Option<FiberStack> {
         self.stack.take()
     }
 
-    /// What is known of it to others, and of its request to it, is dropped.
+    /// It has ended. What is known of it to others, and of its request to it, is dropped: a `Thread` of it
+    /// that is still held refers to a thread that has ended.
+    #[inline]
     pub fn let_go(&self) {
         self.tcb.end_request();
     }

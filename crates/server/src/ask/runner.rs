@@ -23,7 +23,7 @@ pub(super) struct Application {
 pub(super) struct Runner {
     /// First, so that a pointer to one is a pointer to the other.
     task: Task,
-    /// While it has nothing to do.
+    /// Until it is begun for the first time.
     stack: Cell<Option<FiberStack>>,
     application: *const Application,
     /// What it does, and with which loop.
@@ -31,7 +31,7 @@ pub(super) struct Runner {
     pub has: Cell<*mut ()>,
     /// What it asks about, or asked about last.
     asks: Cell<Id>,
-    /// It waits in the middle of that, or did: another runner has the loop.
+    /// It waits in the middle of that, or goes on to its end: another runner has the loop.
     parked: Cell<bool>,
     /// The loop panicked.
     panic: Cell<Option<Box<dyn Any + Send>>>,
@@ -81,8 +81,8 @@ impl Runner {
             runner.has.set(has);
             runner.parked.set(false);
             runner.adopt(resumer);
-            let stack = runner.stack.take().expect("one that is idle has its stack");
-            resumer.begin(&runner.task, stack, label);
+            let begun = resumer.begin(&runner.task, || runner.stack.take().ok_or(()), label);
+            begun.expect("each is made with a stack");
             runner.run_by(resumer)
         }
     }
@@ -95,7 +95,7 @@ impl Runner {
         // SAFETY: by contract; it never leaves this kthread.
         let why = unsafe { resumer.run(KThread::here(), &self.task) };
         if why == Left::Ended {
-            self.stack.set(self.task.finish());
+            self.parked.set(false);
         }
         why
     }
@@ -117,8 +117,7 @@ impl Runner {
 
     /// What it waits with.
     pub(super) fn parked(&self) -> Option<Id> {
-        let has_begun = self.task.has_stack();
-        (has_begun && self.is_parked()).then(|| self.asks.get())
+        self.is_parked().then(|| self.asks.get())
     }
 
     pub(super) fn is_parked(&self) -> bool {

@@ -6,14 +6,16 @@ use crate::dispatched::DispatchedRequest;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-/// So many are kept for the next ones at most.
+/// So many are kept for the next ones at most, each with its stack.
 const KEEP: usize = 16;
 
 impl Engine {
-    /// Keeps the request for another one.
+    /// Keeps the request for another one, or its stack alone.
     pub(super) fn put_away(&mut self, request: Box<DispatchedRequest>) {
         if self.spare.len() < KEEP {
             self.spare.push(request);
+        } else if let Some(stack) = request.task.take_stack() {
+            self.kthread.give_stack_of_request(stack);
         }
     }
 }

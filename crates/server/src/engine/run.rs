@@ -109,23 +109,23 @@ impl Engine {
         if let Some(cause) = cause {
             request.serving = Serving::Cancellation(cause);
         }
-        let stack = self.kthread.take_stack_for_request();
-        let stack =
-            stack.map_err(|error| tracing::error!(target: LOG, %error)).ok().or_else(|| {
-                // This request is refused, and others end and give theirs back.
-                request.serving = Serving::Refusal;
-                self.reserve.take()
-            });
-        let Some(stack) = stack else { return false };
         let label = Label {
             job: u64::from(request.job.id.0),
             class: request.job.class.0,
             worker: self.shared.in_server(self.id).0,
             stack_bytes: 0,
         };
+        let (serving, reserve) = (&mut request.serving, &mut self.reserve);
+        let stack = || {
+            self.kthread.take_stack_for_request().or_else(|error| {
+                tracing::error!(target: LOG, %error);
+                // This request is refused, and others end and give theirs back.
+                *serving = Serving::Refusal;
+                reserve.take().ok_or(())
+            })
+        };
         // SAFETY: it was lent when it came here, and has not run.
-        unsafe { self.resumer.begin(&request.task, stack, label) };
-        true
+        unsafe { self.resumer.begin(&request.task, stack, label) }.is_ok()
     }
 
     /// After the switch back, at `end`. When the worker is free again (TSC), after it has sent the
@@ -209,10 +209,11 @@ impl Engine {
         // the pointer in the event of an ended job is null.
         let mut request = unsafe { Box::from_raw(pointer) };
         self.leave(request.job.id);
-        match request.task.finish() {
-            Some(stack) if request.serving == Serving::Refusal => self.reserve = Some(stack),
-            Some(stack) => self.kthread.give_stack_of_request(stack),
-            None => {}
+        request.task.let_go();
+        if request.serving == Serving::Refusal
+            && let Some(stack) = request.task.take_stack()
+        {
+            self.reserve = Some(stack);
         }
         request.response.clear();
         self.quanta -= u64::from(request.task.cuts());
