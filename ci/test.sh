@@ -40,6 +40,7 @@ step build ci/build.sh --tested
 step lint ci/lint.sh
 step tests ci/programs.sh ${all:+"$all"}
 step loom ci/loom.sh
+step simulation ci/simulate.sh ${all:+"$all"}
 step pass ci/pass.sh
 step instrumented ci/instrumented.sh ${all:+"$all"}
 step python ci/python.sh ${all:+"$all"}

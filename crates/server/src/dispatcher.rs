@@ -2,8 +2,8 @@
 //! requests in, tells of them and of what the workers did, feeds the workers, keeps their time where
 //! they poll flags, and runs requests itself where it is told to (Concord §3.3).
 //!
-//! One thread, whose loop runs on fibers, since it asks the application ([`crate::ask`]). Everything
-//! in here is its own; workers are reached through rings and the words in [`Remote`].
+//! One thread, whose loop is a task, since it asks the application ([`crate::ask`]). Everything in here is
+//! its own; workers are reached through rings, through the words in [`Remote`], and in their absence.
 
 mod cancel;
 mod down;
@@ -30,7 +30,7 @@ use crate::stats::{ClassStats, row};
 use curtail_fiber::safepoint::Kind;
 use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::{Nanos, WorkerId};
-use curtail_rt::clock::{self, Clock, GAP_NS};
+use curtail_rt::clock::{self, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::yields::Yields;
 use curtail_sched::record::Tap;
@@ -158,10 +158,15 @@ impl Dispatcher {
 
     /// Until every transport has closed and the last job has left, or draining took too long.
     pub(crate) fn run(&mut self, drain: Duration) {
+        self.begin(drain);
+        ask::drive(self);
+    }
+
+    /// Before its first turn.
+    pub(crate) fn begin(&mut self, drain: Duration) {
         self.drain_cycles = self.config.shared.clock.cycles(drain.as_nanos() as u64);
         self.turn = clock::now();
         self.gather();
-        ask::drive(self);
     }
 
     /// A turn begins: takes in what has come. Here and in [`Dispatcher::decide`], all is in the order
@@ -208,10 +213,6 @@ impl Dispatcher {
         }
         self.idle();
         true
-    }
-
-    fn clock(&self) -> Clock {
-        self.config.shared.clock
     }
 
     fn nanos(&self, tsc: u64) -> Nanos {
@@ -364,6 +365,7 @@ impl ask::Loop for Dispatcher {
 
     #[inline]
     fn answer(&mut self) {
+        // Of no transport: each inquiry knows where it came from.
         self.ingress(0, self.now).answer();
     }
 

@@ -78,6 +78,12 @@ impl ByteQuota {
         self.ebb.note(self.bytes);
     }
 
+    /// Whether no request has any.
+    #[cfg(all(test, curtail_virtual_time))]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// Puts a request's buffer into a vacant slot, which has none, in exchange for one that was kept.
     pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>, payload: &mut Vec<u8>) {
         let spare = self.spare.pop().unwrap_or_default();

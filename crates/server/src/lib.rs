@@ -28,6 +28,8 @@ mod response;
 mod serve;
 #[doc(hidden)]
 pub mod server;
+#[cfg(all(test, curtail_virtual_time))]
+mod simulation;
 mod spread;
 #[doc(hidden)]
 pub mod stats;

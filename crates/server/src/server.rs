@@ -10,6 +10,8 @@ mod workers;
 pub(crate) use builder::knowing;
 pub use builder::{DispatcherMode, ServerBuilder};
 pub use handle::Handle;
+#[cfg(all(test, curtail_virtual_time))]
+pub(crate) use rules::ClassRule;
 pub(crate) use rules::Rules;
 pub(crate) use workers::WorkerReports;
 

@@ -88,31 +88,8 @@ impl Engine {
         let mut now = clock::now();
         let mut any = false;
         loop {
-            // SAFETY: by contract. Each borrow ends before something runs.
-            let kind = unsafe {
-                let engine = &mut *this;
-                engine.take_in_due(now);
-                engine.apply_commands(now);
-                next_kind(engine)
-            };
-            let ran = match kind {
-                // SAFETY: by contract.
-                Some(Kind::Request) => unsafe { Self::run(this, now) },
-                Some(Kind::Thread) => {
-                    // SAFETY: as above.
-                    unsafe {
-                        let kthread = (*this).kthread;
-                        Self::away(this, || kthread.run_threads(THREADS_A_TURN));
-                    }
-                    Some(clock::now())
-                }
-                None => None,
-            };
-            // SAFETY: as above.
-            let engine = unsafe { &mut *this };
-            if let Some(links) = &mut engine.links {
-                links.publish(&mut engine.outbox);
-            }
+            // SAFETY: by contract. The borrow ends before something runs.
+            let (ran, engine) = unsafe { (Self::turn(this, now), &mut *this) };
             let Some(end) = ran else {
                 engine.nothing_runs();
                 if any && engine.links.is_some() && engine.kthread.member().is_some() {
@@ -126,6 +103,40 @@ impl Engine {
                 return true;
             }
         }
+    }
+
+    /// Takes in what came, runs one request, or some threads, and tells the dispatcher of it. When it
+    /// ended (TSC); `None`: nothing is ready. `now`: a fresh reading.
+    ///
+    /// # Safety
+    /// As for [`Engine::serve`].
+    pub(crate) unsafe fn turn(this: *mut Self, now: u64) -> Option<u64> {
+        // SAFETY: by contract. Each borrow ends before something runs.
+        let kind = unsafe {
+            let engine = &mut *this;
+            engine.take_in_due(now);
+            engine.apply_commands(now);
+            next_kind(engine)
+        };
+        let ran = match kind {
+            // SAFETY: by contract.
+            Some(Kind::Request) => unsafe { Self::run(this, now) },
+            Some(Kind::Thread) => {
+                // SAFETY: as above.
+                unsafe {
+                    let kthread = (*this).kthread;
+                    Self::away(this, || kthread.run_threads(THREADS_A_TURN));
+                }
+                Some(clock::now())
+            }
+            None => None,
+        };
+        // SAFETY: as above.
+        let engine = unsafe { &mut *this };
+        if let Some(links) = &mut engine.links {
+            links.publish(&mut engine.outbox);
+        }
+        ran
     }
 
     /// Takes a new configuration, if there is one.
