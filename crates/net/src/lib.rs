@@ -139,7 +139,7 @@ pub struct Completion {
     pub finished_tsc: u64,
     /// Cycles on a core, all quanta together.
     pub ran_cycles: u64,
-    /// How often it was pre-empted.
+    /// How many of its quanta ended: it was pre-empted as often, or less, where nobody wanted its core.
     pub preemptions: u32,
     /// A gap of the machine overlapped its stay (see the runtime's noise watch).
     pub disturbed: bool,

@@ -76,8 +76,8 @@ impl Case {
         told.or_else(|| {
             let Facts { peer, deadline_tsc, reply, .. } = &self.facts;
             let gone = reply.as_ref().is_some_and(|reply| reply.is_gone(*peer));
-            let task = *deadline_tsc != NEVER && clock::now() >= *deadline_tsc;
-            gone.then_some(Cause::Departed).or(task.then_some(Cause::Deadline))
+            let late = *deadline_tsc != NEVER && clock::now() >= *deadline_tsc;
+            gone.then_some(Cause::Departed).or(late.then_some(Cause::Deadline))
         })
     }
 

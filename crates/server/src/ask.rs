@@ -24,9 +24,10 @@ mod runner;
 
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
+use crate::server::Rules;
 use curtail_fiber::{Locals, StackError, StackPool};
 use curtail_rt::contain::discard;
-use curtail_rt::thread::{Left, Resumer};
+use curtail_rt::thread::{KThread, Left, Resumer};
 pub(crate) use entry::{Entry, EntryParts, TurnedAway, tag};
 pub(crate) use inquiry::{Inquiry, Origin, Question};
 pub(crate) use lead::{Loop, drive};
@@ -57,6 +58,8 @@ pub(crate) struct Id(u32);
 /// See the module's head.
 pub(crate) struct Asker {
     application: Arc<Application>,
+    rules: Arc<Rules>,
+    kthread: &'static KThread,
     stacks: StackPool,
     /// By number. Each stays where it is until the end.
     inquiries: Vec<*mut Inquiry>,
@@ -89,7 +92,7 @@ impl Asker {
     /// # Errors
     /// There is no memory for a stack.
     pub(crate) fn new(
-        app: Arc<dyn ErasedApp>,
+        (app, rules): (Arc<dyn ErasedApp>, Arc<Rules>),
         classifier: Arc<Classifier>,
         stack_size: usize,
         memory: usize,
@@ -97,6 +100,8 @@ impl Asker {
         let text = |error: StackError| error.to_string();
         let mut asker = Self {
             application: Arc::new(Application { app, classifier }),
+            rules,
+            kthread: KThread::here(),
             stacks: StackPool::new(stack_size.max(STACK_BYTES), Locals::Own).map_err(text)?,
             inquiries: Vec::new(),
             sizes: Vec::new(),
@@ -299,7 +304,12 @@ impl Drop for Asker {
         let left: Vec<_> = self.runners.iter().filter_map(parked).collect();
         // SAFETY: as above.
         let tasks = left.iter().map(|&(runner, _)| unsafe { (*runner).task() });
-        self.parking.leave_behind(tasks);
+        self.parking.leave_behind(self.kthread, tasks);
+        if !left.is_empty() {
+            // What waits borrows it, and threads that it has started may look at it still.
+            self.rules.note_left();
+            std::mem::forget(self.application.clone());
+        }
         for &runner in self.runners.iter().filter(|runner| parked(runner).is_none()) {
             // SAFETY: as above, and it has nothing to do.
             drop(unsafe { Box::from_raw(runner) });

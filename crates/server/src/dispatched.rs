@@ -98,12 +98,11 @@ unsafe fn run(task: *const Task) {
 /// `task` is a dispatched request's, which calls.
 unsafe fn cause(task: *const Task) -> Option<Cause> {
     let this: *const DispatchedRequest = task.cast();
-    // SAFETY: by contract; the engine is away for it.
+    // SAFETY: by contract; the engine is away for it. What is shared does not change.
     unsafe {
-        Engine::back((*this).engine, |engine| {
-            engine.handle_notices();
-            (*this).task.tcb().cancel.cause().or_else(|| engine.shared.cause(&(*this).message))
-        })
+        Engine::back((*this).engine, Engine::handle_notices);
+        let told = (*this).task.tcb().cancel.cause();
+        told.or_else(|| (*(*this).engine).shared.cause(&(*this).message))
     }
 }
 

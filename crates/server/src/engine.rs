@@ -1,7 +1,7 @@
 //! The engine: runs requests, one at a time, on one kthread. A worker is an engine with an inbox; a
 //! work-conserving dispatcher has one too.
 //!
-//! **Who touches it.** Its thread alone: the loop around it, and, while a request runs, the hook of the
+//! **Who touches it.** Its thread alone, but for its absence (below): the loop around it, and, while a request runs, the hook of the
 //! safepoints on that one's stack. The hook works through the same raw pointer, so no `&mut Engine` may
 //! be alive while a request runs: [`Engine::run`] takes a pointer and borrows for short stretches.
 //!
@@ -39,7 +39,7 @@ use curtail_rt::thread::{KThread, Resumer};
 use curtail_rt::timeline;
 pub(crate) use serve::{Links, Orders};
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::num::NonZeroU32;
 use std::ptr;
@@ -51,6 +51,8 @@ use std::sync::atomic::Ordering;
 const LOOK_NS: u64 = 1_000;
 /// Turns of one kind in a row while the other has something.
 const ONE: NonZeroU32 = NonZeroU32::new(1).expect("one");
+/// A busy worker takes in what woke up here at least so often.
+const AROUND_NS: u64 = 20_000;
 /// From one look at everything to the next while safepoints look at some words only.
 const CLOSELY_NS: u64 = 10_000;
 
@@ -89,8 +91,8 @@ pub(crate) struct Engine {
     /// Cancelled jobs that are ready and whose quanta are this worker's affair: they run when nothing
     /// else is ready.
     last: VecDeque<Job>,
-    /// To be cancelled as soon as they begin, or come back: job, arrival, why.
-    pending: Vec<(JobId, u64, Cause)>,
+    /// To be cancelled as soon as they begin, or come back: by job, arrival and why.
+    pending: HashMap<JobId, (u64, Cause)>,
     pub counts: Counts,
     gap_cycles: u64,
     /// Requests and threads, in turn.
@@ -107,6 +109,9 @@ pub(crate) struct Engine {
     /// When to look into the inbox again although there is work (TSC), and how often.
     look_tsc: u64,
     look_cycles: u64,
+    /// The same for what woke up here.
+    around_tsc: u64,
+    around_cycles: u64,
 }
 
 impl Engine {
@@ -148,7 +153,7 @@ impl Engine {
             remote,
             outbox: VecDeque::with_capacity(256),
             last: VecDeque::new(),
-            pending: Vec::new(),
+            pending: HashMap::new(),
             counts: Counts::default(),
             gap_cycles: shared.clock.cycles(GAP_NS),
             mix: Mix::new(ONE),
@@ -158,6 +163,8 @@ impl Engine {
             beats: false,
             look_tsc: 0,
             look_cycles: shared.clock.cycles(LOOK_NS),
+            around_tsc: 0,
+            around_cycles: shared.clock.cycles(AROUND_NS),
             shared,
         });
         let queue = Self::run_queue(&raw mut *engine);
@@ -191,6 +198,7 @@ impl Engine {
 
     /// Takes what the dispatcher sent and what woke up.
     pub(crate) fn take_in(&mut self, now: u64) {
+        self.around_tsc = now + self.around_cycles;
         let sent = self.look();
         self.admit_all(sent, now);
         self.kthread.look_around(now);
@@ -218,14 +226,15 @@ impl Engine {
         }
     }
 
-    /// Between two runs: takes in what came, unless that can wait. Where the dispatcher has just
-    /// written to the inbox, a look costs a trip between the cores and takes the line away from it;
-    /// and jobs that run in the order in which they became ready need not be here before their turn.
-    /// So where there is other work, what a look finds is taken in after the next run: meanwhile the
-    /// messages come.
+    /// Between two runs: takes in what came, unless that can wait.
+    ///
+    /// Where the dispatcher has just written to the inbox, a look costs a trip between the cores and
+    /// takes the line away from it; and jobs that run in the order in which they became ready need not be
+    /// here before their turn. So where there is other work, what a look finds is taken in after the next
+    /// run: meanwhile the messages come. What woke up here, by time say, does not wait for long.
     pub(crate) fn take_in_due(&mut self, now: u64) {
         let in_order = matches!(self.core, AnyCore::Fifo(_)) && !self.kthread.has_mail();
-        if !in_order || self.core.is_empty() {
+        if !in_order || self.core.is_empty() || now >= self.around_tsc {
             self.look_tsc = now + self.look_cycles;
             return self.take_in(now);
         }
@@ -281,7 +290,7 @@ impl Engine {
             // SAFETY: with the message the request became ours; it does not run.
             let request = unsafe { &mut *message.resume };
             request.message.quantum_cycles = message.quantum_cycles;
-            // A woken job never left; any other is new here.
+            // What blocked, or yielded, has never left; anything else is new here.
             if self.here[index].is_null() {
                 self.quanta += u64::from(request.task.cuts());
                 self.here[index] = message.resume;
@@ -297,7 +306,7 @@ impl Engine {
 
     /// The request is here now.
     fn adopt(&mut self, request: &mut DispatchedRequest) {
-        request.engine = self;
+        request.engine = self.remote.engine.load(Ordering::Relaxed);
         // SAFETY: it does not run, and is in no queue: the dispatcher has it where it is to go on. What
         // waits for something stays where it is.
         unsafe { self.resumer.adopt(&request.task, &self.kthread.shared) };

@@ -4,8 +4,9 @@
 //! hardware prefetches, crosses between the cores. What does not fit lies in the job's
 //! [`Envelope`].
 //!
-//! **Ownership.** A job is the dispatcher's until its message is in the ring, then the worker's
-//! until its event (done, yielded) is in the ring back. The envelope and the request go with it.
+//! **Ownership.** A job is the dispatcher's until its message is in the ring, then the worker's until it
+//! has ended, or is pre-empted under a central policy, and that event is in the ring back. The envelope and
+//! the request go with it. Of a job that yielded, blocked or was woken the worker tells, and keeps it.
 
 use crate::ask::Payload;
 use crate::dispatched::DispatchedRequest;

@@ -1,8 +1,9 @@
 //! What other threads may touch of a worker: its words, and its kthread's shared part.
 //!
-//! Lines are kept apart by writer: `running`/`serviced` are the worker's, `contended`/`epoch` the
-//! dispatcher's, `parked` is both's. Every word is a hint or a counter that is right on its own;
-//! data passes through rings only.
+//! Lines are kept apart by writer: [`Progress`] is the worker's, [`WorkerSignals`] the dispatcher's. Every
+//! word of theirs is a hint or a counter that is right on its own. Data passes through rings; but names of
+//! cancelled requests lie under a lock, and the dispatcher takes jobs back from a worker that is away
+//! (`absence`).
 
 use crate::engine::Engine;
 use curtail_fiber::safepoint::Poll;

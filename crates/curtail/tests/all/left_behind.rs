@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{in_time, preset};
-use curtail::{App, OnCancel, Response, Server, WorkerId};
+use curtail::{App, ClassId, OnCancel, Response, Server, WorkerId};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,10 @@ impl Drop for Counted {
     }
 }
 
-/// Its requests borrow it, and their worker's state, in a call that blocks until it is told to end.
+/// Its requests borrow it, and their worker's state, in a call that blocks until it is told to end; or its
+/// classifier does.
 struct Site {
+    classifies: bool,
     dropped: Counted,
     begun: Mutex<Sender<()>>,
     end: Arc<Mutex<Receiver<()>>>,
@@ -30,25 +32,40 @@ impl App for Site {
     type Worker = Counted;
 
     fn setup_worker(&self, _: WorkerId) -> Counted {
-        Counted(self.dropped.0.clone())
+        // A classifier borrows no worker's state.
+        Counted(if self.classifies { Arc::default() } else { self.dropped.0.clone() })
+    }
+
+    fn classify(&self, _: &[u8]) -> ClassId {
+        if self.classifies {
+            self.block(&self.dropped);
+        }
+        ClassId(0)
     }
 
     fn handle(&self, worker: &Counted, _: &[u8], _: &mut Response) {
+        self.block(worker);
+    }
+}
+
+impl Site {
+    fn block(&self, borrowed: &Counted) {
         curtail::blocking(|| {
             self.begun.lock().unwrap().send(()).unwrap();
             let _ = self.end.lock().unwrap().recv();
             // Counts that were freed would be wrong, or no memory.
-            let dropped = worker.0.load(Ordering::SeqCst) + self.dropped.0.load(Ordering::SeqCst);
+            let dropped = borrowed.0.load(Ordering::SeqCst) + self.dropped.0.load(Ordering::SeqCst);
             self.looked.send(dropped).unwrap();
         });
     }
 }
 
-fn leave_one(policy: &str, rule: Option<OnCancel>) {
+fn leave_one(policy: &str, rule: Option<OnCancel>, classifies: bool) {
     let dropped = Arc::new(AtomicUsize::new(0));
     let ((begun, has_begun), (end, is_to_end)) = (channel(), channel());
     let (looked, looks) = channel();
     let site = Site {
+        classifies,
         dropped: Counted(dropped.clone()),
         begun: Mutex::new(begun),
         end: Arc::new(Mutex::new(is_to_end)),
@@ -80,13 +97,20 @@ fn leave_one(policy: &str, rule: Option<OnCancel>) {
 #[test]
 fn a_call_that_blocks_keeps_what_it_borrows() {
     for policy in ["tq", "fcfs", "concord", "shenango"] {
-        in_time(move || leave_one(policy, None));
+        in_time(move || leave_one(policy, None, false));
     }
 }
 
 #[test]
 fn so_does_one_of_a_class_that_abandons_requests() {
     for policy in ["tq", "shenango"] {
-        in_time(move || leave_one(policy, Some(OnCancel::Abandon { most: 4 })));
+        in_time(move || leave_one(policy, Some(OnCancel::Abandon { most: 4 }), false));
+    }
+}
+
+#[test]
+fn so_does_a_classifier_that_blocks() {
+    for policy in ["tq", "fcfs", "concord", "shenango"] {
+        in_time(move || leave_one(policy, None, true));
     }
 }

@@ -10,7 +10,7 @@ use curtail::policy::CoreKind;
 use curtail::{App, ClassId, Response, WorkerId, sync};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -247,5 +247,46 @@ fn what_answers_for_a_failure_may_wait_like_a_handler() {
             let class = &report.classes[0];
             assert_eq!((class.completed, class.failed, report.abandoned), (10, 30, 0), "{name}");
         });
+    }
+}
+
+/// A worker that has jobs all the time, in the order in which they came, sees what has woken up there.
+#[test]
+fn a_wait_ends_though_there_is_always_work() {
+    /// As many are kept waiting, and so many come in all.
+    const WAITING: usize = 500;
+    const IN_ALL: usize = 5_000;
+    for name in ["dfcfs", "tq"] {
+        let (served, woken_after) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (count, after) = (served.clone(), woken_after.clone());
+        let app = Does(move |request: &[u8], response: &mut Response| {
+            if request == b"sleep" {
+                curtail::time::sleep(Duration::from_micros(100));
+                after.store(count.load(Ordering::SeqCst), Ordering::SeqCst);
+            } else {
+                spin(5_000);
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            response.write(b"done");
+        });
+        serve(
+            app,
+            |server| server.policy(preset(name)).workers(1),
+            move |client, _| {
+                let sleeper = client.submit(b"sleep".to_vec()).unwrap();
+                let mut tickets = std::collections::VecDeque::new();
+                for _ in 0..IN_ALL {
+                    tickets.push_back(client.submit(b"short".to_vec()).unwrap());
+                    if tickets.len() > WAITING {
+                        tickets.pop_front().map(|ticket| ticket.wait().unwrap());
+                    }
+                }
+                tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
+                sleeper.wait().unwrap();
+            },
+        );
+        let (woken_after, served) =
+            (woken_after.load(Ordering::SeqCst), served.load(Ordering::SeqCst));
+        assert!(woken_after < served, "{name}: it was woken after all others had been served");
     }
 }

@@ -5,11 +5,11 @@
 //!   threads;
 //! * `runtime`: several kthreads, from beginning to end; `scheduler`: a kthread's place among them; `bits`:
 //!   how they are asked to come;
-//! * `spawn`, `join`, `scope`, `park`, `locals`: what users call;
-//! * `follow`: what is notified of a thread's switches;
+//! * `spawn`, `join`, `scope`, `park`: what users call;
 //! * `grace`: what tasks have: stacks, thread-locals, and a grace inside of locks;
 //! * `task`: what gets its stack when it starts: a server's requests;
-//! * `resumer`: who runs tasks one at a time: a worker's engine;
+//! * `resumer`: who runs tasks one at a time: a worker's engine; `serving`: that engine, as its kthread's
+//!   run queue;
 //! * `kthread_pool`: a runtime's kthreads for a server;
 //! * `parker`: how a kthread sleeps; `elastic`: kthreads under a core allocator;
 //! * `watchdog`, `stack_of`, `stalls`: a kthread that is stuck is reported, and counted by place;

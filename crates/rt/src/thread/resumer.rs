@@ -113,16 +113,19 @@ impl Resumer {
         self.woken.push(tcb);
     }
 
-    /// Those of its tasks, on the calling kthread, will not run again, in the middle of which they are.
+    /// Those of its tasks, on `here`, the caller's kthread, will not run again, in the middle of which they are.
     /// They take no wake-up from others, and one that they have had already and did nothing with goes to
     /// the next waiter. What they wait for refers to them, so they stay where they are.
-    pub fn leave_behind<'a>(self: &Rc<Self>, tasks: impl ExactSizeIterator<Item = &'a Task>) {
+    pub fn leave_behind<'a>(
+        self: &Rc<Self>,
+        here: &KThread,
+        tasks: impl ExactSizeIterator<Item = &'a Task>,
+    ) {
         if tasks.len() == 0 {
             return;
         }
         // Whoever wakes one of them before the kthread has ended finds it.
         std::mem::forget(self.clone());
-        let here = KThread::here();
         let unlinked =
             wait::forget(&here.shared, |tcb| ptr::eq(tcb.resumer.get(), &raw const **self));
         for tcb in tasks.map(Task::tcb) {

@@ -317,6 +317,7 @@ impl KthreadScheduler {
 
     fn sleep(&self, kthread: &KThread) {
         if let Some(member) = &kthread.member {
+            kthread.give_own_back();
             let mut rested = false;
             serving::away(kthread, || rested = member.rest(kthread));
             if rested {

@@ -1,14 +1,15 @@
-//! Threads that get their stacks when they start: a server's requests.
+//! Tasks: threads that get their stacks when they start. A server's requests are tasks.
 //!
-//! One that waits for its turn is a [`Task`] and nothing more, so a long queue touches little memory,
-//! and what starts does so on a stack that was used just before. The memory is its owner's: it is
-//! lent to the runtime when the thread is handed in ([`super::KthreadPool::submit`]), and is the owner's
-//! again when [`TaskVtable::ended`] is called. In between it is touched by the kthread that has it.
+//! One that waits for its turn is a [`Task`] and nothing more, so a long queue touches little memory, and
+//! what starts does so on a stack that was used just before. A task also keeps the time that it has had on
+//! a core, which other threads do without.
 //!
-//! A `Task` also keeps the time that its thread has had on a core, which other threads do without.
+//! There are two ways to run one ([`OwnerVtable`]), and its memory is its owner's in both:
 //!
-//! Under a dispatcher a worker's engine runs its requests one at a time ([`Resumer`](super::Resumer)). A
-//! request is then its engine's, and of what is below only what [`RequestVtable`] has is asked.
+//! * From a kthread's queues, in a server without a dispatcher. The memory is lent to the runtime when the
+//!   task is handed in ([`super::KthreadPool::submit`]), and is the owner's again when
+//!   [`QueuedVtable::ended`] is called. In between it is touched by the kthread that has it.
+//! * By a [`Resumer`](super::Resumer), one at a time: a worker's engine under a dispatcher.
 
 use super::kthread::{InProgress, KThread};
 use super::resumer::Left;
@@ -83,7 +84,7 @@ pub struct Task {
     ran: Cell<u64>,
     /// It has blocked, and has not run since.
     pub(super) blocked: Cell<bool>,
-    /// How often its quantum was over and it was made to yield.
+    /// How often its quantum was over, whether another wanted its core or not.
     cuts: Cell<u32>,
     /// Those in progress on its kthread: a list.
     pub(super) next: Cell<*const Task>,
@@ -118,7 +119,7 @@ impl Task {
     /// Makes it ready to be handed in, for the first time or again.
     ///
     /// # Safety
-    /// `this` is its owner's, stays where it is until [`TaskVtable::ended`] is called, and may be used for
+    /// `this` is its owner's, stays where it is until it has ended, and may be used for
     /// all that the owner's functions touch.
     pub unsafe fn renew(this: *mut Self, class: u16) {
         // SAFETY: by contract.
@@ -321,7 +322,7 @@ impl Task {
         compiler_fence(Ordering::SeqCst);
         // SAFETY: as `renew` was promised; it calls.
         unsafe { (self.vtable.run)(self.tcb.task.get()) };
-        // A destructor that panics ends here, as any panic does: the hook has told of it.
+        // A panic that gets here ends the process: what calls this may not unwind.
         compiler_fence(Ordering::SeqCst);
         self.tcb.context.set_in_task(false);
     }

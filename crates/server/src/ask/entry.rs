@@ -96,6 +96,9 @@ pub(crate) trait Entry {
         let inquiry = parts.asker.get(id);
         let origin = inquiry.origin;
         if origin.peer != Peer::None {
+            if inquiry.unasked {
+                inquiry.refusal.refuse();
+            }
             inquiry.refusal.send(&*parts.replies[usize::from(origin.transport)], origin.peer);
         }
         parts.turn_away(id, class, outcome);

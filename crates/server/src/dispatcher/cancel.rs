@@ -126,15 +126,13 @@ impl Dispatcher {
             // What it has of the mark goes with its message.
             Where::Waiting => {}
             Where::On(on) | Where::Blocked(on) => {
-                let remote = match on {
-                    WorkerId::DISPATCHER => &self.config.own_remote,
-                    on => &self.config.workers[on.index()].remote,
-                };
+                let worker = (on != WorkerId::DISPATCHER).then(|| &self.config.workers[on.index()]);
+                let remote = worker.map_or(&self.config.own_remote, |worker| &worker.remote);
                 let mut cancels = remote.cancels.lock().unwrap_or_else(PoisonError::into_inner);
                 cancels.push((job, arrived_tsc, cause));
                 drop(cancels);
                 remote.kthread.notify();
-                if let Some(worker) = self.config.workers.get(on.index()).filter(|_| runs) {
+                if let Some(worker) = worker.filter(|_| runs) {
                     worker.preempt(now, self.config.choice.effective);
                 }
             }

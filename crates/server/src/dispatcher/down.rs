@@ -7,10 +7,9 @@
 
 use super::Dispatcher;
 use super::link::WorkerLink;
-use crate::jobs::Held;
 use curtail_policy::{JobId, Nanos, WorkerId};
 use curtail_rt::fences;
-use curtail_sched::{Event, EventKind, Scheduler};
+use curtail_sched::{Event, EventKind};
 use std::sync::atomic::Ordering;
 
 /// The target of what is logged here.
@@ -103,7 +102,7 @@ impl Dispatcher {
                     target: LOG, worker, jobs = jobs.len(), "what a stuck worker had goes on elsewhere"
                 );
             }
-            self.put_down(on, Why::Stuck { picks }, &jobs, now);
+            self.give_back(on, Some(Why::Stuck { picks }), &jobs, now);
         }
     }
 
@@ -147,28 +146,27 @@ impl Dispatcher {
                     // What was sent to it as it parked.
                     self.config.workers[index].remote.kthread.announce_packets();
                 }
-                match parked {
-                    true => self.put_down(on, Why::Parked, &jobs, now),
-                    false => give_back(&mut self.sched, on, &jobs, time),
-                }
+                self.give_back(on, parked.then_some(Why::Parked), &jobs, now);
             }
         }
     }
 
-    /// A worker gets nothing more; `jobs`: what was taken from it.
-    fn put_down(&mut self, on: WorkerId, why: Why, jobs: &[JobId], now: u64) {
+    /// Jobs were taken from a worker that had not begun them: they wait again; those that are cancelled
+    /// end. `why`: it gets nothing more.
+    fn give_back(&mut self, on: WorkerId, why: Option<Why>, jobs: &[JobId], now: u64) {
         let time = self.nanos(now);
-        if self.down.add(on, why, &self.config.workers[on.index()]) {
+        if let Some(why) = why
+            && self.down.add(on, why, &self.config.workers[on.index()])
+        {
             self.sched.worker_down(time, on);
         }
-        give_back(&mut self.sched, on, jobs, time);
-    }
-}
-
-/// Jobs that a worker had wait again.
-fn give_back(sched: &mut Scheduler<Held>, on: WorkerId, jobs: &[JobId], time: Nanos) {
-    for &job in jobs {
-        let event = Event { job, attained: Nanos::ZERO, what: EventKind::Returned };
-        sched.handle_event(time, on, event);
+        for &job in jobs {
+            let is_cancelled = self.sched.data(job).message.cause().is_some();
+            let what = if is_cancelled { EventKind::Ended } else { EventKind::Returned };
+            self.sched.handle_event(time, on, Event { job, attained: Nanos::ZERO, what });
+            if is_cancelled {
+                self.drop_cancelled(job, now);
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ impl Dispatcher {
 
     #[cold]
     fn log_changes(&mut self, now: u64) {
-        self.decision_log.next = now + self.clock().cycles(PAUSE_NS);
+        self.decision_log.next = now + self.config.shared.clock.cycles(PAUSE_NS);
         let malformed = ("malformed", self.gap_counters.malformed);
         let counts = self.transports().into_iter().chain([malformed]).collect();
         self.losses.tell(counts);

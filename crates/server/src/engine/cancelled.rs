@@ -37,22 +37,16 @@ impl Engine {
                     let rule = self.shared.rules.on_cancel(found.message.class);
                     self.kthread.cancel(found.task.tcb(), cause, rule);
                 }
-                None => self.pending.push((job, arrived_tsc, cause)),
+                // What word there was of another of that number has come too late.
+                None => drop(self.pending.insert(job, (arrived_tsc, cause))),
             }
         }
     }
 
     /// Why a job that begins, or comes back, is cancelled, if word of that came before it.
     fn take_pending(&mut self, job: JobId, arrived_tsc: u64) -> Option<Cause> {
-        // What word is of another of that number has come too late.
-        let mut found = None;
-        self.pending.retain(|&(pending, arrived, cause)| {
-            if pending == job && arrived == arrived_tsc {
-                found = Some(cause);
-            }
-            pending != job
-        });
-        found
+        let (arrived, cause) = self.pending.remove(&job)?;
+        (arrived == arrived_tsc).then_some(cause)
     }
 
     /// Why a job that is about to run is cancelled; its message says so from then on.

@@ -30,7 +30,10 @@ impl Drop for Engine {
         let left: Vec<_> = self.here.iter().filter(|request| !request.is_null()).collect();
         left.iter().for_each(|_| self.shared.rules.note_left());
         // SAFETY: what is here is ours, and nothing frees it.
-        self.resumer.leave_behind(left.into_iter().map(|&request| unsafe { &(*request).task }));
+        self.resumer.leave_behind(
+            self.kthread,
+            left.into_iter().map(|&request| unsafe { &(*request).task }),
+        );
         if let Some(stack) = self.reserve.take() {
             self.kthread.give_stack_of_request(stack);
         }

@@ -78,6 +78,7 @@ impl Engine {
     /// Up to the switch: arms the safepoints.
     fn prepare(&mut self, now: u64) -> Option<*mut DispatchedRequest> {
         loop {
+            self.running = ptr::null_mut();
             let (pointer, quantum) = self.pick(now)?;
             self.running = pointer;
             self.run_start = now;

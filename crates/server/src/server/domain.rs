@@ -205,7 +205,12 @@ fn setup(common: &Settings<'_>, index: usize, workers: usize) -> Setup {
 /// What the dispatcher asks the application with, on the calling thread.
 fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
     let classifier = Arc::new(Classifier::new(common.app.clone(), classes));
-    let asker = Asker::new(common.app.clone(), classifier, common.tasks.stack_size, common.memory);
+    let asker = Asker::new(
+        (common.app.clone(), common.rules.clone()),
+        classifier,
+        common.tasks.stack_size,
+        common.memory,
+    );
     asker.map_err(|error| RunError::Worker { worker: WorkerId::DISPATCHER, error })
 }
 

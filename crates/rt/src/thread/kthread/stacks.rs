@@ -161,7 +161,7 @@ impl KThread {
     }
 
     /// [`KThread::give_back`] of its own stacks.
-    pub(super) fn give_own_back(&self) -> Option<Duration> {
+    pub(in crate::thread) fn give_own_back(&self) -> Option<Duration> {
         let threads = self.give_back(self.stacks.threads());
         let requests = self.give_back(self.stacks.requests());
         threads.into_iter().chain(requests).min()

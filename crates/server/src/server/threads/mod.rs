@@ -225,7 +225,7 @@ fn asker(
     remote: &Remote,
 ) -> Result<(Box<KThread>, Asker), RunError> {
     let error = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
-    let (app, classifier) = (common.app.clone(), common.classifier.clone());
+    let (app, classifier) = ((common.app.clone(), common.rules.clone()), common.classifier.clone());
     let kthread = KThread::new(remote.kthread.clone(), settings.tasks, None, None)
         .map_err(|problem| error(problem.to_string()))?;
     let asker = Asker::new(app, classifier, settings.tasks.stack_size, settings.memory);
