@@ -27,8 +27,8 @@ use crate::remote::Remote;
 use alone::Alone;
 pub(crate) use config::{Config, ServerShared};
 pub(crate) use counts::Counts;
+use curtail_fiber::FiberStack;
 use curtail_fiber::safepoint::{Mode, Safepoint};
-use curtail_fiber::{FiberStack, signal};
 use curtail_policy::{AnyCore, CorePolicy, Job, JobId, Mix, WorkerId};
 use curtail_ring::spsc;
 use curtail_rt::cancel::Cause;
@@ -63,8 +63,6 @@ pub(crate) struct Engine {
     pub config: Config,
     core: AnyCore,
     safepoint: Safepoint,
-    /// Made when the first configuration asks for it.
-    ticks: Option<signal::Owner>,
     resumer: Rc<Resumer>,
     /// For those for whom there is no stack; one at a time.
     reserve: Option<FiberStack>,
@@ -137,7 +135,6 @@ impl Engine {
             config,
             core,
             safepoint,
-            ticks: None,
             resumer: Rc::default(),
             reserve,
             spare: Vec::new(),
@@ -179,14 +176,11 @@ impl Engine {
 
     /// Makes this thread one that signals can interrupt, if that is wanted.
     fn prepare_ticks(&mut self) {
-        if self.config.mode != Mode::Signal || self.ticks.is_some() {
+        if self.config.mode != Mode::Signal {
             return;
         }
-        match signal::Owner::new(self.shared.clock.ns_per_cycle()) {
-            Ok(ticks) => {
-                let _ = self.remote.ticker.set(ticks.ticker());
-                self.ticks = Some(ticks);
-            }
+        match self.kthread.prepare_signals() {
+            Ok(ticker) => drop(self.remote.ticker.set(ticker)),
             Err(error) => {
                 tracing::error!(
                     target: "curtail::engine", %error, worker = self.id.0, "no pre-emption by signal"

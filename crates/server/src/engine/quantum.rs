@@ -40,12 +40,7 @@ impl Engine {
         }
         self.alone.end(self.safepoint);
         let deadline = now + self.quantum_cycles;
-        match &self.ticks {
-            Some(ticks) if self.config.mode == Mode::Signal => {
-                ticks.arm(now, deadline, !self.config.watched);
-            }
-            _ => self.safepoint.arm(self.config.mode, now, deadline),
-        }
+        self.kthread.arm_by(self.config.mode, (now, deadline), !self.config.watched);
         if self.config.watched {
             self.remote.progress.running.store(now, Ordering::Release);
         }

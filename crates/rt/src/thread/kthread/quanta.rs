@@ -12,7 +12,7 @@ use crate::thread::serving;
 use crate::thread::tcb::Tcb;
 use crate::timeline::EventKind;
 use curtail_fiber::safepoint::Mode;
-use curtail_fiber::signal::Owner as Signals;
+use curtail_fiber::signal::{Owner as Signals, Ticker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -62,10 +62,7 @@ impl KThread {
         if let Some(quanta) = self.quanta.get() {
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             let deadline = now + quanta.cycles.load(Ordering::Relaxed);
-            if let Some(signals) = self.signals.get() {
-                return signals.arm(now, deadline, true);
-            }
-            self.safepoint.arm(quanta.mode, now, deadline);
+            self.arm_by(quanta.mode, (now, deadline), true);
             // What was raised before is forgotten; what it was raised for was there before it. A core
             // allocator raises the word from another core: it either sees it taken back, or is seen.
             if quanta.mode == Mode::Flag {
@@ -75,6 +72,28 @@ impl KThread {
                 }
             }
         }
+    }
+
+    /// Starts a quantum (TSC), which ends in that way; by a signal, its own timer ends it (`keeps_time`), or
+    /// another thread does.
+    #[inline]
+    pub fn arm_by(&self, mode: Mode, (now, deadline): (u64, u64), keeps_time: bool) {
+        match self.signals.get() {
+            Some(signals) if mode == Mode::Signal => signals.arm(now, deadline, keeps_time),
+            _ => self.safepoint.arm(mode, now, deadline),
+        }
+    }
+
+    /// Has signals end its quanta where that is asked for. By which others may end them.
+    ///
+    /// # Errors
+    /// What the system says, or that no code is known as the application's.
+    pub fn prepare_signals(&self) -> std::io::Result<Ticker> {
+        if let Some(signals) = self.signals.get() {
+            return Ok(signals.ticker());
+        }
+        let signals = Signals::new(Clock::get().ns_per_cycle())?;
+        Ok(self.signals.get_or_init(|| signals).ticker())
     }
 
     #[inline]
@@ -154,11 +173,10 @@ impl KThread {
     /// How its threads are pre-empted. Once, before the first runs.
     pub fn set_quanta(&self, quanta: Option<Quanta>) {
         if let Some(quanta) = quanta {
-            if quanta.mode == Mode::Signal {
-                match Signals::new(Clock::get().ns_per_cycle()) {
-                    Ok(signals) => drop(self.signals.set(signals)),
-                    Err(error) => return tracing::warn!(%error, "no pre-emption by signal"),
-                }
+            if quanta.mode == Mode::Signal
+                && let Err(error) = self.prepare_signals()
+            {
+                return tracing::warn!(%error, "no pre-emption by signal");
             }
             self.quanta.set(quanta).expect("set once");
         }
