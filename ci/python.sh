@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Python module curtail_sim: installs it into an environment of its own, and runs its tests and
-# its examples. --all: also beside ciw and simpy, and under Ray.
+# The Python modules curtail_sim and curtail_shm: installs them into an environment of their own, and runs
+# their tests and examples. --all: also beside ciw and simpy, and under Ray.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 take_all "$@"
 need_rust

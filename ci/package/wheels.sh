@@ -19,6 +19,6 @@ rm -f "$target"/package/curtail_sim-*.whl
 wheel=$(echo "$target"/package/curtail_sim-*-abi3-*.whl)
 [ -f "$wheel" ] || die "maturin made no wheel for Python's stable interface"
 "$environment/bin/pip" install --quiet --no-deps "$wheel"
-(cd "$environment" && bin/python -c 'import curtail_sim; assert curtail_sim.policies()') ||
+(cd "$environment" && bin/python -c 'import curtail_shm, curtail_sim; assert curtail_sim.policies()') ||
   die "$wheel does not work"
 say "the wheel: $wheel"

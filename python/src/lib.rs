@@ -1,4 +1,5 @@
-//! The native half of the Python module `curtail_sim`: the simulator, and nothing of Python's.
+//! The native half of the Python modules `curtail_sim`, the simulator, and `curtail_shm`, a client of
+//! servers over shared memory ([`shm`]).
 //!
 //! Arguments and results are JSON texts, so that results are those of `curtail sim --json` to the
 //! letter; the half in Python (`package/curtail_sim`) turns them into keyword arguments and
@@ -8,6 +9,7 @@
 
 mod given;
 mod job;
+mod shm;
 mod wait;
 
 use curtail_experiment::Error;
@@ -53,6 +55,9 @@ mod _native {
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use serde_json::{json, to_string};
+
+    #[pymodule_export]
+    use crate::shm::{Client as ShmSession, NoAnswer};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "Python's name")]

@@ -145,5 +145,6 @@ def test_the_stub_and_the_options_are_those_of_the_code():
     native = {name for name in dir(cs._native) if not name.startswith("_")}
     stub = (cs.__file__.rpartition("__init__")[0]) + "_native.pyi"
     with open(stub, encoding="utf-8") as text:
-        declared = {line.split("(")[0][4:] for line in text if line.startswith("def ")}
+        heads = (line.split() for line in text if line.startswith(("def ", "class ")))
+        declared = {head[1].split("(")[0].rstrip(":") for head in heads}
     assert native == declared

@@ -49,7 +49,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "python",
-        &["crates/policy", "crates/report", "crates/sim", "crates/experiment", "crates/workload"],
+        &[
+            "crates/policy",
+            "crates/report",
+            "crates/sim",
+            "crates/experiment",
+            "crates/workload",
+            "crates/net",
+        ],
     ),
     ("crates/net", &["crates/ring", "crates/shm"]),
     ("crates/rt", &["crates/policy", "crates/ring", "crates/fiber", "crates/net", "crates/shm"]),
