@@ -25,7 +25,8 @@ SHORT = "short:1us:9,long:exp(50us):1"
                 hot_flows="2:0.6",
                 load=0.5,
             ),
-            "--policy concord --workers 8 --dispatchers 2 --balance rss --flows 64 --hot-flows 2:0.6 --load 0.5",
+            "--policy concord --workers 8 --dispatchers 2 --balance rss --flows 64 --hot-flows 2:0.6 "
+            "--load 0.5",
         ),
         (
             dict(policy="edf", deadlines=["10us", 1_000_000], preemptive=True, hints="class"),
