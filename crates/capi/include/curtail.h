@@ -148,7 +148,7 @@ void curtail_settings_free(curtail_settings *settings);
  *                 priorities 1,0, deadlines 10us,1ms, queue-bounds 100,10, delta 2, profile-window N,
  *                 profile-slowdown 10, profile-deviation 10 (per cent), spillway N
  *   the server    listen udp://IP:PORT,tcp://IP:PORT (must be set; port 0: the kernel chooses),
- *                 workers N, cores 0,2-5, dispatchers N, balance jsq|power-of-two|random|rss,
+ *                 workers N, cores 0,2-5, dispatchers N,
  *                 preempt auto|never|flag|clock|signal, dispatcher auto|busy|blocking, capacity N,
  *                 stack-kib N, drain 5s, seed N, record FILE, keep-out GLOB (may be given repeatedly),
  *                 safepoints-by-hand true|false

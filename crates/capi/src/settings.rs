@@ -5,7 +5,7 @@
 
 use crate::border::{CError, Failure, Status, given, guard, text};
 use curtail::policy::{Shape, UnknownPolicy};
-use curtail::{Balance, DispatcherMode, Preempt, ServerBuilder, Spec};
+use curtail::{DispatcherMode, Preempt, ServerBuilder, Spec};
 use std::ffi::c_char;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -28,7 +28,6 @@ struct ServerSettings {
     listen: Option<String>,
     workers: Option<usize>,
     dispatchers: Option<usize>,
-    balance: Balance,
     cores: Option<Vec<usize>>,
     preempt: Preempt,
     dispatcher: DispatcherMode,
@@ -65,7 +64,6 @@ const OF_SERVER: &[&str] = &[
     "listen",
     "workers",
     "dispatchers",
-    "balance",
     "cores",
     "preempt",
     "dispatcher",
@@ -185,7 +183,6 @@ impl ServerSettings {
             "listen" => self.listen = Some(value.to_owned()),
             "workers" => self.workers = Some(within(value, 1..=Spec::MAX_WORKERS)?),
             "dispatchers" => self.dispatchers = Some(within(value, 1..=Spec::MAX_WORKERS)?),
-            "balance" => self.balance = plain(value)?,
             "cores" => {
                 self.cores =
                     Some(curtail_notation::cores(value).map_err(|error| error.to_string())?)
@@ -214,7 +211,6 @@ impl ServerSettings {
     fn configure(&self, mut builder: ServerBuilder) -> ServerBuilder {
         builder = builder
             .preempt(self.preempt)
-            .balance(self.balance)
             .dispatcher(self.dispatcher)
             .dispatchers(self.dispatchers.unwrap_or(1))
             .keep_out(self.keep_out.iter().cloned());

@@ -98,7 +98,7 @@ static void bad_settings(void) {
   static const char *bad[][2] = {
       {"quantum", "2"},      {"workers", "0"},    {"workers", "-1"},      {"workers", "many"},
       {"jbsq", "0"},         {"capacity", "0"},   {"stack-kib", "1"},     {"preempt", "often"},
-      {"dispatcher", "no"},  {"balance", "left"}, {"weights", "1,,2"},    {"delta", "0.5"},
+      {"dispatcher", "no"},  {"dispatchers", "0"}, {"weights", "1,,2"},    {"delta", "0.5"},
       {"preemptive", "yes"}, {"ties", ""},        {"deadlines", "1us,x"}, {"cores", "a-b"},
       {"drain", "soon"},     {"seed", "1.5"},     {"delta", "NaN"},
   };

@@ -10,7 +10,7 @@ pub(crate) use cores::CoresArgs;
 use curtail::{DispatcherMode, Preempt};
 pub(crate) use curtail_experiment::Point;
 use curtail_experiment::{Asked, DEFAULT_DURATION_NS, runtime};
-use curtail_policy::{Balance, PreemptKind, Spec};
+use curtail_policy::{PreemptKind, Spec};
 use curtail_workload::{self as workload, Arrivals, Mix, ParseError, Requests, Until};
 use policy::Policies;
 
@@ -73,9 +73,6 @@ pub(crate) struct System {
     /// Dispatchers, each with its share of the workers and a policy of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     dispatchers: u16,
-    /// How requests come to dispatchers: random, rss (by flow), jsq, power-of-two
-    #[arg(long, value_name = "HOW", default_value_t)]
-    pub(crate) balance: Balance,
     /// Worker threads; by default one for each core allowed but the dispatchers'
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     workers: Option<u16>,
@@ -165,7 +162,6 @@ impl System {
         runtime::System {
             workers: self.workers(),
             dispatchers: self.dispatchers(),
-            balance: self.balance,
             dispatcher: match self.dispatcher {
                 DispatcherArg::Auto => DispatcherMode::Auto,
                 DispatcherArg::Busy => DispatcherMode::Busy,

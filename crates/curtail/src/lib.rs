@@ -80,7 +80,7 @@ compile_error!(
 pub use curtail_fiber::safepoint::{
     Kind as SafepointKind, here as safepoint, kind as safepoint_kind,
 };
-pub use curtail_policy::{self as policy, Balance, ClassId, Nanos, Spec, WorkerId};
+pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
 #[doc(inline)]
 pub use curtail_pool as pool;
 #[doc(inline)]

@@ -3,6 +3,7 @@
 //!
 //! Belongs to the dispatcher's thread like any transport; the reply side only looks at the peer.
 
+use crate::error::OpenError;
 use crate::packet::Packets;
 use crate::{Completion, Intake, Kept, Peer, Reply, Shm, Status, Streams, Transport};
 use std::net::SocketAddr;
@@ -94,6 +95,20 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
 
     fn lend_streams(&mut self) -> Option<Streams> {
         self.datagrams.lend_streams().or_else(|| self.streams.lend_streams())
+    }
+
+    fn splits(&self) -> bool {
+        self.datagrams.splits() && self.streams.splits()
+    }
+
+    fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {
+        let (streams_first, is_streams) = (false, self.is_streams);
+        let datagrams = self.datagrams.split(parts)?.into_iter();
+        let both = datagrams.zip(self.streams.split(parts)?);
+        let join = |(datagrams, streams)| -> Box<dyn Transport> {
+            Box::new(Both { datagrams, streams, streams_first, is_streams })
+        };
+        Ok(both.map(join).collect())
     }
 
     fn describe(&self) -> String {

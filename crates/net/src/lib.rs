@@ -21,6 +21,7 @@ mod both;
 mod error;
 mod fault;
 mod frame;
+mod group;
 pub mod http;
 mod local;
 pub mod packet;
@@ -221,6 +222,22 @@ pub trait Transport: Send {
         true
     }
 
+    /// Whether [`Transport::split`] makes others of it.
+    fn splits(&self) -> bool {
+        false
+    }
+
+    /// Makes others beside it, `parts` with this one, each for a dispatcher of its own: each has its
+    /// peers, and its part of what is bounded for all peers together. To be called once, before
+    /// everything else but `describe` and `local_addrs`.
+    ///
+    /// # Errors
+    /// What the kernel says. The transport is of no use then.
+    fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {
+        let _ = parts;
+        Ok(Vec::new())
+    }
+
     /// `udp://127.0.0.1:4000` or the like.
     fn describe(&self) -> String;
 
@@ -266,6 +283,14 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn lend_streams(&mut self) -> Option<Streams> {
         (**self).lend_streams()
+    }
+
+    fn splits(&self) -> bool {
+        (**self).splits()
+    }
+
+    fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {
+        (**self).split(parts)
     }
 
     fn describe(&self) -> String {

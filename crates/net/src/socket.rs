@@ -7,7 +7,7 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// A bound, non-blocking, close-on-exec socket and the address it has got.
+/// A bound, non-blocking, close-on-exec socket and the address it has got. No other socket has it.
 ///
 /// IPv6 sockets take IPv6 only, so that `0.0.0.0:p` and `[::]:p` can stand side by side in one list
 /// and mean what they say.
@@ -15,23 +15,36 @@ pub(crate) fn bind(
     address: SocketAddr,
     kind: SocketType,
 ) -> Result<(OwnedFd, SocketAddr), OpenError> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let attempt = || -> Result<(OwnedFd, SocketAddr), Errno> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = net::socket_with(family, kind, flags, None)?;
-        if address.is_ipv6() {
-            sockopt::set_ipv6_v6only(&socket, true)?;
-        }
-        if kind == SocketType::STREAM {
-            // A restarted server need not wait for TIME_WAIT. Not for datagrams: there it would
-            // let a second server take the first one's packets.
-            sockopt::set_socket_reuseaddr(&socket, true)?;
-        }
-        net::bind(&socket, &address)?;
+    let attempt = || {
+        let socket = bind_with(address, kind, false)?;
         let bound = local_address(&socket)?;
         Ok((socket, bound))
     };
     attempt().map_err(|error| OpenError::of(address, error))
+}
+
+/// A socket like those of [`bind`], at an address that others have with which it may be shared.
+pub(crate) fn bind_beside(address: SocketAddr, kind: SocketType) -> Result<OwnedFd, OpenError> {
+    bind_with(address, kind, true).map_err(|error| OpenError::of(address, error))
+}
+
+fn bind_with(address: SocketAddr, kind: SocketType, beside: bool) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, kind, flags, None)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    if kind == SocketType::STREAM {
+        // A restarted server need not wait for TIME_WAIT. Not for datagrams: there it would
+        // let a second server take the first one's packets.
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+    }
+    if beside {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    net::bind(&socket, &address)?;
+    Ok(socket)
 }
 
 /// The address that a socket is bound to.
@@ -68,6 +81,11 @@ pub(crate) fn has_gone(socket: BorrowedFd<'_>, by_fin: bool) -> bool {
     answered && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | fin)
 }
 
+/// Why the last call of the C library's failed.
+pub(crate) fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
 /// Asks for a receive buffer of `bytes`: above the system's limit where this process may, else as
 /// large as allowed.
 pub(crate) fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) {
@@ -91,8 +109,7 @@ pub(crate) fn limit_unsent(socket: impl AsFd, bytes: u32) -> Result<(), Errno> {
             size_of_val(&bytes) as libc::socklen_t,
         )
     };
-    let error = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
-    if answer == 0 { Ok(()) } else { Err(error()) }
+    if answer == 0 { Ok(()) } else { Err(last_error()) }
 }
 
 /// Datagrams that the kernel dropped because this socket's receive buffer was full.

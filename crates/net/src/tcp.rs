@@ -13,6 +13,7 @@
 //! * one poll does a bounded amount of work, however many connections come, go and send: this is the
 //!   thread that keeps the quanta.
 
+use crate::error::OpenError;
 use crate::socket::drain;
 use crate::{Completion, Intake, Outcome, PeakTrim, Peer, Reply, Status, Transport};
 pub use config::{OnFin, TcpConfig, Wire};
@@ -315,6 +316,15 @@ impl Transport for Tcp {
 
     fn lend_streams(&mut self) -> Option<Streams> {
         self.lend()
+    }
+
+    fn splits(&self) -> bool {
+        true
+    }
+
+    fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {
+        let others = self.parts(parts)?.into_iter();
+        Ok(others.map(|part| -> Box<dyn Transport> { Box::new(part) }).collect())
     }
 
     fn describe(&self) -> String {

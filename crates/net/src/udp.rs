@@ -5,8 +5,8 @@
 //! Invariant: sockets are non-blocking and live as long as either side does.
 
 use crate::error::OpenError;
-use crate::socket;
 use crate::{Completion, Intake, Peer, Reply, Status, Transport};
+use crate::{group, socket};
 use batch::{BATCH, Batch};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType, sendto, sockopt};
@@ -53,8 +53,9 @@ impl Default for UdpConfig {
 /// Empty and over-long datagrams are malformed: counted and dropped. So that others need not wait for
 /// a peer that asks without end, what it sends beyond its share is dropped, too
 /// ([`UdpConfig::in_progress`]). Errors that the network
-/// reports are counted and stop nothing. After [`Transport::close`], `poll` answers `Closed` at
-/// once; what is under way is still answered, as the workers hold the sockets too.
+/// reports are counted and stop nothing. After [`Transport::close`], the kernel lets nothing more in, and
+/// `poll` answers `Closed` when it has handed over what had come; what is under way is still answered,
+/// as the workers hold the sockets too.
 pub struct Udp {
     shared: Arc<Shared>,
     batch: Batch,
@@ -66,7 +67,10 @@ pub struct Udp {
     receive_errors: u64,
     shares: Shares,
     over_share: u64,
+    /// Nothing more is let in; what has come is still handed over.
+    closing: bool,
     closed: bool,
+    config: UdpConfig,
 }
 
 /// What the workers see.
@@ -86,42 +90,45 @@ impl Udp {
         }
         OpenError::within("number of UDP addresses", addresses.len(), 1, 1 << 16)?;
         OpenError::within("requests in progress", config.in_progress, 1, 1 << 30)?;
-        let limit = OpenError::within("largest datagram", config.limit, 1, MOST_BYTES)?;
-        let mut sockets = Vec::with_capacity(addresses.len());
-        let mut bound = Vec::with_capacity(addresses.len());
-        let mut receive_buffer = u64::MAX;
-        for &address in addresses {
-            let (socket, local) = socket::bind(address, SocketType::DGRAM)?;
-            socket::enlarge_receive_buffer(&socket, config.receive_buffer);
-            let got = sockopt::socket_recv_buffer_size(&socket).unwrap_or(0);
-            receive_buffer = receive_buffer.min(got as u64);
-            sockets.push(socket);
-            bound.push(local);
-        }
-        Ok(Self {
+        OpenError::within("largest datagram", config.limit, 1, MOST_BYTES)?;
+        let bind = |&address: &SocketAddr| socket::bind(address, SocketType::DGRAM);
+        let bound = addresses.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+        let (sockets, addresses) = bound.into_iter().unzip();
+        Ok(Self::over(sockets, addresses, config))
+    }
+
+    fn over(sockets: Vec<OwnedFd>, addresses: Vec<SocketAddr>, config: &UdpConfig) -> Self {
+        let buffer = |socket: &OwnedFd| {
+            socket::enlarge_receive_buffer(socket, config.receive_buffer);
+            sockopt::socket_recv_buffer_size(socket).unwrap_or(0) as u64
+        };
+        Self {
+            receive_buffer: sockets.iter().map(buffer).min().unwrap_or(0),
             shared: Arc::new(Shared { sockets, dropped: AtomicU64::new(0) }),
-            batch: Batch::new(limit),
-            addresses: bound,
+            batch: Batch::new(config.limit),
+            addresses,
             first: 0,
-            receive_buffer,
             receive_errors: 0,
             shares: Shares::new(config.in_progress),
             over_share: 0,
+            closing: false,
             closed: false,
-        })
+            config: config.clone(),
+        }
     }
 
-    /// Receives from one socket until it is empty, there is no room, or its share is used up.
-    fn receive(&mut self, index: usize, now_tsc: u64, into: &mut dyn Intake) {
+    /// Receives from one socket until it is empty, there is no room, or its share is used up. True: it
+    /// is known to be empty.
+    fn receive(&mut self, index: usize, now_tsc: u64, into: &mut dyn Intake) -> bool {
         let socket = self.shared.sockets[index].as_fd();
         for _ in 0..MOST_BATCHES {
             let want = into.room().min(BATCH);
             if want == 0 {
-                return;
+                return false;
             }
             let got = match self.batch.receive(socket, want) {
                 Ok(got) => got,
-                Err(Errno::AGAIN) => return,
+                Err(Errno::AGAIN) => return true,
                 // An ICMP error about an earlier response, an interrupted call, memory pressure:
                 // each is reported once and says nothing about the next datagram.
                 Err(_) => {
@@ -143,10 +150,12 @@ impl Udp {
             if malformed > 0 {
                 into.malformed(malformed);
             }
-            if got < want {
-                return;
+            // Another call would say that it is empty, which matters at the end alone.
+            if got < want && !self.closing {
+                return false;
             }
         }
+        false
     }
 }
 
@@ -156,11 +165,13 @@ impl Transport for Udp {
             return Status::Closed;
         }
         let count = self.addresses.len();
+        let mut empty = true;
         for step in 0..count {
-            self.receive((self.first + step) % count, now_tsc, into);
+            empty &= self.receive((self.first + step) % count, now_tsc, into);
         }
         self.first = (self.first + 1) % count;
-        Status::Open
+        self.closed = self.closing && empty;
+        if self.closed { Status::Closed } else { Status::Open }
     }
 
     fn reply(&self) -> Arc<dyn Reply> {
@@ -178,7 +189,26 @@ impl Transport for Udp {
     }
 
     fn close(&mut self) {
-        self.closed = true;
+        // Where the kernel lets more in, what has come can't be told from what comes.
+        self.closed |= self.shared.sockets.iter().any(|socket| group::shut(socket).is_err());
+        self.closing = true;
+    }
+
+    fn splits(&self) -> bool {
+        true
+    }
+
+    fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {
+        let in_progress = self.config.in_progress.div_ceil(parts);
+        let config = UdpConfig { in_progress, ..self.config.clone() };
+        let sockets = group::split(&self.shared.sockets, parts, |socket| {
+            group::join(socket, SocketType::DGRAM, parts, |_| Ok(()))
+        })?;
+        self.shares = Shares::new(in_progress);
+        let part = |sockets| -> Box<dyn Transport> {
+            Box::new(Self::over(sockets, self.addresses.clone(), &config))
+        };
+        Ok(sockets.into_iter().map(part).collect())
     }
 
     fn describe(&self) -> String {

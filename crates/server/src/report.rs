@@ -3,7 +3,7 @@
 use crate::dispatcher::Dispatcher;
 use crate::engine::Counts;
 use crate::server::WorkerReports;
-use crate::stats::{Cpu, Noise, Report, Stats, split};
+use crate::stats::{Cpu, Noise, Report, Stats, add_counts, split};
 use curtail_policy::Spec;
 use curtail_rt::clock::GAP_NS;
 use curtail_rt::thread::GapCounts;
@@ -85,6 +85,7 @@ impl Part {
         all.ticks.add(&part.ticks);
         all.workers += part.workers;
         all.malformed += part.malformed;
+        all.unsent += part.unsent;
         all.abandoned += part.abandoned;
         all.unknown.add(&part.unknown);
         all.classes.iter_mut().zip(&part.classes).for_each(|(all, part)| all.add(part));
@@ -107,8 +108,7 @@ fn both(one: Option<String>, next: Option<String>) -> Option<String> {
     }
 }
 
-/// All dispatchers' parts, the first one's first; there is one. They have their transports in common,
-/// and so the count of what those could not send.
+/// All dispatchers' parts, the first one's first; there is one.
 pub(crate) fn merge(parts: Vec<Part>) -> Report {
     let all = parts.into_iter().reduce(|mut all, part| {
         all.add(part);
@@ -130,7 +130,8 @@ pub(crate) fn merge_stats(parts: Vec<Stats>) -> Stats {
         all.workers.extend(part.workers);
         all.ticks.add(&part.ticks);
         all.oldest.extend(part.oldest);
-        // Several have their transports in common.
+        all.unsent += part.unsent;
+        add_counts(&mut all.transports, part.transports);
         all
     });
     all.expect("a server has a dispatcher")

@@ -18,11 +18,10 @@ pub(crate) use workers::WorkerReports;
 use crate::app::App;
 use crate::record::Recorder;
 use crate::report::merge;
-use crate::spread::{Seat, spread};
 use crate::stats::Report;
 use curtail_fiber::safepoint::Kind as SafepointKind;
-use curtail_net::Transport;
-use curtail_policy::{Balancer, SpecError, WorkerId};
+use curtail_net::{OpenError, Transport};
+use curtail_policy::{SpecError, WorkerId};
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::thread::DaemonError;
 use curtail_rt::topology::Layout;
@@ -43,6 +42,9 @@ pub enum StartError {
     /// No way in.
     #[error("a server needs at least one transport")]
     NoTransport,
+    /// Sockets for several dispatchers can't be had.
+    #[error(transparent)]
+    Transport(#[from] OpenError),
     /// A setting is out of range.
     #[error("{0}")]
     Setting(String),
@@ -124,6 +126,8 @@ pub struct Server {
     rules: Arc<Rules>,
     /// At least one. The first becomes the calling thread's.
     domains: Vec<Domain>,
+    /// The transports of each but the first.
+    others: Vec<Vec<Box<dyn Transport>>>,
 }
 
 impl Server {
@@ -203,9 +207,10 @@ impl Server {
         let (busy, kind, choice) = (self.is_busy(), self.kind(), self.choice());
         let (tap, recorder) = self.record()?.unzip();
         curtail_rt::unarmed::say_once(choice.note.is_some(), kind);
-        let mut domains = std::mem::take(&mut self.domains);
+        let domains = std::mem::take(&mut self.domains);
         let handle = handle(&domains, &self.settings);
-        let mut lines = self.lines(&domains);
+        let own = std::mem::take(&mut self.settings.transports);
+        let lines = std::iter::once(own).chain(std::mem::take(&mut self.others));
         let common = Settings {
             app: self.settings.app.clone(),
             spec: &self.settings.spec,
@@ -225,13 +230,12 @@ impl Server {
             choice,
             busy,
         };
-        let mut report = match (common.spec.is_dispatcherless(), domains.pop(), lines.pop()) {
-            (true, Some(domain), Some(lines)) => threads::run(domain, &common, lines)?,
-            (_, domain, last) => {
-                let domains = domains.into_iter().chain(domain);
-                let lines = lines.into_iter().chain(last);
-                merge(domain::run_all(lines.zip(domains).collect(), &common, &handle, tap)?)
-            }
+        let mut domains = lines.zip(domains);
+        let mut report = if common.spec.is_dispatcherless() {
+            let (lines, domain) = domains.next().expect("there is one at least");
+            threads::run(domain, &common, lines)?
+        } else {
+            merge(domain::run_all(domains.collect(), &common, &handle, tap)?)
         };
         report.notes.splice(0..0, self.layout.note.take());
         if self.rules.leaves_requests() {
@@ -240,27 +244,6 @@ impl Server {
         // The tap went with the dispatcher.
         report.notes.extend(recorder.map(Recorder::finish));
         Ok(report)
-    }
-
-    /// Each domain's share of the transports: all of them, where there is only one.
-    fn lines(&mut self, domains: &[Domain]) -> Vec<Vec<Box<dyn Transport>>> {
-        let transports = std::mem::take(&mut self.settings.transports);
-        if domains.len() == 1 {
-            return vec![transports];
-        }
-        /// Many for each dispatcher, so that each has about as many of those that are in use.
-        const FLOWS: usize = 1_024;
-        let seat =
-            |domain: &Domain| Seat { workers: domain.workers.len(), waker: domain.waiter.waker() };
-        let seats: Vec<Seat> = domains.iter().map(seat).collect();
-        let mut lines: Vec<Vec<_>> = domains.iter().map(|_| Vec::new()).collect();
-        for (index, transport) in transports.into_iter().enumerate() {
-            let seed = self.settings.seed.wrapping_add(index as u64);
-            let balancer = Balancer::seeded(self.settings.balance, seats.len(), FLOWS, seed);
-            let ends = spread(transport, &seats, balancer, self.settings.capacity);
-            lines.iter_mut().zip(ends).for_each(|(lines, end)| lines.push(end));
-        }
-        lines
     }
 
     fn record(&mut self) -> Result<Option<(Tap, Recorder)>, RunError> {

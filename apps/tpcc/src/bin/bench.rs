@@ -10,7 +10,7 @@ use curtail_experiment::{Classifier, Measured, Point};
 use curtail_load::Source;
 use curtail_load::inside::{Message, Requests};
 use curtail_net::Completion;
-use curtail_policy::{Balance, Nanos};
+use curtail_policy::Nanos;
 use curtail_report::Run;
 use curtail_workload::{Arrivals, Class, Mix, Schedule, Service, numbers};
 use std::error::Error;
@@ -209,7 +209,6 @@ fn one(
         system: System {
             workers,
             dispatchers: 1,
-            balance: Balance::Jsq,
             dispatcher: DispatcherMode::Busy,
             capacity: 16_384,
             cores: None,

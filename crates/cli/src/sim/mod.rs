@@ -16,7 +16,7 @@ use clap::{Arg, Args};
 pub(crate) use costs::CostArgs;
 use curtail_experiment::Setting;
 use curtail_experiment::figures::{Asked, ELSEWHERE};
-use curtail_policy::{HotFlows, Spec};
+use curtail_policy::{Balance, HotFlows, Spec};
 use curtail_report::{Run, write_text};
 use curtail_sim::{Config, Hints, Kthreads, sweep};
 use curtail_workload::{Slo, duration_ns, format_rate};
@@ -45,6 +45,10 @@ pub(crate) struct Sim {
     seeds: u32,
     #[command(flatten)]
     costs: CostArgs,
+    /// How requests come to dispatchers: random, rss (by flow, as by sockets that share a port), jsq,
+    /// power-of-two
+    #[arg(long, value_name = "HOW", default_value_t)]
+    balance: Balance,
     /// Flows that rss tells apart
     #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     flows: u32,
@@ -185,7 +189,7 @@ impl Sim {
             offer: self.offer.offer(&self.offered, self.types.classifier)?,
             workers: self.system.workers(),
             dispatchers: self.system.dispatchers(),
-            balance: self.system.balance,
+            balance: self.balance,
             flows: self.flows as usize,
             hot: self.hot_flows,
             capacity: capacity.map_or(Config::DEFAULT_CAPACITY, |n| n as usize),

@@ -158,7 +158,6 @@ auto_traits! {
     curtail::SafepointKind: [Send & Sync];
     curtail::clock::Clock: [Send & Sync];
 
-    curtail::Balance: [Send & Sync];
     curtail::ClassId: [Send & Sync];
     curtail::Nanos: [Send & Sync];
     curtail::Spec: [Send & Sync];

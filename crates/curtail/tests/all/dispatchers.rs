@@ -4,12 +4,9 @@
 use crate::common;
 
 use common::{PRESETS, STUCK, Verbs, look, preset, serve, when};
-use curtail::net::{LocalClient, Transport};
-use curtail::{
-    App, Balance, DispatcherMode, Response, Server, ServerBuilder, StartError, WorkerId,
-};
+use curtail::net::LocalClient;
+use curtail::{App, Response, Server, ServerBuilder, StartError, WorkerId};
 use std::collections::BTreeSet;
-use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -36,29 +33,27 @@ fn ask(client: &LocalClient, requests: usize, request: impl Fn(usize) -> String)
 
 #[test]
 fn together_they_serve_everything_and_lose_nothing() {
-    for balance in Balance::ALL {
-        let (answers, report) = serve(
-            Verbs,
-            |server| two(server).balance(balance),
-            |client, _| ask(client, 2_000, |at| format!("echo {at}")),
-        );
-        let expected: Vec<String> = (0..2_000).map(|at| at.to_string()).collect();
-        assert_eq!(answers, expected, "{balance}");
-        assert_eq!(report.classes[0].completed, 2_000, "{balance}: both are counted");
-        assert_eq!((report.workers, report.abandoned), (2, 0), "{balance}");
-    }
+    let (answers, report) =
+        serve(Verbs, two, |client, _| ask(client, 2_000, |at| format!("echo {at}")));
+    let expected: Vec<String> = (0..2_000).map(|at| at.to_string()).collect();
+    assert_eq!(answers, expected);
+    assert_eq!(report.classes[0].completed, 2_000, "both are counted");
+    assert_eq!((report.workers, report.abandoned), (2, 0));
 }
 
 #[test]
 fn each_has_its_worker_and_all_workers_have_work() {
-    let (seen, _) = serve(
-        Verbs,
-        |server| two(server).balance(Balance::Random),
-        |client, _| ask(client, 500, |_| "worker".to_owned()),
-    );
-    let workers: BTreeSet<&str> = seen.iter().map(String::as_str).collect();
+    let (seen, _) = serve(Verbs, two, |client, _| {
+        let begun = Instant::now();
+        let mut seen = BTreeSet::new();
+        // Who has time takes what there is, so for a while that may be one of them.
+        while seen.len() < 2 && begun.elapsed() < STUCK {
+            seen.extend(ask(client, 64, |_| "worker".to_owned()));
+        }
+        seen
+    });
     // Their numbers in the server; a work-conserving dispatcher would be another.
-    assert_eq!(workers, BTreeSet::from(["0", "1"]));
+    assert_eq!(seen, BTreeSet::from(["0".to_owned(), "1".to_owned()]));
 }
 
 #[test]
@@ -89,17 +84,13 @@ fn policies_are_switched_live_on_both() {
 
 #[test]
 fn a_classifier_is_in_force_on_both() {
-    let (_, report) = serve(
-        Verbs,
-        |server| two(server).balance(Balance::Random),
-        |client, handle| {
-            let all_long: Box<curtail::ClassifyFn> = Box::new(|_| curtail::ClassId(1));
-            handle.classify_by(Some(all_long)).unwrap();
-            // It is in force when this is answered.
-            look(handle);
-            ask(client, 300, |at| format!("echo {at}"));
-        },
-    );
+    let (_, report) = serve(Verbs, two, |client, handle| {
+        let all_long: Box<curtail::ClassifyFn> = Box::new(|_| curtail::ClassId(1));
+        handle.classify_by(Some(all_long)).unwrap();
+        // It is in force when this is answered.
+        look(handle);
+        ask(client, 300, |at| format!("echo {at}"));
+    });
     let counts: Vec<u64> = report.classes.iter().map(|class| class.completed).collect();
     assert_eq!(counts, [0, 300]);
 }
@@ -108,23 +99,18 @@ fn a_classifier_is_in_force_on_both() {
 fn stats_are_of_both_and_those_under_way_are_served_at_the_end() {
     const REQUESTS: usize = 100;
     let gate = Arc::new(AtomicBool::new(false));
-    let (answers, report) = serve(
-        Gated(gate.clone()),
-        |server| two(server).balance(Balance::Random),
-        move |client, handle| {
-            let gate = Open(gate);
-            let tickets: Vec<_> =
-                (0..REQUESTS).map(|_| client.submit(Vec::new()).unwrap()).collect();
-            // No request leaves, so that all are there as soon as both have taken theirs in.
-            let stats = when(handle, |stats| stats.in_system >= REQUESTS);
-            let held: Vec<usize> = stats.workers.iter().map(|worker| worker.holds).collect();
-            assert_eq!((stats.in_system, held.len()), (REQUESTS, 2), "{stats:?}");
-            assert_eq!(held.iter().sum::<usize>() + stats.waiting, REQUESTS, "{stats:?}");
-            handle.shutdown();
-            drop(gate);
-            tickets.into_iter().map(|ticket| ticket.wait()).collect::<Vec<_>>()
-        },
-    );
+    let (answers, report) = serve(Gated(gate.clone()), two, move |client, handle| {
+        let gate = Open(gate);
+        let tickets: Vec<_> = (0..REQUESTS).map(|_| client.submit(Vec::new()).unwrap()).collect();
+        // No request leaves, so that all are there as soon as both have taken theirs in.
+        let stats = when(handle, |stats| stats.in_system >= REQUESTS);
+        let held: Vec<usize> = stats.workers.iter().map(|worker| worker.holds).collect();
+        assert_eq!((stats.in_system, held.len()), (REQUESTS, 2), "{stats:?}");
+        assert_eq!(held.iter().sum::<usize>() + stats.waiting, REQUESTS, "{stats:?}");
+        handle.shutdown();
+        drop(gate);
+        tickets.into_iter().map(|ticket| ticket.wait()).collect::<Vec<_>>()
+    });
     let open = answers.iter().filter(|answer| answer.as_ref().is_ok_and(|it| it == b"open"));
     assert_eq!(open.count(), REQUESTS, "{answers:?}");
     assert_eq!(report.classes[0].completed, REQUESTS as u64, "who was taken in was answered");
@@ -157,41 +143,6 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-#[test]
-fn datagrams_come_to_both() {
-    let udp = curtail::net::open("udp://127.0.0.1:0").unwrap();
-    let address = udp.local_addrs()[0];
-    // The dispatchers sleep in epoll: one that gets a request must be woken.
-    let server = two(Server::builder(Verbs).transport(udp))
-        .balance(Balance::Random)
-        .dispatcher(DispatcherMode::Blocking)
-        .build()
-        .unwrap();
-    let handle = server.handle();
-    let client = std::thread::spawn(move || {
-        struct End(curtail::Handle);
-        impl Drop for End {
-            fn drop(&mut self) {
-                self.0.shutdown();
-            }
-        }
-        let _end = End(handle);
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(STUCK)).unwrap();
-        let mut seen = BTreeSet::new();
-        for _ in 0..200 {
-            socket.send_to(b"worker", address).unwrap();
-            let mut buffer = [0; 16];
-            let (length, _) = socket.recv_from(&mut buffer).unwrap();
-            seen.insert(String::from_utf8_lossy(&buffer[..length]).into_owned());
-        }
-        seen
-    });
-    let report = server.run().unwrap();
-    assert_eq!(client.join().unwrap(), BTreeSet::from(["0".to_owned(), "1".to_owned()]));
-    assert_eq!(report.classes[0].completed, 200);
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod datagrams;
 mod dispatcherless;
 mod dispatcherless_network;
 mod dispatchers;
+mod dispatchers_network;
 mod edges;
 mod elastic;
 mod elastic_ends;

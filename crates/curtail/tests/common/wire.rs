@@ -17,7 +17,7 @@ pub fn frame(payload: &[u8]) -> Vec<u8> {
 }
 
 /// The payload of the next frame.
-pub fn receive(stream: &mut TcpStream) -> Vec<u8> {
+pub fn receive(stream: &mut impl Read) -> Vec<u8> {
     let mut header = [0; 4];
     stream.read_exact(&mut header).unwrap();
     let mut payload = vec![0; u32::from_le_bytes(header) as usize];

@@ -5,7 +5,7 @@ use crate::{Classifier, Error, Measured, Point, any_class, informed};
 use curtail::{App, Class, DispatcherMode, Handle, Preempt, Report, Server, ServerBuilder};
 use curtail_load::inside::{Generator, Offer, Outbox, Requests, Slice, SpinRequests};
 use curtail_load::{Slowdowns, fill_undisturbed};
-use curtail_policy::{Balance, ClassId, Nanos, Spec};
+use curtail_policy::{ClassId, Nanos, Spec};
 use curtail_report::Run;
 use curtail_workload::spin::Calibration;
 use curtail_workload::{self as workload, Arrivals, Mix, Until};
@@ -20,8 +20,6 @@ pub struct System {
     pub workers: usize,
     /// How many dispatchers.
     pub dispatchers: usize,
-    /// How requests come to dispatchers.
-    pub balance: Balance,
     /// How a dispatcher waits for work.
     pub dispatcher: DispatcherMode,
     /// How many requests it holds at most.
@@ -41,7 +39,6 @@ impl System {
             .policy(spec.clone())
             .preempt(preempt)
             .dispatchers(self.dispatchers)
-            .balance(self.balance)
             .dispatcher(self.dispatcher)
             .capacity(self.capacity as usize);
         if let Some(cores) = &self.cores {

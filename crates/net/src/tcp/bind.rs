@@ -3,15 +3,18 @@
 use super::deadline::Deadlines;
 use super::outbox::Outboxes;
 use super::token::Token;
-use super::unix::{self, Listen};
+use super::unix::{self, Listen, SocketFile};
 use super::{READ_BYTES, Tcp, TcpConfig, accept};
 use crate::PeakTrim;
 use crate::error::OpenError;
-use crate::socket;
+use crate::{group, socket};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
+use rustix::io::Errno;
 use rustix::net::{SocketType, listen};
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 impl Tcp {
@@ -36,31 +39,63 @@ impl Tcp {
             return Err(OpenError::NoAddress);
         }
         config.check()?;
-        let (count, backlog) = (config.connections, config.backlog);
-        let system = |error| OpenError::system("TCP transport", error);
-        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
         let mut listeners = Vec::new();
         let (mut bound, mut paths) = (Vec::new(), Vec::new());
-        for (index, place) in places.iter().enumerate() {
-            let socket = match place {
+        for place in places {
+            listeners.push(match place {
                 Listen::Inet(address) => {
                     let (socket, local) = socket::bind(*address, SocketType::STREAM)?;
-                    accept::prepare(&socket, config.keepalive).map_err(system)?;
-                    listen(&socket, backlog as i32)
-                        .map_err(|error| OpenError::of(*address, error))?;
+                    begin(&socket, config).map_err(|error| OpenError::of(*address, error))?;
                     bound.push(local);
                     socket
                 }
                 Listen::Unix(path) => {
-                    let (socket, file) = unix::bind(path, backlog)?;
+                    let (socket, file) = unix::bind(path, config.backlog)?;
                     paths.push(file);
                     socket
                 }
-            };
-            let token = Token::Listener(index as u32).into();
-            epoll::add(&epoll, &socket, token, EventFlags::IN).map_err(system)?;
-            listeners.push(socket);
+            });
         }
+        Self::over(listeners, (bound, paths), config)
+    }
+
+    /// The other parts of it, where it becomes one of so many.
+    pub(super) fn parts(&mut self, parts: usize) -> Result<Vec<Self>, OpenError> {
+        let config = TcpConfig { memory: self.config.memory / parts, ..self.config.clone() };
+        config.check()?;
+        let listeners = std::mem::take(&mut self.listeners);
+        let others = group::split(&listeners, parts, |listener| {
+            if socket::local_address(listener).is_ok() {
+                return group::join(listener, SocketType::STREAM, parts, |socket| {
+                    begin(socket, &config)
+                });
+            }
+            // A Unix socket has no group: who has time accepts.
+            let clone = |_| listener.try_clone();
+            let cloned = (1..parts).map(clone).collect::<io::Result<_>>();
+            cloned.map_err(|source| OpenError::System { what: group::WHAT.to_owned(), source })
+        })?;
+        let addresses = std::mem::take(&mut self.addresses);
+        let part = |listeners| Self::over(listeners, (addresses.clone(), Vec::new()), &config);
+        let others = others.into_iter().map(part).collect::<Result<_, _>>()?;
+        let paths = std::mem::take(&mut self.paths);
+        *self = Self::over(listeners, (addresses, paths), &config)?;
+        Ok(others)
+    }
+
+    /// By listening sockets.
+    fn over(
+        listeners: Vec<OwnedFd>,
+        (addresses, paths): (Vec<SocketAddr>, Vec<SocketFile>),
+        config: &TcpConfig,
+    ) -> Result<Self, OpenError> {
+        let system = |error| OpenError::system("TCP transport", error);
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
+        for (index, socket) in listeners.iter().enumerate() {
+            let token = Token::Listener(index as u32).into();
+            epoll::add(&epoll, socket, token, EventFlags::IN).map_err(system)?;
+        }
+        let count = config.connections;
         let again = socket::event().map_err(system)?;
         epoll::add(&epoll, &again, Token::Again.into(), EventFlags::IN).map_err(system)?;
         let again = Arc::new(again);
@@ -68,7 +103,7 @@ impl Tcp {
         Ok(Self {
             shared: Arc::new(Outboxes::new(config, epoll)),
             listeners,
-            addresses: bound,
+            addresses,
             paths,
             connections: (0..count).map(|_| None).collect(),
             free: (0..count as u32).rev().collect(),
@@ -92,4 +127,10 @@ impl Tcp {
             config: config.clone(),
         })
     }
+}
+
+/// From now on clients may connect.
+fn begin(socket: &OwnedFd, config: &TcpConfig) -> Result<(), Errno> {
+    accept::prepare(socket, config.keepalive)?;
+    listen(socket, config.backlog as i32)
 }

@@ -3,6 +3,7 @@
 //! The kernel's message headers hold pointers into the buffers, so they live on the stack of the one
 //! function that makes the call and never outlive it; only plain bytes are kept between calls.
 
+use crate::socket;
 use rustix::io::Errno;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -77,7 +78,7 @@ impl Batch {
             )
         };
         if got < 0 {
-            return Err(last_error());
+            return Err(socket::last_error());
         }
         let got = got as usize;
         for (header, received) in headers.iter().zip(&mut self.received).take(got) {
@@ -119,8 +120,4 @@ fn sender(name: &libc::sockaddr_in6, written: usize) -> Option<SocketAddr> {
         }
         _ => None,
     }
-}
-
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

@@ -9,8 +9,9 @@ use super::threads::MOST_KTHREADS;
 use super::{Handle, Server, StartError};
 use crate::app::ErasedApp;
 use crate::remote::Remote;
+use crate::spread::spread;
 use curtail_net::{Transport, Waiter};
-use curtail_policy::{Balance, Spec};
+use curtail_policy::Spec;
 use curtail_rt::clock::Clock;
 use curtail_rt::preempt::Preempt;
 use curtail_rt::thread::{
@@ -44,7 +45,6 @@ pub struct ServerBuilder {
     pub(super) preempt: Preempt,
     pub(super) workers: Option<usize>,
     pub(super) dispatchers: usize,
-    pub(super) balance: Balance,
     pub(super) cores: Option<Vec<usize>>,
     pub(super) transports: Vec<Box<dyn Transport>>,
     pub(super) tasks: TaskSettings,
@@ -75,7 +75,6 @@ impl ServerBuilder {
             preempt: Preempt::Auto,
             workers: None,
             dispatchers: 1,
-            balance: Balance::default(),
             cores: None,
             transports: Vec::new(),
             tasks: TaskSettings::with_stack(1 << 20),
@@ -118,19 +117,11 @@ impl ServerBuilder {
     }
 
     /// Dispatchers, each with its share of the workers and a policy of its own: where one cannot keep
-    /// up (Concord §6, Tiny Quanta §6). Requests come in through the first and are spread from there
-    /// ([`ServerBuilder::balance`]). Default: one.
+    /// up (Concord §6, Tiny Quanta §6). Each has sockets of its own, among which the kernel deals out peers;
+    /// of other transports, who has time takes what has come. Default: one.
     #[must_use]
     pub fn dispatchers(mut self, dispatchers: usize) -> Self {
         self.dispatchers = dispatchers;
-        self
-    }
-
-    /// Which of several dispatchers a request comes to. Default: the one with the fewest requests for
-    /// each of its workers.
-    #[must_use]
-    pub fn balance(mut self, balance: Balance) -> Self {
-        self.balance = balance;
         self
     }
 
@@ -313,7 +304,9 @@ impl ServerBuilder {
             Some(_) => Layout::elastic(&cores, workers),
             None => Layout::plan(&cores, workers, dispatchers).under(quota),
         };
-        let domains = self.domains(workers, &layout, elastic)?;
+        let mut lines = spread(std::mem::take(&mut self.transports), dispatchers)?;
+        let domains = self.domains((workers, &lines), &layout, elastic)?;
+        self.transports = lines.remove(0);
         let rules = self.rules()?;
         let recording =
             |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
@@ -321,8 +314,15 @@ impl ServerBuilder {
         self.app.setup().map_err(StartError::Setup)?;
         let on_build = std::mem::take(&mut self.on_build);
         let listens: Vec<_> = self.transports.iter().map(|line| line.describe()).collect();
-        let server =
-            Server { layout, cores: cores.len(), settings: self, recording, rules, domains };
+        let server = Server {
+            layout,
+            cores: cores.len(),
+            settings: self,
+            recording,
+            rules,
+            domains,
+            others: lines,
+        };
         let (handle, listens) = (server.handle(), listens.join(","));
         on_build.into_iter().for_each(|f| f(&handle, &listens));
         Ok(server)
@@ -347,16 +347,15 @@ impl ServerBuilder {
 
     fn domains(
         &self,
-        workers: usize,
+        (workers, lines): (usize, &[Vec<Box<dyn Transport>>]),
         layout: &Layout,
         elastic: Option<Arc<Elastic>>,
     ) -> Result<Vec<Domain>, StartError> {
-        let fds: Vec<_> = self.transports.iter().flat_map(|line| line.wait_fds()).collect();
         let share = |n: usize| workers * n / self.dispatchers;
-        let domain = |index| {
-            // The first has the transports, and wakes the others.
-            let waiter = Waiter::new(if index == 0 { &fds } else { &[] })
-                .map_err(|error| StartError::System { what: "epoll", error })?;
+        let domain = |index: usize| {
+            let fds: Vec<_> = lines[index].iter().flat_map(|line| line.wait_fds()).collect();
+            let waiter =
+                Waiter::new(&fds).map_err(|error| StartError::System { what: "epoll", error })?;
             let workers = share(index)..share(index + 1);
             let joined = usize::from(!self.spec.is_dispatcherless());
             let idle = layout.idle(&Clock::get());

@@ -1,5 +1,5 @@
 //! A dispatcher with its workers: one of several, or the only one. Domains share nothing but the
-//! application and the transports' ends ([`crate::spread`]).
+//! application, and transports that all poll ([`crate::spread`]).
 //!
 //! A domain is made by the thread that builds the server, and run on the thread that becomes its
 //! dispatcher.

@@ -34,7 +34,6 @@ impl Comparison {
         let offer = Offer::new(real.workload.clone(), source, real.arrivals, length);
         let simulation = Setting {
             dispatchers: real.system.dispatchers,
-            balance: real.system.balance,
             capacity: real.system.capacity as usize,
             pinned: true,
             // As the requests of `spin` say it themselves.
