@@ -5,7 +5,7 @@
 
 use crate::error::OpenError;
 use crate::packet::Packets;
-use crate::{Completion, Intake, Kept, Peer, Reply, Shm, Status, Streams, Transport};
+use crate::{Completion, Datagrams, Intake, Kept, Peer, Reply, Shm, Status, Streams, Transport};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -95,6 +95,10 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
 
     fn lend_streams(&mut self) -> Option<Streams> {
         self.datagrams.lend_streams().or_else(|| self.streams.lend_streams())
+    }
+
+    fn lend_datagrams(&mut self, threads: usize) -> Option<Datagrams> {
+        self.datagrams.lend_datagrams(threads).or_else(|| self.streams.lend_datagrams(threads))
     }
 
     fn splits(&self) -> bool {

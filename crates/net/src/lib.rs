@@ -23,6 +23,7 @@ mod fault;
 mod frame;
 mod group;
 pub mod http;
+mod in_flight;
 mod local;
 pub mod packet;
 mod peak_trim;
@@ -37,14 +38,14 @@ pub use both::Both;
 pub use error::{NoResponse, OpenError, Reason};
 pub use fault::{Fault, FaultConfig, FaultCounters};
 pub use frame::{Framer, HEADER_BYTES, TooLong};
+pub use in_flight::InFlight;
 pub use local::{Local, LocalClient, Refused, Ticket};
 pub use peak_trim::{PeakTrim, give_back_to_kernel};
 pub use shm::{Shm, ShmClient, ShmConfig, ShmRefused};
 pub use tcp::{
-    Accepted, Acceptor, InFlight, Listen, OnFin, Socket, Stream, Streams, Tcp, TcpConfig, Turn,
-    Wire,
+    Accepted, Acceptor, Listen, OnFin, Socket, Stream, Streams, Tcp, TcpConfig, Turn, Wire,
 };
-pub use udp::{Udp, UdpConfig};
+pub use udp::{Datagrams, Receiver, Udp, UdpConfig};
 pub use url::open;
 pub use waiter::{Waiter, Waker};
 
@@ -217,7 +218,16 @@ pub trait Transport: Send {
         None
     }
 
-    /// Whether `poll` may bring requests: not where all its connections are lent.
+    /// Lends its datagrams to a server of so many threads, each of which receives what its peers send,
+    /// from sockets of its own. From then on `poll` brings what these have left, and need not be called
+    /// for every datagram; [`Transport::completed`] is called for what it brings. `None`: there are none,
+    /// or no sockets for that.
+    fn lend_datagrams(&mut self, threads: usize) -> Option<Datagrams> {
+        let _ = threads;
+        None
+    }
+
+    /// Whether `poll` is to be called for every request: not where connections and datagrams are lent.
     fn brings(&self) -> bool {
         true
     }
@@ -283,6 +293,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn lend_streams(&mut self) -> Option<Streams> {
         (**self).lend_streams()
+    }
+
+    fn lend_datagrams(&mut self, threads: usize) -> Option<Datagrams> {
+        (**self).lend_datagrams(threads)
     }
 
     fn splits(&self) -> bool {

@@ -8,6 +8,8 @@ use crate::error::OpenError;
 use crate::{Completion, Intake, Peer, Reply, Status, Transport};
 use crate::{group, socket};
 use batch::{BATCH, Batch};
+use lent::Receivers;
+pub use lent::{Datagrams, Receiver};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType, sendto, sockopt};
 pub(crate) use share::Shares;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 mod batch;
+mod lent;
 mod share;
 
 /// The largest payload that a UDP datagram can have, in bytes.
@@ -64,9 +67,8 @@ pub struct Udp {
     /// others.
     first: usize,
     receive_buffer: u64,
-    receive_errors: u64,
-    shares: Shares,
-    over_share: u64,
+    /// Threads receive, each from its part of the sockets.
+    lent: bool,
     /// Nothing more is let in; what has come is still handed over.
     closing: bool,
     closed: bool,
@@ -74,9 +76,13 @@ pub struct Udp {
 }
 
 /// What the workers see.
-struct Shared {
+pub(crate) struct Shared {
     sockets: Vec<OwnedFd>,
+    shares: Shares,
+    receivers: Receivers,
     dropped: AtomicU64,
+    receive_errors: AtomicU64,
+    over_share: AtomicU64,
 }
 
 impl Udp {
@@ -98,23 +104,34 @@ impl Udp {
     }
 
     fn over(sockets: Vec<OwnedFd>, addresses: Vec<SocketAddr>, config: &UdpConfig) -> Self {
-        let buffer = |socket: &OwnedFd| {
-            socket::enlarge_receive_buffer(socket, config.receive_buffer);
-            sockopt::socket_recv_buffer_size(socket).unwrap_or(0) as u64
-        };
         Self {
-            receive_buffer: sockets.iter().map(buffer).min().unwrap_or(0),
-            shared: Arc::new(Shared { sockets, dropped: AtomicU64::new(0) }),
+            receive_buffer: enlarge(&sockets, config),
+            shared: Arc::new(Shared {
+                sockets,
+                shares: Shares::new(config.in_progress),
+                receivers: Receivers::default(),
+                dropped: AtomicU64::new(0),
+                receive_errors: AtomicU64::new(0),
+                over_share: AtomicU64::new(0),
+            }),
             batch: Batch::new(config.limit),
             addresses,
             first: 0,
-            receive_errors: 0,
-            shares: Shares::new(config.in_progress),
-            over_share: 0,
+            lent: false,
             closing: false,
             closed: false,
             config: config.clone(),
         }
+    }
+
+    /// For each of the other parts, of so many, a socket beside each of these.
+    fn sockets_beside(&self, parts: usize) -> Result<Vec<Vec<OwnedFd>>, OpenError> {
+        if parts == 1 {
+            return Ok(Vec::new());
+        }
+        group::split(&self.shared.sockets, parts, |socket| {
+            group::join(socket, SocketType::DGRAM, parts, |_| Ok(()))
+        })
     }
 
     /// Receives from one socket until it is empty, there is no room, or its share is used up. True: it
@@ -132,14 +149,14 @@ impl Udp {
                 // An ICMP error about an earlier response, an interrupted call, memory pressure:
                 // each is reported once and says nothing about the next datagram.
                 Err(_) => {
-                    self.receive_errors += 1;
+                    self.shared.receive_errors.fetch_add(1, Relaxed);
                     continue;
                 }
             };
             let mut malformed = 0;
             for datagram in self.batch.received(got) {
                 match datagram {
-                    Some((from, _)) if !self.shares.take(from) => self.over_share += 1,
+                    Some((from, _)) if !self.shared.take(from) => {}
                     Some((from, payload)) => {
                         let from = Peer::Udp { socket: index as u16, from };
                         into.request(payload, from, now_tsc);
@@ -164,8 +181,9 @@ impl Transport for Udp {
         if self.closed {
             return Status::Closed;
         }
-        let count = self.addresses.len();
-        let mut empty = true;
+        let count = self.shared.sockets.len();
+        // Before the looks: what they had is in their sockets, or handed over.
+        let mut empty = !self.shared.receivers.any();
         for step in 0..count {
             empty &= self.receive((self.first + step) % count, now_tsc, into);
         }
@@ -184,7 +202,7 @@ impl Transport for Udp {
 
     fn completed(&mut self, completion: &Completion) {
         if let Peer::Udp { from, .. } = completion.peer {
-            self.shares.give(from);
+            self.shared.give(from);
         }
     }
 
@@ -192,6 +210,24 @@ impl Transport for Udp {
         // Where the kernel lets more in, what has come can't be told from what comes.
         self.closed |= self.shared.sockets.iter().any(|socket| group::shut(socket).is_err());
         self.closing = true;
+        self.shared.receivers.close();
+    }
+
+    fn lend_datagrams(&mut self, threads: usize) -> Option<Datagrams> {
+        let sockets = self.addresses.len();
+        if self.lent || sockets * threads > 1 << 16 {
+            return None;
+        }
+        let others: Vec<OwnedFd> =
+            self.sockets_beside(threads).ok()?.into_iter().flatten().collect();
+        self.receive_buffer = self.receive_buffer.min(enlarge(&others, &self.config));
+        Arc::get_mut(&mut self.shared)?.sockets.extend(others);
+        self.lent = true;
+        Some(Datagrams { shared: self.shared.clone(), sockets, limit: self.config.limit })
+    }
+
+    fn brings(&self) -> bool {
+        !self.lent
     }
 
     fn splits(&self) -> bool {
@@ -201,10 +237,10 @@ impl Transport for Udp {
     fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {
         let in_progress = self.config.in_progress.div_ceil(parts);
         let config = UdpConfig { in_progress, ..self.config.clone() };
-        let sockets = group::split(&self.shared.sockets, parts, |socket| {
-            group::join(socket, SocketType::DGRAM, parts, |_| Ok(()))
-        })?;
-        self.shares = Shares::new(in_progress);
+        let sockets = self.sockets_beside(parts)?;
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.shares = Shares::new(in_progress);
+        }
         let part = |sockets| -> Box<dyn Transport> {
             Box::new(Self::over(sockets, self.addresses.clone(), &config))
         };
@@ -223,15 +259,38 @@ impl Transport for Udp {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("udp_responses_dropped", self.shared.dropped()),
-            ("udp_receive_errors", self.receive_errors),
-            ("udp_over_share", self.over_share),
+            ("udp_receive_errors", self.shared.receive_errors.load(Relaxed)),
+            ("udp_over_share", self.shared.over_share.load(Relaxed)),
             ("udp_kernel_dropped", self.shared.sockets.iter().map(socket::kernel_drops).sum()),
             ("udp_receive_buffer_bytes", self.receive_buffer),
         ]
     }
 }
 
+/// Makes their receive buffers as large as wanted, if that may be; the least of them, in bytes.
+fn enlarge(sockets: &[OwnedFd], config: &UdpConfig) -> u64 {
+    let buffer = |socket: &OwnedFd| {
+        socket::enlarge_receive_buffer(socket, config.receive_buffer);
+        sockopt::socket_recv_buffer_size(socket).unwrap_or(0) as u64
+    };
+    sockets.iter().map(buffer).min().unwrap_or(u64::MAX)
+}
+
 impl Shared {
+    /// Whether a datagram of that peer's is let in; one more is in progress then.
+    fn take(&self, from: SocketAddr) -> bool {
+        let fits = self.shares.take(from);
+        if !fits {
+            self.over_share.fetch_add(1, Relaxed);
+        }
+        fits
+    }
+
+    /// One has ended.
+    pub(crate) fn give(&self, from: SocketAddr) {
+        self.shares.give(from);
+    }
+
     fn send(&self, socket: u16, to: SocketAddr, payload: &[u8]) -> Result<(), Errno> {
         let socket = self.sockets.get(usize::from(socket)).ok_or(Errno::BADF)?;
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;

@@ -69,6 +69,12 @@ impl Waiter {
         Ok(Self { epoll, shared })
     }
 
+    /// Watches one of its descriptors no more.
+    pub(crate) fn forget(&self, fd: BorrowedFd<'_>) {
+        // One that it does not watch stays so.
+        let _ = epoll::delete(&self.epoll, fd);
+    }
+
     /// Sleeps until a descriptor is readable, a wake has come since the last `wait`, a signal
     /// handler ran, or `timeout` has passed (`None`: as long as it takes; resolution: that of the
     /// kernel's timers). May also return for nothing. The answer: whether a descriptor is readable.

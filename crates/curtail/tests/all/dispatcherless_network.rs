@@ -47,6 +47,100 @@ fn datagrams_are_answered() {
     }
 }
 
+fn udp_client() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(common::STUCK)).unwrap();
+    socket
+}
+
+/// Each kthread but one is at something that goes on until the others' peers have been answered, by
+/// whatever socket their datagrams come.
+fn nobody_waits_for_a_busy_kthread(name: &str, kthreads: usize) {
+    let udp = Udp::bind(&["127.0.0.1:0".parse().unwrap()], &UdpConfig::default()).unwrap();
+    let address = udp.local_addrs()[0];
+    let long = common::Long::default();
+    let server = Server::builder(long.clone()).transport(Box::new(udp));
+    let server = server.policy(preset(name)).workers(kthreads).build().unwrap();
+    let handle = server.handle();
+    let client = thread::spawn(move || {
+        let held: Vec<UdpSocket> = (1..kthreads).map(|_| udp_client()).collect();
+        for socket in &held {
+            socket.send_to(b"hold", address).unwrap();
+        }
+        when(&handle, |stats| {
+            stats.workers.iter().map(|worker| worker.holds).sum::<usize>() == kthreads - 1
+        });
+        let mut buffer = [0; 64];
+        for n in 0..64 {
+            let socket = udp_client();
+            socket.send_to(format!("echo {n}").as_bytes(), address).unwrap();
+            let length = socket.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..length], n.to_string().as_bytes());
+        }
+        long.open();
+        for socket in held {
+            let length = socket.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..length], b"done");
+        }
+        handle.shutdown();
+    });
+    let report = server.run().unwrap();
+    client.join().unwrap();
+    let completed: u64 = report.classes.iter().map(|class| class.completed).sum();
+    assert_eq!((completed, report.abandoned), (64 + kthreads as u64 - 1, 0), "{name} {kthreads}");
+}
+
+#[test]
+fn no_datagram_waits_behind_a_long_request() {
+    for name in DISPATCHERLESS {
+        for kthreads in KTHREADS {
+            in_time(move || nobody_waits_for_a_busy_kthread(name, kthreads));
+        }
+    }
+}
+
+/// What lies in the sockets when a server is told to end is answered.
+fn what_has_come_is_answered(name: &str, kthreads: usize) {
+    const EACH: usize = 20;
+    let udp = Udp::bind(&["127.0.0.1:0".parse().unwrap()], &UdpConfig::default()).unwrap();
+    let address = udp.local_addrs()[0];
+    let server = Server::builder(Verbs).transport(Box::new(udp)).safepoints_by_hand();
+    let server = server.policy(preset(name)).workers(kthreads).build().unwrap();
+    let handle = server.handle();
+    let client = thread::spawn(move || {
+        let sockets: Vec<UdpSocket> = (0..16).map(|_| udp_client()).collect();
+        let mut buffer = [0; 64];
+        // It runs, and has them in sockets of the kthreads.
+        sockets[0].send_to(b"echo it", address).unwrap();
+        assert_eq!(sockets[0].recv(&mut buffer).unwrap(), 2);
+        for socket in &sockets {
+            for _ in 0..EACH {
+                socket.send_to(b"spin 1000", address).unwrap();
+            }
+        }
+        handle.shutdown();
+        for socket in &sockets {
+            for _ in 0..EACH {
+                assert!(socket.recv(&mut buffer).unwrap() > 0);
+            }
+        }
+        sockets.len() * EACH
+    });
+    let report = server.run().unwrap();
+    let answered = client.join().unwrap() as u64;
+    assert_eq!((report.classes[1].completed, report.unsent), (answered, 0), "{name} {kthreads}");
+    assert_eq!(report.abandoned, 0, "{name} {kthreads}");
+}
+
+#[test]
+fn datagrams_that_have_come_before_the_end_are_answered() {
+    for name in DISPATCHERLESS {
+        for kthreads in KTHREADS {
+            in_time(move || what_has_come_is_answered(name, kthreads));
+        }
+    }
+}
+
 /// Clients that ask and ask; the server is told to end in the middle. Every client that got an
 /// answer got the right one, whole, and what was counted as done had its answer.
 fn shut_down_under_load(name: &str, kthreads: usize) {

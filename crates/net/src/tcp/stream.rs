@@ -4,6 +4,7 @@
 use super::connection::{Ending, MOST_DISCARDED, REQUEST_BYTES};
 use super::ends::QUIET_LOOKS;
 use super::streams::{Inner, Live};
+use crate::InFlight;
 use crate::frame::{Framer, TooLong};
 use crate::{Outcome, Peer};
 use std::sync::Arc;
@@ -52,38 +53,27 @@ pub enum Turn {
 }
 
 /// A request in progress; dropped when it has ended.
-pub struct InFlight {
+pub(crate) struct StreamRequest {
     live: Arc<Live>,
     bytes: usize,
 }
 
-impl InFlight {
-    /// The client that asked.
-    #[must_use]
-    pub fn peer(&self) -> Peer {
-        self.live.peer()
-    }
-
-    /// Whether the kernel knows that the peer has gone. A system call: for requests that have waited,
-    /// as the connection's thread has for its turn, which will see the same.
-    #[must_use]
-    pub fn has_hung_up(&self) -> bool {
+impl StreamRequest {
+    pub(crate) fn has_hung_up(&self) -> bool {
         self.live.has_hung_up()
     }
 
-    /// It has ended: one of HTTP that has no answer gets one by its outcome.
-    pub fn ended(&self, outcome: Outcome) {
+    pub(crate) fn ended(&self, outcome: Outcome) {
         let Live { slot, generation, .. } = *self.live;
         self.live.inner.shared.finish(slot, generation, outcome);
     }
 
-    /// It was not run, since its connection had gone.
-    pub fn orphaned(&self) {
+    pub(crate) fn orphaned(&self) {
         self.live.inner.shared.counters.orphaned.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for InFlight {
+impl Drop for StreamRequest {
     fn drop(&mut self) {
         let live = &*self.live;
         live.inner.shared.budget.swap_inward(self.bytes, 0);
@@ -309,7 +299,7 @@ impl Stream {
         self.live.in_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.live.in_flight.fetch_add(1, Ordering::Relaxed);
         self.live.touched.store(true, Ordering::Relaxed);
-        InFlight { live: self.live.clone(), bytes }
+        InFlight::stream(StreamRequest { live: self.live.clone(), bytes })
     }
 
     /// Whether requests of its are in progress, so that a frame more is to have its share.

@@ -3,7 +3,7 @@
 //! budget these are.
 //!
 //! [`Stream`] is a connection's reading half, its thread's alone. [`Live`] is what other threads
-//! see of it: those that end its requests ([`super::stream::InFlight`]), that look for memory, that
+//! see of it: those that end its requests ([`super::stream::StreamRequest`]), that look for memory, that
 //! close the server. They change a counter and then look whether the thread waits for that; the
 //! thread says so and then looks at the counter. A fence on both sides makes one see the other.
 

@@ -1,13 +1,14 @@
 //! How many requests each peer has in progress: what one sends beyond its share is dropped, so that
 //! others' requests do not wait behind it.
 //!
-//! The dispatcher's thread alone. No peer may have more than a part of what is free (dynamic
+//! Any thread may take and give: two that take at once may both get the last place. No peer may have more than a part of what is free (dynamic
 //! thresholds, as in `tcp/budget`). Peers are told apart by a hash of their addresses, with a key
 //! that they do not know; where two have the same hash they share their share.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Hashes of peers that are told apart.
 const PLACES: usize = 4_096;
@@ -19,16 +20,16 @@ const LEAST: usize = 16;
 pub(crate) struct Shares {
     key: RandomState,
     /// By hash.
-    in_progress: Box<[u32]>,
-    all: usize,
+    in_progress: Box<[AtomicU32]>,
+    all: AtomicUsize,
     most: usize,
 }
 
 impl Shares {
     /// For `most` requests of all peers together.
     pub(crate) fn new(most: usize) -> Self {
-        let in_progress = vec![0; PLACES].into_boxed_slice();
-        Self { key: RandomState::new(), in_progress, all: 0, most }
+        let in_progress = (0..PLACES).map(|_| AtomicU32::new(0)).collect();
+        Self { key: RandomState::new(), in_progress, all: AtomicUsize::new(0), most }
     }
 
     fn place(&self, peer: SocketAddr) -> usize {
@@ -37,25 +38,23 @@ impl Shares {
 
     /// A request of that peer is in progress from now on, unless it has its share.
     #[must_use]
-    pub(crate) fn take(&mut self, peer: SocketAddr) -> bool {
-        let place = self.place(peer);
-        let own = &mut self.in_progress[place];
-        let share = (self.most.saturating_sub(self.all) / PART).max(LEAST);
-        let fits = (*own as usize) < share;
+    pub(crate) fn take(&self, peer: SocketAddr) -> bool {
+        let own = &self.in_progress[self.place(peer)];
+        let share = (self.most.saturating_sub(self.all.load(Relaxed)) / PART).max(LEAST);
+        let fits = (own.load(Relaxed) as usize) < share;
         if fits {
-            *own += 1;
-            self.all += 1;
+            own.fetch_add(1, Relaxed);
+            self.all.fetch_add(1, Relaxed);
         }
         fits
     }
 
     /// One has ended.
-    pub(crate) fn give(&mut self, peer: SocketAddr) {
-        let place = self.place(peer);
+    pub(crate) fn give(&self, peer: SocketAddr) {
+        let own = &self.in_progress[self.place(peer)];
         // A middleman may tell of requests that it made itself.
-        if let Some(less) = self.in_progress[place].checked_sub(1) {
-            self.in_progress[place] = less;
-            self.all -= 1;
+        if own.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1)).is_ok() {
+            self.all.fetch_sub(1, Relaxed);
         }
     }
 }
@@ -70,26 +69,28 @@ mod tests {
 
     #[test]
     fn one_peer_leaves_most_for_the_others() {
-        let mut shares = Shares::new(9_000);
+        let shares = Shares::new(9_000);
         assert_eq!((0..20_000).filter(|_| shares.take(peer(1))).count(), 1_000);
         shares.give(peer(1));
         assert!(shares.take(peer(1)) && !shares.take(peer(1)));
         for _ in 0..1_000 {
             shares.give(peer(1));
         }
-        assert_eq!(shares.all, 0);
+        assert_eq!(shares.all.load(Relaxed), 0);
         shares.give(peer(1));
-        assert_eq!(shares.all, 0);
+        assert_eq!(shares.all.load(Relaxed), 0);
     }
 
     #[test]
     fn many_peers_come_to_what_all_may_have_and_each_has_some() {
-        let mut shares = Shares::new(1_000);
+        let shares = Shares::new(1_000);
         for port in 1..=50 {
             let taken = (0..1_000).filter(|_| shares.take(peer(port))).count();
             // Two may have one place.
-            assert!(taken >= LEAST || shares.in_progress[shares.place(peer(port))] >= LEAST as u32);
+            let place = &shares.in_progress[shares.place(peer(port))];
+            assert!(taken >= LEAST || place.load(Relaxed) >= LEAST as u32);
         }
-        assert!(shares.all <= 1_000 + 50 * LEAST, "{}", shares.all);
+        let all = shares.all.load(Relaxed);
+        assert!(all <= 1_000 + 50 * LEAST, "{all}");
     }
 }

@@ -9,6 +9,7 @@ use super::counters::KthreadCounters;
 use super::looks::{Looks, noticed};
 use super::port;
 use super::quota::AdmissionQuota;
+use super::receive::LongSleep;
 use super::request::{Request, RequestOrigin, left};
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
@@ -55,9 +56,14 @@ pub(super) struct KthreadsShared {
     pub rules: Arc<Rules>,
     pub asked: Asked,
     pub looks: Looks,
+    pub long_sleep: LongSleep,
 }
 
 impl KthreadsShared {
+    pub(super) fn wake_ingress_loop(&self) {
+        self.ingress_loop.iter().for_each(|ingress_loop| ingress_loop.parker.unpark());
+    }
+
     pub(super) fn note_malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
@@ -133,7 +139,7 @@ impl WorkerContext {
         self.counters().refuse(class);
     }
 
-    /// A buffer to read into. Given back before its thread waits for the peer.
+    /// A buffer to read into, given back before its thread waits for the peer.
     pub(super) fn take_buffer(&self) -> Box<[u8]> {
         let kept = self.buffers.borrow_mut().pop();
         kept.unwrap_or_else(|| vec![0; READ_BYTES].into_boxed_slice())
@@ -234,6 +240,9 @@ unsafe fn run(task: *const Task) {
     let (task, origin, body) = unsafe { (&*task, &(*request).origin, &mut (*request).body) };
     let context = WorkerContext::here();
     context.counters().start();
+    if context.common.long_sleep.ends() {
+        context.common.wake_ingress_loop();
+    }
     body.started_tsc = task.started().unwrap_or_else(clock::now);
     let reply = &context.common.replies[usize::from(origin.transport)];
     let answers = origin.peer != Peer::None;
@@ -298,9 +307,7 @@ unsafe fn ended(task: *const Task) {
     }
     // SAFETY: alive; from here on it is the ingress loop's.
     unsafe { context.common.done.push(request) };
-    if let Some(ingress_loop) = &context.common.ingress_loop {
-        ingress_loop.parker.unpark();
-    }
+    context.common.wake_ingress_loop();
 }
 
 impl WorkerContext {
@@ -376,9 +383,7 @@ unsafe fn abandoned(task: *const Task) {
     context.common.quota.give_bytes(origin.class, body.payload.len());
     // SAFETY: alive; from here on it is the ingress loop's.
     unsafe { context.common.done.push(Box::into_raw(request)) };
-    if let Some(ingress_loop) = &context.common.ingress_loop {
-        ingress_loop.parker.unpark();
-    }
+    context.common.wake_ingress_loop();
 }
 
 /// # Safety

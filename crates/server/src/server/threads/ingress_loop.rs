@@ -4,6 +4,7 @@
 //! the server is to end.
 
 use super::ingress::Ingress;
+use super::receive::LOOK;
 use super::request::Request;
 use crate::ask::{self, Asker, Entry};
 use crate::control::{Command, Control};
@@ -56,6 +57,8 @@ pub(super) struct IngressLoop {
     pub losses: Losses,
     /// When to tell of losses again (TSC).
     pub look: u64,
+    /// When to look again at what is lent to the kthreads (TSC).
+    pub look_at_lent: u64,
     /// Who has asked how it stands, and when (TSC).
     pub asked: Vec<(SyncSender<Stats>, u64)>,
     pub drain_cycles: u64,
@@ -129,7 +132,12 @@ impl IngressLoop {
 
     fn take_requests(&mut self, now: u64) -> bool {
         let mut taken = 0;
-        for (index, line) in self.lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
+        let looks = now >= self.look_at_lent || self.closing.is_some();
+        if looks {
+            self.look_at_lent = now + self.clock().cycles(LOOK.as_nanos() as u64);
+        }
+        let open = self.lines.iter_mut().enumerate().filter(|(_, line)| line.open);
+        for (index, line) in open.filter(|(_, line)| looks || line.transport.brings()) {
             let mut turn = self.ingress.at(index, now);
             line.open = line.transport.poll(now, &mut turn) == Status::Open;
             taken += turn.taken();
@@ -322,7 +330,15 @@ impl IngressLoop {
         const LONGEST: Duration = Duration::from_millis(100);
         /// While kthreads are to tell of requests.
         const SHORT: Duration = Duration::from_micros(100);
-        let (control, done) = (&self.control, &self.ingress.common.done);
+        let common = &self.ingress.common;
+        let (control, done) = (&self.control, &common.done);
+        // While none is in the system, no kthread is at something long.
+        let dozes = common.long_sleep.lent && self.closing.is_none();
+        let in_system = || self.ingress.in_system() > 0;
+        let looks_soon = dozes && in_system();
+        if dozes && !looks_soon {
+            common.long_sleep.begin();
+        }
         let (kthread, asker) = (&self.kthread, &self.ingress.asker);
         let (waiter, lines) = (&mut self.waiter, &mut self.lines);
         let work = || {
@@ -330,13 +346,15 @@ impl IngressLoop {
             // Last: from here on clients over shared memory wake it.
             control.has_mail()
                 || !done.is_empty()
+                || (dozes && !looks_soon && in_system())
                 || has_threads
                 || !lines
                     .iter_mut()
                     .filter(|line| line.open)
                     .all(|line| line.transport.before_wait())
         };
-        let longest = if self.asked.is_empty() { LONGEST } else { SHORT };
+        let longest = if looks_soon { LOOK } else { LONGEST };
+        let longest = if self.asked.is_empty() { longest } else { SHORT };
         let most = kthread.time_left(Some(longest));
         self.remote.parker.sleep(work, || {
             if let Err(error) = waiter.wait(most) {

@@ -1,7 +1,8 @@
 //! A server without a dispatcher (Shenango §5): each request is a thread, and the kthreads schedule
 //! them by themselves, each from its own queue, and from the others' when that is empty.
 //!
-//! * `port`: packets that a core allocator receives; `accept`: threads that accept TCP connections; `connection`: a connection's thread, which reads;
+//! * `port`: packets that a core allocator receives; `receive`: threads that receive datagrams;
+//! * `accept`: threads that accept TCP connections; `connection`: a connection's thread, which reads;
 //! * `ingress_loop`: the calling thread: other transports, commands, the end;
 //! * `ingress`: where the ingress loop's requests come in; `quota`: how many there may be;
 //! * `request`: a request and its thread;
@@ -18,6 +19,7 @@ mod ingress_loop;
 mod looks;
 mod port;
 mod quota;
+mod receive;
 mod request;
 
 use super::domain::{Domain, Settings};
@@ -35,7 +37,7 @@ use context::{KthreadsShared, WorkerContext};
 use counters::KthreadCounters;
 use curtail_fiber::safepoint::Mode;
 use curtail_fiber::signal::Ticks;
-use curtail_net::{Reply, Streams, Transport};
+use curtail_net::{Datagrams, Reply, Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use curtail_rt::clock::{self, Clock, GAP_NS};
@@ -47,6 +49,7 @@ use ingress_loop::IngressLoop;
 use looks::Looks;
 pub(super) use port::PortLine;
 use quota::AdmissionQuota;
+use receive::LongSleep;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -81,6 +84,29 @@ pub(super) fn check(
     Ok(())
 }
 
+/// What the kthreads read by themselves, and which transport's it is.
+struct Lent {
+    streams: Vec<(u16, Streams)>,
+    datagrams: Vec<(u16, Datagrams)>,
+}
+
+impl Lent {
+    fn of(domain: &Domain, transports: &mut [Box<dyn Transport>]) -> Self {
+        let mut lent = Self { streams: Vec::new(), datagrams: Vec::new() };
+        for (index, line) in transports.iter_mut().enumerate() {
+            lent.streams.extend(line.lend_streams().map(|streams| (index as u16, streams)));
+            // Kthreads that give their cores back could not look at their sockets.
+            if domain.crew.elastic().is_none()
+                && let Some(datagrams) = line.lend_datagrams(domain.workers.len())
+            {
+                datagrams.unwatch(&domain.waiter);
+                lent.datagrams.push((index as u16, datagrams));
+            }
+        }
+        lent
+    }
+}
+
 fn quota(settings: &Settings<'_>, classes: usize) -> AdmissionQuota {
     let size = (settings.capacity, settings.memory);
     AdmissionQuota::new(size, classes, settings.spec, settings.keeps_room)
@@ -95,21 +121,18 @@ pub(super) fn run(
     let clock = Clock::get();
     let names = settings.app.classes().into_iter().map(|class| class.name);
     let names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
-    let lend = |(index, line): (usize, &mut Box<dyn Transport>)| {
-        line.lend_streams().map(|streams| (index as u16, streams))
-    };
-    let streams: Vec<_> = transports.iter_mut().enumerate().filter_map(lend).collect();
+    let lent = Lent::of(&domain, &mut transports);
     let busy = settings.busy && transports.iter().any(|line| line.brings());
     let replies = transports.iter().map(|line| line.reply()).collect();
     let beat_cycles = domain.crew.elastic().map(|_| settings.wish.heartbeat_cycles());
     let port = domain.crew.elastic().and_then(|elastic| elastic.port().cloned());
-    let common = common(settings, &domain, &names, replies, busy, port);
+    let common = common(settings, &domain, &names, (replies, &lent), busy, port);
     let idle = settings.layout.idle(&clock);
     let plan = plan(settings, &domain.crew);
     let quanta = plan.quanta.clone();
     let mode = plan.quanta.as_ref().map_or(Mode::Off, |quanta| quanta.mode);
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
-    let crew = start(domain.crew, &plan, &common, streams)?;
+    let crew = start(domain.crew, &plan, &common, lent)?;
     let _watch = settings.watchdog.watch(crew.peers(), 0, mode, |_, _| {}, || {});
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
@@ -139,6 +162,7 @@ pub(super) fn run(
         active: false,
         losses: Losses::default(),
         look: 0,
+        look_at_lent: 0,
         asked: Vec::new(),
         drain_cycles: 0,
         closing: None,
@@ -163,7 +187,7 @@ fn common(
     settings: &Settings<'_>,
     domain: &Domain,
     names: &[String],
-    replies: Box<[Arc<dyn Reply>]>,
+    (replies, lent): (Box<[Arc<dyn Reply>]>, &Lent),
     busy: bool,
     port: Option<Arc<Port>>,
 ) -> Arc<KthreadsShared> {
@@ -182,6 +206,7 @@ fn common(
         rules: settings.rules.clone(),
         asked: Asked::default(),
         looks: Looks::new(domain.workers.len()),
+        long_sleep: LongSleep::new(!lent.datagrams.is_empty()),
         accept_queues: domain.workers.clone().map(|_| AcceptQueue::default()).collect(),
     })
 }
@@ -236,19 +261,22 @@ fn is_cut(choice: &Choice) -> bool {
     choice.effective == Preempt::Clock
 }
 
-/// `streams`: connections that have threads, and which transport's they are.
 fn start(
     mut crew: KthreadPool,
     plan: &Plan,
     common: &Arc<KthreadsShared>,
-    streams: Vec<(u16, Streams)>,
+    lent: Lent,
 ) -> Result<KthreadPool, RunError> {
     let common = common.clone();
     let enter = move |index| {
         let context = WorkerContext::new(common.clone(), index)?;
-        for (transport, streams) in &streams {
+        for (transport, streams) in &lent.streams {
             accept::start(&common, streams, *transport)
                 .map_err(|error| format!("it cannot accept connections: {error}"))?;
+        }
+        for (transport, datagrams) in &lent.datagrams {
+            receive::start(&common, datagrams, *transport)
+                .map_err(|error| format!("it cannot receive datagrams: {error}"))?;
         }
         if let Some(port) = &common.port {
             port::start(&common, port).map_err(|error| format!("its port: {error}"))?;
