@@ -14,6 +14,7 @@
 # (bench/sweep/README.md), or
 # bench.sh web [OPTIONS], the axum service of apps/web under wrk (bench/web/measure.py), or
 # bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py), or
+# bench.sh dispatchers [OPTIONS], several dispatchers over sockets (bench/dispatchers/measure.py), or
 # bench.sh pthreads|memcached [OPTIONS], programs of pthreads as distributions ship them, on the
 # kernel's threads and on Curtail's (bench/pthreads/measure.py), or
 # bench.sh quota [OPTIONS], a server in control groups with a CPU quota (bench/quota/measure.py), or
@@ -128,6 +129,14 @@ if [ "${1:-}" = web ]; then
   need taskset=util-linux wrk=wrk python3=python3 || die "wrk asks, and programs are pinned by taskset"
   build_app web web "requests on the pool run to completion"
   exec python3 bench/web/measure.py --program "$program" --out "$target/bench" "$@"
+fi
+
+if [ "${1:-}" = dispatchers ]; then
+  shift
+  need_rust
+  need python3=python3 || die "python3 runs the servers in turns"
+  ci/build.sh --command
+  exec python3 bench/dispatchers/measure.py --curtail "$release/curtail" --out "$target/bench" "$@"
 fi
 
 if [ "${1:-}" = trace ]; then
