@@ -2,7 +2,7 @@
 """Servers with one dispatcher, with two, and without one: over sockets, under the same open-loop load.
 
     measure.py --curtail FILE --out DIRECTORY [--before FILE] [--schemes udp,tcp] [--rates 20k,80k]
-               [--rounds N] [--flows N]
+               [--servers NAME,…] [--rounds N] [--flows N]
 
 Every server has two workers, whose requests take 1 us. Every round starts each of them anew, in another
 order. FILE is `curtail`; `--before`: that of another version, beside. Prints Markdown: medians of the
@@ -72,12 +72,14 @@ def main():
     parser.add_argument("--before")
     parser.add_argument("--schemes", default="udp,tcp")
     parser.add_argument("--rates", default="20k,80k")
+    parser.add_argument("--servers", default=",".join(WAYS))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--flows", type=int, default=64)
     args = parser.parse_args()
-    ways = [(name, args.curtail, options) for name, options in WAYS.items()]
+    chosen = [(name, WAYS[name]) for name in args.servers.split(",")]
+    ways = [(name, args.curtail, options) for name, options in chosen]
     if args.before:
-        ways += [(f"{name}, before", args.before, options) for name, options in WAYS.items()]
+        ways += [(f"{name}, before", args.before, options) for name, options in chosen]
     points = [(scheme, rate) for scheme in args.schemes.split(",") for rate in args.rates.split(",")]
     rows = {}
     for _ in range(args.rounds):

@@ -41,7 +41,8 @@ pub struct UdpConfig {
     /// less (`net.core.rmem_max`), see the counter `receive_buffer_bytes`.
     pub receive_buffer: usize,
     /// Requests that all peers together may have in progress. No peer gets more than an eighth of what
-    /// is left of it, and at least 16; what it sends beyond that is dropped. Default 16,384.
+    /// is left of it, and at least 16; what it sends beyond that is dropped. Several dispatchers have a
+    /// part each. Default 16,384.
     pub in_progress: usize,
 }
 

@@ -51,10 +51,11 @@ pub struct TcpConfig {
     /// Bytes that all connections together may have: begun frames, requests in progress, responses
     /// that wait. No connection gets more than a part of what is left of it (a quarter for
     /// requests, half for responses). Where little is left, connections are disconnected that hold
-    /// much of it by begun frames or by responses that they don't take, the slowest first. Default
-    /// 256 MiB.
+    /// much of it by begun frames or by responses that they don't take, the slowest first. Several
+    /// dispatchers have a part each. Default 256 MiB.
     pub memory: usize,
-    /// Connections at a time; one that comes when all are taken is closed at once. Default 1,024.
+    /// Connections at a time, of each of several dispatchers; one that comes when all are taken is closed
+    /// at once. Default 1,024.
     pub connections: usize,
     /// Requests of one connection before it is another's turn. Default 16.
     pub burst: usize,

@@ -219,3 +219,67 @@ fn a_taken_address_is_an_error_of_its_own() {
     let error = Udp::bind(&[loopback()], &config).err().unwrap();
     assert!(matches!(error, OpenError::Range { .. }), "{error}");
 }
+
+#[test]
+fn parts_have_peers_and_bounds_of_their_own() {
+    let (mut udp, address) = server(&UdpConfig { in_progress: 256, ..UdpConfig::default() });
+    let mut parts: Vec<Box<dyn Transport>> = udp.split(2).unwrap();
+    assert_eq!((udp.splits(), parts.len(), parts[0].local_addrs()[0]), (true, 1, address));
+    let mut all: [&mut dyn Transport; 2] = [&mut udp, &mut *parts[0]];
+    let mut seen = [0; 2];
+    for _ in 0..32 {
+        let client = client(address);
+        // An eighth of what is free of one half, at most.
+        for _ in 0..30 {
+            client.send(b"x").unwrap();
+        }
+        let taken = all.each_mut().map(|part| {
+            let mut into = Collect::up_to(100);
+            let _open = part.poll(0, &mut into);
+            for (_, from) in &into.requests {
+                part.completed(&completion(*from));
+            }
+            into.requests.len()
+        });
+        let of = taken.iter().position(|&count| count > 0).expect("it has come");
+        assert_eq!(taken.iter().sum::<usize>(), 16, "{taken:?}");
+        seen[of] += 1;
+    }
+    assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+}
+
+#[test]
+fn what_is_lent_is_received_once_and_the_end_waits_for_receivers() {
+    let (mut udp, address) = server(&UdpConfig::default());
+    let lent = udp.lend_datagrams(3).expect("there are sockets");
+    assert!(udp.lend_datagrams(3).is_none() && !udp.brings());
+    let mut receivers: Vec<_> =
+        (0..3).flat_map(|thread| lent.receivers(thread).unwrap()).map(|(_, it)| it).collect();
+    let clients: Vec<UdpSocket> = (0..64).map(|_| client(address)).collect();
+    for client in &clients {
+        client.send(b"first").unwrap();
+    }
+    let mut got = Vec::new();
+    for receiver in &mut receivers {
+        while let Some(malformed) =
+            receiver.receive(|payload, from, _| got.push((payload.to_vec(), from)))
+        {
+            assert_eq!(malformed, 0);
+        }
+    }
+    let mut into = Collect::up_to(100);
+    assert_eq!((udp.poll(0, &mut into), into.requests.len()), (Status::Open, 0));
+    let reply = udp.reply();
+    got.iter().for_each(|(payload, from)| reply.reply(*from, payload));
+    clients.iter().for_each(|client| assert_eq!(receive(client), b"first"));
+    // What they leave is the transport's.
+    for client in &clients {
+        client.send(b"second").unwrap();
+    }
+    udp.close();
+    assert!(receivers.iter().all(|receiver| receiver.is_closing()));
+    let mut into = Collect::up_to(100);
+    assert_eq!((udp.poll(0, &mut into), into.requests.len()), (Status::Open, 64));
+    drop(receivers);
+    assert_eq!(udp.poll(0, &mut into), Status::Closed);
+}

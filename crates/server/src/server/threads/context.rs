@@ -60,10 +60,6 @@ pub(super) struct KthreadsShared {
 }
 
 impl KthreadsShared {
-    pub(super) fn wake_ingress_loop(&self) {
-        self.ingress_loop.iter().for_each(|ingress_loop| ingress_loop.parker.unpark());
-    }
-
     pub(super) fn note_malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
@@ -240,9 +236,7 @@ unsafe fn run(task: *const Task) {
     let (task, origin, body) = unsafe { (&*task, &(*request).origin, &mut (*request).body) };
     let context = WorkerContext::here();
     context.counters().start();
-    if context.common.long_sleep.ends() {
-        context.common.wake_ingress_loop();
-    }
+    context.common.end_long_sleep();
     body.started_tsc = task.started().unwrap_or_else(clock::now);
     let reply = &context.common.replies[usize::from(origin.transport)];
     let answers = origin.peer != Peer::None;

@@ -77,8 +77,12 @@ impl Ingress {
     pub(super) fn waiting(&self) -> usize {
         let counters = &self.common.counters;
         let started: u64 = counters.iter().map(|counters| counters.started()).sum();
-        let brought: u64 = counters.iter().map(|counters| counters.handed_in()).sum();
-        (self.handed_in + brought).saturating_sub(started) as usize + self.asker.parked()
+        (self.handed_in + self.brought()).saturating_sub(started) as usize + self.asker.parked()
+    }
+
+    /// Requests that the kthreads have brought by themselves so far.
+    pub(super) fn brought(&self) -> u64 {
+        self.common.counters.iter().map(|counters| counters.handed_in()).sum()
     }
 
     /// Cancels a request, if it is here.

@@ -59,6 +59,8 @@ pub(super) struct IngressLoop {
     pub look: u64,
     /// When to look again at what is lent to the kthreads (TSC).
     pub look_at_lent: u64,
+    /// What the kthreads had brought by themselves when it last slept.
+    pub brought: u64,
     /// Who has asked how it stands, and when (TSC).
     pub asked: Vec<(SyncSender<Stats>, u64)>,
     pub drain_cycles: u64,
@@ -332,10 +334,13 @@ impl IngressLoop {
         const SHORT: Duration = Duration::from_micros(100);
         let common = &self.ingress.common;
         let (control, done) = (&self.control, &common.done);
-        // While none is in the system, no kthread is at something long.
+        // While none is in the system, no kthread is at something long; and where one has just come,
+        // the next would only wake this thread.
         let dozes = common.long_sleep.lent && self.closing.is_none();
         let in_system = || self.ingress.in_system() > 0;
-        let looks_soon = dozes && in_system();
+        let brought = self.ingress.brought();
+        let looks_soon = dozes && (in_system() || self.brought != brought);
+        self.brought = brought;
         if dozes && !looks_soon {
             common.long_sleep.begin();
         }

@@ -163,6 +163,7 @@ pub(super) fn run(
         losses: Losses::default(),
         look: 0,
         look_at_lent: 0,
+        brought: 0,
         asked: Vec::new(),
         drain_cycles: 0,
         closing: None,

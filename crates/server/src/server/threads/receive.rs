@@ -6,7 +6,8 @@
 //! looks, since one runs something long and the others sleep, the ingress loop does.
 //!
 //! **The ingress loop** receives what lies in all sockets, each [`LOOK`] while requests are in the
-//! system. It sleeps for longer only while none is; the first request then wakes it ([`LongSleep`]).
+//! system, or have just been. It sleeps for longer only while none is; the first request then wakes it
+//! ([`LongSleep`]).
 //!
 //! Under a core allocator all datagrams are the ingress loop's: there most kthreads have no core most of
 //! the time.
@@ -49,15 +50,24 @@ impl LongSleep {
         // A request that is let in from here on sees this, or is seen.
         fence(Ordering::SeqCst);
     }
+}
 
-    /// A request starts. True: the ingress loop is to be woken.
+impl KthreadsShared {
+    pub(super) fn wake_ingress_loop(&self) {
+        self.ingress_loop.iter().for_each(|ingress_loop| ingress_loop.parker.unpark());
+    }
+
+    /// A request starts.
     #[inline]
-    pub(super) fn ends(&self) -> bool {
-        if !self.lent {
-            return false;
+    pub(super) fn end_long_sleep(&self) {
+        let LongSleep { lent, asleep } = &self.long_sleep;
+        if !lent {
+            return;
         }
         fence(Ordering::SeqCst);
-        self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed)
+        if asleep.load(Ordering::Relaxed) && asleep.swap(false, Ordering::Relaxed) {
+            self.wake_ingress_loop();
+        }
     }
 }
 
