@@ -233,21 +233,27 @@ fn policies_are_switched_on_both() {
     });
 }
 
+fn ask_unix(path: &std::path::Path, n: usize) {
+    let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(STUCK)).unwrap();
+    stream.write_all(&frame(format!("echo {n}").as_bytes())).unwrap();
+    assert_eq!(receive(&mut stream), n.to_string().as_bytes());
+}
+
 #[test]
 fn a_unix_socket_and_memory_are_shared_by_all() {
-    use std::os::unix::net::UnixStream;
     let path = |kind: &str| {
         std::env::temp_dir().join(format!("curtail-several-{kind}-{}", std::process::id()))
     };
-    let (unix, shm) = (path("unix"), path("shm"));
-    let urls = format!("unix://{},shm://{}", unix.display(), shm.display());
+    let (alone, unix, shm) = (path("alone"), path("unix"), path("shm"));
+    let urls = format!("unix://{}", alone.display());
+    let list = format!("unix://{},shm://{}", unix.display(), shm.display());
     in_time(move || {
-        let ((), report) = serve(&urls, move |_, _| {
+        let ((), report) = serve(&urls, move |_, _| (0..50).for_each(|n| ask_unix(&alone, n)));
+        assert_eq!(report.classes[0].completed, 50);
+        let ((), report) = serve(&list, move |_, _| {
             for n in 0..50 {
-                let mut stream = UnixStream::connect(&unix).unwrap();
-                stream.set_read_timeout(Some(STUCK)).unwrap();
-                stream.write_all(&frame(format!("echo {n}").as_bytes())).unwrap();
-                assert_eq!(receive(&mut stream), n.to_string().as_bytes());
+                ask_unix(&unix, n);
                 let mut client = curtail::net::ShmClient::connect(&shm).unwrap();
                 assert_eq!(client.call(b"echo it"), Ok(b"it".to_vec()));
             }
