@@ -252,6 +252,7 @@ impl<T> Scheduler<T> {
             return Some(Action::Run { job, on, quantum: None });
         }
         if self.runs_here {
+            self.asked = 0;
             return None;
         }
         if let Some(on) = self.lasts.take_urgent() {
@@ -264,6 +265,7 @@ impl<T> Scheduler<T> {
                     return if self.lasts.any() { self.run_last() } else { None };
                 }
                 Decision::Run { job, on, quantum } => {
+                    self.asked = 0;
                     if let Some(action) = self.placed(now, &job, on, quantum) {
                         return Some(action);
                     }
@@ -272,7 +274,8 @@ impl<T> Scheduler<T> {
                     self.asked += 1;
                     assert!(
                         self.asked <= 2 * self.setup.workers,
-                        "the policy asks for no end of yields"
+                        "the policy {} asks for no end of yields",
+                        self.setup.spec.name
                     );
                     return Some(Action::Preempt { on });
                 }
