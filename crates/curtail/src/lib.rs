@@ -85,10 +85,10 @@ pub use curtail_policy::{self as policy, ClassId, Nanos, Spec, WorkerId};
 pub use curtail_pool as pool;
 #[doc(inline)]
 pub use curtail_rt::{
-    Builder, Cancelled, Cause, Context, DaemonError, Grace, Interruptible, JoinHandle,
+    Builder, Cancelled, Cause, Context, DaemonError, Grace, Interruptible, Io, JoinHandle,
     KthreadStats, Look, OnCancel, Preempt, Quota, Refusal, RequestId, Runtime, RuntimeBuilder,
     Scope, ScopedJoinHandle, Stall, StallPlace, Suspended, SuspendedStack, Thread, ThreadId,
-    ThreadStack, Ticks, allowed_cores, block_on, check, class, clock, cpu_quota, current, net,
+    ThreadStack, Ticks, allowed_cores, block_on, check, class, clock, cpu_quota, current, fs, net,
     on_terminate, own_thread_locals, park, park_timeout, run, scope, served_cycles, shield,
     signals, spawn, stacks, suspended, switches_by_instruction, sync, time, timeline, yield_now,
 };

@@ -29,6 +29,7 @@ pub mod context;
 pub mod fences;
 #[doc(hidden)]
 pub mod forked;
+pub mod fs;
 #[doc(hidden)]
 pub mod future;
 #[doc(hidden)]
@@ -71,6 +72,7 @@ pub use own_locals::{own_thread_locals, switches_by_instruction};
 pub use preempt::Preempt;
 pub use quota::{Quota, cpu_quota};
 pub use signal::{Interruptible, Refusal, Ticks, signals};
+pub use socket::Io;
 pub use terminate::on_terminate;
 pub use thread::{
     Builder, DaemonError, Grace, JoinHandle, KthreadStats, Look, Runtime, RuntimeBuilder, Scope,

@@ -164,6 +164,10 @@ auto_traits! {
     curtail::WorkerId: [Send & Sync];
     curtail::DaemonError: [Send & Sync];
 
+    curtail::Io: [Send & Sync];
+    curtail::fs::File: [Send & Sync];
+    curtail::fs::OpenOptions: [Send & Sync];
+
     curtail::net::Local: [Send & Sync];
     curtail::net::LocalClient: [Send & Sync];
     curtail::net::Ticket: [Send & Sync];

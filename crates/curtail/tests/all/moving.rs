@@ -6,7 +6,7 @@ use crate::common;
 use common::STUCK;
 use curtail::net::TcpListener;
 use curtail::sync::{Barrier, Mutex, mpsc};
-use curtail::{Builder, Runtime, spawn, yield_now};
+use curtail::{Builder, Io, Runtime, spawn, yield_now};
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -66,8 +66,13 @@ fn ready_threads_of_a_stuck_kthread_go_on_elsewhere() {
 
 #[test]
 fn sockets_of_a_stuck_kthread_are_looked_at_elsewhere() {
+    stuck_with_sockets(Io::Epoll);
+    stuck_with_sockets(Io::Uring);
+}
+
+fn stuck_with_sockets(io: Io) {
     let (from, to) = std::io::pipe().unwrap();
-    two().run(move || {
+    two().io(io).run(move || {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let ends = (0..16).map(|_| {

@@ -6,17 +6,22 @@ use crate::common;
 use common::{STUCK, preset, serve};
 use curtail::net::TcpListener;
 use curtail::sync::Mutex;
-use curtail::{App, Response, Runtime, ServerBuilder, Stall, WorkerId, spawn, yield_now};
+use curtail::{App, Io, Response, Runtime, ServerBuilder, Stall, WorkerId, spawn, yield_now};
 use std::io::{PipeReader, Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// A runtime with one kthread, which is in a read of the pipe before long; what its watchdog tells.
 fn told(body: impl FnOnce(PipeReader) + Send + 'static) -> Stall {
+    told_by(Io::Auto, body)
+}
+
+fn told_by(io: Io, body: impl FnOnce(PipeReader) + Send + 'static) -> Stall {
     let (tell, told) = channel::<Stall>();
     let (from, mut to) = std::io::pipe().unwrap();
     let builder = Runtime::builder()
         .kthreads(1)
+        .io(io)
         .run_to_completion()
         .watchdog(Some(Duration::from_millis(10)))
         .on_stall(move |stall| _ = tell.send(stall.clone()));
@@ -51,7 +56,7 @@ fn a_timer_that_was_set_after_the_round_began_is_overdue() {
 
 #[test]
 fn a_socket_that_is_ready_is_not_looked_at() {
-    told(|from| {
+    let body = |from| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let reader = spawn(move || {
@@ -65,7 +70,9 @@ fn a_socket_that_is_ready_is_not_looked_at() {
         peer.write_all(&[7]).unwrap();
         block(&from);
         reader.join().unwrap();
-    });
+    };
+    told_by(Io::Epoll, body);
+    told_by(Io::Uring, body);
 }
 
 #[test]

@@ -7,11 +7,13 @@ use std::net::Shutdown;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// On one kthread and on several: most defects show on one of them only.
+/// On one kthread and on several, by epoll and by io_uring: most defects show on one of them only.
 pub fn on_each(f: impl Fn() + Send + Sync + Clone + 'static) {
-    for kthreads in [1, 2, 4] {
-        let f = f.clone();
-        curtail::Runtime::builder().kthreads(kthreads).run(f);
+    for io in [curtail::Io::Epoll, curtail::Io::Uring] {
+        for kthreads in [1, 2, 4] {
+            let f = f.clone();
+            curtail::Runtime::builder().kthreads(kthreads).io(io).run(f);
+        }
     }
 }
 

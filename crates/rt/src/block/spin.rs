@@ -30,15 +30,20 @@ impl<T> Spin<T> {
         self.locked.store(false, Ordering::Release);
     }
 
+    /// [`Spin::with`], unless another one has it.
+    pub(crate) fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        enter_critical();
+        if self.locked.swap(true, Ordering::Acquire) {
+            leave_critical();
+            return None;
+        }
+        let _unlock = Unlock(&self.locked);
+        // SAFETY: under the lock.
+        Some(f(unsafe { &mut *self.value.get() }))
+    }
+
     /// Calls `f` with the value. `f` neither waits nor takes this lock.
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        struct Unlock<'a>(&'a AtomicBool);
-        impl Drop for Unlock<'_> {
-            fn drop(&mut self) {
-                self.0.store(false, Ordering::Release);
-                leave_critical();
-            }
-        }
         enter_critical();
         let mut spins = 0_u32;
         while self.locked.swap(true, Ordering::Acquire) {
@@ -51,5 +56,14 @@ impl<T> Spin<T> {
         let _unlock = Unlock(&self.locked);
         // SAFETY: under the lock.
         f(unsafe { &mut *self.value.get() })
+    }
+}
+
+struct Unlock<'a>(&'a AtomicBool);
+
+impl Drop for Unlock<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+        leave_critical();
     }
 }

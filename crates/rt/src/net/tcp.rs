@@ -3,7 +3,7 @@
 use super::address;
 use super::handle::{handle, listener, stream, timeouts, widen};
 use crate::block::Deadline;
-use crate::socket::{Io, Side, Source};
+use crate::socket::{Operations, Side, Source};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};

@@ -2,7 +2,7 @@
 
 use super::address;
 use super::handle::{handle, timeouts};
-use crate::socket::{Io, Side, Source};
+use crate::socket::{Operations, Side, Source};
 use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;

@@ -3,7 +3,7 @@
 use super::address;
 use super::handle::{handle, listener, set_mode, stream, timeouts, widen};
 use crate::block;
-use crate::socket::{Io, Side, Source};
+use crate::socket::{Operations, Side, Source};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};

@@ -3,7 +3,7 @@
 use super::address;
 use super::handle::{handle, timeouts};
 use crate::block::Deadline;
-use crate::socket::{Io, Side, Source};
+use crate::socket::{Operations, Side, Source};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, socket_with};

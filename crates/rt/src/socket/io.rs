@@ -39,8 +39,8 @@ fn is_short(error: &io::Error) -> bool {
 }
 
 /// Operations that wait for the calling thread alone. A [`Source`] answers them by trying, and
-/// waiting for readiness in between; a ring of completions can answer the same.
-pub(crate) trait Io {
+/// waiting for readiness in between, or has the kthread's ring carry them out (`by_ring`).
+pub(crate) trait Operations {
     /// Into `buffer`, from a stream: how many bytes; 0: the peer sends no more.
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
     /// The same into several buffers, in turn.
@@ -51,7 +51,7 @@ pub(crate) trait Io {
     fn write_vectored(&self, data: &[IoSlice<'_>]) -> io::Result<usize>;
     /// One datagram, from the peer.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
-    /// As [`Io::read`] or [`Io::recv`]; what is read stays.
+    /// As [`Operations::read`] or [`Operations::recv`]; what is read stays.
     fn peek(&self, buffer: &mut [u8]) -> io::Result<usize>;
     /// One datagram, and where it is from; it stays if `peek`.
     fn recv_from(
@@ -68,7 +68,7 @@ pub(crate) trait Io {
 }
 
 impl Source {
-    /// As [`Io::read`]; `None` where that would wait. `ticks`: the readers', from before.
+    /// As [`Operations::read`]; `None` where that would wait. `ticks`: the readers', from before.
     pub fn try_read(&self, ticks: u32, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if self.is_drained(ticks) {
             return Ok(None);
@@ -93,13 +93,16 @@ impl curtail_net::Socket for Source {
     }
 }
 
-impl Io for Source {
+impl Operations for Source {
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
         let most = if self.is_tcp() { buffer.len().min(PIECE) } else { buffer.len() };
         let buffer = &mut buffer[..most];
+        if let Some(read) = self.read_by_ring(buffer) {
+            return read.inspect(|&read| look_after(read));
+        }
         let read = self.insist_on_stream(|| {
             let ticks = self.ticks(Side::Read);
             let (read, _) = rustix::net::recv(self, &mut *buffer, RECV)?;
@@ -125,6 +128,9 @@ impl Io for Source {
 
     fn write(&self, data: &[u8]) -> io::Result<usize> {
         let piece = if self.is_tcp() { &data[..data.len().min(PIECE)] } else { data };
+        if let Some(sent) = self.write_by_ring(piece) {
+            return sent;
+        }
         let sent = self.insist(Side::Write, || rustix::net::send(self, piece, SEND));
         look_after(piece.len());
         sent
@@ -163,12 +169,14 @@ impl Io for Source {
     }
 
     fn accept(&self) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
-        let accepted = self.insist(Side::Read, || {
-            match rustix::net::acceptfrom_with(self, SocketFlags::CLOEXEC) {
-                // It was gone before it was accepted (accept(2)).
-                Err(Errno::CONNABORTED) => Err(Errno::INTR),
-                other => other,
-            }
+        let accepted = self.accept_by_ring().unwrap_or_else(|| {
+            self.insist(Side::Read, || {
+                match rustix::net::acceptfrom_with(self, SocketFlags::CLOEXEC) {
+                    // It was gone before it was accepted (accept(2)).
+                    Err(Errno::CONNABORTED) => Err(Errno::INTR),
+                    other => other,
+                }
+            })
         });
         if accepted.as_ref().is_err_and(is_short) && !self.is_nonblocking() {
             // The connection stays where it is, so a caller that tries again gets the same answer: not

@@ -5,6 +5,7 @@
 //! waiters are woken as from any other kthread.
 
 use super::slab;
+use super::uring::{IoPlan, Uring};
 use crate::clock::{self, Clock};
 use crate::thread::Bell;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -12,12 +13,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Token of the bell. No slot has this index.
 const BELL: u64 = u64::MAX;
+/// The same of the ring.
+const RING: u64 = u64::MAX - 1;
 /// Events that one system call brings. They lie on the stack, which may be a thread's.
 const EVENTS: usize = 64;
 /// How often it asks again at once where a call brought as many as it can.
@@ -34,7 +37,6 @@ const ASLEEP: u64 = u64::MAX;
 
 /// What sources are registered with. It stays as long as one is, so that its number in the kernel
 /// names it.
-#[derive(Debug)]
 pub(crate) struct Epoll {
     fd: OwnedFd,
     number: u32,
@@ -43,6 +45,10 @@ pub(crate) struct Epoll {
     overdue_cycles: u64,
     /// Its kthread waits in it no more.
     ended: AtomicBool,
+    /// Made for the first that asks for it; `None` inside: there can be none.
+    ring: OnceLock<Option<Uring>>,
+    /// So many sources were registered with it, and not taken out.
+    sources: AtomicU32,
 }
 
 impl Epoll {
@@ -56,6 +62,8 @@ impl Epoll {
             last_look: AtomicU64::new(clock::now()),
             overdue_cycles: Clock::get().cycles(OVERDUE_NS),
             ended: AtomicBool::new(false),
+            ring: OnceLock::new(),
+            sources: AtomicU32::new(0),
         }))
     }
 
@@ -68,10 +76,36 @@ impl Epoll {
         self.ended.load(Ordering::Acquire)
     }
 
+    /// Its kthread's ring, where it has one.
+    #[inline]
+    pub(crate) fn ring(&self) -> Option<&Uring> {
+        self.ring.get()?.as_ref()
+    }
+
+    /// The same, made where there is none yet. By its kthread.
+    pub(crate) fn make_ring(&self, plan: IoPlan) -> Option<&Uring> {
+        let make = || {
+            let ring = Uring::new(plan).ok()?;
+            // Not edge-triggered: a completion that was left there ends the next sleep, too.
+            epoll::add(&self.fd, &ring, EventData::new_u64(RING), EventFlags::IN).ok()?;
+            Some(ring)
+        };
+        self.ring.get_or_init(make).as_ref()
+    }
+
+    /// A source was registered (or taken out).
+    pub(super) fn count_source(&self, is_there: bool) {
+        match is_there {
+            true => self.sources.fetch_add(1, Ordering::Relaxed),
+            false => self.sources.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
     /// Whether there are events that its kthread has not taken. From any thread.
     pub(crate) fn has_events(&self) -> bool {
-        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&AT_ONCE))
-            .is_ok_and(|ready| ready > 0)
+        self.ring().is_some_and(Uring::has_work)
+            || poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&AT_ONCE))
+                .is_ok_and(|ready| ready > 0)
     }
 
     /// Whether its kthread has been at something else for long. From any thread.
@@ -95,8 +129,9 @@ impl Epoll {
         if !self.is_past(last, now) || self.has_ended() || claim().is_err() {
             return 0; // Another one has been quicker.
         }
+        let ended = self.ring().map_or(0, Uring::turn_for_owner);
         // The bell stays: it is the kthread's own.
-        self.take(Some(&AT_ONCE), || false)
+        ended + self.take(Some(&AT_ONCE), || false)
     }
 
     /// How many events there were; `bell` says whether the bell counts.
@@ -112,12 +147,22 @@ impl Epoll {
                 taken += usize::from(bell());
                 continue;
             }
+            if data == RING {
+                taken += self.ring().map_or(0, Uring::turn);
+                continue;
+            }
             taken += 1;
             if let Some(slot) = slab::find(data as u32) {
                 slot.deliver((data >> 32) as u32, event.flags);
             }
         }
         taken
+    }
+}
+
+impl std::fmt::Debug for Epoll {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Epoll").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -163,17 +208,37 @@ impl Poller {
         &self.epoll
     }
 
-    /// Makes the waiters ready whose sockets have become so, unless it was asked just now.
+    /// Takes what the ring has, and makes the waiters ready whose sockets have become so, unless it was
+    /// asked for these just now.
     pub(crate) fn look(&self, now: u64) {
-        // Another kthread may have looked a little later.
-        if now.saturating_sub(self.epoll.last_look.load(Ordering::Relaxed)) > self.look_cycles {
-            self.look_now(now);
+        self.turn();
+        if self.is_due(now) {
+            self.look_at_sockets(now);
         }
     }
 
-    /// The same, in any case.
+    /// The same, in any case. Work that the ring has brought goes first.
     pub(crate) fn look_now(&self, now: u64) {
+        if self.turn() == 0 || self.is_due(now) {
+            self.look_at_sockets(now);
+        }
+    }
+
+    /// Hands over what was pushed into the ring; how many operations have ended.
+    pub(crate) fn turn(&self) -> usize {
+        self.epoll.ring().map_or(0, Uring::turn)
+    }
+
+    fn is_due(&self, now: u64) -> bool {
+        // Another kthread may have looked a little later.
+        now.saturating_sub(self.epoll.last_look.load(Ordering::Relaxed)) > self.look_cycles
+    }
+
+    fn look_at_sockets(&self, now: u64) {
         self.epoll.last_look.store(now, Ordering::Relaxed);
+        if self.epoll.ring().is_some() && self.epoll.sources.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         for _ in 0..MOST_CALLS {
             if self.take(Some(&AT_ONCE)) < EVENTS {
                 break;
@@ -183,16 +248,17 @@ impl Poller {
 
     /// The same, and sleeps until there is something, the bell rings, or `most` has passed.
     pub(crate) fn wait(&self, most: Option<Duration>) {
+        let most = if self.turn() > 0 { Some(Duration::ZERO) } else { most };
         self.epoll.last_look.store(ASLEEP, Ordering::Relaxed);
         // More than the kernel's seconds can hold is for ever.
         let mut timeout = most.and_then(|most| Timespec::try_from(most).ok());
-        if most.is_some_and(|most| most < COARSE) {
+        if most.is_some_and(|most| most < COARSE && !most.is_zero()) {
             // epoll counts in milliseconds, poll does not.
             let _ = poll(&mut [PollFd::new(&self.epoll.fd, PollFlags::IN)], timeout.as_ref());
             timeout = Some(AT_ONCE);
         }
-        if self.take(timeout.as_ref()) == EVENTS {
-            self.look_now(clock::now());
+        if self.take(timeout.as_ref()) >= EVENTS {
+            self.look_at_sockets(clock::now());
         }
         self.epoll.last_look.store(clock::now(), Ordering::Relaxed);
     }
@@ -213,6 +279,7 @@ impl Drop for Poller {
     /// Threads of other kthreads may wait for what is registered here.
     fn drop(&mut self) {
         self.epoll.ended.store(true, Ordering::Release);
+        self.epoll.ring().inspect(|ring| ring.end());
         slab::each(|slot| slot.leave(self.epoll.number));
     }
 }

@@ -207,7 +207,7 @@ impl Slot {
     pub(super) fn leave_place(&self) -> Option<Arc<Epoll>> {
         self.place.with(|place| {
             self.at.store(0, Ordering::Release);
-            place.take()
+            place.take().inspect(|epoll| epoll.count_source(false))
         })
     }
 
@@ -248,7 +248,9 @@ impl Slot {
                 Err(Errno::EXIST) => epoll::modify(epoll.as_fd(), fd, self.data(), interest)?,
                 result => result?,
             }
+            epoll.count_source(true);
             if let Some(old) = place.replace(epoll.clone()) {
+                old.count_source(false);
                 let _ = epoll::delete(old.as_fd(), fd);
             }
             self.at.store(epoll.number(), Ordering::Release);

@@ -89,7 +89,7 @@ impl Source {
         self.slot.fd.load(Ordering::Relaxed)
     }
 
-    fn waiters(&self, side: Side) -> &'static Waiters {
+    pub(super) fn waiters(&self, side: Side) -> &'static Waiters {
         match side {
             Side::Read => &self.slot.read,
             Side::Write => &self.slot.write,
@@ -274,19 +274,21 @@ impl Source {
         }
         let epoll = KThread::here().poller()?.epoll();
         epoll::add(epoll.as_fd(), other, self.slot.data(), EventFlags::OUT | EventFlags::ET)?;
+        // It leaves by being closed, of which nothing here hears.
+        epoll.count_source(true);
         self.sleep(Side::Write, ticks, until)
     }
 
     /// What the kernel says of a socket that was shut down is not said of one that was closed.
     #[cold]
-    fn error(&self, error: Errno) -> io::Error {
+    pub(super) fn error(&self, error: Errno) -> io::Error {
         match self.is_closed() {
             true => io::Error::new(io::ErrorKind::ConnectionAborted, "closed"),
             false => error.into(),
         }
     }
 
-    fn may_wait(&self) -> io::Result<()> {
+    pub(super) fn may_wait(&self) -> io::Result<()> {
         if self.is_closed() {
             return Err(self.error(Errno::AGAIN));
         }
@@ -302,11 +304,7 @@ impl Source {
         let still = || waiters.ticks() == ticks && !self.is_closed();
         match block::wait_in(&waiters.queue, 0, until, still, || {}) {
             Wait::NotNeeded | Wait::Woken(_) => Ok(()),
-            Wait::Expired if block::over_limit() => match block::cancelled() {
-                Some(cancelled) => Err(cancelled.into()),
-                None => block::end_by_limit(),
-            },
-            Wait::Expired => Err(Errno::AGAIN.into()),
+            Wait::Expired => Err(expired()),
         }
     }
 
@@ -324,6 +322,16 @@ impl Source {
         let fd = self.slot.fd.swap(NO_FD, Ordering::Relaxed);
         // SAFETY: taken out of the only handle, so it is the caller's alone.
         unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+}
+
+/// A wait was over before what it was for: its own time, or else this does not return where it can say
+/// nothing.
+pub(super) fn expired() -> io::Error {
+    match (block::over_limit(), block::cancelled()) {
+        (true, Some(cancelled)) => cancelled.into(),
+        (true, None) => block::end_by_limit(),
+        (false, _) => Errno::AGAIN.into(),
     }
 }
 

@@ -5,6 +5,7 @@ use super::elastic::Elastic;
 use super::kthread::Shared;
 use super::parker::Parker;
 use super::tcb::Tcb;
+use crate::socket::uring::IoPlan;
 use curtail_ring::CachePadded;
 use std::ptr;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(super) struct Common {
     pub usual: usize,
     /// Under a core allocator.
     pub elastic: Option<Arc<Elastic>>,
+    /// How the kthreads ask the kernel.
+    pub io: IoPlan,
 }
 
 impl Common {
@@ -37,6 +40,7 @@ impl Common {
         spin_cycles: u64,
         shares_core: bool,
         elastic: Option<Arc<Elastic>>,
+        io: IoPlan,
     ) -> Arc<Self> {
         let shared = |index| {
             // Spare ones have no place in the daemon's books.
@@ -55,6 +59,7 @@ impl Common {
             live: AtomicUsize::new(usual),
             usual,
             elastic,
+            io: io.settle(),
         });
         common.peers.iter().for_each(|peer| peer.set_common(Arc::downgrade(&common)));
         common

@@ -35,6 +35,7 @@ use super::tcb::{Block, Fifo, Tcb};
 use crate::block::{Expiry, Wheel};
 use crate::clock::{self, Clock};
 use crate::socket::Poller;
+use crate::socket::uring::IoPlan;
 use crate::timeline::{self, EventKind};
 use batch::Batch;
 pub use cancelled::InProgress;
@@ -104,6 +105,8 @@ pub struct KThread {
     poller: OnceCell<Poller>,
     /// Made at the start, while there are descriptors, for the first thread that waits for a socket.
     spare_poller: Cell<Option<Poller>>,
+    /// How it asks the kernel.
+    pub(super) io: Cell<IoPlan>,
     budget: budget::Budget,
     pub(super) seat: Option<KthreadScheduler>,
     /// Under a core allocator.
@@ -153,6 +156,7 @@ impl KThread {
             rcu: crate::sync::rcu::OfKthread::default(),
             poller: OnceCell::new(),
             spare_poller: Cell::new(Poller::new().ok()),
+            io: Cell::default(),
             budget: budget::Budget::default(),
             seat,
             member,

@@ -15,6 +15,7 @@ use super::kthread::{GapCounts, KThread, Quanta, Shared};
 use super::runtime::SPIN_ELASTIC;
 use super::scheduler::KthreadScheduler;
 use crate::clock::{self, Clock};
+use crate::socket::uring::IoPlan;
 use crate::topology::{Idle, pin};
 use crate::wait;
 use curtail_fiber::StackError;
@@ -94,7 +95,8 @@ impl KthreadPool {
             None => idle.spin_cycles,
         };
         let shares_core = idle.shares_core && elastic.is_none();
-        let common = Common::new((all, all), spin_cycles, shares_core, elastic);
+        let io = IoPlan::inherited();
+        let common = Common::new((all, all), spin_cycles, shares_core, elastic, io);
         Self { common, count, first: 0, members: Vec::new(), has_stopped: false }
     }
 

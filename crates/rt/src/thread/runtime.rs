@@ -4,6 +4,7 @@
 //! ([`KthreadScheduler::live`]): look around, run what is ready, steal what has not started elsewhere, and sleep
 //! when there is nothing.
 
+mod io;
 mod quanta;
 
 use super::common::Common;
@@ -15,6 +16,7 @@ use super::scheduler::KthreadScheduler;
 use super::spawn::Builder;
 use super::watchdog::{Stall, Watch, Watching};
 use crate::clock::Clock;
+use crate::socket::uring::Io;
 use crate::topology::{Usable, check_cores, pin};
 use curtail_fiber::safepoint::{Kind, Mode, kind};
 use std::panic::resume_unwind;
@@ -57,6 +59,8 @@ impl Runtime {
             spin: None,
             wish: Wish::default(),
             watchdog: Watching::default(),
+            io: None,
+            refusal: None,
             on_start: OnStart::default(),
         }
     }
@@ -94,6 +98,8 @@ pub struct RuntimeBuilder {
     spin: Option<Duration>,
     pub(super) wish: Wish,
     watchdog: Watching,
+    pub(super) io: Option<Io>,
+    pub(super) refusal: Option<i32>,
     on_start: OnStart,
 }
 
@@ -248,7 +254,7 @@ impl RuntimeBuilder {
         let usual = if elastic.is_some() { SPIN_ELASTIC } else { SPIN };
         let spin_cycles = Clock::get().cycles(self.spin.unwrap_or(usual).as_nanos() as u64);
         let seats = (count + SPARES).min(MOST_SEATS);
-        let common = Common::new((count, seats), spin_cycles, false, elastic);
+        let common = Common::new((count, seats), spin_cycles, false, elastic, self.plan());
         if let Some(elastic) = &common.elastic {
             elastic.watch(&common);
         }

@@ -63,6 +63,7 @@ impl KthreadScheduler {
         let shared = common.peers[index].clone();
         let kthread = KThread::new(shared, tasks, Some(seat), member)?;
         kthread.set_quanta(quanta);
+        kthread.io.set(common.io);
         Ok(kthread)
     }
 

@@ -264,6 +264,7 @@ impl AllocatorClient {
     fn park(&self, kthread: &KThread, word: Word) {
         let link = self.link.borrow();
         let link = link.as_ref().expect("who asks is there");
+        kthread.turn_ring();
         let kept = self.publish_parked(kthread);
         kthread.shared.set_parked(true);
         kthread.shared.announce_batch_mail();

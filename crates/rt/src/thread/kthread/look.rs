@@ -3,7 +3,9 @@
 use super::KThread;
 use crate::block::Expiry;
 use crate::clock::{self, Clock};
-use crate::socket::Poller;
+use crate::socket::uring::Asks;
+use crate::socket::{Epoll, Poller};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl KThread {
@@ -80,6 +82,25 @@ impl KThread {
             member.add_poller(&poller);
         }
         Ok(self.poller.get_or_init(|| poller))
+    }
+
+    /// Where its ring is, if what asks goes by that.
+    #[inline]
+    pub(crate) fn ring(&self, asks: Asks) -> Option<&Arc<Epoll>> {
+        let plan = self.io.get();
+        if !plan.has_ring(asks) {
+            return None;
+        }
+        let epoll = self.poller().ok()?.epoll();
+        epoll.make_ring(plan)?;
+        Some(epoll)
+    }
+
+    /// It is about to have no core: what was pushed into its ring is handed over.
+    pub(in crate::thread) fn turn_ring(&self) {
+        self.poller.get().inspect(|poller| {
+            poller.turn();
+        });
     }
 
     /// How long nothing becomes ready by time; `most` at most.
