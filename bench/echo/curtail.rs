@@ -1,5 +1,6 @@
 //! A thread of Curtail's per connection, with blocking calls: `echo-curtail tcp|udp` prints its port
-//! on 127.0.0.1 and sends back what it receives until it is killed.
+//! on 127.0.0.1 and sends back what it receives until it is killed. By the name of
+//! `echo-curtail_uring` it does so by io_uring.
 
 use curtail::net::{TcpListener, TcpStream, UdpSocket};
 use std::io::{self, Read, Write};
@@ -42,5 +43,8 @@ fn main() -> io::Result<()> {
         Some("udp") => udp,
         _ => return Err(io::Error::other("usage: echo-curtail tcp|udp")),
     };
-    curtail::Runtime::builder().kthreads(1).run(serve)
+    // One program under two names.
+    let name = std::env::args().next().unwrap_or_default();
+    let io = if name.ends_with("uring") { curtail::Io::Uring } else { curtail::Io::Epoll };
+    curtail::Runtime::builder().kthreads(1).io(io).run(serve)
 }

@@ -78,7 +78,11 @@ curtail() {
   attempt curtail cargo build --quiet --release --target-dir "$work/curtail" \
     --manifest-path "$manifest" --bin "$bench-curtail"
   [ -e "$bin/$bench-curtail.skipped" ] || cp "$work/curtail/release/$bench-curtail" "$bin/"
-  [ "$bench" != echo ] || return 0
+  if [ "$bench" = echo ]; then
+    # The same program: it goes by its name.
+    [ -e "$bin/$bench-curtail.skipped" ] || ln -f "$bin/$bench-curtail" "$bin/$bench-curtail_uring"
+    return 0
+  fi
   if [ -e "$bin/$bench-curtail.skipped" ]; then
     cp "$bin/$bench-curtail.skipped" "$bin/$bench-curtail_quantum_2us.skipped"
   else

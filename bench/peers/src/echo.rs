@@ -2,7 +2,7 @@
 //!
 //! A contestant is a program `echo-NAME tcp|udp` that prints its port. It has one core, the client
 //! ([`client`](crate::client)) the other. In a round, every server is started once per protocol, in
-//! turns; measured are round trips on one connection and on eight, and the highest rate of an open
+//! turns; measured are round trips on one connection, on eight and on 64, and the highest rate of an open
 //! loop at which 99% of all messages are back within a millisecond after they were due.
 
 use crate::Size;
@@ -19,9 +19,11 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The contestants, in the order of the table.
-pub const SERVERS: [&str; 4] = ["curtail", "tokio", "go", "epoll"];
+pub const SERVERS: [&str; 5] = ["curtail", "curtail_uring", "tokio", "go", "epoll"];
 /// Connections of the second closed loop.
 const FEW: usize = 8;
+/// Connections of the third.
+const MANY: usize = 64;
 /// Connections of the open loop.
 const OPEN: usize = 16;
 /// How long a message of the open loop may take.
@@ -46,6 +48,10 @@ pub struct Server {
     pub p50_us_8: f64,
     /// As `p99_us`, on eight connections at once.
     pub p99_us_8: f64,
+    /// As `p50_us`, on 64 connections at once.
+    pub p50_us_64: f64,
+    /// As `p99_us`, on 64 connections at once.
+    pub p99_us_64: f64,
     /// The same, without the slices of time in which a neighbour had one of the cores.
     pub undisturbed: Undisturbed,
     /// Every round, in order.
@@ -59,6 +65,8 @@ pub struct Undisturbed {
     pub one: Option<Spread>,
     /// Round trips on eight connections at once.
     pub eight: Option<Spread>,
+    /// Round trips on 64 connections at once.
+    pub many: Option<Spread>,
 }
 
 /// One round.
@@ -68,6 +76,8 @@ pub struct Round {
     pub one: Spread,
     /// Round trips on eight connections at once.
     pub eight: Spread,
+    /// Round trips on 64 connections at once.
+    pub many: Spread,
     /// As in [`Server`].
     pub rps: f64,
     /// The search for that rate came to its end; else a neighbour had one of the cores whenever a
@@ -108,6 +118,7 @@ struct Measured {
     round: Round,
     one: Trips,
     eight: Trips,
+    many: Trips,
 }
 
 /// Why a search ends early.
@@ -182,7 +193,7 @@ impl Served {
     }
 
     fn round(&self, first_rps: f64, mut seed: u64) -> Result<Measured, String> {
-        let (one, eight) = (self.trips(1)?, self.trips(FEW)?);
+        let (one, eight, many) = (self.trips(1)?, self.trips(FEW)?, self.trips(MANY)?);
         let rps_cpu = self.per_cpu_second()?;
         let (mut client_late, mut repeated, mut most) = (0.0, 0, 0.0_f64);
         let rps = highest(first_rps, 2e6, |rate| {
@@ -208,13 +219,14 @@ impl Served {
         let round = Round {
             one: spread(&one)?,
             eight: spread(&eight)?,
+            many: spread(&many)?,
             rps,
             sound,
             rps_cpu,
             client_late,
             repeated,
         };
-        Ok(Measured { round, one, eight })
+        Ok(Measured { round, one, eight, many })
     }
 }
 
@@ -281,11 +293,12 @@ pub fn run(programs: &Path, size: Size, rounds: Option<usize>) -> Result<Echo, S
 impl Server {
     fn of(measured: Vec<Measured>) -> Option<Self> {
         let mut rounds = Vec::new();
-        let (mut one, mut eight) = (Vec::new(), Vec::new());
+        let (mut one, mut eight, mut many) = (Vec::new(), Vec::new(), Vec::new());
         for it in measured {
             rounds.push(it.round);
             one.extend(it.one.undisturbed);
             eight.extend(it.eight.undisturbed);
+            many.extend(it.many.undisturbed);
         }
         let every = |value: fn(&Round) -> f64| -> Vec<f64> { rounds.iter().map(value).collect() };
         let sound: Vec<f64> = rounds.iter().filter(|r| r.sound).map(|r| r.rps).collect();
@@ -298,7 +311,13 @@ impl Server {
             rps_cpu: median(&every(|r| r.rps_cpu))?,
             p50_us_8: median(&every(|r| r.eight.p50_us))?,
             p99_us_8: median(&every(|r| r.eight.p99_us))?,
-            undisturbed: Undisturbed { one: Spread::of(one), eight: Spread::of(eight) },
+            p50_us_64: median(&every(|r| r.many.p50_us))?,
+            p99_us_64: median(&every(|r| r.many.p99_us))?,
+            undisturbed: Undisturbed {
+                one: Spread::of(one),
+                eight: Spread::of(eight),
+                many: Spread::of(many),
+            },
             rounds,
         })
     }
@@ -311,7 +330,16 @@ impl Echo {
     pub fn text(&self) -> String {
         let mut out =
             "== echo ==\nmedians of the rounds (undisturbed; of rates the best)\n".to_owned();
-        let heads = ["p50 µs", "p99 µs", "p50 µs, 8", "p99 µs, 8", "requests/s", "per CPU second"];
+        let heads = [
+            "p50 µs",
+            "p99 µs",
+            "p50 µs, 8",
+            "p99 µs, 8",
+            "p50 µs, 64",
+            "p99 µs, 64",
+            "requests/s",
+            "per CPU second",
+        ];
         for (kind, servers) in [("tcp", &self.tcp), ("udp", &self.udp)] {
             let head = std::iter::once(kind).chain(heads).map(str::to_owned);
             let mut rows = vec![head.collect::<Vec<_>>()];
@@ -319,13 +347,15 @@ impl Echo {
                 let pair = |value, beside: Option<f64>| {
                     format!("{} ({})", show(Some(value)), show(beside))
                 };
-                let (one, eight) = (it.undisturbed.one, it.undisturbed.eight);
+                let Undisturbed { one, eight, many } = it.undisturbed;
                 rows.push(vec![
                     name.clone(),
                     pair(it.p50_us, one.map(|s| s.p50_us)),
                     pair(it.p99_us, one.map(|s| s.p99_us)),
                     pair(it.p50_us_8, eight.map(|s| s.p50_us)),
                     pair(it.p99_us_8, eight.map(|s| s.p99_us)),
+                    pair(it.p50_us_64, many.map(|s| s.p50_us)),
+                    pair(it.p99_us_64, many.map(|s| s.p99_us)),
                     pair(it.rps, Some(it.rps_best)),
                     show(Some(it.rps_cpu)),
                 ]);
