@@ -96,11 +96,11 @@ static void bad_settings(void) {
   FAILS(CURTAIL_BAD_SETTING, "did you mean `quantum`", curtail_set(s, "quantom", "2us", &error));
   FAILS(CURTAIL_BAD_SETTING, "did you mean `darc`", curtail_set(s, "policy", "dark", &error));
   static const char *bad[][2] = {
-      {"quantum", "2"},      {"workers", "0"},    {"workers", "-1"},      {"workers", "many"},
-      {"jbsq", "0"},         {"capacity", "0"},   {"stack-kib", "1"},     {"preempt", "often"},
+      {"quantum", "2"},      {"workers", "0"},     {"workers", "-1"},      {"workers", "many"},
+      {"jbsq", "0"},         {"capacity", "0"},    {"stack-kib", "1"},     {"preempt", "often"},
       {"dispatcher", "no"},  {"dispatchers", "0"}, {"weights", "1,,2"},    {"delta", "0.5"},
-      {"preemptive", "yes"}, {"ties", ""},        {"deadlines", "1us,x"}, {"cores", "a-b"},
-      {"drain", "soon"},     {"seed", "1.5"},     {"delta", "NaN"},
+      {"preemptive", "yes"}, {"ties", ""},         {"deadlines", "1us,x"}, {"cores", "a-b"},
+      {"drain", "soon"},     {"seed", "1.5"},      {"delta", "NaN"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     FAILS(CURTAIL_BAD_SETTING, bad[i][0], curtail_set(s, bad[i][0], bad[i][1], &error));
