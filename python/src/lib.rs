@@ -1,5 +1,5 @@
 //! The native half of the Python modules `curtail_sim`, the simulator, and `curtail_shm`, a client of
-//! servers over shared memory ([`shm`]).
+//! servers over shared memory (`shm`).
 //!
 //! Arguments and results are JSON texts, so that results are those of `curtail sim --json` to the
 //! letter; the half in Python (`package/curtail_sim`) turns them into keyword arguments and
