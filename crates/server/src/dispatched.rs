@@ -65,12 +65,6 @@ impl DispatchedRequest {
         unsafe { Task::renew(this.cast(), class) };
         this
     }
-
-    /// It is cancelled: by the rule of its class.
-    pub(crate) fn rule(&self) -> OnCancel {
-        // SAFETY: the engine that it is on; what is shared does not change.
-        unsafe { (*self.engine).shared.rules.on_cancel(self.message.class) }
-    }
 }
 
 /// # Safety
@@ -109,8 +103,9 @@ unsafe fn cause(task: *const Task) -> Option<Cause> {
 /// # Safety
 /// As for [`cause`].
 unsafe fn rule(task: *const Task) -> OnCancel {
-    // SAFETY: by contract.
-    unsafe { (*task.cast::<DispatchedRequest>()).rule() }
+    let this: *const DispatchedRequest = task.cast();
+    // SAFETY: by contract; what is shared does not change.
+    unsafe { (*(*this).engine).shared.rules.on_cancel((*this).message.class) }
 }
 
 /// # Safety

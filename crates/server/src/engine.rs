@@ -1,9 +1,10 @@
 //! The engine: runs requests, one at a time, on one kthread. A worker is an engine with an inbox; a
 //! work-conserving dispatcher has one too.
 //!
-//! **Who touches it.** Its thread alone, but for its absence (below): the loop around it, and, while a request runs, the hook of the
-//! safepoints on that one's stack. The hook works through the same raw pointer, so no `&mut Engine` may
-//! be alive while a request runs: [`Engine::run`] takes a pointer and borrows for short stretches.
+//! **Who touches it.** Its thread alone, but for its absence (below): the loop around it, and, while a
+//! request runs, the hook of the safepoints on that one's stack. The hook works through the same raw
+//! pointer, so no `&mut Engine` may be alive while a request runs: [`Engine::run`] takes a pointer and
+//! borrows for short stretches.
 //!
 //! While a handler runs, its thread is *absent* (`Remote::absence`): then the dispatcher may take back
 //! jobs that have not started ([`Engine::take_back`]), as it does where the handler is stuck. Whatever

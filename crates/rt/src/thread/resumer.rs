@@ -107,13 +107,19 @@ impl Resumer {
         !self.woken.is_empty()
     }
 
+    #[inline(always)]
+    fn back_context(&self) -> *const Context {
+        &raw const self.back
+    }
+
     /// A task of its own is ready. By its kthread.
     #[inline]
     pub(super) fn push_woken(&self, tcb: &Tcb) {
         self.woken.push(tcb);
     }
 
-    /// Those of its tasks, on `here`, the caller's kthread, will not run again, in the middle of which they are.
+    /// Those of its tasks have begun and will not run again. By their kthread, `here`.
+    ///
     /// They take no wake-up from others, and one that they have had already and did nothing with goes to
     /// the next waiter. What they wait for refers to them, so they stay where they are.
     pub fn leave_behind<'a>(
@@ -148,13 +154,6 @@ unsafe extern "C" fn main(task: *mut ()) -> ! {
     unsafe {
         let back = (*task.tcb().resumer.get()).back_context();
         switch_back_for_good(&raw const task.tcb().context, back)
-    }
-}
-
-impl Resumer {
-    #[inline(always)]
-    fn back_context(&self) -> *const Context {
-        &raw const self.back
     }
 }
 

@@ -30,7 +30,7 @@ pub struct TaskVtable {
     pub run: unsafe fn(*const Task),
     /// Of a request.
     pub request: Option<RequestVtable>,
-    /// Who else has a say in it.
+    /// Who runs it.
     pub owner: OwnerVtable,
 }
 
@@ -266,7 +266,7 @@ impl Task {
     }
 
     pub(super) fn note_cut(&self, now: u64) {
-        self.cuts.set(self.cuts.get() + 1);
+        self.count_cuts(1);
         self.clock_out(now);
     }
 
@@ -329,8 +329,7 @@ impl Task {
 
     /// It is its owner's again.
     pub(super) fn come_to_an_end(&self) {
-        // A `Thread` of it that is still held refers to a thread that has ended.
-        self.tcb.end_request();
+        self.let_go();
         if let Some(queued) = self.queued() {
             // SAFETY: as `renew` was promised.
             unsafe { (queued.ended)(self.tcb.task.get()) }

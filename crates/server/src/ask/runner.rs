@@ -79,7 +79,6 @@ impl Runner {
             let runner = &*this;
             runner.lead.set(Some(lead));
             runner.has.set(has);
-            runner.parked.set(false);
             runner.adopt(resumer);
             let begun = resumer.begin(&runner.task, || runner.stack.take().ok_or(()), label);
             begun.expect("each is made with a stack");

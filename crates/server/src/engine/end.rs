@@ -28,7 +28,9 @@ impl Drop for Engine {
         self.safepoint.set_hook(None);
         // What has begun and is here will not run again.
         let left: Vec<_> = self.here.iter().filter(|request| !request.is_null()).collect();
-        left.iter().for_each(|_| self.shared.rules.note_left());
+        if !left.is_empty() {
+            self.shared.rules.note_left();
+        }
         // SAFETY: what is here is ours, and nothing frees it.
         self.resumer.leave_behind(
             self.kthread,
