@@ -18,7 +18,7 @@
 mod ends;
 mod libc_parts;
 
-use crate::safepoint::{block_of, leave_kthread, thread_pointer};
+use crate::safepoint::{block_of, leave_kthread, lend, take_back, thread_pointer};
 pub use ends::{add_destructor, end_thread_locals, remove_destructor};
 use libc_parts::Parts;
 use std::arch::asm;
@@ -128,10 +128,8 @@ impl Image {
     pub(crate) unsafe fn retire(self) {
         // SAFETY: by contract; the destructors switch nowhere, since no kthread is known there.
         unsafe {
-            with_pointer(self.0, || {
-                leave_kthread();
-                end_thread_locals();
-            });
+            leave_kthread(self.0);
+            with_pointer(self.0, end_thread_locals);
             self.renew();
         }
     }
@@ -321,9 +319,11 @@ unsafe fn with_pointer<R>(pointer: usize, f: impl FnOnce() -> R) -> R {
     // SAFETY: by contract; `call` is a function of its own, so that the compiler forms no address of a
     // thread-local outside of it.
     unsafe {
+        let words = lend(pointer);
         set_thread_pointer(pointer);
         let result = call(f);
         set_thread_pointer(before);
+        take_back(pointer, words);
         result
     }
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
 pub use watch::Watch;
 pub(crate) use words::{
-    base, block_of, context, hand_over, leave_kthread, set_base, set_context, set_ticks,
-    thread_pointer, ticks,
+    base, block_of, context, hand_over, leave_kthread, lend, set_base, set_context, set_ticks,
+    take_back, thread_pointer, ticks,
 };
 pub use words::{kthread, set_kthread};
 

@@ -314,7 +314,9 @@ fn install() -> io::Result<libc::c_int> {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_tick as *const () as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-            libc::sigemptyset(&raw mut action.sa_mask);
+            // The return brings back the mask that was there before: no handler that sets it may run
+            // on top of this one.
+            libc::sigfillset(&raw mut action.sa_mask);
             if libc::sigaction(signal, &raw const action, ptr::null_mut()) == 0 {
                 NUMBER.store(signal, Ordering::Relaxed);
                 return Ok(signal);

@@ -89,10 +89,13 @@ pub(crate) fn set_base() {
     unsafe { (*block()).base = thread_pointer() };
 }
 
-/// The running code is no kthread's any more: nothing yields.
-pub(crate) fn leave_kthread() {
-    let block = block();
-    // SAFETY: the running code's own block.
+/// What runs with the thread-locals at `there` is no kthread's any more: nothing yields.
+///
+/// # Safety
+/// There are thread-locals that no other thread uses.
+pub(crate) unsafe fn leave_kthread(there: usize) {
+    let block = block_of(there);
+    // SAFETY: by contract.
     unsafe {
         super::curtail_safepoint_disarm(block);
         (*block).yield_hook = None;
@@ -115,6 +118,44 @@ pub(crate) fn set_ticks(ticks: *const ()) {
 pub(crate) fn set_context(context: *const Context) {
     // SAFETY: the running code's own block.
     unsafe { (*block()).context = context.cast() };
+}
+
+/// What a tick looks at.
+#[derive(Clone, Copy)]
+pub(crate) struct Ticking {
+    mode: u32,
+    deadline: u64,
+    ticks: *const (),
+}
+
+/// The kthread uses other thread-locals for a while, at `there`, and yields nowhere meanwhile: a tick finds
+/// its owner there, and that it is to be put off. Returns what was there, for [`take_back`].
+///
+/// # Safety
+/// There are thread-locals at `there` that no other thread uses.
+pub(crate) unsafe fn lend(there: usize) -> Ticking {
+    // SAFETY: both are blocks, the calling thread's and one that it alone has.
+    unsafe {
+        let Block { mode, deadline, ticks, .. } = *block();
+        let before = &*block_of(there);
+        let before = Ticking { mode: before.mode, deadline: before.deadline, ticks: before.ticks };
+        take_back(there, Ticking { mode, deadline, ticks });
+        before
+    }
+}
+
+/// The kthread has its own thread-locals again.
+///
+/// # Safety
+/// As for [`lend`], which has returned `before`.
+pub(crate) unsafe fn take_back(there: usize, before: Ticking) {
+    let there = block_of(there);
+    // SAFETY: by contract.
+    unsafe {
+        (*there).mode = before.mode;
+        (*there).deadline = before.deadline;
+        (*there).ticks = before.ticks;
+    }
 }
 
 /// The kthread goes on with other thread-locals, at `there`: their block gets what the kthread's words are

@@ -10,6 +10,7 @@ use curtail_fiber::{Label, Locals, StackPool};
 use everything::{Image, Work, test_loop, test_loop_begin, test_loop_end, width};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 fn allow_the_loop() {
     static ONCE: Once = Once::new();
@@ -231,6 +232,31 @@ fn where_a_yield_is_not_possible_there_is_none() {
         assert!(ticks.refused[reason as usize] > 0 && ticks.taken == 0, "{reason:?}: {ticks:?}");
         assert_eq!(after, before, "{reason:?}");
     }
+}
+
+/// Thread-locals are made while they are the kthread's: a tick then finds its owner all the same, and is
+/// followed by another.
+#[test]
+fn no_tick_is_lost_where_thread_locals_are_made() {
+    if curtail_fiber::image::support().is_err() {
+        return;
+    }
+    allow_the_loop();
+    let owner = Owner::new(NS_PER_CYCLE).unwrap();
+    let received = || owner.ticker().counts().received;
+    let mut pool = StackPool::new(64 * 1024, Locals::Own).unwrap();
+    for round in 0..20_000 {
+        let now = now();
+        owner.arm(now, now + 2_000 + round % 40 * 500, true);
+        drop(pool.take().unwrap());
+    }
+    let (before, until) = (received(), std::time::Instant::now() + Duration::from_secs(10));
+    assert!(before > 0);
+    while received() == before && std::time::Instant::now() < until {
+        let now = now();
+        owner.arm(now, now + QUANTUM, true);
+    }
+    assert!(received() > before, "the timer is thought to be running");
 }
 
 #[test]
