@@ -78,10 +78,12 @@ unsafe extern "C-unwind" fn main_instead(
         return unsafe { main(argc, argv, envp) };
     }
     interrupt::allow();
+    signals::prepare();
     let arguments = Arguments { argc, argv, envp, mask: signals::block_all() };
     let builder = Runtime::builder()
         .stack_size(usual_stack())
         .preempt_by_signal(QUANTUM)
+        .on_kthread(signals::take_common)
         .watchdog(Some(STUCK))
         .on_stall(|_| {});
     let result = builder.try_run(move || run_main(arguments));

@@ -20,7 +20,8 @@ use curtail_rt::kernel::kernel;
 use libc::{c_int, pthread_t, sigset_t};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::{Duration, Instant};
 
 /// A set of signals, as the kernel has it: number 1 is the lowest bit.
 pub(crate) type Set = u64;
@@ -39,10 +40,14 @@ struct Blocked {
 }
 
 static BLOCKED: Spin<Blocked> = Spin::new(Blocked { by: [0; 64], threads: 0 });
-/// What all kthreads block.
-static COMMON: AtomicU64 = AtomicU64::new(0);
-/// Kthreads that have still to follow [`COMMON`].
-static BEHIND: AtomicU32 = AtomicU32::new(0);
+/// What all kthreads block: everything, until the first thread begins.
+static COMMON: AtomicU64 = AtomicU64::new(!0);
+/// The last time that all kthreads were told to follow [`COMMON`], and how many have not yet: each in
+/// half of the bits.
+static ROUND: AtomicU64 = AtomicU64::new(0);
+/// How long a change of the mask waits for kthreads that do not follow: their core may be another
+/// program's.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What the runtime uses itself, and what can't be blocked.
 fn never() -> Set {
@@ -85,6 +90,13 @@ pub(crate) fn block_all() -> Set {
     set_own_mask(!GLIBCS)
 }
 
+/// The mask of a kthread that has just begun, and whose number others know: who changes the common mask
+/// afterwards tells it to follow.
+pub(crate) fn take_common() {
+    fence(Ordering::SeqCst);
+    set_own_mask(COMMON.load(Ordering::SeqCst) & !never());
+}
+
 /// Calls `f` with the mask of a thread of the program's, on a plain thread that works for it: for what starts
 /// children.
 pub(crate) fn with_programs_mask<T>(mask: Set, f: impl FnOnce() -> T) -> T {
@@ -94,8 +106,8 @@ pub(crate) fn with_programs_mask<T>(mask: Set, f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The first thread begins, with that mask.
-pub(crate) fn begin(own: &Control, mask: Set) {
+/// Before the first kthread is made: what has one follow.
+pub(crate) fn prepare() {
     // SAFETY: the action is fully initialised, and its handler has this signature.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -104,9 +116,6 @@ pub(crate) fn begin(own: &Control, mask: Set) {
         libc::sigfillset(&raw mut action.sa_mask);
         handlers::set(follow_signal(), &raw const action);
     }
-    enter(own, mask);
-    // Kthreads block everything until now.
-    have_all_follow();
 }
 
 /// A thread is about to exist, with that mask.
@@ -136,11 +145,12 @@ fn change(thread: &Control, mask: Set) {
 }
 
 fn update(change: impl FnOnce(&mut Blocked)) {
-    let common = BLOCKED.with(|blocked| {
+    let has_changed = BLOCKED.with(|blocked| {
         change(blocked);
-        blocked.by_all()
+        let common = blocked.by_all();
+        COMMON.swap(common, Ordering::SeqCst) != common
     });
-    if COMMON.swap(common, Ordering::SeqCst) != common {
+    if has_changed {
         have_all_follow();
     }
 }
@@ -148,34 +158,66 @@ fn update(change: impl FnOnce(&mut Blocked)) {
 /// Sets the mask of all kthreads, and waits until each has.
 #[cold]
 fn have_all_follow() {
-    set_own_mask(COMMON.load(Ordering::SeqCst) & !never());
+    take_common();
     // SAFETY: no arguments, always succeed.
     let (process, me) = unsafe { (libc::getpid(), kernel(libc::SYS_gettid, [0; 6]) as c_int) };
-    for tid in curtail_rt::thread::kthread_tids().into_iter().filter(|&tid| tid != me) {
-        BEHIND.fetch_add(1, Ordering::SeqCst);
-        let arguments = [process.into(), tid.into(), follow_signal().into(), 0, 0, 0];
-        // SAFETY: a signal that has a handler, to a thread of this process or to none.
-        if unsafe { kernel(libc::SYS_tgkill, arguments) } != 0 {
-            BEHIND.fetch_sub(1, Ordering::SeqCst);
+    let mut others = curtail_rt::thread::kthread_tids();
+    others.retain(|&tid| tid != me);
+    // Whoever waits for an earlier round waits for this one: it sets what that would have.
+    let begin = |round: u64| Some(((round >> 32) + 1) << 32 | others.len() as u64);
+    let begun = ROUND.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin);
+    let round = (begun.unwrap_or(0) >> 32) as u32 + 1;
+    for tid in others {
+        // SAFETY: a signal that has a handler, to a thread of this process or to none, with information
+        // that the kernel reads in full.
+        let sent = unsafe {
+            let mut info: Queued = std::mem::zeroed();
+            (info.code, info.value) = (libc::SI_QUEUE, round);
+            let signal = follow_signal().into();
+            let arguments = [process.into(), tid.into(), signal, word(&raw const info), 0, 0];
+            kernel(libc::SYS_rt_tgsigqueueinfo, arguments)
+        };
+        if sent != 0 {
+            count_follower(round);
         }
     }
-    let until = std::time::Instant::now() + std::time::Duration::from_millis(100);
-    while BEHIND.load(Ordering::SeqCst) != 0 && std::time::Instant::now() < until {
-        std::hint::spin_loop();
+    let until = Instant::now() + PATIENCE;
+    while ROUND.load(Ordering::SeqCst) as u32 != 0 && Instant::now() < until {
+        // SAFETY: no arguments.
+        unsafe { kernel(libc::SYS_sched_yield, [0; 6]) };
     }
 }
 
+/// What is sent with a signal, as the kernel has it.
+#[repr(C)]
+struct Queued {
+    signal: c_int,
+    error: c_int,
+    code: c_int,
+    _sender: [u32; 3],
+    value: u32,
+    _rest: [u32; 25],
+}
+
+/// One kthread fewer is behind in that round, if it is still the last.
+fn count_follower(round: u32) {
+    let one_fewer = |state: u64| {
+        let is_this = (state >> 32) as u32 == round && state as u32 != 0;
+        is_this.then(|| state - 1)
+    };
+    let _ = ROUND.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_fewer);
+}
+
 /// On a kthread: from its return on, the mask is the common one.
-extern "C" fn follow(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel's own context, whose mask it takes at the return; its sets have eight bytes.
-    unsafe {
+extern "C" fn follow(_: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel's own information, and its own context, whose mask it takes at the return; its
+    // sets have eight bytes.
+    let round = unsafe {
         let mask = &raw mut (*context.cast::<libc::ucontext_t>()).uc_sigmask;
         mask.cast::<Set>().write(COMMON.load(Ordering::SeqCst) & !never());
-    }
-    let behind = BEHIND.load(Ordering::SeqCst);
-    if behind > 0 {
-        BEHIND.fetch_sub(1, Ordering::SeqCst);
-    }
+        (*info.cast::<Queued>()).value
+    };
+    count_follower(round);
 }
 
 /// # Safety

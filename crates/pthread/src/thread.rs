@@ -145,7 +145,7 @@ pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: signals:
     control.id.store(me, Ordering::Relaxed);
     registry::insert(control.clone());
     registry::set_own(Some(&control));
-    signals::begin(&control, mask);
+    signals::enter(&control, mask);
     let mut result = ptr::null_mut();
     // SAFETY: the program's `main`, and its arguments.
     let exited = unsafe { curtail_pthread_call(routine, argument, &raw mut result) } != 0;

@@ -2,6 +2,8 @@
 
 #define _GNU_SOURCE
 #include "check.h"
+#include <ctype.h>
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -68,6 +70,45 @@ static void waits_end_by_handlers(void) {
   CHECK_INTERRUPTED(pause());
   end(other);
   printf("handlers end waits\n");
+}
+
+// How many of the process's threads that run the program block a signal, by what the kernel says.
+static int blocked_by(int signal) {
+  int count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  CHECK(tasks);
+  for (struct dirent *task; (task = readdir(tasks));) {
+    char path[300], line[200], name[64] = "";
+    unsigned long long mask = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+    FILE *status = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+    if (!status)
+      continue;
+    while (fgets(line, sizeof line, status)) {
+      sscanf(line, "Name: %63s", name);
+      sscanf(line, "SigBlk: %llx", &mask);
+    }
+    fclose(status);
+    int is_the_runtimes = !strncmp(name, "curtail-", 8) && !isdigit(name[8]);
+    count += !is_the_runtimes && (mask >> (signal - 1) & 1);
+  }
+  closedir(tasks);
+  return count;
+}
+
+// Whatever the kernel runs the program on lets through what the program does, from its start on.
+static void all_of_it_follows(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGHUP);
+  for (int i = 0; i < 5000 && blocked_by(SIGHUP); i++)
+    usleep(1000);
+  CHECK(blocked_by(SIGHUP) == 0);
+  CHECK(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+  CHECK(blocked_by(SIGHUP) > 0 && blocked_by(SIGUSR1) == 0);
+  CHECK(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
+  CHECK(blocked_by(SIGHUP) == 0);
+  printf("all of it follows\n");
 }
 
 static void masks_hold_signals_back(void) {
@@ -164,6 +205,7 @@ static void beside_spinners(void) {
 
 int main(void) {
   first = pthread_self();
+  all_of_it_follows();
   waits_end_by_handlers();
   masks_hold_signals_back();
   a_thread_takes_signals();

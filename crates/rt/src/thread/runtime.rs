@@ -62,6 +62,7 @@ impl Runtime {
             io: None,
             refusal: None,
             on_start: OnStart::default(),
+            on_kthread: None,
         }
     }
 }
@@ -101,6 +102,7 @@ pub struct RuntimeBuilder {
     pub(super) io: Option<Io>,
     pub(super) refusal: Option<i32>,
     on_start: OnStart,
+    on_kthread: Option<fn()>,
 }
 
 /// Whom to tell of a runtime that has started.
@@ -180,6 +182,13 @@ impl RuntimeBuilder {
     /// such as `curtail-observe`.
     pub fn on_start(mut self, f: impl Fn(&Look) + Send + Sync + 'static) -> Self {
         self.on_start.0.push(Arc::new(f));
+        self
+    }
+
+    /// Calls `f` on each kthread when it begins, before it runs a thread: others know its number
+    /// then. For what the kernel keeps for each of its threads, such as the mask of signals.
+    pub fn on_kthread(mut self, f: fn()) -> Self {
+        self.on_kthread = Some(f);
         self
     }
 
@@ -338,7 +347,12 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     }
     let beats = || common.elastic.as_ref().and_then(|_| settings.wish.beats(kind()));
     let quanta = settings.quanta().or_else(beats);
-    KthreadScheduler::take(common, index, settings.tasks, quanta).expect("memory for stacks")
+    let kthread = KthreadScheduler::take(common, index, settings.tasks, quanta);
+    let kthread = kthread.expect("memory for stacks");
+    if let Some(f) = settings.on_kthread {
+        f();
+    }
+    kthread
 }
 
 impl Started {
