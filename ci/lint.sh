@@ -31,6 +31,8 @@ done
 say "clippy"
 # With LevelDB, which the package kv brings in any case.
 cargo clippy --quiet --workspace --all-targets --features curtail-cli/kv -- -D warnings
+# Without its default feature, which is pre-emption by signal.
+cargo clippy --quiet -p curtail --no-default-features -- -D warnings
 
 say "lock files of the workspaces that only ./x bench builds"
 for manifest in bench/peers/rust/Cargo.toml bench/pool/Cargo.toml bench/sweep/Cargo.toml; do

@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/workload", &["crates/notation"]),
     ("crates/ring", &[]),
     ("crates/fiber", &[]),
+    ("crates/signal", &["crates/fiber"]),
     ("crates/shm", &["crates/ring"]),
     ("crates/report", &[]),
     ("crates/curtaild", &["crates/alloc", "crates/net", "crates/shm"]),
@@ -59,9 +60,19 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/net", &["crates/ring", "crates/shm"]),
-    ("crates/rt", &["crates/policy", "crates/ring", "crates/fiber", "crates/net", "crates/shm"]),
+    (
+        "crates/rt",
+        &[
+            "crates/policy",
+            "crates/ring",
+            "crates/fiber",
+            "crates/net",
+            "crates/shm",
+            "crates/signal",
+        ],
+    ),
     ("crates/libc", &["crates/rt", "crates/fiber"]),
-    ("crates/pthread", &["crates/libc", "crates/rt", "crates/fiber"]),
+    ("crates/pthread", &["crates/libc", "crates/rt", "crates/fiber", "crates/signal"]),
     (
         "crates/server",
         &[

@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("curtail-ring", &["src/"]),
     ("curtail-rt", &["src/"]),
     ("curtail-server", &["src/"]),
-    // A method that tracing's trait declares so.
+    ("curtail-signal", &["src/"]),
     (
         "curtail-shm",
         &[

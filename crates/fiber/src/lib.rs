@@ -10,7 +10,7 @@
 //! * `switch` — from one stack to another, or to one that is resumed and comes back;
 //! * `exceptions` — C++ exceptions that leave what is called;
 //! * [`safepoint`] — this thread's safepoint block (`include/curtail_safepoint.h`);
-//! * [`signal`] — ticks that interrupt a fiber between any two instructions of application code;
+//! * [`ticks`] — what pre-emption by signal needs (the crate `curtail-signal`);
 //! * `suspended` — looks from outside at what is suspended, and at its stacks;
 //! * `words` — words of other libraries that follow a fiber, C++ exceptions among them;
 //! * `overflow` — a stack overflow ends with a message that names the fiber.
@@ -23,10 +23,10 @@ pub mod image;
 mod overflow;
 pub mod safepoint;
 mod sanitize;
-pub mod signal;
 mod stack;
 mod suspended;
 mod switch;
+pub mod ticks;
 mod words;
 
 pub use context::{

@@ -41,7 +41,7 @@ pub enum Mode {
     Flag = 1,
     /// At a deadline by the TSC, or by the poll word.
     Clock = 2,
-    /// When a [signal](crate::signal) interrupts code that may be.
+    /// When a signal interrupts code that may be ([`crate::ticks`]).
     Signal = 3,
     /// At a deadline by the TSC, in code whose safepoints poll: the word stays raised, and each of
     /// them reads the clock.
@@ -296,14 +296,16 @@ impl Safepoint {
     }
 
     /// Whether a quantum of mode [`Mode::Signal`] runs.
-    pub(crate) fn awaits_signal(self) -> bool {
+    #[must_use]
+    pub fn awaits_signal(self) -> bool {
         // SAFETY: our own block.
         unsafe { (*self.block()).mode == Mode::Signal as u32 }
     }
 
     /// The quantum is over, and a critical section is not, or the grace of a lock: leaving the outermost
     /// yields. True: it may be left alone no longer, since locks are held for longer than their grace.
-    pub(crate) fn is_due(self, now: u64) -> bool {
+    #[must_use]
+    pub fn is_due(self, now: u64) -> bool {
         let block = self.block();
         // SAFETY: our own block. The signal may have interrupted `curtail_leave_critical` before its
         // look at `pending` or after; what comes after is made up for by the next tick.
@@ -318,7 +320,7 @@ impl Safepoint {
     }
 
     /// The handler ends the quantum: no other tick does until armed again.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         // SAFETY: our own block.
         unsafe { (*self.block()).mode = Mode::Off as u32 };
     }

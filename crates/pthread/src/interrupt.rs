@@ -4,7 +4,7 @@
 //! The C library, the loader, the unwinder and C++'s library keep locks of which only the kernel knows: a
 //! thread that were interrupted there would stop all others that want one, and their kthreads with them.
 
-use curtail_fiber::signal::{self, Code};
+use curtail_signal::{self as signal, Code};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 use std::ops::Range;

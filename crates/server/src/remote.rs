@@ -7,10 +7,10 @@
 
 use crate::engine::Engine;
 use curtail_fiber::safepoint::Poll;
-use curtail_fiber::signal::Ticker;
 use curtail_policy::JobId;
 use curtail_ring::{BiasedLock, CachePadded};
 use curtail_rt::cancel::Cause;
+use curtail_rt::signal::Ticker;
 use curtail_rt::thread::{Parker, Shared};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

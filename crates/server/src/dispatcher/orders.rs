@@ -8,7 +8,7 @@ use crate::engine::Config;
 use crate::server::knowing;
 use crate::stats::{RequestState, RequestStats, Stats, WorkerStats, add_counts, split};
 use curtail_fiber::safepoint::{Kind, Mode};
-use curtail_fiber::signal::Ticks;
+use curtail_fiber::ticks::Ticks;
 use curtail_policy::{ClassId, Nanos, Spec, WorkerId};
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_sched::Where;

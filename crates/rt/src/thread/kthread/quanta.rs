@@ -7,12 +7,12 @@
 use super::KThread;
 use super::switch::note_leaving;
 use crate::clock::{self, Clock};
+use crate::signal::{Owner as Signals, Ticker};
 use crate::thread::elastic::AllocatorClient;
 use crate::thread::serving;
 use crate::thread::tcb::Tcb;
 use crate::timeline::EventKind;
 use curtail_fiber::safepoint::Mode;
-use curtail_fiber::signal::{Owner as Signals, Ticker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 impl RuntimeBuilder {
     /// Signals end the quanta, in a program without safepoints. The caller has said where threads may be
-    /// interrupted ([`curtail_fiber::signal::allow`]).
+    /// interrupted ([`curtail_signal::allow`]).
     #[doc(hidden)]
     pub fn preempt_by_signal(mut self, quantum: Duration) -> Self {
         self.by_signal = Some(quantum);

@@ -13,7 +13,7 @@ use crate::losses::Losses;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, RequestStats, Stats, WorkerStats, split};
 use curtail_fiber::safepoint::Kind;
-use curtail_fiber::signal::Ticks;
+use curtail_fiber::ticks::Ticks;
 use curtail_net::{Status, Waiter};
 use curtail_policy::{Nanos, Spec, WorkerId};
 use curtail_rt::clock::{self, Clock, GAP_NS};

@@ -36,7 +36,7 @@ use asked::Asked;
 use context::{KthreadsShared, WorkerContext};
 use counters::KthreadCounters;
 use curtail_fiber::safepoint::Mode;
-use curtail_fiber::signal::Ticks;
+use curtail_fiber::ticks::Ticks;
 use curtail_net::{Datagrams, Reply, Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;

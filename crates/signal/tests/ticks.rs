@@ -1,16 +1,18 @@
 //! Ticks against a loop in assembly, which holds a value of its own in every register, in the red
 //! zone and in the flags. It is the application; everything else is not.
 
-use crate::everything;
+mod everything;
+#[path = "../../fiber/tests/support/mod.rs"]
+mod support;
 
-use crate::support::{Fiber, Suspend, Task};
 use curtail_fiber::safepoint::{self, Block, Mode, Safepoint};
-use curtail_fiber::signal::{self, Code, Owner, Refusal, Ticks};
 use curtail_fiber::{Label, Locals, StackPool};
+use curtail_signal::{self as signal, Code, Owner, Refusal, Ticks};
 use everything::{Image, Work, test_loop, test_loop_begin, test_loop_end, width};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use support::{Fiber, Suspend, Task};
 
 fn allow_the_loop() {
     static ONCE: Once = Once::new();

@@ -24,12 +24,16 @@
 
 mod code;
 mod context;
+mod program;
 
-pub use code::{Code, Refusal, Ticks, allow};
+pub use code::{Code, allow};
+pub use curtail_fiber::ticks::{Refusal, Ticks};
+pub use program::{Interruptible, interruptible};
 
-use crate::safepoint::{self, Mode, Safepoint};
 use code::CODE;
 use context::Interrupted;
+use curtail_fiber::safepoint::{Mode, Safepoint};
+use curtail_fiber::ticks;
 use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
@@ -135,10 +139,10 @@ impl Owner {
         if CODE.get().is_none() {
             return Err(io::Error::other("no code is known as the application's"));
         }
-        if !crate::safepoint::saves_all() {
+        if !ticks::saves_all_registers() {
             return Err(io::Error::other("this processor's vector registers are not saved"));
         }
-        crate::prepare_thread();
+        curtail_fiber::prepare_thread();
         let signal = install()?;
         // SAFETY: plain system calls on this thread; `timer` is set where the call succeeds.
         let (thread, timer) = unsafe {
@@ -174,7 +178,7 @@ impl Owner {
             begun: Cell::new(0),
             refusals: Cell::new(0),
         });
-        safepoint::set_ticks((&raw const *state).cast());
+        ticks::set_owner((&raw const *state).cast());
         Ok(Self { state, thread: PhantomData })
     }
 
@@ -205,7 +209,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        safepoint::set_ticks(ptr::null());
+        ticks::set_owner(ptr::null());
         // SAFETY: our own timer, once. A tick under way finds no state.
         unsafe { libc::timer_delete(self.state.timer) };
     }
@@ -273,7 +277,7 @@ impl State {
             return Err(Refusal::Critical);
         }
         CODE.get().ok_or(Refusal::Runtime)?.check(interrupted.address())?;
-        let stack = crate::context::stack_in_task().ok_or(Refusal::Stack)?;
+        let stack = ticks::stack_in_task().ok_or(Refusal::Stack)?;
         if !interrupted.has_room(&stack) {
             return Err(Refusal::Stack);
         }
@@ -328,7 +332,7 @@ fn install() -> io::Result<libc::c_int> {
 
 /// The handler.
 extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let state: *const State = safepoint::ticks().cast();
+    let state: *const State = ticks::owner().cast();
     if state.is_null() {
         return; // The owner has ended.
     }

@@ -4,12 +4,12 @@
 //! The thread runs by single steps (the processor's trap flag). Each trap sends a tick, which comes
 //! when the trap's handler returns: just before the next instruction.
 
-#[path = "support/mod.rs"]
+#[path = "../../fiber/tests/support/mod.rs"]
 mod support;
 
 use curtail_fiber::safepoint::{Block, Safepoint};
-use curtail_fiber::signal::{self, Code, Owner, Ticker};
 use curtail_fiber::{Label, Locals, StackPool};
+use curtail_signal::{self as signal, Code, Owner, Ticker};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 

@@ -1,6 +1,6 @@
 //! The kernel's list of this process's timers: a file of its own, so that no other test has any.
 
-use curtail_fiber::signal::{self, Code, Owner};
+use curtail_signal::{self as signal, Code, Owner};
 
 #[test]
 fn an_owner_takes_its_timer_with_it() {
