@@ -23,6 +23,8 @@ mod progress;
 mod quanta;
 mod queues;
 mod shared;
+#[cfg(all(test, curtail_virtual_time))]
+mod simulation;
 mod stacks;
 mod switch;
 

@@ -153,15 +153,8 @@ impl KthreadScheduler {
 
     /// The kthread's life, until the first thread has ended.
     pub(super) fn live(&self, kthread: &KThread) {
-        self.lives.set(true);
         while !self.is_to_stop() {
-            let now = clock::now();
-            if serving::heed(kthread, now) {
-                self.count_idle(clock::now() - now, 0);
-            }
-            let ran =
-                serving::run_ready(kthread, now) || self.steal(kthread) || self.steal_mail(kthread);
-            if ran || take_packets(kthread) || self.run_batch(kthread) {
+            if self.turn(kthread) {
                 continue;
             }
             if self.index >= self.common.usual && kthread.alive() == 0 && !kthread.has_threads() {
@@ -169,6 +162,18 @@ impl KthreadScheduler {
             }
             self.idle(kthread);
         }
+    }
+
+    /// Runs what is ready, here or with others; true: there was something.
+    pub(super) fn turn(&self, kthread: &KThread) -> bool {
+        self.lives.set(true);
+        let now = clock::now();
+        if serving::heed(kthread, now) {
+            self.count_idle(clock::now() - now, 0);
+        }
+        let ran =
+            serving::run_ready(kthread, now) || self.steal(kthread) || self.steal_mail(kthread);
+        ran || take_packets(kthread) || self.run_batch(kthread)
     }
 
     /// Takes threads from another kthread; true: there was one.
