@@ -142,7 +142,7 @@ impl Bench {
             return Err(Failure::usage("--keys: requests need a key to ask for"));
         }
         let measured = kv::measure(&mix, &options)?;
-        let told = measured.told(self.system.workers());
+        let told = measured.told(self.system.workers(), None);
         let kv::Measured { name, mix: workload, services } = measured;
         let application = Application::Kv { mix, options, services };
         let setting = self.with(name.to_owned(), workload, warmup_ns, application);

@@ -13,24 +13,11 @@ pub(super) struct Mix {
     /// Of a run. Where half of the requests take a millisecond, it takes longer until there are
     /// enough; where there are writes, they make the store grow, and SCANs with it.
     pub(super) duration_ns: u64,
-    /// Below saturation: a load counts service alone, and where most requests take a microsecond,
-    /// receiving and sending them through the kernel takes as long again and more.
-    pub(super) loads: &'static [f64],
 }
 
 const ALL: [Mix; 2] = [
-    Mix {
-        kv: load::Mix::GET_SCAN_50,
-        quantum: Nanos(2_000),
-        duration_ns: 3_000_000_000,
-        loads: &[0.3, 0.5, 0.7],
-    },
-    Mix {
-        kv: load::Mix::ZIPPYDB,
-        quantum: Nanos(5_000),
-        duration_ns: 1_000_000_000,
-        loads: &[0.2, 0.3, 0.4],
-    },
+    Mix { kv: load::Mix::GET_SCAN_50, quantum: Nanos(2_000), duration_ns: 3_000_000_000 },
+    Mix { kv: load::Mix::ZIPPYDB, quantum: Nanos(5_000), duration_ns: 1_000_000_000 },
 ];
 
 /// The mixes of these names.

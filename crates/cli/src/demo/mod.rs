@@ -13,7 +13,7 @@ mod watch;
 
 use crate::args::{List, Point, loads, names};
 use crate::failure::Failure;
-use crate::kv::server::{self, WORKERS};
+use crate::kv::server::{self, WORKERS, Way};
 use crate::kv::{self, Measured};
 use crate::output;
 use clap::Args;
@@ -30,10 +30,16 @@ use std::path::{Path, PathBuf};
 
 /// Requests in the worker's inbox under `fcfs`.
 const FCFS_INBOX: u16 = 64;
+/// The usual loads.
+const LOADS: [f64; 3] = [0.3, 0.5, 0.7];
 /// Of the random numbers: every policy gets the same requests at the same times.
 const SEED: u64 = 1;
 /// How late 99% of the requests must have been sent for a run to be valid.
 const MAX_LATENESS_NS: u64 = 1_000_000;
+/// How long, and at which load by service times alone, requests arrive to find out what load 1 is.
+const CAPACITY_NS: u64 = 300_000_000;
+const CAPACITY_RUNS: u32 = 3;
+const MORE_THAN_ALL: f64 = 1.1;
 /// How long answers are waited for after the last one.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 /// Share of a run for which others may keep the worker from its core before the run is not valid.
@@ -48,8 +54,8 @@ pub(crate) struct Demo {
     /// Policies, by name; the sentence at the end compares the first with the last
     #[arg(long, value_name = "NAMES", value_parser = names, default_value = "fcfs,concord,tq")]
     policies: List<String>,
-    /// Offered loads as fractions of the worker's capacity, by service times alone [default:
-    /// 0.3,0.5,0.7 for get-scan-50, 0.2,0.3,0.4 for zippydb]
+    /// Offered loads as fractions of what the server does at most in order of arrival [default:
+    /// 0.3,0.5,0.7]
     #[arg(long, value_name = "FRACTIONS", value_parser = loads)]
     loads: Option<List<f64>>,
     /// Mixes of requests: get-scan-50, zippydb
@@ -59,6 +65,9 @@ pub(crate) struct Demo {
     /// get-scan-50, 1s for zippydb]
     #[arg(long, value_name = "DURATION", value_parser = duration_ns)]
     duration: Option<u64>,
+    /// How client and server talk
+    #[arg(long, value_enum, default_value_t)]
+    transport: Way,
     /// Also write the results as JSON to FILE; `-`: to standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<String>,
@@ -82,18 +91,20 @@ impl Demo {
             shown.preemption_is_off = true;
             shown.note("pre-emption is off: this program is not instrumented (./x build makes one that is)");
         }
-        let total = plan.iter().map(|(mix, specs)| specs.len() * self.loads(mix).len()).sum();
+        let total = plan.iter().map(|(_, specs)| specs.len() * self.loads().len()).sum();
         let mut progress = Progress::new(total);
         for (mix, specs) in &plan {
             progress.say(&format!("{}: service times on an idle server", mix.kv.name));
             let measured = kv::measure(&mix.kv, &KvOptions::default())?;
-            shown.services.push(measured.told(WORKERS));
+            progress.say(&format!("{}: what the machine can do", mix.kv.name));
+            let capacity = self.capacity(mix, &measured)?;
+            shown.services.push(measured.told(WORKERS, Some(capacity)));
             let duration_ns = self.duration.unwrap_or(mix.duration_ns);
-            for &load in self.loads(mix) {
+            for &load in self.loads() {
                 for spec in specs {
                     progress.next(&format!("{}: {} at load {load}", mix.kv.name, named(spec)));
                     let at = (load, duration_ns);
-                    shown.runs.push(Self::one(&measured, spec, at, &mut shown.notes)?);
+                    shown.runs.push(self.one((&measured, capacity), spec, at, &mut shown.notes)?);
                 }
             }
         }
@@ -101,42 +112,57 @@ impl Demo {
         self.show(&shown)
     }
 
-    fn loads(&self, mix: &Mix) -> &[f64] {
-        self.loads.as_ref().map_or(mix.loads, |loads| &loads.0)
+    fn loads(&self) -> &[f64] {
+        self.loads.as_ref().map_or(&LOADS, |loads| &loads.0)
     }
 
     /// The policies, with the quantum that the mix is measured with.
     fn specs(&self, mix: &Mix) -> Result<Vec<Spec>, Failure> {
-        let spec = |name: &String| {
-            let spec = Spec::preset(name).map_err(Failure::usage)?;
-            let spec = spec.with_quantum(mix.quantum).map_err(Failure::usage)?;
-            // One worker has one order of arrival, however many of them wait in its inbox; with an
-            // inbox of one, each would wait for the dispatcher to wake up besides.
-            let is_fcfs = WORKERS == 1 && spec.name == "fcfs";
-            let spec = if is_fcfs { spec.with_jbsq(FCFS_INBOX) } else { Ok(spec) };
-            let spec = spec.map_err(Failure::usage)?;
-            spec.validate(WORKERS).map_err(Failure::usage).map(|()| spec)
-        };
-        self.policies.0.iter().map(spec).collect()
+        self.policies.0.iter().map(|name| spec(name, mix.quantum)).collect()
     }
 
-    /// One policy at one load, on a fresh server and a fresh store: what a run writes changes
-    /// nothing for the next.
+    /// How many requests a second of the mix this machine serves in order of arrival, the network and the
+    /// server's own work counted: what came of a few more than service times alone allow, at the best of
+    /// some times, since other programs only make it less.
+    fn capacity(&self, mix: &Mix, measured: &Measured) -> Result<f64, Failure> {
+        let spec = spec("fcfs", mix.quantum)?;
+        let rate_rps = measured.mix.rate_rps(MORE_THAN_ALL, WORKERS);
+        let mut most = 0.0_f64;
+        for _ in 0..CAPACITY_RUNS {
+            let (seen, ..) = self.drive(measured, &spec, (rate_rps, CAPACITY_NS))?;
+            most = most.max(client::result(&measured.mix, &seen).achieved_rps);
+        }
+        if most > 0.0 { Ok(most) } else { Err(Failure::failed("nothing was served")) }
+    }
+
+    /// One policy at one load.
     fn one(
-        measured: &Measured,
+        &self,
+        (measured, capacity): (&Measured, f64),
         spec: &Spec,
         (load, duration_ns): (f64, u64),
         notes: &mut Vec<String>,
     ) -> Result<Run, Failure> {
-        let point = Point { load: Some(load), rate_rps: measured.mix.rate_rps(load, WORKERS) };
+        let point = Point { load: Some(load), rate_rps: load * capacity };
+        let (seen, waited, report) = self.drive(measured, spec, (point.rate_rps, duration_ns))?;
+        for note in report.preempt_note.iter().chain(&report.notes) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        Ok(result(measured, point, &seen, &report, waited))
+    }
+
+    /// On a fresh server and a fresh store: what a run writes changes nothing for the next.
+    fn drive(
+        &self,
+        measured: &Measured,
+        spec: &Spec,
+        (rate_rps, duration_ns): (f64, u64),
+    ) -> Result<(Seen, Option<f64>, Report), Failure> {
+        let until = Until::Time(duration_ns);
         let plan = Plan {
-            requests: Requests::new(
-                &measured.mix,
-                Arrivals::Poisson,
-                point.rate_rps,
-                SEED,
-                Until::Time(duration_ns),
-            ),
+            requests: Requests::new(&measured.mix, Arrivals::Poisson, rate_rps, SEED, until),
             services: measured.services.clone(),
             seed: SEED,
             duration_ns,
@@ -151,13 +177,8 @@ impl Demo {
             let seen = client.drive(plan)?;
             Ok((seen, watch.waited_share()))
         };
-        let ((seen, waited), report) = server::with(spec, &options, drive)?;
-        for note in report.preempt_note.iter().chain(&report.notes) {
-            if !notes.contains(note) {
-                notes.push(note.clone());
-            }
-        }
-        Ok(result(measured, point, &seen, &report, waited))
+        let ((seen, waited), report) = server::with((spec, self.transport), &options, drive)?;
+        Ok((seen, waited, report))
     }
 
     fn show(&self, shown: &Shown) -> Result<(), Failure> {
@@ -203,6 +224,17 @@ impl Demo {
         }
         Ok(report)
     }
+}
+
+fn spec(name: &str, quantum: Nanos) -> Result<Spec, Failure> {
+    let spec = Spec::preset(name).map_err(Failure::usage)?;
+    let spec = spec.with_quantum(quantum).map_err(Failure::usage)?;
+    // One worker has one order of arrival, however many of them wait in its inbox; with an inbox of one,
+    // each would wait for the dispatcher to wake up besides.
+    let is_fcfs = WORKERS == 1 && spec.name == "fcfs";
+    let spec = if is_fcfs { spec.with_jbsq(FCFS_INBOX) } else { Ok(spec) };
+    let spec = spec.map_err(Failure::usage)?;
+    spec.validate(WORKERS).map_err(Failure::usage).map(|()| spec)
 }
 
 /// What there is to show at the end.

@@ -12,6 +12,7 @@ use kv_app::load::{self, Mix};
 use kv_app::protocol::{MAX_VALUE, Opcode};
 use kv_app::{Engine, KvOptions};
 pub(crate) use requests::KvRequests;
+use server::Way;
 
 /// What a store starts with.
 #[derive(Args, Clone, Debug)]
@@ -54,7 +55,7 @@ pub(crate) fn measure(mix: &Mix, options: &KvOptions) -> Result<Measured, Failur
         let mut client = server::client(url, &classes, options)?;
         Ok(client.idle_services(classes.classes().len())?)
     };
-    let (services, _) = server::with(&spec, options, ask)?;
+    let (services, _) = server::with((&spec, Way::default()), options, ask)?;
     if services.contains(&0) {
         return Err(Failure::failed("the server did not say how long its service took"));
     }
@@ -78,19 +79,26 @@ fn workload(mix: &Mix, services: &[u32]) -> Result<curtail_workload::Mix, Failur
 }
 
 impl Measured {
-    /// The service times, and the rate that is the whole capacity of `workers`, in a line.
-    pub(crate) fn told(&self, workers: usize) -> String {
+    /// The service times, and the rate that is load 1, in a line.
+    pub(crate) fn told(&self, workers: usize, capacity_rps: Option<f64>) -> String {
         let duration = curtail_report::duration;
         let class = |(class, &ns): (&Class, &u32)| {
             format!("{} {}", class.name.to_uppercase(), duration(f64::from(ns)))
         };
         let classes: Vec<_> = self.mix.classes().iter().zip(&self.services).map(class).collect();
+        let by_service = curtail_report::rate(self.mix.rate_rps(1.0, workers));
+        let load_1 = match capacity_rps {
+            None => format!("load 1 is {by_service} by these, the network not counted"),
+            Some(capacity_rps) => format!(
+                "load 1 is what was served in order of arrival, {}, of the {by_service} that these allow",
+                curtail_report::rate(capacity_rps)
+            ),
+        };
         format!(
             "{}: service times {} (medians of this build on an idle server, where no safepoint \
-             fires); load 1 is {} by these, the network not counted",
+             fires); {load_1}",
             self.name,
             classes.join(", "),
-            curtail_report::rate(self.mix.rate_rps(1.0, workers)),
         )
     }
 }

@@ -6,6 +6,7 @@
 //! that neither waits for the other's time slice to end.
 
 use crate::failure::Failure;
+use clap::ValueEnum;
 use curtail::{Report, Server, allowed_cores};
 use curtail_load::client::{App, Client, Url, Wire};
 use curtail_policy::Spec;
@@ -14,6 +15,7 @@ use kv_app::{KvApp, KvOptions};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::thread::{Builder, scope};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Worker threads of such a server.
 pub(crate) const WORKERS: usize = 1;
@@ -22,13 +24,38 @@ const WAIT_NS: u64 = 5_000_000_000;
 /// How long it may take to finish what is under way.
 const DRAIN: Duration = Duration::from_secs(2);
 
+/// How client and server talk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    /// Shared memory: next to nothing but service is in the figures
+    #[default]
+    Shm,
+    /// Datagrams over 127.0.0.1: the kernel's network is in them, too
+    Udp,
+}
+
+impl Way {
+    /// Where the server listens; a directory that is to live as long.
+    fn place(self) -> Result<(String, Option<TempDir>), Failure> {
+        match self {
+            Self::Udp => Ok(("udp://127.0.0.1:0".to_owned(), None)),
+            Self::Shm => {
+                let directory = tempfile::tempdir().map_err(Failure::failed)?;
+                let url = format!("shm://{}/kv", directory.path().display());
+                Ok((url, Some(directory)))
+            }
+        }
+    }
+}
+
 /// Serves a fresh store by this policy while `client` runs; what the client gave, and the server's report.
 pub(crate) fn with<T: Send>(
-    spec: &Spec,
+    (spec, way): (&Spec, Way),
     options: &KvOptions,
     client: impl FnOnce(&Url) -> Result<T, Failure> + Send,
 ) -> Result<(T, Report), Failure> {
-    let transport = curtail_net::open("udp://127.0.0.1:0").map_err(Failure::failed)?;
+    let (place, _directory) = way.place()?;
+    let transport = curtail_net::open(&place).map_err(Failure::failed)?;
     // With the port that the kernel chose.
     let url = Url::parse(&transport.describe()).map_err(Failure::failed)?;
     let (server_cores, client_core) = places(&allowed_cores());

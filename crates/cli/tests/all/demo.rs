@@ -102,7 +102,7 @@ fn a_table_a_sentence_and_three_files() {
 fn json_on_standard_output_stands_there_alone() {
     let scratch = Scratch::new("demo-json");
     let arguments = ["--mix", "zippydb", "--policies", "dfcfs", "--loads", "0.1,0.2"];
-    let rest = ["--duration", "50ms", "--json", "-", "--out", "."];
+    let rest = ["--duration", "50ms", "--json", "-", "--out", ".", "--transport", "udp"];
     let output = demo(&scratch.0, &[&arguments[..], &rest].concat());
     let stderr = text(output.stderr);
     assert!(output.status.success(), "{stderr}");

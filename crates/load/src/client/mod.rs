@@ -63,6 +63,8 @@ pub struct Seen {
     pub lateness: Lateness,
     /// How many were sent by the end of the schedule.
     pub sent_in_time: u64,
+    /// Those that were due in the first half of the window, and those of the second.
+    pub halves: [Half; 2],
     /// Some service time was not known.
     pub unknown_service: bool,
     /// When the requests were due that count.
@@ -71,12 +73,41 @@ pub struct Seen {
     pub statuses: Statuses,
 }
 
+/// Requests that were due in half of the window, and were served.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Half {
+    count: u64,
+    sum_ns: u64,
+}
+
+impl Half {
+    fn add(&mut self, sojourn_ns: u64) {
+        self.count += 1;
+        self.sum_ns = self.sum_ns.saturating_add(sojourn_ns);
+    }
+
+    fn mean_ns(self) -> f64 {
+        self.sum_ns as f64 / self.count.max(1) as f64
+    }
+}
+
 impl Seen {
+    /// How long the server was at it after the last request was due, as a share of the window, and how
+    /// many times longer requests of the second half took than those of the first: where both are large,
+    /// its queue grew.
+    fn growth(&self) -> (f64, f64) {
+        let Range { start, end } = self.window;
+        let over_ns = self.tally.last_ns.saturating_sub(end);
+        let [first, second] = self.halves.map(Half::mean_ns);
+        (over_ns as f64 / (end - start).max(1) as f64, second / first.max(1.0))
+    }
+
     fn new(plan: &Plan) -> Self {
         Self {
             tally: Tally::new(plan.services.len()),
             lateness: Lateness::new(u64::MAX),
             sent_in_time: 0,
+            halves: [Half::default(); 2],
             unknown_service: false,
             window: plan.warmup_ns..plan.duration_ns,
             statuses: Statuses::default(),
@@ -99,6 +130,8 @@ impl Seen {
             Outcome::Failed => tally.failed += 1,
             Outcome::Done => {
                 let sojourn_ns = now_ns.saturating_sub(sent.due_ns);
+                let middle = self.window.start.midpoint(self.window.end);
+                self.halves[usize::from(sent.due_ns >= middle)].add(sojourn_ns);
                 tally.recorder.record(class, sojourn_ns, u64::from(sent.service_ns), false);
                 tally.last_ns = now_ns;
             }

@@ -40,7 +40,13 @@ pub fn told(seen: &Seen) -> String {
     )
 }
 
-/// Marks the run as not valid where the client did not offer what it was to offer, or in time.
+/// How much of the window a server may go on after it, and how much longer requests of its second half may
+/// take than those of its first, before it counts as saturated.
+const OVER: f64 = 0.03;
+const GROWN: f64 = 2.0;
+
+/// Marks the run as not valid where the client did not offer what it was to offer, or in time, or more than
+/// the server could do: its queue grew, so that times are of the run's length.
 pub fn judge(run: &mut Run, seen: &Seen, max_lateness_ns: u64) {
     let (tally, lateness) = (&seen.tally, seen.lateness.percentile_ns(99.0));
     // Losing pace: by the end of the schedule, one request in a hundred was still unsent.
@@ -58,11 +64,72 @@ pub fn judge(run: &mut Run, seen: &Seen, max_lateness_ns: u64) {
             format_duration(max_lateness_ns)
         ));
     }
+    let (over, grown) = seen.growth();
+    if over > OVER && grown > GROWN {
+        run.invalidate(&format!(
+            "the server is saturated: it went on for {:.0}% of the time after that, and requests of the \
+             second half took {grown:.1} times as long as those of the first",
+            100.0 * over
+        ));
+    }
     if tally.failed > 0 {
         run.invalidate(&format!("{} requests failed at the server", tally.failed));
     }
     run.judge_drops();
     if run.completed == 0 {
         run.invalidate("no request was answered after the warm-up");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::flight::Sent;
+    use crate::client::{Outcome, Plan};
+    use curtail_workload::{Arrivals, Class, Requests, Service, Until};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// What a client sees in a second of a request each millisecond, which take what `sojourn_ns` says
+    /// of when they are due.
+    fn judged(sojourn_ns: impl Fn(u64) -> u64) -> Run {
+        let service = Service::Constant(1_000);
+        let class = Class { name: "all".to_owned(), share: 1.0, service };
+        let mix = Mix::new(vec![class]).unwrap();
+        let requests = Requests::new(&mix, Arrivals::Poisson, 1_000.0, 1, Until::Time(SECOND));
+        let mut seen = Seen::new(&Plan {
+            requests,
+            services: vec![1_000],
+            seed: 1,
+            duration_ns: SECOND,
+            warmup_ns: 0,
+            timeout_ns: SECOND,
+            spin: false,
+        });
+        for due_ns in (0..SECOND).step_by(1_000_000) {
+            seen.tally.offered += 1;
+            seen.sent_in_time += 1;
+            seen.lateness.record(due_ns, due_ns);
+            let sent = Sent { due_ns, class: 0, counts: true, service_ns: 1_000 };
+            seen.answered(sent, Outcome::Done, due_ns + sojourn_ns(due_ns));
+        }
+        let mut run = result(&mix, &seen);
+        judge(&mut run, &seen, SECOND);
+        run
+    }
+
+    #[test]
+    fn a_queue_that_grows_is_saturated() {
+        let run = judged(|due_ns| due_ns / 4);
+        let reason = run.invalid_reason.unwrap();
+        assert!(reason.starts_with("the server is saturated: it went on for 25% of"), "{reason}");
+        assert!(reason.contains("took 3.0 times as long"), "{reason}");
+    }
+
+    #[test]
+    fn what_is_only_slow_is_not() {
+        // Each takes a quarter of the run; and a burst that ends in time.
+        assert!(judged(|_| SECOND / 4).valid);
+        assert!(judged(|due_ns| if due_ns > SECOND / 2 { 20_000_000 } else { 1_000 }).valid);
     }
 }
