@@ -88,6 +88,7 @@ struct Shared {
 
 /// All cells: threads refer to it while it acts.
 struct World {
+    #[allow(clippy::vec_box, reason = "a kthread has one address for life")]
     kthreads: Vec<Box<KThread>>,
     random: RefCell<Random>,
     /// Others act in the middle of a thread's computing.
