@@ -88,6 +88,8 @@ pub(crate) struct Dispatcher {
     drain_cycles: u64,
     closing: Option<u64>,
     deadlines: Deadlines,
+    /// Its workers' cores come and go.
+    pub(crate) cores_move: bool,
     /// Peers have gone; slots that are to be looked at for that, and where the look is.
     departed: bool,
     to_look: usize,
@@ -149,6 +151,7 @@ impl Dispatcher {
             drain_cycles: 0,
             closing: None,
             deadlines: Deadlines::new(config.shared.deadlines.clone()),
+            cores_move: config.elastic.is_some(),
             departed: false,
             to_look: 0,
             looks_at: 0,

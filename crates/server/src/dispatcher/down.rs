@@ -131,7 +131,7 @@ impl Dispatcher {
         let (workers, sched) = (&self.config.workers, &mut self.sched);
         let shares =
             !self.down.is_empty() && self.down.take_back(workers, |on| sched.worker_up(time, on));
-        if self.config.elastic.is_none() {
+        if !self.cores_move {
             return;
         }
         for index in 0..self.config.workers.len() {

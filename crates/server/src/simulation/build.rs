@@ -89,13 +89,16 @@ pub(super) fn world(seed: u64) -> World {
         pins: random.once_in(3),
         keeps_room: random.once_in(2),
     };
-    let dispatcher = dispatcher(
+    let mut dispatcher = dispatcher(
         setup,
         choice,
         (shared, links, &line),
         (places[workers].engine, &remotes[workers]),
     );
     safepoint::set_kthread(ptr::null());
+    // Of no random number, so that other seeds go as they went before.
+    let cores_move = seed % 4 == 1;
+    dispatcher.cores_move = cores_move;
     World {
         acts: Cell::new(workers),
         places,
@@ -107,6 +110,7 @@ pub(super) fn world(seed: u64) -> World {
         is_interlude: Cell::new(false),
         sent: Cell::new(0),
         to_send,
+        cores_move,
         alive: Cell::new(true),
         steps: Cell::new(0),
     }
@@ -136,7 +140,8 @@ fn places(
         };
         let core = spec.build_core(JOBS);
         let engine = Engine::new(id, shared.clone(), config, core, own, remote.clone());
-        places.push(Place { kthread, engine: Box::into_raw(engine.expect("an engine")) });
+        let engine = Box::into_raw(engine.expect("an engine"));
+        places.push(Place { kthread, engine, remote: remote.clone(), parked: Cell::new(false) });
     }
     (places, links)
 }

@@ -8,6 +8,7 @@ use crate::ask::{self, Asker, Loop};
 use crate::control::{Command, Control};
 use crate::dispatcher::Dispatcher;
 use crate::engine::Engine;
+use crate::remote::Remote;
 use crate::stats::ClassStats;
 use curtail_fiber::safepoint::{self, Mode, Safepoint};
 use curtail_net::Outcome;
@@ -15,6 +16,7 @@ use curtail_policy::Nanos;
 use curtail_rt::cancel::Cause;
 use curtail_rt::clock;
 use curtail_rt::context::RequestId;
+use curtail_rt::fences;
 use curtail_rt::thread::KThread;
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -31,6 +33,26 @@ static WORLD: AtomicPtr<World> = AtomicPtr::new(ptr::null_mut());
 pub(super) struct Place {
     pub kthread: Box<KThread>,
     pub engine: *mut Engine,
+    pub remote: Arc<Remote>,
+    /// It has no core.
+    pub parked: Cell<bool>,
+}
+
+impl Place {
+    /// Its core is taken, or it has one again, as its kthread does it. It is not in the middle of a turn.
+    fn set_parked(&self, parked: bool) {
+        let queue = self.kthread.run_queue.get().expect("its engine is one");
+        if parked {
+            self.remote.absence.begin();
+        }
+        self.kthread.shared.set_parked(parked);
+        // SAFETY: its kthread acts, and the engine is away.
+        unsafe { (queue.moved)(queue.owner) };
+        if !parked {
+            self.remote.absence.end(fences::frequent);
+        }
+        self.parked.set(parked);
+    }
 }
 
 /// All cells: handlers refer to it while it steps.
@@ -47,6 +69,8 @@ pub(super) struct World {
     pub acts: Cell<usize>,
     pub sent: Cell<u64>,
     pub to_send: u64,
+    /// The workers' cores come and go.
+    pub cores_move: bool,
     pub alive: Cell<bool>,
     pub steps: Cell<u64>,
 }
@@ -182,11 +206,26 @@ impl World {
             ask::drive(&mut turn);
             self.alive.set(turn.goes_on && self.alive.get());
         } else {
-            // SAFETY: this kthread's engine, which runs nothing now.
-            unsafe { Engine::turn(self.places[actor].engine, clock::now()) };
+            self.worker_acts(&self.places[actor]);
         }
         safepoint::set_kthread(kthread);
         self.acts.set(before);
+    }
+
+    /// A worker takes a turn, if it has a core.
+    fn worker_acts(&self, place: &Place) {
+        let once_in = |of| self.random.borrow_mut().once_in(of);
+        if place.parked.get() {
+            if !once_in(12) {
+                return;
+            }
+            place.set_parked(false);
+        }
+        // SAFETY: this kthread's engine, which runs nothing now.
+        unsafe { Engine::turn(place.engine, clock::now()) };
+        if self.cores_move && once_in(24) {
+            place.set_parked(true);
+        }
     }
 
     fn interlude(&self) {
@@ -238,6 +277,9 @@ impl World {
         drop(dispatcher);
         for place in self.places {
             on(&place);
+            if place.parked.get() {
+                place.set_parked(false);
+            }
             // SAFETY: as above.
             drop(unsafe { Box::from_raw(place.engine) });
             drop(place.kthread);

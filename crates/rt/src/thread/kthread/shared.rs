@@ -121,7 +121,7 @@ impl Shared {
     }
 
     /// It gives its core back, or has one again. By the kthread.
-    pub(in crate::thread) fn set_parked(&self, parked: bool) {
+    pub fn set_parked(&self, parked: bool) {
         let kind = if parked { EventKind::Parked } else { EventKind::Granted };
         let now = clock::now();
         self.moved_tsc.store(now, Ordering::Release);
