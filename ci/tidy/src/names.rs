@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const TWICE_LIMIT: usize = 0;
 
 /// Names that were given up for the field's own.
-const BANNED: [(&str, &str); 14] = [
+const BANNED: [(&str, &str); 18] = [
     ("Desk", "Ingress"),
     ("Front", "IngressLoop"),
     ("Post", "WorkerContext"),
@@ -24,6 +24,10 @@ const BANNED: [(&str, &str); 14] = [
     ("Doze", "EventCount"),
     ("Absence", "BiasedLock"),
     ("Ebb", "PeakTrim"),
+    ("Mind", "AutoState"),
+    ("Aims", "ServiceEstimate"),
+    ("Wish", "AllocatorConfig"),
+    ("Lived", "KthreadReport"),
 ];
 
 /// The types that a file declares.

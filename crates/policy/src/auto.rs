@@ -25,7 +25,7 @@
 //! Where requests cannot be pre-empted, long ones leave some workers to short ones, as in DARC
 //! ([`reserve`]).
 //!
-//! What changes at windows of completions, with hysteresis ([`mind`]): S, which follows the tail of
+//! What changes at windows of completions, with hysteresis ([`state`]): S, which follows the tail of
 //! the slowdown, and the least quantum, which follows the measured cost of a pre-emption.
 //!
 //! When S changes, what waits is ranked anew, a few requests at each arrival and completion.
@@ -33,24 +33,24 @@
 //! The dispatcher owns it. A rank costs O(1), a completion O(1), and each completion after
 //! the end of a window learns one class anew, O(buckets).
 
-mod aims;
+mod estimate;
 mod explain;
-mod mind;
 mod reserve;
 mod root;
+mod state;
 
 use crate::classes::Classes;
 use crate::ranked::{Rank, Visit};
 use crate::{ClassId, Job, Nanos, PreemptKind, Spec};
-use aims::{Aims, is_alike};
-use mind::Mind;
+use estimate::{ServiceEstimate, is_alike};
 use reserve::Reserve;
+use state::AutoState;
 
 /// See the module's head.
 pub struct Auto {
     /// By class, the unknown ones together after the known; last, what all completions say.
-    aims: Vec<Aims>,
-    mind: Mind,
+    aims: Vec<ServiceEstimate>,
+    state: AutoState,
     reserve: Reserve,
     /// The class that is learnt anew next; beyond the last: none.
     due: usize,
@@ -62,14 +62,14 @@ impl Auto {
     }
 
     /// What completions say of a job's class; where there were none yet, of all.
-    fn aims_of(&self, job: &Job) -> &Aims {
+    fn aims_of(&self, job: &Job) -> &ServiceEstimate {
         let own = &self.aims[self.index(job.class)];
         if own.is_known() { own } else { &self.aims[self.aims.len() - 1] }
     }
 
     fn deadline(&self, job: &Job, attained: Nanos) -> u64 {
         let aim = self.aims_of(job).aim(attained.0);
-        job.arrived.0.saturating_add(aim.saturating_mul(self.mind.stretch()))
+        job.arrived.0.saturating_add(aim.saturating_mul(self.state.stretch()))
     }
 
     /// Whether requests differ in what they may be, so that S matters.
@@ -85,11 +85,11 @@ impl Rank for Auto {
 
     fn new(spec: &Spec, workers: usize) -> Self {
         let classes = spec.class_count();
-        let aims = (0..classes + 2).map(|_| Aims::new()).collect();
+        let aims = (0..classes + 2).map(|_| ServiceEstimate::new()).collect();
         let preempts = spec.shares() && spec.preempt != PreemptKind::Never;
         Self {
             aims,
-            mind: Mind::new(workers, spec.quantum),
+            state: AutoState::new(workers, spec.quantum),
             reserve: Reserve::new(workers, preempts),
             due: classes + 2,
         }
@@ -106,25 +106,25 @@ impl Rank for Auto {
     /// Until it is taken for more. Where a pre-emption costs something, the least quantum: that may be
     /// far away, and the place is to be had before.
     fn quantum(&self, job: &Job, _given: Option<Nanos>) -> Option<Nanos> {
-        match self.mind.quantum() {
+        match self.state.quantum() {
             0 => {
                 let left = self.aims_of(job).until(job.attained.0) - job.attained.0;
-                Some(Nanos(left.max(self.mind.grain())))
+                Some(Nanos(left.max(self.state.grain())))
             }
-            least => Some(Nanos(least.max(self.mind.grain()))),
+            least => Some(Nanos(least.max(self.state.grain()))),
         }
     }
 
     fn epoch(&self) -> u64 {
-        self.mind.stretch()
+        self.state.stretch()
     }
 
     fn set_quantum(&mut self, quantum: Option<Nanos>) {
-        self.mind.set_quantum(quantum);
+        self.state.set_quantum(quantum);
     }
 
     fn may_ask(&self, ran: Nanos) -> bool {
-        ran.0 >= self.mind.quantum()
+        ran.0 >= self.state.quantum()
     }
 
     fn is_modest(&self, job: &Job) -> bool {
@@ -136,7 +136,7 @@ impl Rank for Auto {
     }
 
     fn left(&mut self, visit: &Visit) {
-        self.mind.left(visit);
+        self.state.left(visit);
     }
 
     fn arrived(&mut self, job: &Job) {
@@ -149,14 +149,14 @@ impl Rank for Auto {
         self.aims[class].record(attained.0);
         self.aims[all].record(attained.0);
         if self.due <= all {
-            self.aims[self.due].learn(mind::WINDOW as u32);
+            self.aims[self.due].learn(state::WINDOW as u32);
             self.due += 1;
         }
-        if self.mind.completed(now, now.since(job.arrived), attained) {
+        if self.state.completed(now, now.since(job.arrived), attained) {
             let differs = self.differs();
-            self.mind.review(now, differs);
-            if self.reserve.review(&mut self.aims, self.mind.window()) {
-                self.mind.changed();
+            self.state.review(now, differs);
+            if self.reserve.review(&mut self.aims, self.state.window()) {
+                self.state.changed();
             }
             self.due = 0;
         }

@@ -22,7 +22,7 @@ use crate::ask::{self, Asker, Entry, TurnedAway};
 use crate::control::Control;
 use crate::engine::{Engine, ServerShared};
 use crate::intake::{DispatcherIngress, batch};
-use crate::jobs::{ByteQuota, Held, prefetch};
+use crate::jobs::{ByteQuota, JobRecord, prefetch};
 use crate::losses::Losses;
 use crate::message::{Event, EventKind};
 use crate::remote::Remote;
@@ -64,7 +64,7 @@ pub(crate) struct GapCounters {
 
 pub(crate) struct Dispatcher {
     pub config: DispatcherConfig,
-    pub sched: Scheduler<Held>,
+    pub sched: Scheduler<JobRecord>,
     pub gap_counters: GapCounters,
     watch: Watch,
     events: Vec<Event>,
@@ -254,7 +254,7 @@ impl Dispatcher {
                 events.iter().for_each(|event| prefetch(&self.sched, event.job));
                 for event in events.drain(..) {
                     let on = WorkerId(index as u16);
-                    if event.what.told().is_before_arrivals() {
+                    if event.what.scheduled().is_before_arrivals() {
                         self.note(on, &event, now);
                     } else {
                         self.returns.push((on, event));
@@ -278,7 +278,7 @@ impl Dispatcher {
             self.sched.data_mut(event.job).message.resume = event.resume;
         }
         let clock = self.config.shared.clock;
-        self.sched.handle_event(clock.nanos(now), on, event.told(clock));
+        self.sched.handle_event(clock.nanos(now), on, event.scheduled(clock));
         if let EventKind::Ended(outcome) = event.what {
             self.ended(event, outcome);
         }

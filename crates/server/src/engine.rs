@@ -192,11 +192,11 @@ impl Engine {
     }
 
     /// Takes what the dispatcher sent and what woke up.
-    pub(crate) fn take_in(&mut self, now: u64) {
+    pub(crate) fn poll(&mut self, now: u64) {
         self.around_tsc = now + self.around_cycles;
         let sent = self.look();
         self.admit_all(sent, now);
-        self.kthread.look_around(now);
+        self.kthread.poll(now);
         self.handle_notices();
         while let Some(task) = self.resumer.pop_woken() {
             self.woken(ptr::from_ref(task).cast_mut().cast(), now);
@@ -227,11 +227,11 @@ impl Engine {
     /// takes the line away from it; and jobs that run in the order in which they became ready need not be
     /// here before their turn. So where there is other work, what a look finds is taken in after the next
     /// run: meanwhile the messages come. What woke up here, by time say, does not wait for long.
-    pub(crate) fn take_in_due(&mut self, now: u64) {
+    pub(crate) fn poll_if_due(&mut self, now: u64) {
         let in_order = matches!(self.core, AnyCore::Fifo(_)) && !self.kthread.has_mail();
         if !in_order || self.core.is_empty() || now >= self.around_tsc {
             self.look_tsc = now + self.look_cycles;
-            return self.take_in(now);
+            return self.poll(now);
         }
         let known = self.links.as_ref().map_or(0, |links| links.inbox.known());
         self.admit_all(known, now);
@@ -248,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// Whether [`Engine::take_in_due`] will look now or after the next run, if that is short.
+    /// Whether [`Engine::poll_if_due`] will look now or after the next run, if that is short.
     fn looks_soon(&self, now: u64) -> bool {
         self.core.is_empty() || now + self.look_cycles / 2 >= self.look_tsc
     }

@@ -2,7 +2,7 @@
 
 use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
 use crate::dispatcher::Deadlines;
-use crate::jobs::{ByteQuota, Held};
+use crate::jobs::{ByteQuota, JobRecord};
 use crate::message::{Envelopes, Message};
 use crate::server::Rules;
 use crate::stats::ClassStats;
@@ -21,7 +21,7 @@ pub(crate) const BATCH: usize = 64;
 pub(crate) const BATCH_TO_REFUSE: usize = 8;
 
 /// How many requests to take from a transport in one turn.
-pub(crate) fn batch(sched: &Scheduler<Held>) -> usize {
+pub(crate) fn batch(sched: &Scheduler<JobRecord>) -> usize {
     if sched.is_short() { BATCH_TO_REFUSE } else { BATCH }
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct DispatcherIngress<'a> {
     pub clock: Clock,
     pub now: Nanos,
     pub now_tsc: u64,
-    pub sched: &'a mut Scheduler<Held>,
+    pub sched: &'a mut Scheduler<JobRecord>,
     pub byte_quota: &'a mut ByteQuota,
     pub envelopes: &'a Envelopes,
     pub classes: &'a mut [ClassStats],
@@ -110,7 +110,7 @@ impl Entry for DispatcherIngress<'_> {
             if deadline_tsc != NEVER {
                 deadlines.add(id, arrived_tsc, deadline_tsc);
             }
-            Held { message, peer, transport, tag, bytes, deadline_tsc }
+            JobRecord { message, peer, transport, tag, bytes, deadline_tsc }
         });
         admitted.is_ok()
     }

@@ -10,7 +10,7 @@ use curtail_policy::{ClassId, JobId};
 use curtail_sched::{Scheduler, Shares};
 
 /// What the dispatcher keeps of a job.
-pub(crate) struct Held {
+pub(crate) struct JobRecord {
     /// What is sent to a worker; `resume` is set once it has started.
     pub message: Message,
     pub peer: Peer,
@@ -25,7 +25,7 @@ pub(crate) struct Held {
 /// Has the job's slot fetched into the cache: with thousands of jobs in the system, each slot has
 /// long left it by the time its job ends.
 #[inline]
-pub(crate) fn prefetch(sched: &Scheduler<Held>, id: JobId) {
+pub(crate) fn prefetch(sched: &Scheduler<JobRecord>, id: JobId) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     for line in sched.slot_lines(id) {
         // SAFETY: a hint, which reads nothing; the address lies within the slot.
@@ -46,7 +46,7 @@ pub(crate) struct ByteQuota {
     /// Buffers for the next requests, the one that was used last at the end.
     spare: Vec<Vec<u8>>,
     kept: usize,
-    ebb: PeakTrim,
+    trim: PeakTrim,
 }
 
 impl ByteQuota {
@@ -55,7 +55,7 @@ impl ByteQuota {
     pub(crate) fn new(memory: usize, classes: usize, keeps: bool) -> Self {
         let shares = if keeps { Shares::new } else { Shares::in_common };
         let shares = shares((memory as u64).min(1 << 62), classes);
-        Self { shares, bytes: 0, spare: Vec::new(), kept: 0, ebb: PeakTrim::default() }
+        Self { shares, bytes: 0, spare: Vec::new(), kept: 0, trim: PeakTrim::default() }
     }
 
     /// Whether those in the system and one of that class with so many bytes have no more than they
@@ -68,14 +68,14 @@ impl ByteQuota {
     pub(crate) fn came(&mut self, class: ClassId, bytes: u32) {
         self.shares.take(class, u64::from(bytes));
         self.bytes += bytes as usize;
-        self.ebb.note(self.bytes);
+        self.trim.note(self.bytes);
     }
 
     /// One with so many has left.
     pub(crate) fn left(&mut self, class: ClassId, bytes: u32) {
         self.shares.give(class, u64::from(bytes));
         self.bytes -= bytes as usize;
-        self.ebb.note(self.bytes);
+        self.trim.note(self.bytes);
     }
 
     /// Whether no request has any.

@@ -86,8 +86,8 @@ pub(crate) enum EventKind {
 }
 
 impl EventKind {
-    /// As the scheduler is told of it.
-    pub(crate) const fn told(self) -> curtail_sched::EventKind {
+    /// The same as the scheduler has it.
+    pub(crate) const fn scheduled(self) -> curtail_sched::EventKind {
         use curtail_sched::EventKind as Scheduled;
         match self {
             Self::Ended(_) => Scheduled::Ended,
@@ -127,10 +127,10 @@ const _: () = assert!(size_of::<Event>() == 64);
 unsafe impl Send for Event {}
 
 impl Event {
-    /// As the scheduler is told of it.
-    pub(crate) fn told(&self, clock: Clock) -> curtail_sched::Event {
+    /// The same as the scheduler has it.
+    pub(crate) fn scheduled(&self, clock: Clock) -> curtail_sched::Event {
         let attained = clock.nanos(self.busy_cycles);
-        curtail_sched::Event { job: self.job, attained, what: self.what.told() }
+        curtail_sched::Event { job: self.job, attained, what: self.what.scheduled() }
     }
 }
 

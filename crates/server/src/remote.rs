@@ -73,7 +73,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Of a thread that is no kthread of a crew.
+    /// Of a thread that is no kthread of a pool.
     pub(crate) fn new() -> Self {
         let parker = Arc::new(CachePadded::new(Parker::default()));
         Self::of(Shared::new(parker, None))

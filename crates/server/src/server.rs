@@ -224,7 +224,7 @@ impl Server {
             drain: self.settings.drain,
             seed: self.settings.seed,
             watchdog: &self.settings.watchdog,
-            wish: &self.settings.wish,
+            allocator_config: &self.settings.allocator_config,
             rules: self.rules.clone(),
             kind,
             choice,

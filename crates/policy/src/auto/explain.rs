@@ -1,7 +1,7 @@
 //! What `auto` has chosen and why, for people.
 
 use super::Auto;
-use super::aims::Aims;
+use super::estimate::ServiceEstimate;
 use crate::{ClassId, Nanos};
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ impl Auto {
     /// How often it changed its mind: the stretch or the least quantum.
     #[must_use]
     pub fn changes(&self) -> u64 {
-        self.mind.changes()
+        self.state.changes()
     }
 
     /// The same, and once more, as soon as it knows service times to go by; until then 0.
@@ -30,13 +30,13 @@ impl Auto {
     /// S: how many times its service a request may take.
     #[must_use]
     pub fn stretch(&self) -> u64 {
-        self.mind.stretch()
+        self.state.stretch()
     }
 
     /// For so long a request is left alone that was placed; zero where pre-emptions cost nothing.
     #[must_use]
     pub fn least_quantum(&self) -> Nanos {
-        Nanos(self.mind.quantum())
+        Nanos(self.state.quantum())
     }
 
     /// One line: the discipline, and what was measured that it follows from. `name` knows the
@@ -48,8 +48,8 @@ impl Auto {
             return "least attained service until the first window".to_owned();
         }
         let mut line = self.discipline(name);
-        let cost = self.mind.cost_ns().round() as u64;
-        match self.mind.quantum() {
+        let cost = self.state.cost_ns().round() as u64;
+        match self.state.quantum() {
             _ if !self.reserve.preempts() => {
                 let _ = write!(
                     line,
@@ -63,7 +63,7 @@ impl Auto {
                     write!(line, "; pre-empts after {}, which costs {}", time(least), time(cost));
             }
         }
-        let (load, tail, changes) = (self.mind.load(), self.mind.tail(), self.mind.changes());
+        let (load, tail, changes) = (self.state.load(), self.state.tail(), self.state.changes());
         let _ = write!(line, "; load {load:.2}, p99.9 slowdown {tail:.1}; {changes} changes");
         line
     }
@@ -77,7 +77,7 @@ impl Auto {
         classes.sort_by_key(|&class| self.aims[class].aim(0));
         let unknown = self.aims.len() - 2;
         let show = |&class: &usize| {
-            let aims: &Aims = &self.aims[class];
+            let aims: &ServiceEstimate = &self.aims[class];
             let id = if class == unknown { ClassId::UNKNOWN } else { ClassId(class as u16) };
             let from = time(aims.aim(0));
             match aims.stages() {
@@ -86,7 +86,7 @@ impl Auto {
             }
         };
         let shown: Vec<String> = classes.iter().map(show).collect();
-        let stretch = self.mind.stretch();
+        let stretch = self.state.stretch();
         format!(
             "due {stretch} times what a request may still turn out to take: {}",
             shown.join(", ")

@@ -12,7 +12,7 @@
 //! The reserve changes when what is wanted is a quarter of a worker beyond it, or one and a quarter
 //! below.
 
-use super::aims::Aims;
+use super::estimate::ServiceEstimate;
 use crate::Nanos;
 
 /// A wait for something so many times as long is worth a reserve.
@@ -66,7 +66,7 @@ impl Reserve {
 
     /// The end of a window that took so long. `aims`: by class, the last of all. True: another
     /// number of workers.
-    pub(super) fn review(&mut self, aims: &mut [Aims], window: Nanos) -> bool {
+    pub(super) fn review(&mut self, aims: &mut [ServiceEstimate], window: Nanos) -> bool {
         if self.preempts {
             return false;
         }

@@ -73,7 +73,7 @@ impl Common {
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         for peer in &self.peers {
-            peer.attract();
+            peer.notify_batch();
             peer.parker.unpark();
         }
         self.wake_parked();

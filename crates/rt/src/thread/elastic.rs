@@ -24,10 +24,11 @@
 //! board are woken until none does, and all of them sleep and wake each other as they do
 //! in any runtime. When it is back, they register again.
 //!
-//! * `member`: a kthread's side; `doorbell`: work from outside; `port`, `gate`: packets that the daemon
+//! * `client`: a kthread's side; `doorbell`: work from outside; `port`, `gate`: packets that the daemon
 //!   receives for the program, and a kthread's part in that; `link`: a session with a daemon; `watcher`: its end and its return;
-//! * `orders`: what batch programs follow; `wish`: what the user asks for; `signal`: the second rung of an eviction.
+//! * `orders`: what batch programs follow; `allocator_config`: what the user asks for; `signal`: the second rung of an eviction.
 
+mod allocator_config;
 mod client;
 mod doorbell;
 mod gate;
@@ -37,15 +38,14 @@ mod port;
 mod pulse;
 mod signal;
 mod watcher;
-mod wish;
 
+pub use allocator_config::AllocatorConfig;
+pub use allocator_config::DaemonError;
 pub use client::AllocatorClient;
 pub(crate) use doorbell::Doorbell;
 pub use gate::Sent;
 pub(super) use link::Link;
 pub use port::Port;
-pub use wish::DaemonError;
-pub use wish::Wish;
 
 use super::kthread::Shared;
 use curtail_fiber::safepoint::Safepoint;
@@ -97,11 +97,14 @@ impl Elastic {
     ///
     /// # Errors
     /// There is none, or it refuses, and the program can't do without it.
-    pub fn register(wish: &Wish, kthreads: usize) -> Result<Option<Arc<Self>>, DaemonError> {
-        let Some(path) = wish.path() else { return Ok(None) };
-        match Self::register_at(path, wish, kthreads) {
+    pub fn register(
+        allocator_config: &AllocatorConfig,
+        kthreads: usize,
+    ) -> Result<Option<Arc<Self>>, DaemonError> {
+        let Some(path) = allocator_config.path() else { return Ok(None) };
+        match Self::register_at(path, allocator_config, kthreads) {
             Ok(elastic) => Ok(Some(elastic)),
-            Err(error) if wish.is_must() => Err(error),
+            Err(error) if allocator_config.is_must() => Err(error),
             Err(error) => {
                 tracing::warn!(target: LOG, %error, "$CURTAILD: without it, then");
                 Ok(None)
@@ -109,9 +112,14 @@ impl Elastic {
         }
     }
 
-    fn register_at(path: PathBuf, wish: &Wish, kthreads: usize) -> Result<Arc<Self>, DaemonError> {
+    fn register_at(
+        path: PathBuf,
+        allocator_config: &AllocatorConfig,
+        kthreads: usize,
+    ) -> Result<Arc<Self>, DaemonError> {
         let fails = |problem: String| DaemonError::new(&path, problem);
-        let page = Page::create(&wish.spec(kthreads)).map_err(|error| fails(error.to_string()))?;
+        let page = Page::create(&allocator_config.spec(kthreads))
+            .map_err(|error| fails(error.to_string()))?;
         let pollers = epoll::create(CreateFlags::CLOEXEC).map_err(|e| fails(e.to_string()))?;
         let doorbell = Doorbell::new(&page).map_err(|error| fails(error.to_string()))?;
         epoll::add(&pollers, &doorbell, EventData::new_u64(DOORBELL), EventFlags::IN)
@@ -119,8 +127,8 @@ impl Elastic {
         signal::handle();
         let elastic = Arc::new(Self {
             page: Arc::new(page),
-            name: wish::program(),
-            is_batch: wish.is_batch(),
+            name: allocator_config::program(),
+            is_batch: allocator_config.is_batch(),
             link: Mutex::new(None),
             epoch: AtomicU32::new(0),
             is_distrusted: AtomicBool::new(false),
@@ -128,8 +136,8 @@ impl Elastic {
             cores: sched_getaffinity(None).ok(),
             pollers,
             doorbell: Arc::new(doorbell),
-            port: wish.port().map(|url| Arc::new(Port::new(url))),
-            poll_pages: poll_pages(wish, kthreads),
+            port: allocator_config.port().map(|url| Arc::new(Port::new(url))),
+            poll_pages: poll_pages(allocator_config, kthreads),
             watcher: Mutex::new(None),
             path: path.clone(),
         });
@@ -267,8 +275,11 @@ impl Elastic {
 }
 
 /// `None`: there are to be none, or the safepoints would not look at them.
-fn poll_pages(wish: &Wish, kthreads: usize) -> Option<PollPages> {
-    if !wish.has_poll_pages() || wish.is_batch() || Safepoint::this_thread().page().is_none() {
+fn poll_pages(allocator_config: &AllocatorConfig, kthreads: usize) -> Option<PollPages> {
+    if !allocator_config.has_poll_pages()
+        || allocator_config.is_batch()
+        || Safepoint::this_thread().page().is_none()
+    {
         return None;
     }
     let pages = PollPages::create(kthreads as u32);

@@ -110,19 +110,19 @@ pub struct KThread {
     /// How it asks the kernel.
     pub(super) io: Cell<IoPlan>,
     budget: budget::Budget,
-    pub(super) seat: Option<KthreadScheduler>,
+    pub(super) scheduler: Option<KthreadScheduler>,
     /// Under a core allocator.
-    pub(super) member: Option<AllocatorClient>,
+    pub(super) client: Option<AllocatorClient>,
 }
 
 impl KThread {
-    /// This kernel thread's, from now on and until it is dropped. `seat`: its place among the
+    /// This kernel thread's, from now on and until it is dropped. `scheduler`: its place among the
     /// kthreads of a runtime.
     pub fn new(
         shared: Arc<Shared>,
         tasks: TaskSettings,
-        seat: Option<KthreadScheduler>,
-        member: Option<AllocatorClient>,
+        scheduler: Option<KthreadScheduler>,
+        client: Option<AllocatorClient>,
     ) -> Result<Box<Self>, StackError> {
         assert!(safepoint::kthread().is_null(), "this thread is a kthread already");
         curtail_fiber::prepare_thread();
@@ -160,8 +160,8 @@ impl KThread {
             spare_poller: Cell::new(Poller::new().ok()),
             io: Cell::default(),
             budget: budget::Budget::default(),
-            seat,
-            member,
+            scheduler,
+            client,
         });
         kthread.shared.set_lives(true);
         tasks.grace.apply();
@@ -201,8 +201,8 @@ impl KThread {
 
     /// In the child of a fork: it has one thread, and goes on with that alone.
     pub(crate) fn forget_here() {
-        if let Some(member) = Self::try_here().and_then(|here| here.member.as_ref()) {
-            member.run_anywhere();
+        if let Some(client) = Self::try_here().and_then(|here| here.client.as_ref()) {
+            client.run_anywhere();
         }
         safepoint::set_kthread(ptr::null());
     }
@@ -285,7 +285,7 @@ impl KThread {
 
     /// Takes what others made ready.
     #[inline]
-    pub(crate) fn take_in(&self) {
+    pub(crate) fn drain_inbox(&self) {
         let mut count = 0;
         self.shared.inbox.drain(|tcb| {
             count += 1;
@@ -315,8 +315,8 @@ impl KThread {
 
     /// Its side of a core allocator.
     #[inline]
-    pub fn member(&self) -> Option<&AllocatorClient> {
-        self.member.as_ref()
+    pub fn client(&self) -> Option<&AllocatorClient> {
+        self.client.as_ref()
     }
 
     /// Whether a thread is ready here.

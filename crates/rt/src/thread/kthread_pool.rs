@@ -49,7 +49,7 @@ pub struct Plan {
 
 /// How a kthread's time went.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lived {
+pub struct KthreadReport {
     pub total_cycles: u64,
     /// Without work, asleep or looking for some.
     pub idle_cycles: u64,
@@ -61,7 +61,7 @@ pub struct Lived {
 
 struct Started {
     thread: thread::JoinHandle<()>,
-    lived: Receiver<Lived>,
+    lived: Receiver<KthreadReport>,
 }
 
 /// See the module's head.
@@ -83,7 +83,7 @@ impl AsRef<[Arc<Shared>]> for Peers {
 }
 
 /// What a kthread keeps until it ends: made and dropped on its thread.
-pub type Kept = Box<dyn Any>;
+pub type KthreadState = Box<dyn Any>;
 
 impl KthreadPool {
     /// Of `count` kthreads that are to be started, and `joined` that threads of the caller's become.
@@ -108,7 +108,7 @@ impl KthreadPool {
     pub fn start(
         &mut self,
         plan: &Plan,
-        enter: impl Fn(usize) -> Result<Kept, String> + Clone + Send + 'static,
+        enter: impl Fn(usize) -> Result<KthreadState, String> + Clone + Send + 'static,
     ) -> Result<(), (usize, String)> {
         self.first = plan.first;
         if let Some(elastic) = &self.common.elastic {
@@ -116,7 +116,7 @@ impl KthreadPool {
         }
         for (index, &core) in plan.cores.iter().enumerate().take(self.count) {
             match start_one(&self.common, (index, core), plan, enter.clone()) {
-                Ok(member) => self.members.push(member),
+                Ok(client) => self.members.push(client),
                 Err(error) => {
                     self.stop(&mut Vec::new(), |_| {});
                     return Err((index, error));
@@ -220,21 +220,21 @@ impl KthreadPool {
     /// Ends the kthreads; how their time went. One that never comes back (a handler in an endless
     /// loop without a safepoint) is left behind, and that is said. `nudge` is called again and again with
     /// one that does not come: to have what runs there yield.
-    pub fn stop(&mut self, notes: &mut Vec<String>, nudge: impl Fn(usize)) -> Vec<Lived> {
+    pub fn stop(&mut self, notes: &mut Vec<String>, nudge: impl Fn(usize)) -> Vec<KthreadReport> {
         self.has_stopped = true;
         self.common.stop();
         let mut lives = Vec::new();
         let until = Instant::now() + PATIENCE;
         let members = std::mem::take(&mut self.members);
-        for (index, member) in members.into_iter().enumerate() {
+        for (index, client) in members.into_iter().enumerate() {
             let number = self.first + index;
-            match self.wait_for(&member, until, || nudge(index)) {
+            match self.wait_for(&client, until, || nudge(index)) {
                 Ok(lived) => {
                     lives.push(lived);
-                    let _ = member.thread.join();
+                    let _ = client.thread.join();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let _ = member.thread.join();
+                    let _ = client.thread.join();
                     notes.push(format!("worker {number} ended by a panic of the runtime"));
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -256,15 +256,15 @@ impl KthreadPool {
     /// was woken already.
     fn wait_for(
         &self,
-        member: &Started,
+        client: &Started,
         until: Instant,
         nudge: impl Fn(),
-    ) -> Result<Lived, RecvTimeoutError> {
+    ) -> Result<KthreadReport, RecvTimeoutError> {
         loop {
             nudge();
             let left = until.saturating_duration_since(Instant::now());
             let most = left.min(WAKE_AGAIN);
-            match member.lived.recv_timeout(most) {
+            match client.lived.recv_timeout(most) {
                 Err(RecvTimeoutError::Timeout) if most < left => self.common.wake_parked(),
                 report => return report,
             }
@@ -296,12 +296,12 @@ fn start_one(
     common: &Arc<Common>,
     (index, core): (usize, usize),
     plan: &Plan,
-    enter: impl FnOnce(usize) -> Result<Kept, String> + Send + 'static,
+    enter: impl FnOnce(usize) -> Result<KthreadState, String> + Send + 'static,
 ) -> Result<Started, String> {
     let (common, tasks, quanta) = (common.clone(), plan.tasks, plan.quanta.clone());
     let (floats, number) = (plan.floats, plan.first + index);
     let (ready, is_ready) = sync_channel(1);
-    let (report, lived): (SyncSender<Lived>, _) = sync_channel(1);
+    let (report, lived): (SyncSender<KthreadReport>, _) = sync_channel(1);
     let life = move || {
         if common.elastic.is_none()
             && !floats
@@ -333,15 +333,15 @@ fn start_one(
     }
 }
 
-fn live(kthread: &KThread) -> Lived {
+fn live(kthread: &KThread) -> KthreadReport {
     let born = clock::now();
-    let seat = kthread.seat();
-    seat.live(kthread);
-    let idle = seat.idleness();
+    let scheduler = kthread.scheduler();
+    scheduler.live(kthread);
+    let idle = scheduler.idleness();
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let busy = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
     let spun = Duration::from_nanos(Clock::get().ns(idle.spun_cycles));
-    Lived {
+    KthreadReport {
         total_cycles: clock::now() - born,
         idle_cycles: idle.cycles,
         busy: busy.saturating_sub(spun),

@@ -43,12 +43,12 @@ mod unwind;
 mod watchdog;
 
 pub use elastic::DaemonError;
-pub use elastic::{AllocatorClient, Elastic, Port, Sent, Wish};
+pub use elastic::{AllocatorClient, AllocatorConfig, Elastic, Port, Sent};
 pub use grace::Grace;
 pub use grace::TaskSettings;
 pub use join::JoinHandle;
 pub use kthread::{GapCounts, InProgress, KThread, Quanta, Shared};
-pub use kthread_pool::{Kept, KthreadPool, Lived, Plan};
+pub use kthread_pool::{KthreadPool, KthreadReport, KthreadState, Plan};
 pub use look::{KthreadStats, Look, ThreadStack, stacks};
 pub use park::{Thread, ThreadId, current, park, park_timeout};
 pub use parker::{Bell, Parker};
@@ -91,7 +91,7 @@ pub fn as_plain_thread(f: impl FnOnce()) {
 #[must_use]
 pub fn kthread_tids() -> Vec<libc::pid_t> {
     let peers = KThread::try_here()
-        .and_then(|here| here.seat.as_ref())
+        .and_then(|here| here.scheduler.as_ref())
         .map(scheduler::KthreadScheduler::peers);
     peers.unwrap_or_default().iter().filter_map(|peer| peer.tid()).collect()
 }

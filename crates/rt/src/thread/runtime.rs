@@ -8,7 +8,7 @@ mod io;
 mod quanta;
 
 use super::common::Common;
-use super::elastic::{DaemonError, Elastic, Wish};
+use super::elastic::{AllocatorConfig, DaemonError, Elastic};
 use super::grace::TaskSettings;
 use super::kthread::{KThread, Shared};
 use super::look::Look;
@@ -57,7 +57,7 @@ impl Runtime {
             class_quanta: Vec::new(),
             by_signal: None,
             spin: None,
-            wish: Wish::default(),
+            allocator_config: AllocatorConfig::default(),
             watchdog: Watching::default(),
             io: None,
             refusal: None,
@@ -97,7 +97,7 @@ pub struct RuntimeBuilder {
     /// Signals end quanta of this length.
     by_signal: Option<Duration>,
     spin: Option<Duration>,
-    pub(super) wish: Wish,
+    pub(super) allocator_config: AllocatorConfig,
     watchdog: Watching,
     pub(super) io: Option<Io>,
     pub(super) refusal: Option<i32>,
@@ -231,8 +231,8 @@ impl RuntimeBuilder {
         let kthread = take_seat(&started.common, 0, &self);
         let main = Builder::new().name("main");
         let main = main.start_here(f, true).expect("memory for the first thread");
-        kthread.seat().end_with(main.block());
-        kthread.seat().live(&kthread);
+        kthread.scheduler().end_with(main.block());
+        kthread.scheduler().live(&kthread);
         assert!(main.is_finished(), "kthreads live until the first thread has ended");
         let result = main.join();
         drop(kthread);
@@ -259,7 +259,7 @@ impl RuntimeBuilder {
         if let Err(reason) = check_cores(self.cores.as_deref().unwrap_or_default()) {
             panic!("{reason}");
         }
-        let elastic = Elastic::register(&self.wish, count)?;
+        let elastic = Elastic::register(&self.allocator_config, count)?;
         let usual = if elastic.is_some() { SPIN_ELASTIC } else { SPIN };
         let spin_cycles = Clock::get().cycles(self.spin.unwrap_or(usual).as_nanos() as u64);
         let seats = (count + SPARES).min(MOST_SEATS);
@@ -316,11 +316,11 @@ fn start_kthread(
     let thread = std::thread::Builder::new().name(format!("curtail-{index}"));
     thread.spawn(move || {
         let kthread = take_seat(&common, index, &settings);
-        kthread.seat().live(&kthread);
+        kthread.scheduler().live(&kthread);
     })
 }
 
-/// All kthreads are stuck: one more, if there is a seat, which runs what has not started and ends
+/// All kthreads are stuck: one more, if there is a place, which runs what has not started and ends
 /// when there is nothing more.
 fn start_spare(common: &Arc<Common>, settings: &RuntimeBuilder) {
     let is_free = |index: &usize| common.peers[*index].tid().is_none();
@@ -345,7 +345,7 @@ fn take_seat(common: &Arc<Common>, index: usize, settings: &RuntimeBuilder) -> B
     {
         tracing::warn!(target: LOG, %problem, kthread = index);
     }
-    let beats = || common.elastic.as_ref().and_then(|_| settings.wish.beats(kind()));
+    let beats = || common.elastic.as_ref().and_then(|_| settings.allocator_config.beats(kind()));
     let quanta = settings.quanta().or_else(beats);
     let kthread = KthreadScheduler::take(common, index, settings.tasks, quanta);
     let kthread = kthread.expect("memory for stacks");

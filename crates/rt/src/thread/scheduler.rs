@@ -50,7 +50,7 @@ impl KthreadScheduler {
         quanta: Option<Quanta>,
     ) -> Result<Box<KThread>, StackError> {
         let thief = Thief::new(WorkerId(index as u16), common.peers.len(), None, clock::now());
-        let seat = Self {
+        let scheduler = Self {
             index,
             lives: Cell::new(false),
             common: common.clone(),
@@ -59,9 +59,9 @@ impl KthreadScheduler {
             yields: Yields::new(),
         };
         let elastic = common.elastic.as_ref().filter(|_| index < common.usual);
-        let member = elastic.map(|elastic| AllocatorClient::new(elastic, index));
+        let client = elastic.map(|elastic| AllocatorClient::new(elastic, index));
         let shared = common.peers[index].clone();
-        let kthread = KThread::new(shared, tasks, Some(seat), member)?;
+        let kthread = KThread::new(shared, tasks, Some(scheduler), client)?;
         kthread.set_quanta(quanta);
         kthread.io.set(common.io);
         Ok(kthread)
@@ -285,7 +285,7 @@ impl KthreadScheduler {
     fn spin(&self, kthread: &KThread, since: u64) -> bool {
         let mut now = since;
         loop {
-            kthread.look_closely(now);
+            kthread.poll_closely(now);
             kthread.handle_notices();
             if kthread.has_threads() || kthread.has_batch() || serving::has_reason(kthread) {
                 return true;
@@ -322,10 +322,10 @@ impl KthreadScheduler {
     }
 
     fn sleep(&self, kthread: &KThread) {
-        if let Some(member) = &kthread.member {
+        if let Some(client) = &kthread.client {
             kthread.give_own_back();
             let mut rested = false;
-            serving::away(kthread, || rested = member.rest(kthread));
+            serving::away(kthread, || rested = client.rest(kthread));
             if rested {
                 return;
             }
@@ -346,10 +346,10 @@ impl KthreadScheduler {
 
 /// Whether a core allocator has received packets for others that this kthread could take in.
 fn packets(kthread: &KThread) -> bool {
-    kthread.member.as_ref().is_some_and(AllocatorClient::others_have_packets)
+    kthread.client.as_ref().is_some_and(AllocatorClient::others_have_packets)
 }
 
 /// The same, and it is going to take them in.
 fn take_packets(kthread: &KThread) -> bool {
-    kthread.member.as_ref().is_some_and(AllocatorClient::take_from_others)
+    kthread.client.as_ref().is_some_and(AllocatorClient::take_from_others)
 }

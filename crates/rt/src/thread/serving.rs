@@ -34,10 +34,10 @@ pub struct RunQueue {
 /// meanwhile. Between two threads. `now`: TSC.
 #[inline]
 pub fn heed(kthread: &KThread, now: u64) -> bool {
-    let Some(member) = &kthread.member else { return false };
+    let Some(client) = &kthread.client else { return false };
     let looks = kthread.beat(now);
     if looks {
-        away(kthread, || member.look(kthread));
+        away(kthread, || client.look(kthread));
     }
     looks
 }
@@ -49,7 +49,7 @@ pub(super) fn run_ready(kthread: &KThread, now: u64) -> bool {
         // SAFETY: this kthread calls, and runs nothing.
         Some(queue) => unsafe { (queue.serve)(queue.owner) },
         None => {
-            kthread.look_around(now);
+            kthread.poll(now);
             kthread.handle_notices();
             kthread.run_threads(u32::MAX)
         }
@@ -109,5 +109,5 @@ pub fn announce_if_parked(kthread: &Shared) {
 /// Whether the kthread is to end.
 #[inline]
 pub fn is_to_stop(kthread: &KThread) -> bool {
-    kthread.seat.as_ref().is_some_and(KthreadScheduler::is_to_stop)
+    kthread.scheduler.as_ref().is_some_and(KthreadScheduler::is_to_stop)
 }

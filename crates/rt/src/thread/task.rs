@@ -385,7 +385,7 @@ pub(crate) fn cause() -> Option<Cause> {
     let here = KThread::here();
     // A notice may have come while it ran.
     if here.has_mail() {
-        here.take_in();
+        here.drain_inbox();
     }
     here.cause_of(task)
 }

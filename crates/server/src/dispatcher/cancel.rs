@@ -6,7 +6,7 @@
 
 use super::Dispatcher;
 use crate::ask::{Entry, Origin};
-use crate::jobs::Held;
+use crate::jobs::JobRecord;
 use crate::message::{Event, EventKind, Message};
 use crate::stats::row;
 use curtail_net::Outcome;
@@ -57,7 +57,7 @@ impl Deadlines {
     }
 
     /// Forgets those that have ended, where they are more than the others.
-    pub(super) fn tidy(&mut self, sched: &Scheduler<Held>) {
+    pub(super) fn tidy(&mut self, sched: &Scheduler<JobRecord>) {
         if self.heap.len() > 64 + 2 * sched.len() {
             self.heap.retain(|Reverse((_, job, arrived))| is_here(sched, JobId(*job), *arrived));
         }
@@ -65,7 +65,7 @@ impl Deadlines {
 }
 
 /// Whether that is the request which arrived then.
-fn is_here(sched: &Scheduler<Held>, job: JobId, arrived_tsc: u64) -> bool {
+fn is_here(sched: &Scheduler<JobRecord>, job: JobId, arrived_tsc: u64) -> bool {
     sched.whereabouts(job).is_some() && sched.data(job).message.arrived_tsc == arrived_tsc
 }
 
@@ -87,7 +87,7 @@ impl Dispatcher {
             if self.sched.whereabouts(job).is_none() {
                 continue;
             }
-            let Held { peer, transport, message, .. } = self.sched.data(job);
+            let JobRecord { peer, transport, message, .. } = self.sched.data(job);
             let reply = &self.config.shared.replies[usize::from(*transport)];
             if message.answers() && reply.is_gone(*peer) {
                 self.cancel_job(job, Cause::Departed, now);
@@ -142,7 +142,7 @@ impl Dispatcher {
     /// A request was cancelled before it began, and has left the scheduler: has the client told so,
     /// and tells of its end.
     pub(super) fn drop_cancelled(&mut self, job: JobId, now: u64) {
-        let Held { message, peer, transport, .. } = self.sched.data(job);
+        let JobRecord { message, peer, transport, .. } = self.sched.data(job);
         let (message, peer, transport) = (*message, *peer, usize::from(*transport));
         let cause = message.cause().unwrap_or(Cause::Asked);
         if cause != Cause::Departed && message.answers() {

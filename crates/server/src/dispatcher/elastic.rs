@@ -9,7 +9,7 @@
 
 use super::down::Downs;
 use super::link::WorkerLink;
-use crate::jobs::Held;
+use crate::jobs::JobRecord;
 use curtail_policy::WorkerId;
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::thread::{AllocatorClient, KThread, heed, is_wanted};
@@ -36,8 +36,8 @@ impl Elastic {
         Self { kthread: KThread::here(), was_active: clock::now(), look_tsc: 0 }
     }
 
-    fn member(&self) -> &'static AllocatorClient {
-        self.kthread.member().expect("a kthread under a core allocator")
+    fn client(&self) -> &'static AllocatorClient {
+        self.kthread.client().expect("a kthread under a core allocator")
     }
 
     /// Does what the allocator asks, which may be to wait for a core; true: it may have had none meanwhile.
@@ -55,12 +55,12 @@ impl Elastic {
     pub(super) fn publish_waiting(
         &mut self,
         now: u64,
-        sched: &Scheduler<Held>,
+        sched: &Scheduler<JobRecord>,
         workers: &[WorkerLink],
         down: &Downs,
     ) {
         let waiting = sched.waiting();
-        self.member().publish_waiting(waiting);
+        self.client().publish_waiting(waiting);
         for worker in workers {
             let jobs_wait = &worker.remote.signals.stays.jobs_wait;
             // A store takes the line away from the worker.
@@ -82,12 +82,12 @@ impl Elastic {
 
     /// Whether there is an allocator, which would grant it another core.
     pub(super) fn is_linked(&self) -> bool {
-        self.member().is_linked()
+        self.client().is_linked()
     }
 
     /// What it gives the core back by.
     pub(super) fn place(&self) -> (&'static KThread, &'static AllocatorClient) {
-        (self.kthread, self.member())
+        (self.kthread, self.client())
     }
 
     /// Whether it is to look what the allocator asks, or a worker has given its core back, or has one
@@ -102,7 +102,7 @@ impl Elastic {
 
 /// Has those without a core get one that have jobs which no other worker can go on with.
 #[cold]
-fn call_parked(sched: &Scheduler<Held>, workers: &[WorkerLink]) {
+fn call_parked(sched: &Scheduler<JobRecord>, workers: &[WorkerLink]) {
     for (index, worker) in workers.iter().enumerate() {
         let kthread = &worker.remote.kthread;
         if kthread.is_parked() && sched.waits_for(WorkerId(index as u16)) {

@@ -62,7 +62,7 @@ impl Dispatcher {
         let most = KThread::here().time_left(Some(Duration::from_nanos(timeout.0)));
         remote.parker.sleep(work, || {
             let slept = match pauses {
-                Some((kthread, member)) => waiter.wait_by(|| member.pause(kthread, most)),
+                Some((kthread, client)) => waiter.wait_by(|| client.pause(kthread, most)),
                 None => waiter.wait(most),
             };
             if let Err(error) = slept {

@@ -101,7 +101,7 @@ impl Dispatcher {
         let mut heard = KThread::here().run_threads(0);
         // SAFETY: as in `run_here`; each borrow lasts one call.
         while let Some(event) = unsafe {
-            (*self.config.own).take_in(now);
+            (*self.config.own).poll(now);
             (*self.config.own).next_event()
         } {
             heard = true;

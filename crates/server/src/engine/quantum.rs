@@ -142,7 +142,7 @@ impl Engine {
 /// What the hook decides of such a job: true, yield.
 fn beat(engine: &mut Engine) -> bool {
     let now = engine.safepoint.last_reading().unwrap_or_else(clock::now);
-    engine.take_in_due(now);
+    engine.poll_if_due(now);
     publish_ready(engine);
     if !std::thread::panicking() && is_wanted(engine.kthread, now) {
         engine.counts.preemptions += 1;

@@ -182,7 +182,7 @@ impl Engine {
             }
             Left::Yielded if last => self.last.push_back(request.job),
             Left::Yielded => {
-                self.take_in(end);
+                self.poll(end);
                 self.core.yielded(self.shared.clock.nanos(end), request.job);
             }
             Left::Blocked => self.push_event(pointer, EventKind::Blocked, end),
@@ -195,7 +195,7 @@ impl Engine {
 
     /// A job that gave up the thread is ready again, after those that came while it ran.
     fn requeue(&mut self, job: Job, now: u64) {
-        self.take_in(now);
+        self.poll(now);
         self.core.ready(self.shared.clock.nanos(now), job);
     }
 

@@ -74,8 +74,8 @@ fn stays(engine: &mut Engine) -> bool {
 /// Under a core allocator: tells of the requests that wait here, and could run elsewhere.
 #[inline]
 pub(super) fn publish_ready(engine: &Engine) {
-    if let Some(member) = engine.kthread.member() {
-        member.publish_waiting(engine.unstarted);
+    if let Some(client) = engine.kthread.client() {
+        client.publish_waiting(engine.unstarted);
     }
 }
 
@@ -92,7 +92,7 @@ impl Engine {
             let (ran, engine) = unsafe { (Self::turn(this, now), &mut *this) };
             let Some(end) = ran else {
                 engine.nothing_runs();
-                if any && engine.links.is_some() && engine.kthread.member().is_some() {
+                if any && engine.links.is_some() && engine.kthread.client().is_some() {
                     engine.idle_tsc = now;
                 }
                 return any;
@@ -114,7 +114,7 @@ impl Engine {
         // SAFETY: by contract. Each borrow ends before something runs.
         let kind = unsafe {
             let engine = &mut *this;
-            engine.take_in_due(now);
+            engine.poll_if_due(now);
             engine.apply_commands(now);
             next_kind(engine)
         };

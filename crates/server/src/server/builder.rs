@@ -15,7 +15,7 @@ use curtail_policy::Spec;
 use curtail_rt::clock::Clock;
 use curtail_rt::preempt::Preempt;
 use curtail_rt::thread::{
-    Elastic, KthreadPool, Stall, TaskSettings, Watching, Wish, inherited_kthreads,
+    AllocatorConfig, Elastic, KthreadPool, Stall, TaskSettings, Watching, inherited_kthreads,
 };
 use curtail_rt::topology::{Layout, Usable, check_cores};
 use std::fs::File;
@@ -59,7 +59,7 @@ pub struct ServerBuilder {
     pub(super) seed: u64,
     pub(super) watchdog: Watching,
     pub(super) record: Option<PathBuf>,
-    pub(super) wish: Wish,
+    pub(super) allocator_config: AllocatorConfig,
     pub(super) rules: Vec<ClassRule>,
     on_build: Vec<OnBuild>,
 }
@@ -89,7 +89,7 @@ impl ServerBuilder {
             seed: 1,
             watchdog: Watching::default(),
             record: None,
-            wish: Wish::default(),
+            allocator_config: AllocatorConfig::default(),
             rules: Vec::new(),
             on_build: Vec::new(),
         }
@@ -286,7 +286,7 @@ impl ServerBuilder {
         }
         // The smallest part must do, too.
         self.spec.validate(workers / dispatchers)?;
-        if self.transports.is_empty() && self.wish.port().is_none() {
+        if self.transports.is_empty() && self.allocator_config.port().is_none() {
             return Err(StartError::NoTransport);
         }
         if !(1..=1 << 22).contains(&self.capacity) {
@@ -359,12 +359,12 @@ impl ServerBuilder {
             let workers = share(index)..share(index + 1);
             let joined = usize::from(!self.spec.is_dispatcherless());
             let idle = layout.idle(&Clock::get());
-            let crew = KthreadPool::new((workers.len(), joined), idle, elastic.clone());
+            let kthreads = KthreadPool::new((workers.len(), joined), idle, elastic.clone());
             let remote = match joined {
                 0 => Remote::new(),
-                _ => Remote::of(crew.peer(workers.len()).clone()),
+                _ => Remote::of(kthreads.peer(workers.len()).clone()),
             };
-            Ok(Domain::new((index, workers), (crew, remote), waiter))
+            Ok(Domain::new((index, workers), (kthreads, remote), waiter))
         };
         (0..self.dispatchers).map(domain).collect()
     }

@@ -22,7 +22,9 @@ use curtail_policy::{Spec, WorkerId};
 use curtail_rt::clock;
 use curtail_rt::context::NEVER;
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{KThread, KthreadPool, Quanta, TaskSettings, Watch, Watching, Wish};
+use curtail_rt::thread::{
+    AllocatorConfig, KThread, KthreadPool, Quanta, TaskSettings, Watch, Watching,
+};
 use curtail_rt::topology::{Layout, pin};
 use curtail_sched::Setup;
 use curtail_sched::record::Tap;
@@ -51,7 +53,7 @@ pub(super) struct Settings<'a> {
     pub seed: u64,
     pub watchdog: &'a Watching,
     /// About a core allocator.
-    pub wish: &'a Wish,
+    pub allocator_config: &'a AllocatorConfig,
     pub rules: Arc<Rules>,
     pub kind: SafepointKind,
     pub choice: Choice,
@@ -61,7 +63,7 @@ pub(super) struct Settings<'a> {
 impl Settings<'_> {
     /// How threads without a quantum look whether their core is wanted elsewhere.
     pub(super) fn beats(&self) -> Option<Quanta> {
-        self.wish.beats(self.kind)
+        self.allocator_config.beats(self.kind)
     }
 }
 
@@ -71,7 +73,7 @@ pub(super) struct Domain {
     /// Its workers, by their numbers in the server.
     pub workers: Range<usize>,
     /// The same as kthreads, and where there is a dispatcher, that after them.
-    pub crew: KthreadPool,
+    pub kthreads: KthreadPool,
     pub control: Obeyed,
     pub waiter: Waiter,
     pub remote: Arc<Remote>,
@@ -81,13 +83,13 @@ impl Domain {
     /// `remote`: of the thread that it runs on.
     pub(super) fn new(
         (index, workers): (usize, Range<usize>),
-        (crew, remote): (KthreadPool, Remote),
+        (kthreads, remote): (KthreadPool, Remote),
         waiter: Waiter,
     ) -> Self {
         let remote = Arc::new(remote);
         remote.parker.set_bell(Arc::new(waiter.waker()));
         let control = Obeyed(Arc::new(Control::new(remote.clone())));
-        Self { index, workers, crew, control, waiter, remote }
+        Self { index, workers, kthreads, control, waiter, remote }
     }
 
     fn server_shared(
@@ -101,7 +103,7 @@ impl Domain {
             replies: transports.iter().map(|line| line.reply()).collect(),
             clock: clock::Clock::get(),
             thread_quanta: Quanta::of_all(thread_mode(common.kind), 0, false),
-            beat: self.crew.elastic().and_then(|_| common.wish.beat(common.kind)),
+            beat: self.kthreads.elastic().and_then(|_| common.allocator_config.beat(common.kind)),
             jobs: common.capacity,
             rules: common.rules.clone(),
             control: self.control.0.clone(),
@@ -113,10 +115,10 @@ impl Domain {
 
     /// Makes the calling thread the dispatcher's kthread.
     fn join(&self, common: &Settings<'_>, quanta: Option<Quanta>) -> Result<Box<KThread>, String> {
-        let kthread = self.crew.join(self.workers.len(), common.tasks, quanta);
+        let kthread = self.kthreads.join(self.workers.len(), common.tasks, quanta);
         let kthread = kthread.map_err(|error| error.to_string())?;
-        if let Some(member) = kthread.member() {
-            member.hold(&self.waiter);
+        if let Some(client) = kthread.client() {
+            client.hold(&self.waiter);
         }
         Ok(kthread)
     }
@@ -142,8 +144,9 @@ impl Domain {
         let classes = shared.app.classes();
         let asker = asker(common, classes.len())?;
         let cores = (&layout.workers[self.workers.clone()], quanta);
-        let (links, workers) = workers::start(common, self.crew, cores, (&self.remote, &shared))?;
-        let _watch = watch(common, &workers.crew, self.workers.start, &self.control.0);
+        let (links, workers) =
+            workers::start(common, self.kthreads, cores, (&self.remote, &shared))?;
+        let _watch = watch(common, &workers.kthreads, self.workers.start, &self.control.0);
         let mut notes = Vec::new();
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
@@ -168,7 +171,7 @@ impl Domain {
             waiter: self.waiter,
             own: &raw mut *own,
             own_remote: self.remote,
-            elastic: workers.crew.elastic().map(|_| Elastic::here()),
+            elastic: workers.kthreads.elastic().map(|_| Elastic::here()),
             byte_quota,
         };
         let mut dispatcher = Dispatcher::new(parts, asker, setup, tap);
@@ -180,7 +183,7 @@ impl Domain {
             common.rules.note_left();
         }
         if ended.is_ok() && dispatcher.in_system() == 0 {
-            workers.crew.settle(patience);
+            workers.kthreads.settle(patience);
         }
         let reports = workers.stop(&mut notes);
         if let Err(panic) = ended {
@@ -217,13 +220,13 @@ fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
 /// Has the workers watched, as long as the answer lives.
 fn watch(
     common: &Settings<'_>,
-    crew: &KthreadPool,
+    kthreads: &KthreadPool,
     first: usize,
     control: &Arc<Control>,
 ) -> Option<Watch> {
     let control = control.clone();
     let is_stuck = move |worker, picks| control.tell_stuck(worker, picks);
-    common.watchdog.watch(crew.peers(), first, common.choice.mode(), is_stuck, || {})
+    common.watchdog.watch(kthreads.peers(), first, common.choice.mode(), is_stuck, || {})
 }
 
 /// Ends all domains when one cannot go on: without it the others are no whole server.

@@ -8,7 +8,7 @@ use crate::remote::Remote;
 use curtail_policy::WorkerId;
 use curtail_ring::spsc;
 use curtail_rt::clock;
-use curtail_rt::thread::{Kept, KthreadPool, Lived, Plan, Quanta};
+use curtail_rt::thread::{KthreadPool, KthreadReport, KthreadState, Plan, Quanta};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Messages under way to a worker; more wait at the dispatcher.
@@ -21,14 +21,14 @@ type Counted = Arc<Mutex<Vec<Counts>>>;
 
 /// Started workers.
 pub(super) struct Workers {
-    pub crew: KthreadPool,
+    pub kthreads: KthreadPool,
     remotes: Vec<Arc<Remote>>,
     counted: Counted,
 }
 
 /// What they leave behind.
 pub(crate) struct WorkerReports {
-    pub lives: Vec<Lived>,
+    pub lives: Vec<KthreadReport>,
     pub counts: Vec<Counts>,
 }
 
@@ -56,7 +56,7 @@ impl Drop for Life {
 /// Starts a dispatcher's workers, one on each of the cores.
 pub(super) fn start(
     common: &Settings<'_>,
-    mut crew: KthreadPool,
+    mut kthreads: KthreadPool,
     (cores, quanta): (&[usize], Option<Quanta>),
     (dispatcher, shared): (&Arc<Remote>, &ServerShared),
 ) -> Result<(Vec<WorkerLink>, Workers), RunError> {
@@ -67,7 +67,7 @@ pub(super) fn start(
     for index in 0..cores.len() {
         let (messages, inbox) = spsc::channel(INBOX);
         let (events, news) = spsc::channel(OUTBOX);
-        let remote = Arc::new(Remote::of(crew.peer(index).clone()));
+        let remote = Arc::new(Remote::of(kthreads.peer(index).clone()));
         let orders: Arc<Orders> = Arc::new(Mutex::new(None));
         let own = Links {
             inbox,
@@ -96,20 +96,20 @@ pub(super) fn start(
         let core = spec.build_core(capacity);
         let engine =
             Engine::new(WorkerId(index as u16), shared, config, core, Some(links), remote)?;
-        Ok(Box::new(Life { engine, counted: counts.clone() }) as Kept)
+        Ok(Box::new(Life { engine, counted: counts.clone() }) as KthreadState)
     };
-    crew.start(&plan, enter).map_err(|(index, error)| RunError::Worker {
+    kthreads.start(&plan, enter).map_err(|(index, error)| RunError::Worker {
         worker: shared.in_server(WorkerId(index as u16)),
         error,
     })?;
-    Ok((links, Workers { crew, remotes, counted }))
+    Ok((links, Workers { kthreads, remotes, counted }))
 }
 
 impl Workers {
     /// Ends the workers and collects what they report.
     pub(super) fn stop(mut self, notes: &mut Vec<String>) -> WorkerReports {
         // It yields what it runs, which the dispatcher, or the quantum, does not have it do any more.
-        let lives = self.crew.stop(notes, |index| {
+        let lives = self.kthreads.stop(notes, |index| {
             if let Some(poll) = self.remotes[index].poll.get() {
                 poll.raise();
             }

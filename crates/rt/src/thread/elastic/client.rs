@@ -210,7 +210,7 @@ impl AllocatorClient {
             return;
         }
         self.watched.set(now);
-        let peers = kthread.seat().peers();
+        let peers = kthread.scheduler().peers();
         if peers.iter().any(|peer| peer.is_parked()) {
             self.elastic.each_with_packets(|index| {
                 if let Some(peer) = peers.get(index).filter(|peer| peer.is_parked()) {
@@ -270,7 +270,7 @@ impl AllocatorClient {
         kthread.shared.announce_batch_mail();
         serving::moved(kthread);
         self.elastic.doorbell().park();
-        self.seen.set(follow::park(&Parking { member: self, kthread, link }, word));
+        self.seen.set(follow::park(&Parking { client: self, kthread, link }, word));
         kthread.shared.own_again();
         kthread.shared.set_parked(false);
         serving::moved(kthread);
@@ -345,37 +345,38 @@ impl AllocatorClient {
 
 /// A kthread that parks.
 struct Parking<'a> {
-    member: &'a AllocatorClient,
+    client: &'a AllocatorClient,
     kthread: &'a KThread,
     link: &'a Link,
 }
 
 impl Follower for Parking<'_> {
     fn word(&self) -> Word {
-        self.member.word()
+        self.client.word()
     }
 
     fn say_running(&self, generation: u32) {
-        let (page, index) = self.member.line.place();
+        let (page, index) = self.client.line.place();
         page.set_running(index, generation);
     }
 
     fn say_parked(&self, generation: u32) {
-        let (page, index) = self.member.line.place();
+        let (page, index) = self.client.line.place();
         page.set_parked(index, generation);
     }
 
     fn sleep(&self, word: Word) {
-        self.link.view.sleep(self.link.slot(self.member.index), word, None);
+        self.link.view.sleep(self.link.slot(self.client.index), word, None);
     }
 
     fn wake_heir(&self) {
-        if let Some(heir) = self.link.view.heir(self.link.slot(self.member.index)) {
+        if let Some(heir) = self.link.view.heir(self.link.slot(self.client.index)) {
             self.link.view.wake(heir);
         }
     }
 
     fn stops(&self) -> bool {
-        self.kthread.seat().is_to_stop() || self.member.epoch.get() != self.member.elastic.epoch()
+        self.kthread.scheduler().is_to_stop()
+            || self.client.epoch.get() != self.client.elastic.epoch()
     }
 }

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 16;
 /// See the module's head. The kthread's own.
 #[derive(Default)]
 pub(super) struct Gate {
-    /// As of the member's link.
+    /// As of the client's link.
     lanes: RefCell<Option<Arc<Lanes>>>,
     /// The thread that takes packets in.
     porter: OnceCell<Thread>,

@@ -85,7 +85,7 @@ impl Batch {
     #[inline]
     pub(super) fn note_own(&self, shared: &Shared) {
         if self.watched.get() {
-            shared.batch.attract();
+            shared.batch.notify();
         }
     }
 }
@@ -126,7 +126,7 @@ impl BatchShared {
 
     /// Something is ready, which can be seen.
     #[inline]
-    pub(super) fn attract(&self) {
+    pub(super) fn notify(&self) {
         self.attention.store(1, Ordering::Release);
     }
 
@@ -158,7 +158,7 @@ impl Shared {
     pub(super) unsafe fn push_batch_mail(&self, tcb: &Tcb) {
         // SAFETY: by contract.
         unsafe { self.batch.mail.push(tcb.as_ptr()) };
-        self.batch.attract();
+        self.batch.notify();
         // The kthread looks for mail after it has said that it is parked.
         fence(Ordering::SeqCst);
         if self.is_parked() {
@@ -177,12 +177,12 @@ impl Shared {
     /// It runs a batch thread, and is to come for another.
     pub(in crate::thread) fn call(&self) {
         self.batch.called.store(true, Ordering::Release);
-        self.batch.attract();
+        self.batch.notify();
     }
 
     /// It is to look, whatever it does.
-    pub(in crate::thread) fn attract(&self) {
-        self.batch.attract();
+    pub(in crate::thread) fn notify_batch(&self) {
+        self.batch.notify();
     }
 
     /// It is about to look for itself. By the kthread.
@@ -202,7 +202,7 @@ impl KThread {
 
     /// A batch thread that has not started is to run, here or wherever there is room.
     #[cold]
-    pub(super) fn launch_batch(&self, block: &Block, seat: &KthreadScheduler) {
+    pub(super) fn launch_batch(&self, block: &Block, scheduler: &KthreadScheduler) {
         static ONCE: Once = Once::new();
         if kind() != Kind::Clock {
             ONCE.call_once(|| {
@@ -216,7 +216,7 @@ impl KThread {
         block.tcb.set_batch(true);
         block.tcb.moves.set(false);
         self.shared.batch.fresh.push(&block.tcb);
-        seat.wake_sleeper();
+        scheduler.wake_sleeper();
     }
 
     /// A batch thread of this kthread's, which is the caller's to run.
@@ -285,7 +285,7 @@ impl KThread {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let closely = now + self.batch.closely_cycles;
         let until = self.wheel.next_tsc().map_or(closely, |timer| timer.min(closely));
-        let asked = self.member.as_ref().map_or((&raw const NOTHING, 0), |member| member.watched());
+        let asked = self.client.as_ref().map_or((&raw const NOTHING, 0), |client| client.watched());
         // SAFETY: this kthread's own, while a batch thread runs or is about to.
         let sent = self.run_queue.get().map(|queue| unsafe { (queue.sent)(queue.owner) });
         let sent = sent.unwrap_or((&raw const NOTHING, 0));
@@ -310,15 +310,15 @@ impl KThread {
         self.abandon_if_wanted(me);
         self.shared.batch.attention.swap(0, Ordering::AcqRel);
         let beats = self.beat(now);
-        self.look_around(now);
+        self.poll(now);
         self.handle_notices();
         self.watch(now);
-        let seat = self.seat();
+        let scheduler = self.scheduler();
         let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me.class.get()));
         let look = BatchLook {
             ready: self.has_threads() || super::quanta::has_requests(self),
             called: self.shared.batch.called.load(Ordering::Acquire),
-            wanted: beats || self.is_asked() || seat.is_to_stop(),
+            wanted: beats || self.is_asked() || scheduler.is_to_stop(),
             others: self.has_batch(),
             over: quantum.is_some_and(|most| u64::from(looks) * self.batch.closely_cycles >= most),
         };

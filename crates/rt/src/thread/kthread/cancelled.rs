@@ -29,7 +29,7 @@ impl KThread {
     /// their run queue attends.
     #[inline]
     pub(crate) fn handle_notices(&self) {
-        if self.noticed.get() && self.seat.is_some() && self.run_queue.get().is_none() {
+        if self.noticed.get() && self.scheduler.is_some() && self.run_queue.get().is_none() {
             self.noticed.set(false);
             self.ask_requests();
         }
@@ -86,7 +86,7 @@ impl KThread {
 
     /// Has all kthreads of the runtime look which of their requests are cancelled.
     pub fn notify_all(&self) {
-        self.seat().notify_all();
+        self.scheduler().notify_all();
     }
 
     /// A request that has started here is left where it is, for ever, while the kthread goes on.

@@ -53,7 +53,7 @@ impl KThread {
 
     #[cold]
     fn note_gap(&self, since: u64, now: u64) {
-        let asked = self.member.as_ref().is_some_and(|member| member.is_to_look());
+        let asked = self.client.as_ref().is_some_and(|client| client.is_to_look());
         if !asked && !self.shared.is_disowned() && self.shared.moved_tsc() < since {
             self.gaps.note(now - since, now);
         }

@@ -11,8 +11,8 @@ use std::time::Duration;
 impl KThread {
     /// Makes ready what has become so: from elsewhere, by time, by a socket.
     #[inline]
-    pub fn look_around(&self, now: u64) {
-        self.take_in();
+    pub fn poll(&self, now: u64) {
+        self.drain_inbox();
         self.look_for_packets();
         self.fire_deadlines(now);
         if !self.wheel.is_empty() {
@@ -24,8 +24,8 @@ impl KThread {
     }
 
     /// The same by a kthread without work, which asks the kernel about sockets each time.
-    pub fn look_closely(&self, now: u64) {
-        self.take_in();
+    pub fn poll_closely(&self, now: u64) {
+        self.drain_inbox();
         self.look_for_packets();
         self.fire_deadlines(now);
         if !self.wheel.is_empty() {
@@ -39,8 +39,8 @@ impl KThread {
     /// Packets that a core allocator has received for it.
     #[inline]
     fn look_for_packets(&self) {
-        if let Some(member) = &self.member {
-            member.look_for_packets(self.shared.stealable());
+        if let Some(client) = &self.client {
+            client.look_for_packets(self.shared.stealable());
         }
     }
 
@@ -78,8 +78,8 @@ impl KThread {
         let poller = self.spare_poller.take().map_or_else(Poller::new, Ok)?;
         self.shared.parker.set_bell(poller.bell());
         self.shared.set_sockets(&poller);
-        if let Some(member) = &self.member {
-            member.add_poller(&poller);
+        if let Some(client) = &self.client {
+            client.add_poller(&poller);
         }
         Ok(self.poller.get_or_init(|| poller))
     }

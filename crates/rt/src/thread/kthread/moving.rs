@@ -34,7 +34,7 @@ pub(super) fn offer(here: &KThread, tcb: &Tcb) -> bool {
         return false;
     }
     if here.has_spare_threads() {
-        here.seat().wake_idle();
+        here.scheduler().wake_idle();
     }
     true
 }
@@ -103,11 +103,13 @@ pub(super) unsafe fn wake(here: Option<&KThread>, tcb: &Tcb, home: &Shared) {
         }
         return;
     }
-    match here.filter(|here| here.seat.as_ref().is_some_and(|seat| seat.has_peer(home))) {
+    match here
+        .filter(|here| here.scheduler.as_ref().is_some_and(|scheduler| scheduler.has_peer(home)))
+    {
         Some(here) => {
             here.shared.push_fresh(tcb);
             here.batch.note_own(&here.shared);
-            here.seat().wake_idle();
+            here.scheduler().wake_idle();
         }
         None => {
             home.submit(tcb);

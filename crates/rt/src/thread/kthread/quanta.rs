@@ -137,16 +137,16 @@ impl KThread {
         let ticks = self.quanta.get().and_then(|quanta| quanta.of(me.class.get()));
         if ticks.is_none() && self.has_mail() && !std::thread::panicking() {
             // What runs to completion is looked at all the same.
-            self.take_in();
+            self.drain_inbox();
             self.handle_notices();
         }
         if ticks.is_none_or(|ticks| self.ticks.get() < ticks) || std::thread::panicking() {
             return;
         }
-        self.look_around(now);
+        self.poll(now);
         self.handle_notices();
-        if let Some(seat) = &self.seat {
-            seat.want_lookout();
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.want_lookout();
         }
         self.shared.progress.ready.store(self.local.len() + 1, Ordering::Relaxed);
         let has_requests = has_requests(self);
@@ -167,7 +167,7 @@ impl KThread {
     /// Under a core allocator: tells of the queues; true: it has to be looked at what that asks.
     #[inline]
     pub(in crate::thread) fn beat(&self, now: u64) -> bool {
-        self.member.as_ref().is_some_and(|member| beat_of(self, member, now))
+        self.client.as_ref().is_some_and(|client| beat_of(self, client, now))
     }
 
     /// How its threads are pre-empted. Once, before the first runs.
@@ -189,10 +189,10 @@ pub(super) fn has_requests(here: &KThread) -> bool {
     here.run_queue.get().is_some_and(|queue| unsafe { (queue.waits)(queue.owner) })
 }
 
-fn beat_of(kthread: &KThread, member: &AllocatorClient, now: u64) -> bool {
-    member.follow_orders();
-    kthread.take_in();
-    member.publish_age(now);
-    member.watch_packets(kthread, now);
-    member.is_to_look() || kthread.shared.is_disowned()
+fn beat_of(kthread: &KThread, client: &AllocatorClient, now: u64) -> bool {
+    client.follow_orders();
+    kthread.drain_inbox();
+    client.publish_age(now);
+    client.watch_packets(kthread, now);
+    client.is_to_look() || kthread.shared.is_disowned()
 }

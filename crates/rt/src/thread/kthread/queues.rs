@@ -23,16 +23,16 @@ impl KThread {
         // SAFETY: what runs is alive.
         let by_batch = unsafe { self.current.get().as_ref() }.is_some_and(Tcb::is_batch);
         if (batch || by_batch)
-            && let Some(seat) = &self.seat
+            && let Some(scheduler) = &self.scheduler
         {
-            return self.launch_batch(block, seat);
+            return self.launch_batch(block, scheduler);
         }
         block.tcb.set_batch(false);
         block.tcb.moves.set(block.tcb.context.has_own_locals());
         self.shared.push_fresh(&block.tcb);
         self.batch.note_own(&self.shared);
-        if let Some(seat) = &self.seat {
-            seat.wake_idle();
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.wake_idle();
         }
     }
 
@@ -50,7 +50,7 @@ impl KThread {
     #[inline]
     pub fn share_spare(&self) {
         if self.has_spare_threads() || !self.local.is_empty() {
-            self.seat().wake_idle();
+            self.scheduler().wake_idle();
         }
     }
 
@@ -142,7 +142,7 @@ impl KThread {
         let mut equipped = false;
         self.as_plain_thread(|| match self.stacks.take_for_request() {
             Ok(stack) => {
-                let worker = self.seat.as_ref().map_or(0, KthreadScheduler::index) as u16;
+                let worker = self.scheduler.as_ref().map_or(0, KthreadScheduler::index) as u16;
                 let job = u64::from(task.tcb().number());
                 let label = Label { job, class: task.tcb().class.get(), worker, stack_bytes: 0 };
                 task.prepare(stack, label, task::main);
@@ -179,12 +179,12 @@ impl KThread {
 
     /// Whether there are other kthreads that run threads or requests.
     pub(crate) fn runs_beside_others(&self) -> bool {
-        self.seat.as_ref().is_none_or(|seat| !seat.is_alone())
+        self.scheduler.as_ref().is_none_or(|scheduler| !scheduler.is_alone())
     }
 
     /// Its place in a runtime.
-    pub(in crate::thread) fn seat(&self) -> &KthreadScheduler {
-        self.seat.as_ref().expect("a kthread of a runtime")
+    pub(in crate::thread) fn scheduler(&self) -> &KthreadScheduler {
+        self.scheduler.as_ref().expect("a kthread of a runtime")
     }
 
     /// Takes threads from another kthread's queue: how many.

@@ -283,7 +283,7 @@ impl Shared {
             }
             // SAFETY: by contract.
             unsafe { self.inbox.push(tcb.as_ptr()) };
-            self.batch.attract();
+            self.batch.notify();
         }
         self.parker.unpark();
     }
@@ -299,7 +299,7 @@ impl Shared {
         }
         // SAFETY: it is in no queue, as the flag was down; it lives as long as the inbox.
         unsafe { self.inbox.push(self.notice.0.as_ptr()) };
-        self.batch.attract();
+        self.batch.notify();
         self.parker.unpark();
     }
 
@@ -349,7 +349,7 @@ impl Shared {
             line.count_put_by_other();
         }
         self.overflow.push(tcb);
-        self.batch.attract();
+        self.batch.notify();
         self.parker.announce();
     }
 

@@ -22,7 +22,8 @@ impl KThread {
         let Some(next) = self.pick() else { return false };
         let mut next: *const Context = &raw const next.context;
         self.direct.set(direct.min(self.round.get()));
-        self.shares.set(self.seat.as_ref().is_some_and(|seat| !seat.is_the_only_one()));
+        self.shares
+            .set(self.scheduler.as_ref().is_some_and(|scheduler| !scheduler.is_the_only_one()));
         let timer = self.wheel.next_tsc().unwrap_or(0);
         self.shared.progress.timer.store(timer, Ordering::Relaxed);
         let begun = clock::now();
@@ -38,7 +39,7 @@ impl KThread {
             }
             self.current.set(ptr::null());
             crate::thread::spawn::publish_end(ended);
-            if self.seat.as_ref().is_some_and(|seat| seat.is_over(ended)) {
+            if self.scheduler.as_ref().is_some_and(|scheduler| scheduler.is_over(ended)) {
                 break;
             }
             next = self.next();
@@ -78,7 +79,7 @@ impl KThread {
     /// Whether a core allocator asks for the kthread's core, or has been given it back.
     #[inline]
     pub(in crate::thread) fn is_asked(&self) -> bool {
-        self.member.as_ref().is_some_and(|member| member.is_asked() || self.shared.is_disowned())
+        self.client.as_ref().is_some_and(|client| client.is_asked() || self.shared.is_disowned())
     }
 
     /// The thread `me`, which calls, leaves the processor; returns when it is its turn again.

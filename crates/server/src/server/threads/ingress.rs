@@ -22,14 +22,14 @@ const KEEP_REQUESTS: usize = 512;
 /// See the module's head.
 pub(super) struct Ingress {
     pub common: Arc<KthreadsShared>,
-    pub crew: KthreadPool,
+    pub kthreads: KthreadPool,
     /// What never became a thread, by class, and one row more for unknown requests.
     pub classes: Vec<ClassStats>,
     pub malformed: u64,
     #[allow(clippy::vec_box, reason = "a request has one address for life")]
     spare: Vec<Box<Request>>,
     kept: usize,
-    ebb: PeakTrim,
+    trim: PeakTrim,
     /// How many were handed in so far.
     handed_in: u64,
     /// Whose turn it is.
@@ -40,18 +40,18 @@ pub(super) struct Ingress {
 
 impl Ingress {
     pub(super) fn new(
-        (common, crew): (Arc<KthreadsShared>, KthreadPool),
+        (common, kthreads): (Arc<KthreadsShared>, KthreadPool),
         asker: Asker,
         classes: Vec<ClassStats>,
     ) -> Self {
         Self {
             common,
-            crew,
+            kthreads,
             classes,
             malformed: 0,
             spare: Vec::new(),
             kept: 0,
-            ebb: PeakTrim::default(),
+            trim: PeakTrim::default(),
             handed_in: 0,
             next: 0,
             asker,
@@ -65,7 +65,7 @@ impl Ingress {
 
     /// Looks at how much memory the requests in the system have.
     pub(super) fn look_at_memory(&mut self) {
-        self.ebb.note(self.common.quota.bytes());
+        self.trim.note(self.common.quota.bytes());
     }
 
     /// Inputs that were no requests.
@@ -88,7 +88,7 @@ impl Ingress {
     /// Cancels a request, if it is here.
     pub(super) fn cancel(&self, id: RequestId) {
         self.common.asked.add(id);
-        self.crew.notify_all();
+        self.kthreads.notify_all();
     }
 
     /// Ready for a poll of that transport.
@@ -157,7 +157,7 @@ impl Ingress {
     /// Gives up what was handed in and has not started; the kthreads have ended.
     pub(super) fn give_up(&mut self) {
         // SAFETY: lent by `submit`, and never to be started: the kthreads have ended.
-        self.crew.never_started(|task| drop(unsafe { Request::back(task.cast()) }));
+        self.kthreads.never_started(|task| drop(unsafe { Request::back(task.cast()) }));
     }
 }
 
@@ -206,9 +206,9 @@ impl Turn<'_> {
         }
         ingress.handed_in += 1;
         let to = ingress.next;
-        ingress.next = (to + 1) % ingress.crew.len();
+        ingress.next = (to + 1) % ingress.kthreads.len();
         // SAFETY: `lend` has just made it ready for that.
-        unsafe { ingress.crew.submit(to, request.lend()) };
+        unsafe { ingress.kthreads.submit(to, request.lend()) };
     }
 }
 
@@ -228,7 +228,7 @@ impl Intake for Turn<'_> {
     }
 
     fn departed(&mut self) {
-        self.ingress.crew.notify_all();
+        self.ingress.kthreads.notify_all();
     }
 }
 

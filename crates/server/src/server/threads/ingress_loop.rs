@@ -123,7 +123,7 @@ impl IngressLoop {
     fn watch(&mut self, now: u64, gap_cycles: u64, item_cycles: u64) {
         let cycles = now - self.turn;
         if cycles > gap_cycles + self.items * item_cycles
-            && !self.ingress.crew.has_moved_since(self.turn)
+            && !self.ingress.kthreads.has_moved_since(self.turn)
         {
             self.gaps.gaps += 1;
             self.gaps.gap_cycles += cycles;
@@ -149,7 +149,7 @@ impl IngressLoop {
 
     /// Goes on with what the application was asked and waited for, and with threads that it spawned.
     fn go_on(&mut self, now: u64) -> bool {
-        self.kthread.look_around(now);
+        self.kthread.poll(now);
         let active = self.kthread.run_threads(0);
         self.ingress.go_on() || active
     }
@@ -203,9 +203,9 @@ impl IngressLoop {
     /// Somebody asks how it stands: the kthreads that have requests in progress tell of them.
     fn ask_kthreads(&mut self, answer: SyncSender<Stats>, now: u64) {
         self.ingress.common.looks.ask();
-        for kthread in 0..self.ingress.crew.len() {
+        for kthread in 0..self.ingress.kthreads.len() {
             if self.has_to_tell(kthread) {
-                self.ingress.crew.peer(kthread).notify();
+                self.ingress.kthreads.peer(kthread).notify();
             }
         }
         self.asked.push((answer, now));
@@ -213,9 +213,9 @@ impl IngressLoop {
 
     /// Whether a kthread is to tell of its requests. One without a core gets none for that.
     fn has_to_tell(&self, kthread: usize) -> bool {
-        let Ingress { common, crew, .. } = &self.ingress;
+        let Ingress { common, kthreads, .. } = &self.ingress;
         common.counters[kthread].holds() > 0
-            && crew.has_core(kthread)
+            && kthreads.has_core(kthread)
             && !common.looks.is_answered(kthread)
     }
 
@@ -225,7 +225,7 @@ impl IngressLoop {
         const PATIENCE_NS: u64 = 3_000_000;
         let Some(&(_, since)) = self.asked.first() else { return };
         let waits = self.clock().ns(now.saturating_sub(since)) < PATIENCE_NS;
-        if !waits || !(0..self.ingress.crew.len()).any(|kthread| self.has_to_tell(kthread)) {
+        if !waits || !(0..self.ingress.kthreads.len()).any(|kthread| self.has_to_tell(kthread)) {
             for (answer, _) in std::mem::take(&mut self.asked) {
                 // Who has asked may have gone.
                 let _ = answer.send(self.stats());
@@ -261,7 +261,7 @@ impl IngressLoop {
     }
 
     pub(super) fn preemptions(&self) -> u64 {
-        (0..self.ingress.crew.len()).map(|index| self.ingress.crew.cuts(index)).sum()
+        (0..self.ingress.kthreads.len()).map(|index| self.ingress.kthreads.cuts(index)).sum()
     }
 
     pub(super) fn unsent(&self) -> u64 {
@@ -283,9 +283,9 @@ impl IngressLoop {
         let worker = |index: usize| WorkerStats {
             worker: WorkerId(index as u16),
             holds: self.ingress.common.counters[index].holds(),
-            preemptions: self.ingress.crew.cuts(index),
-            has_core: self.ingress.crew.has_core(index),
-            tid: self.ingress.crew.tid(index),
+            preemptions: self.ingress.kthreads.cuts(index),
+            has_core: self.ingress.kthreads.has_core(index),
+            tid: self.ingress.kthreads.tid(index),
         };
         Stats {
             classes,
@@ -296,7 +296,7 @@ impl IngressLoop {
             in_system,
             waiting: self.ingress.waiting(),
             preemptions: self.preemptions(),
-            workers: (0..self.ingress.crew.len()).map(worker).collect(),
+            workers: (0..self.ingress.kthreads.len()).map(worker).collect(),
             policy: self.spec.name.clone(),
             quantum: self.spec.quantum,
             preempt: self.choice.effective,

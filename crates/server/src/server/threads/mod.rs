@@ -42,7 +42,7 @@ use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use curtail_rt::clock::{self, Clock, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{KThread, Kept, KthreadPool, Lived, Plan, Port, Quanta};
+use curtail_rt::thread::{KThread, KthreadPool, KthreadReport, KthreadState, Plan, Port, Quanta};
 use curtail_rt::topology::pin;
 use ingress::Ingress;
 use ingress_loop::IngressLoop;
@@ -96,7 +96,7 @@ impl Lent {
         for (index, line) in transports.iter_mut().enumerate() {
             lent.streams.extend(line.lend_streams().map(|streams| (index as u16, streams)));
             // Kthreads that give their cores back could not look at their sockets.
-            if domain.crew.elastic().is_none()
+            if domain.kthreads.elastic().is_none()
                 && let Some(datagrams) = line.lend_datagrams(domain.workers.len())
             {
                 datagrams.unwatch(&domain.waiter);
@@ -124,21 +124,22 @@ pub(super) fn run(
     let lent = Lent::of(&domain, &mut transports);
     let busy = settings.busy && transports.iter().any(|line| line.brings());
     let replies = transports.iter().map(|line| line.reply()).collect();
-    let beat_cycles = domain.crew.elastic().map(|_| settings.wish.heartbeat_cycles());
-    let port = domain.crew.elastic().and_then(|elastic| elastic.port().cloned());
+    let beat_cycles =
+        domain.kthreads.elastic().map(|_| settings.allocator_config.heartbeat_cycles());
+    let port = domain.kthreads.elastic().and_then(|elastic| elastic.port().cloned());
     let common = common(settings, &domain, &names, (replies, &lent), busy, port);
     let idle = settings.layout.idle(&clock);
-    let plan = plan(settings, &domain.crew);
+    let plan = plan(settings, &domain.kthreads);
     let quanta = plan.quanta.clone();
     let mode = plan.quanta.as_ref().map_or(Mode::Off, |quanta| quanta.mode);
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
-    let crew = start(domain.crew, &plan, &common, lent)?;
-    let _watch = settings.watchdog.watch(crew.peers(), 0, mode, |_, _| {}, || {});
+    let kthreads = start(domain.kthreads, &plan, &common, lent)?;
+    let _watch = settings.watchdog.watch(kthreads.peers(), 0, mode, |_, _| {}, || {});
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
     let mut ingress_loop = IngressLoop {
         ingress: Ingress::new(
-            (common, crew),
+            (common, kthreads),
             asker,
             names.into_iter().map(ClassStats::new).collect(),
         ),
@@ -173,9 +174,9 @@ pub(super) fn run(
     let watched = clock::now() - begun;
     drop(domain.control);
     if ended.is_ok() && ingress_loop.ingress.in_system() == 0 {
-        ingress_loop.ingress.crew.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
+        ingress_loop.ingress.kthreads.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
     }
-    let lives = ingress_loop.ingress.crew.stop(&mut notes, |_| {});
+    let lives = ingress_loop.ingress.kthreads.stop(&mut notes, |_| {});
     ingress_loop.ingress.give_up();
     if let Err(panic) = ended {
         resume_unwind(panic);
@@ -212,14 +213,14 @@ fn common(
     })
 }
 
-fn plan(settings: &Settings<'_>, crew: &KthreadPool) -> Plan {
+fn plan(settings: &Settings<'_>, kthreads: &KthreadPool) -> Plan {
     // Also where nothing is cut now: the policy may change.
     let cut = Spec::preset("shenango-ps").expect("a policy");
     let could_be_cut = is_cut(&Choice::make(settings.wished, &cut, settings.kind, false));
-    let elastic = crew.elastic().is_some();
+    let elastic = kthreads.elastic().is_some();
     let quanta = could_be_cut.then(|| {
         let quanta = Quanta::of_all(Mode::Clock, 0, false);
-        let beat = elastic.then(|| settings.wish.heartbeat_cycles());
+        let beat = elastic.then(|| settings.allocator_config.heartbeat_cycles());
         set_quanta(&quanta, settings.spec, &settings.choice, beat);
         quanta
     });
@@ -263,7 +264,7 @@ fn is_cut(choice: &Choice) -> bool {
 }
 
 fn start(
-    mut crew: KthreadPool,
+    mut kthreads: KthreadPool,
     plan: &Plan,
     common: &Arc<KthreadsShared>,
     lent: Lent,
@@ -282,14 +283,20 @@ fn start(
         if let Some(port) = &common.port {
             port::start(&common, port).map_err(|error| format!("its port: {error}"))?;
         }
-        Ok(context as Kept)
+        Ok(context as KthreadState)
     };
-    crew.start(plan, enter)
+    kthreads
+        .start(plan, enter)
         .map_err(|(index, error)| RunError::Worker { worker: WorkerId(index as u16), error })?;
-    Ok(crew)
+    Ok(kthreads)
 }
 
-fn report(ingress_loop: IngressLoop, lives: &[Lived], watched: u64, notes: Vec<String>) -> Report {
+fn report(
+    ingress_loop: IngressLoop,
+    lives: &[KthreadReport],
+    watched: u64,
+    notes: Vec<String>,
+) -> Report {
     let total: u64 = lives.iter().map(|lived| lived.total_cycles).sum();
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let ran =
@@ -304,7 +311,7 @@ fn report(ingress_loop: IngressLoop, lives: &[Lived], watched: u64, notes: Vec<S
         preempt: ingress_loop.choice.effective,
         preempt_note: ingress_loop.choice.note.clone(),
         quantum: ingress_loop.spec.quantum,
-        workers: ingress_loop.ingress.crew.len(),
+        workers: ingress_loop.ingress.kthreads.len(),
         preemptions: ingress_loop.preemptions(),
         late_ns: Counts::default().late_ns,
         ticks: Ticks::default(),

@@ -87,11 +87,11 @@ impl PortLoop {
     /// Until the server closes.
     fn serve(mut self) {
         let kthread = KThread::here();
-        let Some(member) = kthread.member() else { return };
-        member.set_porter(current());
+        let Some(client) = kthread.client() else { return };
+        client.set_porter(current());
         self.port.add_porter(current());
         while !self.port.is_closed() {
-            let session = member.take_packets(&mut self.arrivals);
+            let session = client.take_packets(&mut self.arrivals);
             let mut arrivals = std::mem::take(&mut self.arrivals);
             let any = !arrivals.is_empty();
             arrivals.drain(..).for_each(|arrival| self.submit(&arrival, session));
@@ -100,7 +100,7 @@ impl PortLoop {
                 kthread.share_spare();
             }
             // The kthread tells of more when it has looked around.
-            member.wait_for_packets();
+            client.wait_for_packets();
         }
     }
 
@@ -184,5 +184,5 @@ pub(super) fn answer_at_once(port: &Port, origin: &RequestOrigin, body: &Body) {
 }
 
 fn send(packet: &Packet, answer: Answer) -> Sent {
-    KThread::here().member().map_or(Sent::Never, |member| member.send(packet.session, answer))
+    KThread::here().client().map_or(Sent::Never, |client| client.send(packet.session, answer))
 }

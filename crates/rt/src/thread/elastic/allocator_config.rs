@@ -29,7 +29,7 @@ impl DaemonError {
 
 /// See the module's head.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct AllocatorConfig {
     /// What the program says.
     daemon: Option<PathBuf>,
     /// What `$CURTAILD` says.
@@ -42,7 +42,7 @@ pub struct Wish {
     poll_pages: bool,
 }
 
-impl Default for Wish {
+impl Default for AllocatorConfig {
     fn default() -> Self {
         let inherited = std::env::var_os("CURTAILD").filter(|path| !path.is_empty());
         Self {
@@ -58,7 +58,7 @@ impl Default for Wish {
     }
 }
 
-impl Wish {
+impl AllocatorConfig {
     /// See [`RuntimeBuilder::daemon`].
     pub fn set_daemon(&mut self, path: PathBuf) {
         self.daemon = Some(path);
@@ -160,21 +160,21 @@ impl RuntimeBuilder {
     ///
     /// Default: the one at `$CURTAILD`, if that is set; if it is not there, a warning, and none.
     pub fn daemon(mut self, path: impl Into<PathBuf>) -> Self {
-        self.wish.set_daemon(path.into());
+        self.allocator_config.set_daemon(path.into());
         self
     }
 
     /// How many cores the daemon is to have for the program whenever it needs them; it refuses to
     /// promise one twice. Default: 0.
     pub fn guaranteed(mut self, cores: usize) -> Self {
-        self.wish.set_guaranteed(cores);
+        self.allocator_config.set_guaranteed(cores);
         self
     }
 
     /// How many cores it may have besides, as long as no other program is guaranteed them. Default:
     /// as many as it has kthreads, less those that are guaranteed.
     pub fn burstable(mut self, cores: usize) -> Self {
-        self.wish.set_burstable(cores);
+        self.allocator_config.set_burstable(cores);
         self
     }
 
@@ -184,7 +184,7 @@ impl RuntimeBuilder {
     /// run on the daemon's cores and hand each over at the next heartbeat after it was ordered for
     /// another program; otherwise the kernel takes it.
     pub fn batch(mut self) -> Self {
-        self.wish.batch = true;
+        self.allocator_config.batch = true;
         self
     }
 
@@ -193,7 +193,7 @@ impl RuntimeBuilder {
     /// themselves. Default: 5 µs. Flag builds look when the daemon says so
     /// ([`RuntimeBuilder::poll_page`]); programs without safepoints between two threads only.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
-        self.wish.set_heartbeat(heartbeat);
+        self.allocator_config.set_heartbeat(heartbeat);
         self
     }
 
@@ -202,7 +202,7 @@ impl RuntimeBuilder {
     /// not, it sends a signal after its `--grace`. The word shares its page with what safepoints call, so
     /// only a daemon of the program's own user gets it. Default: true.
     pub fn poll_page(mut self, is_lent: bool) -> Self {
-        self.wish.set_poll_pages(is_lent);
+        self.allocator_config.set_poll_pages(is_lent);
         self
     }
 }

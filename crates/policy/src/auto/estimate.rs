@@ -84,7 +84,7 @@ pub(super) struct Stage {
 }
 
 /// See the module's head.
-pub(super) struct Aims {
+pub(super) struct ServiceEstimate {
     seen: [u32; BUCKETS],
     /// Completions since the older ones were halved.
     fresh: u32,
@@ -104,7 +104,7 @@ pub(super) struct Aims {
     count: usize,
 }
 
-impl Aims {
+impl ServiceEstimate {
     pub(super) fn new() -> Self {
         // Until something is known: least attained service, in steps from a microsecond on.
         let first = Stage { aim: 1_000, end: 1_000 };
@@ -279,8 +279,8 @@ mod tests {
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 
-    fn learnt(services: &[(u64, u32)]) -> Aims {
-        let mut aims = Aims::new();
+    fn learnt(services: &[(u64, u32)]) -> ServiceEstimate {
+        let mut aims = ServiceEstimate::new();
         for &(service, count) in services {
             (0..count).for_each(|_| aims.record(service));
         }
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn outliers_are_few_of_all_and_of_a_class() {
         let aim = |window| {
-            let mut aims = Aims::new();
+            let mut aims = ServiceEstimate::new();
             (0..20).for_each(|_| aims.record(1_000));
             (0..980).for_each(|_| aims.record(64_000));
             aims.learn(window);
@@ -351,7 +351,7 @@ mod tests {
         };
         assert!(aim(1_000) <= 1_000 && aim(10_000) <= 1_000, "two in a thousand of all");
         assert!(aim(40_000) > 50_000, "one in two thousand of all");
-        let mut aims = Aims::new();
+        let mut aims = ServiceEstimate::new();
         (0..200).for_each(|_| aims.record(1_000));
         (0..800).for_each(|_| aims.record(64_000));
         aims.learn(10_000_000);
@@ -364,15 +364,16 @@ mod tests {
         let end = aims.stage(0).end;
         assert_eq!(aims.stage(end), Stage { aim: end, end: 2 * end });
         assert_eq!(aims.stage(9 * end), Stage { aim: 8 * end, end: 16 * end });
-        assert_eq!(Aims::new().stage(0), Stage { aim: 1_000, end: 1_000 });
-        assert_eq!(Aims::new().stage(3_000), Stage { aim: 2_000, end: 4_000 });
+        assert_eq!(ServiceEstimate::new().stage(0), Stage { aim: 1_000, end: 1_000 });
+        assert_eq!(ServiceEstimate::new().stage(3_000), Stage { aim: 2_000, end: 4_000 });
         let last = aims.stage(u64::MAX);
         assert!(last.end >= last.aim && last.aim > u64::MAX / 4);
     }
 
     #[test]
     fn arrivals_that_nobody_asks_for_do_no_harm() {
-        let mut aims = Aims { arrived: u32::MAX, mean_ns: 2.0, ..Aims::new() };
+        let mut aims =
+            ServiceEstimate { arrived: u32::MAX, mean_ns: 2.0, ..ServiceEstimate::new() };
         aims.arrived();
         assert_eq!(aims.take_demand_ns(), 2.0 * f64::from(u32::MAX));
         aims.arrived();

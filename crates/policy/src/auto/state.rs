@@ -23,7 +23,7 @@
 //! idle anyway (and never more than a twentieth), and halved when they took less than a quarter of
 //! that, averaged over a dozen windows; never below twice the cost of one.
 
-use super::aims::{BUCKETS, bucket, floor};
+use super::estimate::{BUCKETS, bucket, floor};
 use crate::Nanos;
 use crate::ranked::Visit;
 
@@ -89,7 +89,7 @@ fn below(stretch: u64) -> u64 {
 }
 
 /// See the module's head.
-pub(super) struct Mind {
+pub(super) struct AutoState {
     workers: f64,
     stretch: u64,
     quantum: u64,
@@ -129,7 +129,7 @@ pub(super) struct Mind {
     window: Nanos,
 }
 
-impl Mind {
+impl AutoState {
     pub(super) fn new(workers: usize, quantum: Option<Nanos>) -> Self {
         Self {
             workers: workers as f64,
@@ -217,7 +217,7 @@ impl Mind {
         self.cost_ns += (cost - self.cost_ns) / f64::from(self.measured.min(64));
     }
 
-    /// True: a window is full, and it is time for [`Mind::review`].
+    /// True: a window is full, and it is time for [`AutoState::review`].
     pub(super) fn completed(&mut self, now: Nanos, sojourn: Nanos, service: Nanos) -> bool {
         if self.count == 0 && self.since == Nanos::ZERO {
             self.since = now;
