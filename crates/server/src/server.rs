@@ -28,6 +28,7 @@ use curtail_rt::topology::Layout;
 use curtail_sched::record::Tap;
 use domain::{Domain, Settings};
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The target of what is logged here.
@@ -120,8 +121,8 @@ pub struct Server {
     settings: ServerBuilder,
     layout: Layout,
     cores: usize,
-    /// The file for the record, where there is to be one.
-    recording: Option<File>,
+    /// The files for the dispatchers' records, where there are to be some.
+    records: Vec<(PathBuf, File)>,
     /// Of cancelled requests.
     rules: Arc<Rules>,
     /// At least one. The first becomes the calling thread's.
@@ -205,7 +206,7 @@ impl Server {
 
     fn run_here(mut self) -> Result<Report, RunError> {
         let (busy, kind, choice) = (self.is_busy(), self.kind(), self.choice());
-        let (tap, recorder) = self.record()?.unzip();
+        let (taps, recorders) = self.record()?;
         curtail_rt::unarmed::say_once(choice.note.is_some(), kind);
         let domains = std::mem::take(&mut self.domains);
         let handle = handle(&domains, &self.settings);
@@ -235,22 +236,21 @@ impl Server {
             let (lines, domain) = domains.next().expect("there is one at least");
             threads::run(domain, &common, lines)?
         } else {
-            merge(domain::run_all(domains.collect(), &common, &handle, tap)?)
+            merge(domain::run_all(domains.collect(), &common, &handle, taps)?)
         };
         report.notes.splice(0..0, self.layout.note.take());
         if self.rules.leaves_requests() {
             report.notes.push(LEFT.to_owned());
         }
-        // The tap went with the dispatcher.
-        report.notes.extend(recorder.map(Recorder::finish));
+        // The taps went with the dispatchers.
+        report.notes.extend(recorders.into_iter().map(Recorder::finish));
         Ok(report)
     }
 
-    fn record(&mut self) -> Result<Option<(Tap, Recorder)>, RunError> {
-        let (Some(file), Some(path)) = (self.recording.take(), &self.settings.record) else {
-            return Ok(None);
-        };
-        Recorder::start(path, file).map(Some).map_err(RunError::Recorder)
+    fn record(&mut self) -> Result<(Vec<Tap>, Vec<Recorder>), RunError> {
+        let records = std::mem::take(&mut self.records).into_iter();
+        let start = |(path, file): (PathBuf, File)| Recorder::start(&path, file);
+        records.map(start).collect::<Result<_, _>>().map_err(RunError::Recorder)
     }
 }
 

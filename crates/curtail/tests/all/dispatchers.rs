@@ -157,7 +157,6 @@ fn what_cannot_be_shared_is_refused() {
         |server| {
             server.workers(2).dispatchers(2).policy(preset("darc-static").with_reserved(1).unwrap())
         },
-        |server| server.workers(2).dispatchers(2).record("no/such/file"),
     ] {
         let refused = build(settings).err().expect("it is refused");
         assert!(matches!(refused, StartError::Setting(_) | StartError::Policy(_)), "{refused}");

@@ -94,6 +94,26 @@ fn live_switches_are_played_too() {
     assert_eq!(found.policies, order);
 }
 
+/// With several dispatchers each has a record of its own.
+#[test]
+fn each_dispatcher_records() {
+    let file = Temporary::new("several");
+    let parts = [0, 1].map(|index| Temporary(format!("{}.{index}", file.0.display()).into()));
+    let path = file.0.clone();
+    let (_, report) = serve(
+        Verbs,
+        |server| server.policy(preset("tq")).workers(2).dispatchers(2).record(path),
+        |client, _| load(client, 400),
+    );
+    assert_eq!(report.classes.iter().map(|class| class.completed).sum::<u64>(), 400);
+    let recorded = report.notes.iter().filter(|note| note.starts_with("recorded "));
+    assert_eq!(recorded.count(), 2, "{:?}", report.notes);
+    let found = parts.each_ref().map(Temporary::replay);
+    assert!(found.iter().all(|found| found.difference.is_none() && !found.cut_off));
+    assert!(found.iter().map(|found| found.decisions).sum::<u64>() >= 400);
+    assert!(!file.0.exists());
+}
+
 #[test]
 fn a_file_that_cannot_be_written_is_said_at_the_start() {
     let (local, _client) = curtail::net::Local::new(4).unwrap();

@@ -226,7 +226,7 @@ impl ServerBuilder {
 
     /// Records the policy's events and its decisions into a file, which is replaced: for
     /// `curtail sim --replay`. Some 30 bytes a request; where the disk does not keep up, the record
-    /// ends early. Off by default.
+    /// ends early. Off by default. With several dispatchers it is a file of each, `FILE.0` and so on.
     #[must_use]
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
         self.record = Some(file.into());
@@ -274,9 +274,6 @@ impl ServerBuilder {
                 "{dispatchers} dispatchers cannot share {workers} workers"
             )));
         }
-        if dispatchers > 1 && self.record.is_some() {
-            return Err(StartError::Setting("a record is of one dispatcher".to_owned()));
-        }
         self.spec.validate(workers)?;
         if self.spec.is_dispatcherless() {
             super::threads::check(&self.spec, self.preempt, workers, dispatchers)?;
@@ -308,9 +305,7 @@ impl ServerBuilder {
         let domains = self.domains((workers, &lines), &layout, elastic)?;
         self.transports = lines.remove(0);
         let rules = self.rules()?;
-        let recording =
-            |file: &PathBuf| File::create(file).map_err(|error| record_error(file, error));
-        let recording = self.record.as_ref().map(recording).transpose()?;
+        let records = self.records()?;
         self.app.setup().map_err(StartError::Setup)?;
         let on_build = std::mem::take(&mut self.on_build);
         let listens: Vec<_> = self.transports.iter().map(|line| line.describe()).collect();
@@ -318,7 +313,7 @@ impl ServerBuilder {
             layout,
             cores: cores.len(),
             settings: self,
-            recording,
+            records,
             rules,
             domains,
             others: lines,
@@ -330,6 +325,20 @@ impl ServerBuilder {
 }
 
 impl ServerBuilder {
+    /// The files for what each dispatcher records.
+    fn records(&self) -> Result<Vec<(PathBuf, File)>, StartError> {
+        let Some(path) = &self.record else { return Ok(Vec::new()) };
+        let create = |index: usize| {
+            let mut own = path.clone();
+            if self.dispatchers > 1 {
+                own.as_mut_os_string().push(format!(".{index}"));
+            }
+            let file = File::create(&own).map_err(|error| record_error(&own, error))?;
+            Ok((own, file))
+        };
+        (0..self.dispatchers).map(create).collect()
+    }
+
     /// How many workers there are, of so many cores.
     fn workers_on(&self, cores: usize, elastic: bool) -> Result<usize, StartError> {
         let dispatchers = self.dispatchers;

@@ -239,12 +239,12 @@ impl Drop for Together<'_> {
 }
 
 /// Runs the first domain on the calling thread and the others on threads of their own, each with its
-/// share of the transports. Returns when all have ended.
+/// share of the transports, and its tap if there are some. Returns when all have ended.
 pub(super) fn run_all(
     domains: Vec<(Vec<Box<dyn Transport>>, Domain)>,
     common: &Settings<'_>,
     handle: &Handle,
-    tap: Option<Tap>,
+    taps: Vec<Tap>,
 ) -> Result<Vec<Part>, RunError> {
     let run = |domain: Domain, lines, tap| {
         let together = Together(handle);
@@ -254,13 +254,14 @@ pub(super) fn run_all(
         Ok(part)
     };
     thread::scope(|scope| {
-        let mut domains = domains.into_iter();
+        let (mut domains, mut taps) = (domains.into_iter(), taps.into_iter());
+        let tap = taps.next();
         let (own_lines, first) = domains.next().expect("there is one at least");
         let mut others = Vec::new();
         for (lines, domain) in domains {
-            let (dispatcher, run) = (domain.index, &run);
+            let (dispatcher, run, tap) = (domain.index, &run, taps.next());
             let thread = thread::Builder::new().name(format!("dispatcher-{dispatcher}"));
-            match thread.spawn_scoped(scope, move || run(domain, lines, None)) {
+            match thread.spawn_scoped(scope, move || run(domain, lines, tap)) {
                 Ok(thread) => others.push(thread),
                 Err(error) => {
                     handle.shutdown();
