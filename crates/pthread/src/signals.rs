@@ -47,7 +47,7 @@ static COMMON: AtomicU64 = AtomicU64::new(!0);
 static ROUND: AtomicU64 = AtomicU64::new(0);
 /// How long a change of the mask waits for kthreads that do not follow: their core may be another
 /// program's.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the runtime uses itself, and what can't be blocked.
 fn never() -> Set {
