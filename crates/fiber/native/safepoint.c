@@ -174,7 +174,8 @@ CURTAIL_HIDDEN struct curtail_safepoint_block *curtail_safepoint_check(uint64_t 
   if (b->mode == CURTAIL_OFF || b->mode == CURTAIL_SIGNAL || b->yield == NULL) {
     if (poll_of(b) != 0)
       __atomic_store_n(&b->poll, 0, __ATOMIC_RELAXED);
-    b->deadline = UINT64_MAX;
+    if (b->mode != CURTAIL_SIGNAL) /* its ticks go by it */
+      b->deadline = UINT64_MAX;
     grant(b, INT64_MAX);
     if (curtail_batch_adopt != NULL && b->yield == NULL && b->critical == 0 && b->locks == 0)
       curtail_batch_adopt(b);

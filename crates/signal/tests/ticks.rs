@@ -261,6 +261,24 @@ fn no_tick_is_lost_where_thread_locals_are_made() {
     assert!(received() > before, "the timer is thought to be running");
 }
 
+/// A safepoint in a quantum that a signal is to end leaves its deadline.
+#[test]
+fn a_safepoint_loses_no_tick() {
+    allow_the_loop();
+    Safepoint::this_thread().set_hook(Some(on_tick));
+    let owner = Owner::new(NS_PER_CYCLE).unwrap();
+    let received = || owner.ticker().counts().received;
+    for _ in 0..20 {
+        let (before, begun) = (received(), now());
+        owner.arm(begun, begun + QUANTUM, true);
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        while received() == before && std::time::Instant::now() < until {
+            safepoint::here();
+        }
+        assert!(received() > before, "no tick came");
+    }
+}
+
 #[test]
 fn quanta_that_end_by_themselves_are_not_ended() {
     let mut bench = Bench::new();
