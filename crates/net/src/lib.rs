@@ -9,7 +9,7 @@
 //! | [`Udp`] | kernel UDP: a datagram is a request |
 //! | [`Tcp`] | kernel TCP and Unix sockets: frames of a little-endian `u32` length and that many bytes, or [`http`] |
 //! | [`Shm`] | shared memory with clients of the same host |
-//! | [`packet::Packets`] | datagrams past the kernel's network, by AF_XDP |
+//! | [`packet::Packets`] | datagrams past the kernel's network, by AF_XDP or DPDK |
 //! | [`Local`] | in-process, for tests and embedding |
 //! | [`Both`] | datagrams and streams behind one dispatcher |
 //! | [`Fault`] | any of them, with seeded faults on the way in |
