@@ -258,7 +258,10 @@ impl Transport for Packets {
     }
 
     fn before_wait(&mut self) -> bool {
-        self.queues.iter_mut().fold(true, |all, queue| all & queue.flush())
+        // No descriptor tells of what comes where there is none.
+        self.queues
+            .iter_mut()
+            .fold(true, |all, queue| all & queue.flush() & queue.wait_fd().is_some())
     }
 
     fn completed(&mut self, completion: &Completion) {

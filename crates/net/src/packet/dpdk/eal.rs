@@ -30,8 +30,7 @@ const WITH_VALUE: [&str; 20] = [
     "--syslog",
 ];
 /// Options that take none.
-const ALONE: [&str; 8] = [
-    "--huge-unlink",
+const ALONE: [&str; 7] = [
     "--legacy-mem",
     "--match-allocations",
     "--no-hpet",
@@ -93,9 +92,11 @@ fn check(words: &[String]) -> Result<(), DpdkError> {
 /// the machine's NICs only the one that is wanted is touched.
 fn run(words: &[String], device: &str) -> Result<(), DpdkError> {
     let cpus = format!("--lcores=0@({})", allowed_cpus());
-    let mut all: Vec<_> = ["curtail", "--in-memory", "--no-telemetry", "--log-level=4", &cpus]
-        .map(str::to_owned)
-        .into();
+    // DPDK does not take it beside the two.
+    let is_legacy = words.iter().any(|word| matches!(&**word, "--no-huge" | "--legacy-mem"));
+    let no_files = if is_legacy { "--no-shconf" } else { "--in-memory" };
+    let mut all: Vec<_> =
+        ["curtail", no_files, "--no-telemetry", "--log-level=4", &cpus].map(str::to_owned).into();
     let names = ["-a", "-b", "--allow", "--block", "--no-pci"];
     let is_chosen = |word: &String| names.contains(&word.split('=').next().unwrap_or_default());
     if !words.iter().any(is_chosen) {

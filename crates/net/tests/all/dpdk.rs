@@ -1,0 +1,107 @@
+//! Frames by DPDK's virtual devices: one that has an end of a cable between two network namespaces, one
+//! whose other end is an interface of the kernel's, and one whose other end is another of DPDK's.
+//! Skipped, with a line, where namespaces or interfaces can't be made.
+//!
+//! DPDK starts once in a process: all tests have the same words for it, and devices of their own.
+
+use crate::common;
+use common::cable::{Ended, SERVED, ask_all, ask_through_faults, attack, served_over_a_cable};
+use common::counter;
+use common::hostile::frame_count;
+use common::namespace::{CABLE, make_checksums};
+use curtail_net::{Transport, open};
+
+const EAL: &str = "eal=--no-huge;-m;192";
+
+/// Runs `far` at the other end of a cable, of whose end here the device of that name has the frames.
+fn against<R: Send + 'static>(
+    device: &'static str,
+    options: &'static str,
+    far: impl FnOnce() -> R + Send + 'static,
+) -> Option<(R, Ended)> {
+    let url = move |it| format!("dpdk://{device}/{it}?{EAL}&args=iface={CABLE};{options}");
+    served_over_a_cable(move || open(&SERVED.map(url).join(",")).unwrap(), far)
+}
+
+fn check(transport: &dyn Transport) {
+    let of = |name| counter(transport, name);
+    assert_eq!((of("packet_frames_missing"), of("packet_responses_dropped")), (0, 0));
+    assert_eq!((of("packet_checksum_errors"), of("packet_unanswered")), (0, 0));
+    assert_eq!((of("dpdk_dropped_no_frame"), of("dpdk_send_errors")), (0, 0));
+    // This device keeps none.
+    assert_eq!(of("dpdk_frames_in_use"), 0);
+}
+
+#[test]
+fn requests_over_a_cable_are_answered() {
+    // With few frames, so that each is used again and again.
+    let ran = against("net_af_packet0", "qpairs=1&frames=64", || {
+        make_checksums();
+        SERVED.into_iter().for_each(ask_all);
+    });
+    let Some(((), (transport, malformed))) = ran else { return };
+    assert_eq!(malformed, 0);
+    check(&*transport);
+    let asked = ["packet_arp_requests", "packet_neighbour_solicitations"];
+    assert!(asked.into_iter().all(|name| counter(&*transport, name) > 0));
+    assert_eq!(counter(&*transport, "packet_queues"), 1);
+    let url = transport.describe();
+    assert!(url.starts_with("dpdk://net_af_packet0/10.9.0.1:4000,"), "{url}");
+    assert_eq!(transport.local_addrs(), SERVED.map(|it| it.parse().unwrap()));
+}
+
+#[test]
+fn a_device_has_several_queues() {
+    let ran = against("net_af_packet1", "qpairs=2&queues=2&frames=64&checksum=partial", || {
+        SERVED.into_iter().for_each(ask_all);
+    });
+    let Some(((), (transport, malformed))) = ran else { return };
+    assert_eq!((malformed, counter(&*transport, "packet_queues")), (0, 2));
+    assert!(counter(&*transport, "packet_partial_checksums") > 0);
+    check(&*transport);
+}
+
+#[test]
+fn what_is_lost_doubled_late_or_cut_on_a_cable_is_no_wrong_answer() {
+    let ran = against("net_af_packet2", "qpairs=1&frames=64", || ask_through_faults(200));
+    let Some(((), (transport, malformed))) = ran else { return };
+    assert!(malformed > 100, "{malformed}");
+    assert_eq!(counter(&*transport, "dpdk_frames_in_use"), 0);
+}
+
+#[test]
+fn hostile_frames_over_a_cable_leave_it_in_service() {
+    let frames = frame_count(100_000);
+    let ran = against("net_af_packet3", "qpairs=1&frames=64", move || attack(frames));
+    let Some(((), (transport, malformed))) = ran else { return };
+    assert!(malformed > frames / 20, "{malformed}");
+    let of = |name| counter(&*transport, name);
+    assert_eq!((of("packet_frames_missing"), of("dpdk_frames_in_use")), (0, 0));
+}
+
+#[test]
+fn what_is_wrong_with_a_device_is_said() {
+    let said = |url: &str| open(url).err().unwrap().to_string();
+    let null = |options: &str| said(&format!("dpdk://net_null7/192.0.2.1:4000?{EAL}{options}"));
+    let there = open(&format!("dpdk://net_null7/192.0.2.1:4000?{EAL}")).unwrap();
+    assert!(there.wait_fds().is_empty(), "it is polled");
+    assert!(null("").contains("another transport has the device"), "{}", null(""));
+    drop(there);
+    // It went back, and can be had again.
+    drop(open(&format!("dpdk://net_null7/192.0.2.1:4000?{EAL}")).unwrap());
+    let cases = [
+        (null("&queues=60000"), "queues is 60000, not within 1..=64"),
+        (null("&mtu=40"), "MTU is 40, not within 576..=9216"),
+        (null("&frames=32768&queues=8&mtu=9000"), "no memory for frames"),
+        (said(&format!("dpdk://net_none0/192.0.2.1:4000?{EAL}")), "DPDK has no such device"),
+        (said(&format!("dpdk://0000:99:00.0/192.0.2.1:4000?{EAL}")), "DPDK has no such device"),
+        (said(&format!("dpdk://a,b/192.0.2.1:4000?{EAL}")), "is not DEVICE/IP:PORT"),
+        (said(&format!("dpdk://net_null8/0.0.0.0:4000?{EAL}")), "is not the address of one host"),
+        (said(&format!("dpdk://net_null8/192.0.2.1:0?{EAL}")), "name one"),
+        (said("dpdk://net_null8/192.0.2.1:4000?eal=--no-huge"), "has started DPDK with other"),
+        (said("dpdk://net_null8/192.0.2.1:4000?eal=--help"), "is no option of DPDK that a server"),
+    ];
+    for (said, expected) in cases {
+        assert!(said.contains(expected), "{said}");
+    }
+}
