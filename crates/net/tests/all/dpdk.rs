@@ -23,8 +23,10 @@ fn against<R: Send + 'static>(
     served_over_a_cable(move || open(&SERVED.map(url).join(",")).unwrap(), far)
 }
 
-fn check(transport: &dyn Transport) {
+fn check(transport: &dyn Transport, malformed: u64) {
     let of = |name| counter(transport, name);
+    // The device has what its own host sends, too, questions to all among it.
+    assert_eq!(malformed, of("packet_forged_refused"));
     assert_eq!((of("packet_frames_missing"), of("packet_responses_dropped")), (0, 0));
     assert_eq!((of("packet_checksum_errors"), of("packet_unanswered")), (0, 0));
     assert_eq!((of("dpdk_dropped_no_frame"), of("dpdk_send_errors")), (0, 0));
@@ -40,8 +42,7 @@ fn requests_over_a_cable_are_answered() {
         SERVED.into_iter().for_each(ask_all);
     });
     let Some(((), (transport, malformed))) = ran else { return };
-    assert_eq!(malformed, 0);
-    check(&*transport);
+    check(&*transport, malformed);
     let asked = ["packet_arp_requests", "packet_neighbour_solicitations"];
     assert!(asked.into_iter().all(|name| counter(&*transport, name) > 0));
     assert_eq!(counter(&*transport, "packet_queues"), 1);
@@ -56,9 +57,9 @@ fn a_device_has_several_queues() {
         SERVED.into_iter().for_each(ask_all);
     });
     let Some(((), (transport, malformed))) = ran else { return };
-    assert_eq!((malformed, counter(&*transport, "packet_queues")), (0, 2));
+    assert_eq!(counter(&*transport, "packet_queues"), 2);
     assert!(counter(&*transport, "packet_partial_checksums") > 0);
-    check(&*transport);
+    check(&*transport, malformed);
 }
 
 #[test]
