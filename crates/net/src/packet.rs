@@ -24,6 +24,8 @@ mod simulated;
 mod wire;
 mod xdp;
 
+#[cfg(feature = "dpdk")]
+pub use dpdk::dpdk_queues;
 pub use dpdk::{DpdkConfig, DpdkError, dpdk_version};
 pub use driver::{FrameCount, FrameSender, PacketDriver};
 pub use simulated::{Simulated, SimulatedLink};

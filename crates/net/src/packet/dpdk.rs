@@ -6,7 +6,7 @@
 
 use super::Packets;
 #[cfg(feature = "dpdk")]
-use super::{PacketConfig, PacketDriver, reserve};
+use super::{Hardware, PacketConfig, PacketDriver, reserve};
 pub use crate::error::DpdkError;
 use crate::error::OpenError;
 use std::net::SocketAddr;
@@ -62,6 +62,32 @@ pub fn dpdk_version() -> Option<String> {
     None
 }
 
+/// A device's queues and its Ethernet address, for a transport of one's own.
+///
+/// # Errors
+/// As [`Packets::dpdk`].
+#[cfg(feature = "dpdk")]
+pub fn dpdk_queues(
+    device: &str,
+    config: &DpdkConfig,
+) -> Result<(Vec<Box<dyn PacketDriver>>, Hardware), OpenError> {
+    queues(device, config, Vec::new())
+}
+
+#[cfg(feature = "dpdk")]
+fn queues(
+    device: &str,
+    config: &DpdkConfig,
+    reserved: Vec<std::os::fd::OwnedFd>,
+) -> Result<(Vec<Box<dyn PacketDriver>>, Hardware), OpenError> {
+    OpenError::within("frames", config.frames, 64, 1 << 15)?;
+    OpenError::within("queues", config.queues, 1, 64)?;
+    OpenError::within("MTU", config.mtu, super::MTU.0, super::MTU.1)?;
+    let failed = |reason| OpenError::Dpdk { device: device.to_owned(), reason };
+    let (queues, hardware) = port::open(device, config, reserved).map_err(failed)?;
+    Ok((queues.into_iter().map(|one| Box::new(one) as _).collect(), hardware))
+}
+
 impl Packets {
     /// Serves `addresses`, UDP, by a device: a NIC's PCI address, or the name of a virtual device. Ports
     /// of addresses that the kernel has, too, are taken from it: of those, 0 lets it choose.
@@ -74,10 +100,6 @@ impl Packets {
         addresses: &[SocketAddr],
         config: &DpdkConfig,
     ) -> Result<Self, OpenError> {
-        OpenError::within("frames", config.frames, 64, 1 << 15)?;
-        OpenError::within("queues", config.queues, 1, 64)?;
-        OpenError::within("MTU", config.mtu, super::MTU.0, super::MTU.1)?;
-        let failed = |reason| OpenError::Dpdk { device: device.to_owned(), reason };
         let mut served = Vec::new();
         let mut reserved = Vec::new();
         for &address in addresses {
@@ -85,8 +107,7 @@ impl Packets {
             served.push(address);
             reserved.extend(socket);
         }
-        let (queues, hardware) = port::open(device, config, reserved).map_err(failed)?;
-        let queues = queues.into_iter().map(|one| Box::new(one) as Box<dyn PacketDriver>);
+        let (queues, hardware) = queues(device, config, reserved)?;
         let urls: Vec<_> = served.iter().map(|it| format!("dpdk://{device}/{it}")).collect();
         let config = PacketConfig {
             limit: config.limit,
@@ -94,7 +115,7 @@ impl Packets {
             partial: config.partial,
             ..PacketConfig::new(urls.join(","), hardware, config.mtu)
         };
-        Self::new(queues.collect(), &served, &config)
+        Self::new(queues, &served, &config)
     }
 
     /// Says that the feature `dpdk` is off.

@@ -5,11 +5,15 @@
 //! DPDK starts once in a process: all tests have the same words for it, and devices of their own.
 
 use crate::common;
-use common::cable::{Ended, SERVED, ask_all, ask_through_faults, attack, served_over_a_cable};
-use common::counter;
+use common::cable::{Ended, SERVED, ask, ask_all, ask_through_faults, attack, served_over_a_cable};
+use common::frames::{OURS, Sent, THEIR4, datagram, peer, read};
 use common::hostile::frame_count;
-use common::namespace::{CABLE, make_checksums};
+use common::namespace::{CABLE, between, ip, make_checksums};
+use common::{Echo, LONG, counter};
+use curtail_net::packet::{DpdkConfig, dpdk_queues};
 use curtail_net::{Transport, open};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Instant;
 
 const EAL: &str = "eal=--no-huge;-m;192";
 
@@ -78,6 +82,71 @@ fn hostile_frames_over_a_cable_leave_it_in_service() {
     assert!(malformed > frames / 20, "{malformed}");
     let of = |name| counter(&*transport, name);
     assert_eq!((of("packet_frames_missing"), of("dpdk_frames_in_use")), (0, 0));
+}
+
+#[test]
+fn an_interface_of_the_kernels_is_another_end() {
+    let served = "10.8.0.7:4000";
+    let near = move || {
+        let url = format!("dpdk://net_tap0/{served}?{EAL}&args=iface=tapped&frames=64");
+        let echo = Echo::start(open(&url).unwrap());
+        // The device has the interface's own address, from which no other may come.
+        ip("link set tapped address 02:00:00:00:00:02").unwrap();
+        ip("addr add 10.8.0.2/24 dev tapped").unwrap();
+        ip("link set tapped up").unwrap();
+        let socket = UdpSocket::bind("10.8.0.2:0").unwrap();
+        socket.connect(served).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        for length in 1..1_000 {
+            let question: Vec<u8> = (0..length).map(|at| (at * length) as u8).collect();
+            assert_eq!(ask(&socket, &question), question);
+        }
+        let (transport, _) = echo.stop();
+        assert_eq!(counter(&*transport, "packet_frames_missing"), 0);
+        drop(transport);
+        assert!(ip("link show tapped").is_err(), "it went with its device");
+    };
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        return eprintln!("skipped: no /dev/net/tun");
+    }
+    let _ = between(near, |()| ()).map_err(|why| eprintln!("skipped: {why}"));
+}
+
+#[test]
+fn another_program_of_dpdk_is_another_end() {
+    let served: SocketAddr = "10.7.0.1:4000".parse().unwrap();
+    let memory = format!("socket=curtail-{};id=0", std::process::id());
+    let options = format!("{EAL}&args=role=server;mac=02:00:00:00:00:01;{memory}&frames=64");
+    let echo = Echo::start(open(&format!("dpdk://net_memif0/{served}?{options}")).unwrap());
+    let config = DpdkConfig {
+        eal: ["--no-huge", "-m", "192"].map(str::to_owned).into(),
+        arguments: format!("role=client,{}", memory.replace(';', ",")),
+        frames: 64,
+        ..DpdkConfig::default()
+    };
+    let (mut queues, _) = dpdk_queues("net_memif1", &config).unwrap();
+    let sender = queues[0].sender();
+    let (mut answers, mut asked, since) = (Vec::new(), 0, Instant::now());
+    while answers.len() < 500 {
+        assert!(since.elapsed() < LONG, "{} of {asked} were answered", answers.len());
+        // Until both ends have met, none goes out.
+        let frame = datagram(OURS, peer(THEIR4), served, &[asked as u8; 100]);
+        let went = asked < 500
+            && sender.send(&mut |place| {
+                place[..frame.len()].copy_from_slice(&frame);
+                Some(frame.len())
+            });
+        asked += usize::from(went);
+        queues[0].receive(8, &mut |frame| answers.push(read(frame)));
+        std::thread::yield_now();
+    }
+    let all = answers.into_iter().enumerate().all(|(at, (_, answer))| {
+        let payload = vec![at as u8; 100];
+        answer == Sent::Datagram { from: served, to: peer(THEIR4), payload }
+    });
+    assert!(all, "in the order of the questions");
+    let (transport, malformed) = echo.stop();
+    assert_eq!((malformed, counter(&*transport, "packet_frames_missing")), (0, 0));
 }
 
 #[test]
