@@ -146,7 +146,7 @@ pub(super) fn open(
         // SAFETY: null, or a constant of the C half.
         _ => return Err(why(error, &wanted, &facts, unsafe { text(step) })),
     };
-    let port = Arc::new(Port {
+    let port = Arc::new(DpdkPort {
         raw,
         with_device: usize::from(facts.receive_ring) + usize::from(facts.send_ring),
         _reserved: reserved,
@@ -176,7 +176,7 @@ fn why(error: c_int, wanted: &Settings, facts: &Facts, what: String) -> DpdkErro
 }
 
 /// What all queues of a port share.
-struct Port {
+struct DpdkPort {
     raw: NonNull<RawPort>,
     /// Frames that the device may have of each queue.
     with_device: usize,
@@ -185,11 +185,11 @@ struct Port {
 
 // SAFETY: the C half leaves it to us which thread calls: each queue receives by its owner, sends under
 // its lock, and lends from pools that are for many threads. It keeps nothing of a thread.
-unsafe impl Send for Port {}
+unsafe impl Send for DpdkPort {}
 // SAFETY: as above.
-unsafe impl Sync for Port {}
+unsafe impl Sync for DpdkPort {}
 
-impl Drop for Port {
+impl Drop for DpdkPort {
     fn drop(&mut self) {
         let _one = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: opened by us; both halves of every queue are gone, and with them their frames.
@@ -199,19 +199,19 @@ impl Drop for Port {
 
 /// The receiving half of a queue.
 pub(super) struct Dpdk {
-    port: Arc<Port>,
+    port: Arc<DpdkPort>,
     sender: Arc<Sender>,
     queue: u16,
 }
 
 /// Frames received that go back when they have been looked at, or when that panics.
-struct Batch {
+struct Received {
     frames: [Frame; BATCH],
     from: usize,
     to: usize,
 }
 
-impl Batch {
+impl Received {
     fn next(&mut self) -> Option<Lent> {
         let frame = *self.frames[..self.to].get(self.from)?;
         self.from += 1;
@@ -219,7 +219,7 @@ impl Batch {
     }
 }
 
-impl Drop for Batch {
+impl Drop for Received {
     fn drop(&mut self) {
         while self.next().is_some() {}
     }
@@ -247,7 +247,7 @@ impl Drop for Lent {
 impl PacketDriver for Dpdk {
     fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> usize {
         let none = Frame { data: null_mut(), bytes: 0, buffer: null_mut() };
-        let mut batch = Batch { frames: [none; BATCH], from: 0, to: 0 };
+        let mut batch = Received { frames: [none; BATCH], from: 0, to: 0 };
         let (raw, place) = (self.port.raw.as_ptr(), batch.frames.as_mut_ptr());
         // SAFETY: the port lives, this thread owns the queue, and the place has room for a batch.
         let count = unsafe { curtail_dpdk_receive(raw, self.queue, place, most.min(BATCH) as u16) };
@@ -294,7 +294,7 @@ impl PacketDriver for Dpdk {
     }
 }
 
-impl Port {
+impl DpdkPort {
     /// Frames of a queue: all, and those that are free.
     fn frames(&self, queue: u16) -> (usize, usize) {
         let (mut all, mut free) = (0, 0);
@@ -306,7 +306,7 @@ impl Port {
 
 /// The sending half of a queue.
 struct Sender {
-    port: Arc<Port>,
+    port: Arc<DpdkPort>,
     queue: u16,
     turn: Mutex<()>,
 }
