@@ -205,13 +205,13 @@ pub(super) struct Dpdk {
 }
 
 /// Frames received that go back when they have been looked at, or when that panics.
-struct Received {
+struct Burst {
     frames: [Frame; BATCH],
     from: usize,
     to: usize,
 }
 
-impl Received {
+impl Burst {
     fn next(&mut self) -> Option<Lent> {
         let frame = *self.frames[..self.to].get(self.from)?;
         self.from += 1;
@@ -219,7 +219,7 @@ impl Received {
     }
 }
 
-impl Drop for Received {
+impl Drop for Burst {
     fn drop(&mut self) {
         while self.next().is_some() {}
     }
@@ -247,7 +247,7 @@ impl Drop for Lent {
 impl PacketDriver for Dpdk {
     fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> usize {
         let none = Frame { data: null_mut(), bytes: 0, buffer: null_mut() };
-        let mut batch = Received { frames: [none; BATCH], from: 0, to: 0 };
+        let mut batch = Burst { frames: [none; BATCH], from: 0, to: 0 };
         let (raw, place) = (self.port.raw.as_ptr(), batch.frames.as_mut_ptr());
         // SAFETY: the port lives, this thread owns the queue, and the place has room for a batch.
         let count = unsafe { curtail_dpdk_receive(raw, self.queue, place, most.min(BATCH) as u16) };
