@@ -13,6 +13,7 @@ use common::{Echo, LONG, counter};
 use curtail_net::packet::{DpdkConfig, dpdk_queues};
 use curtail_net::{Transport, open};
 use std::net::{SocketAddr, UdpSocket};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 const EAL: &str = "eal=--no-huge;-m;192";
@@ -147,6 +148,35 @@ fn another_program_of_dpdk_is_another_end() {
     assert!(all, "in the order of the questions");
     let (transport, malformed) = echo.stop();
     assert_eq!((malformed, counter(&*transport, "packet_frames_missing")), (0, 0));
+}
+
+#[test]
+fn frames_go_back_whatever_becomes_of_them() {
+    // It makes frames of nothing, as many as are asked for, and sends them to nowhere.
+    let config = DpdkConfig {
+        eal: ["--no-huge", "-m", "192"].map(str::to_owned).into(),
+        frames: 64,
+        ..DpdkConfig::default()
+    };
+    let (mut queues, _) = dpdk_queues("net_null6", &config).unwrap();
+    let queue = &mut queues[0];
+    for round in 0..200 {
+        let mut seen = 0;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            queue.receive(64, &mut |frame| {
+                seen += 1;
+                assert!(!frame.is_empty() && seen < round % 64, "on purpose");
+            })
+        }));
+        assert!(ended.is_err());
+        let sender = queue.sender();
+        assert!(!sender.send(&mut |_| None) && !sender.send(&mut |frame| Some(frame.len() + 1)));
+        let ended = catch_unwind(AssertUnwindSafe(|| sender.send(&mut |_| panic!("on purpose"))));
+        assert!(ended.is_err());
+        assert!(sender.send(&mut |frame| Some(frame.len().min(60))));
+        let in_use = queue.counters().into_iter().find(|it| it.0 == "dpdk_frames_in_use");
+        assert_eq!((in_use.unwrap().1, queue.frames().total - queue.frames().known), (0, 0));
+    }
 }
 
 #[test]

@@ -51,6 +51,10 @@ struct Frame {
     buffer: *mut Buffer,
 }
 
+impl Frame {
+    const NONE: Self = Self { data: null_mut(), bytes: 0, buffer: null_mut() };
+}
+
 #[repr(C)]
 #[derive(Default)]
 struct Counts {
@@ -155,6 +159,7 @@ pub(super) fn open(
         sender: Arc::new(Sender { port: port.clone(), queue, turn: Mutex::new(()) }),
         port: port.clone(),
         queue,
+        frames: Box::new([Frame::NONE; BATCH]),
     };
     Ok(((0..wanted.queues).map(queue).collect(), facts.hardware))
 }
@@ -202,24 +207,26 @@ pub(super) struct Dpdk {
     port: Arc<DpdkPort>,
     sender: Arc<Sender>,
     queue: u16,
+    /// Room for a burst, so that a look at an empty queue writes none of it.
+    frames: Box<[Frame; BATCH]>,
 }
+
+// SAFETY: the frames' pointers are looked at only within `receive`, between the call that fills them
+// in and that which gives them back.
+unsafe impl Send for Dpdk {}
 
 /// Frames received that go back when they have been looked at, or when that panics.
-struct Burst {
-    frames: [Frame; BATCH],
-    from: usize,
-    to: usize,
-}
+struct Burst<'a>(&'a [Frame]);
 
-impl Burst {
+impl Burst<'_> {
     fn next(&mut self) -> Option<Lent> {
-        let frame = *self.frames[..self.to].get(self.from)?;
-        self.from += 1;
-        Some(Lent(frame))
+        let (first, others) = self.0.split_first()?;
+        self.0 = others;
+        Some(Lent(*first))
     }
 }
 
-impl Drop for Burst {
+impl Drop for Burst<'_> {
     fn drop(&mut self) {
         while self.next().is_some() {}
     }
@@ -246,19 +253,18 @@ impl Drop for Lent {
 
 impl PacketDriver for Dpdk {
     fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> usize {
-        let none = Frame { data: null_mut(), bytes: 0, buffer: null_mut() };
-        let mut batch = Burst { frames: [none; BATCH], from: 0, to: 0 };
-        let (raw, place) = (self.port.raw.as_ptr(), batch.frames.as_mut_ptr());
-        // SAFETY: the port lives, this thread owns the queue, and the place has room for a batch.
+        let (raw, place) = (self.port.raw.as_ptr(), self.frames.as_mut_ptr());
+        // SAFETY: the port lives, this thread owns the queue, and the place has room for a burst.
         let count = unsafe { curtail_dpdk_receive(raw, self.queue, place, most.min(BATCH) as u16) };
-        batch.to = usize::from(count).min(BATCH);
-        while let Some(frame) = batch.next() {
-            let count = frame.0.bytes as usize;
+        let count = usize::from(count).min(BATCH);
+        let mut burst = Burst(&self.frames[..count]);
+        while let Some(frame) = burst.next() {
+            let bytes = frame.0.bytes as usize;
             // SAFETY: the bytes lie in a buffer that is ours until it is given back; the C half has
             // seen that they are within it. Its address is one also where there are none.
-            each(unsafe { std::slice::from_raw_parts(frame.0.data, count) });
+            each(unsafe { std::slice::from_raw_parts(frame.0.data, bytes) });
         }
-        batch.to
+        count
     }
 
     fn sender(&self) -> Arc<dyn FrameSender> {
@@ -314,7 +320,7 @@ struct Sender {
 impl FrameSender for Sender {
     fn send(&self, write: &mut dyn FnMut(&mut [u8]) -> Option<usize>) -> bool {
         let raw = self.port.raw.as_ptr();
-        let mut frame = Frame { data: null_mut(), bytes: 0, buffer: null_mut() };
+        let mut frame = Frame::NONE;
         // SAFETY: the port lives, and so does the place.
         if !unsafe { curtail_dpdk_lend(raw, self.queue, &raw mut frame) } {
             return false;
