@@ -1,18 +1,17 @@
-//! Frames by DPDK's virtual devices: one that has an end of a cable between two network namespaces, one
-//! whose other end is an interface of the kernel's, and one whose other end is another of DPDK's.
-//! Skipped, with a line, where namespaces or interfaces can't be made.
+//! Frames by DPDK's virtual devices: one that has an end of a cable between two network namespaces, and
+//! one whose other end is another of DPDK's. Skipped, with a line, where namespaces can't be made.
 //!
 //! DPDK starts once in a process: all tests have the same words for it, and devices of their own.
 
 use crate::common;
-use common::cable::{Ended, SERVED, ask, ask_all, ask_through_faults, attack, served_over_a_cable};
+use common::cable::{Ended, SERVED, ask_all, ask_through_faults, attack, served_over_a_cable};
 use common::frames::{OURS, Sent, THEIR4, datagram, peer, read};
 use common::hostile::frame_count;
-use common::namespace::{CABLE, between, ip, make_checksums};
+use common::namespace::{CABLE, make_checksums};
 use common::{Echo, LONG, counter};
 use curtail_net::packet::{DpdkConfig, dpdk_queues};
 use curtail_net::{Transport, open};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
@@ -83,34 +82,6 @@ fn hostile_frames_over_a_cable_leave_it_in_service() {
     assert!(malformed > frames / 20, "{malformed}");
     let of = |name| counter(&*transport, name);
     assert_eq!((of("packet_frames_missing"), of("dpdk_frames_in_use")), (0, 0));
-}
-
-#[test]
-fn an_interface_of_the_kernels_is_another_end() {
-    let served = "10.8.0.7:4000";
-    let near = move || {
-        let url = format!("dpdk://net_tap0/{served}?{EAL}&args=iface=tapped&frames=64");
-        let echo = Echo::start(open(&url).unwrap());
-        // The device has the interface's own address, from which no other may come.
-        ip("link set tapped address 02:00:00:00:00:02").unwrap();
-        ip("addr add 10.8.0.2/24 dev tapped").unwrap();
-        ip("link set tapped up").unwrap();
-        let socket = UdpSocket::bind("10.8.0.2:0").unwrap();
-        socket.connect(served).unwrap();
-        socket.set_read_timeout(Some(LONG)).unwrap();
-        for length in 1..1_000 {
-            let question: Vec<u8> = (0..length).map(|at| (at * length) as u8).collect();
-            assert_eq!(ask(&socket, &question), question);
-        }
-        let (transport, _) = echo.stop();
-        assert_eq!(counter(&*transport, "packet_frames_missing"), 0);
-        drop(transport);
-        assert!(ip("link show tapped").is_err(), "it went with its device");
-    };
-    if !std::path::Path::new("/dev/net/tun").exists() {
-        return eprintln!("skipped: no /dev/net/tun");
-    }
-    let _ = between(near, |()| ()).map_err(|why| eprintln!("skipped: {why}"));
 }
 
 #[test]

@@ -50,7 +50,11 @@ pub fn client(server: &str) -> UdpSocket {
 pub fn ask(socket: &UdpSocket, question: &[u8]) -> Vec<u8> {
     socket.send(question).unwrap();
     let mut answer = [0; 2_000];
-    let count = socket.recv(&mut answer).expect("an answer");
+    // The driver of DPDK's `net_tap` sends signals to its process.
+    let received = std::iter::repeat_with(|| socket.recv(&mut answer)).find(|it| {
+        !it.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::Interrupted)
+    });
+    let count = received.expect("one that was not interrupted").expect("an answer");
     answer[..count].to_vec()
 }
 
