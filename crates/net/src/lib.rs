@@ -112,6 +112,12 @@ pub trait Intake {
     /// (the scheduled arrival where the transport is an open-loop generator).
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64);
 
+    /// One request that is all that a buffer has in it. The buffer may be taken, for another one with
+    /// whatever in it; so a long request need not be copied.
+    fn request_in(&mut self, buffer: &mut Vec<u8>, from: Peer, arrived_tsc: u64) {
+        self.request(buffer, from, arrived_tsc);
+    }
+
     /// `count` inputs were malformed or too large and were dropped or answered with an error.
     fn malformed(&mut self, count: u64);
 
