@@ -7,7 +7,7 @@ use crate::message::INLINE;
 const KEEP_BYTES: usize = 16 << 10;
 
 /// How a transport brings a request's bytes.
-pub(crate) enum Brought<'a> {
+pub(crate) enum Incoming<'a> {
     /// To be copied.
     Lent(&'a [u8]),
     /// All of a buffer, to be taken for another one.
@@ -24,15 +24,15 @@ pub(crate) struct Payload {
 
 impl Payload {
     #[inline]
-    pub(crate) fn set(&mut self, brought: Brought<'_>) {
+    pub(crate) fn set(&mut self, brought: Incoming<'_>) {
         let bytes = match brought {
-            Brought::Given(buffer) if buffer.len() > INLINE => {
+            Incoming::Given(buffer) if buffer.len() > INLINE => {
                 self.length = buffer.len();
                 std::mem::swap(&mut self.large, buffer);
                 return;
             }
-            Brought::Given(buffer) => &buffer[..],
-            Brought::Lent(bytes) => bytes,
+            Incoming::Given(buffer) => &buffer[..],
+            Incoming::Lent(bytes) => bytes,
         };
         self.length = bytes.len();
         if self.is_small() {
@@ -88,13 +88,13 @@ mod tests {
         let mut payload = Payload::default();
         let mut buffer = vec![7; INLINE + 1];
         let place = buffer.as_ptr();
-        payload.set(Brought::Given(&mut buffer));
+        payload.set(Incoming::Given(&mut buffer));
         assert_eq!((payload.bytes(), payload.bytes().as_ptr()), (&[7; INLINE + 1][..], place));
         assert!(buffer.is_empty(), "it has what was here");
         let mut buffer = vec![8; INLINE];
-        payload.set(Brought::Given(&mut buffer));
+        payload.set(Incoming::Given(&mut buffer));
         assert_eq!((payload.bytes(), buffer.len()), (&[8; INLINE][..], INLINE));
-        payload.set(Brought::Lent(&[9; 100]));
+        payload.set(Incoming::Lent(&[9; 100]));
         assert_eq!((payload.bytes(), payload.len()), (&[9; 100][..], 100));
     }
 }
