@@ -93,7 +93,7 @@ static struct rte_mempool *pool(uint16_t id, unsigned queue, const char *way, un
   char name[RTE_MEMPOOL_NAMESIZE];
 
   snprintf(name, sizeof(name), "curtail-%u-%u-%s", id, queue, way);
-        /* Threads that are not DPDK's share it, and the kernel may stop any: with relaxed tails none
+  /* Threads that are not DPDK's share it, and the kernel may stop any: with relaxed tails none
 	 * waits for a particular other one. */
   return rte_pktmbuf_pool_create_by_ops(name, frames, 0, 0, room, rte_eth_dev_socket_id(id),
                                         "ring_mt_rts");
@@ -109,7 +109,7 @@ static int configure(struct port *port, const struct settings *wanted,
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     conf.rx_adv_conf.rss_conf.rss_hf = flows;
   }
-        /* Each queue sends from a pool of its own. */
+  /* Each queue sends from a pool of its own. */
   conf.txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
   *step = "configure the port";
   error = rte_eth_dev_configure(port->id, port->queues, port->queues, &conf);
@@ -123,7 +123,7 @@ static int configure(struct port *port, const struct settings *wanted,
 static int make_queues(struct port *port, const struct settings *wanted,
                        const struct rte_eth_dev_info *info, const uint16_t *rings,
                        const char **step) {
-        /* NICs count the room of a buffer in kilobytes. */
+  /* NICs count the room of a buffer in kilobytes. */
   unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(wanted->mtu + AROUND, 1024);
   unsigned socket = rte_eth_dev_socket_id(port->id);
   int error;
@@ -199,7 +199,7 @@ static int begin(struct port *port, const struct settings *wanted, struct facts 
     error = make_queues(port, wanted, &info, rings, step);
   if (error != 0)
     return error;
-        /* For IPv6's questions; not every device can, or has to. */
+  /* For IPv6's questions; not every device can, or has to. */
   (void)rte_eth_allmulticast_enable(port->id);
   *step = "read the port's Ethernet address";
   error = rte_eth_macaddr_get(port->id, &address);
@@ -239,7 +239,7 @@ uint16_t curtail_dpdk_receive(struct port *port, uint16_t queue, struct frame *f
 
     frames[at].buffer = buffer;
     frames[at].data = rte_pktmbuf_mtod(buffer, uint8_t *);
-                /* A frame in pieces is longer than the link's. */
+    /* A frame in pieces is longer than the link's. */
     frames[at].bytes = is_whole ? buffer->data_len : 0;
   }
   return count;
