@@ -76,7 +76,13 @@ fn check(words: &[String]) -> Result<(), DpdkError> {
             let is_short = !name.starts_with("--");
             let value =
                 if is_short || value.is_none() { words.next().map(|it| &**it) } else { value };
-            let is_value = |value: &str| !value.is_empty() && !value.contains('\0');
+            // DPDK takes anything for a number.
+            let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+            let is_value = |value: &str| {
+                !value.is_empty()
+                    && !value.contains('\0')
+                    && (!matches!(name, "-m" | "-n" | "-r") || is_number(value))
+            };
             // A short one has its value in the next word.
             if !value.is_some_and(is_value) || (is_short && word.contains('=')) {
                 return Err(refused());
@@ -158,7 +164,9 @@ mod tests {
         {
             assert!(matches!(said(bad), Err(DpdkError::Word { .. })), "{bad}");
         }
-        for bad in ["-m", "-m=4 4", "--vdev=", "--vdev", "--no-huge=1", "--", "", "--no-huge\0"] {
+        for bad in
+            ["-m", "-m=4 4", "-m 1g", "--vdev=", "--vdev", "--no-huge=1", "--", "", "--no-huge\0"]
+        {
             assert!(matches!(said(bad), Err(DpdkError::Word { .. })), "{bad}");
         }
     }
