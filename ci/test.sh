@@ -46,6 +46,7 @@ step instrumented ci/instrumented.sh ${all:+"$all"}
 step python ci/python.sh ${all:+"$all"}
 step docs ci/docs.sh
 if [ -n "$all" ]; then
+  step dpdk ci/dpdk.sh --all
   step packages ci/package.sh
   step miri ci/miri.sh
   step sanitizers ci/sanitize.sh

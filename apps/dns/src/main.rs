@@ -19,6 +19,10 @@ struct Args {
     /// Where to listen, for datagrams and connections
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5300")]
     listen: SocketAddr,
+    /// Where to listen past the kernel's network besides: xdp://IFACE/IP:PORT or dpdk://DEVICE/IP:PORT,
+    /// with options
+    #[arg(long, value_name = "URLS")]
+    packets: Option<String>,
     /// The policy; see `curtail policies`
     #[arg(long, value_name = "NAME", default_value = "tq")]
     policy: String,
@@ -74,10 +78,11 @@ impl Args {
             }
             false => format!("{udp},{tcp}"),
         };
+        let urls = [Some(urls), self.packets.clone()].into_iter().flatten().collect::<Vec<_>>();
         if let Some(workers) = self.workers {
             server = server.workers(workers);
         }
-        Ok(server.policy(spec).transport(curtail::net::open(&urls)?))
+        Ok(server.policy(spec).transport(curtail::net::open(&urls.join(","))?))
     }
 }
 

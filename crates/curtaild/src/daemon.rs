@@ -340,7 +340,7 @@ fn siblings(cpus: &[u32]) -> Vec<CoreInfo> {
 fn open_port(url: &str) -> Result<Box<dyn curtail_net::Transport>, String> {
     // The clients of shared memory are woken in a way that a port's loop has no part in, and a program
     // is not to use an interface with the daemon's capabilities.
-    for scheme in ["shm://", "xdp://"] {
+    for scheme in ["shm://", "xdp://", "dpdk://"] {
         if url.contains(scheme) {
             return Err(format!("the core allocator's port is for sockets, not for {scheme}"));
         }

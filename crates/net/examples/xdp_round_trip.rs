@@ -1,6 +1,6 @@
-//! Round trips over a cable between two network namespaces: a server by `xdp://` beside one by
-//! `udp://`, in turns, with a dispatcher that sleeps and with one that polls. The client is the
-//! kernel's UDP in both cases. Needs root.
+//! Round trips over a cable between two network namespaces: a server by `xdp://`, and with the feature
+//! `dpdk` by `dpdk://`, beside one by `udp://`, in turns, with a dispatcher that sleeps and with one
+//! that polls. The client is the kernel's UDP in all cases. DPDK's dispatcher always polls. Needs root.
 //!
 //! `cargo run --release -p curtail-net --example xdp_round_trip [ROUNDS [REQUESTS]]`
 
@@ -9,7 +9,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::namespace::{CABLE, between, make_checksums};
+use common::namespace::{between, make_checksums};
 use common::{Collect, completion};
 use curtail_net::{Waiter, open};
 use std::net::UdpSocket;
@@ -18,7 +18,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-const TRANSPORTS: [&str; 2] = ["udp", "xdp"];
+/// Their names, what their URLs begin with, and where the client finds them.
+const TRANSPORTS: &[(&str, &str, &str)] = &[
+    ("udp", "udp://10.9.0.1:4000", "10.9.0.1:4000"),
+    ("xdp", "xdp://cable/10.9.0.1:4000", "10.9.0.1:4000"),
+    #[cfg(feature = "dpdk")]
+    (
+        "dpdk",
+        "dpdk://net_af_packet0/10.9.0.7:4000?eal=--no-huge;-m;64&args=iface=cable;qdisc_bypass=1",
+        "10.9.0.7:4000",
+    ),
+];
 const DISPATCHERS: [&str; 2] = ["sleeps", "polls"];
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -70,17 +80,17 @@ fn quantile(sorted: &[u64], of: f64) -> f64 {
 }
 
 fn measure(rounds: usize, requests: usize, orders: &Sender<Order>, ready: &Receiver<String>) {
-    let mut found: [[Vec<u64>; 2]; 2] = Default::default();
-    let mut names = [const { String::new() }; 2];
+    let mut found = [(); 2].map(|()| vec![Vec::new(); TRANSPORTS.len()]);
+    let mut names = vec![String::new(); TRANSPORTS.len()];
     for _ in 0..rounds {
         for (dispatcher, times) in found.iter_mut().enumerate() {
             for (transport, times) in times.iter_mut().enumerate() {
-                let place = ["udp://".to_owned(), format!("xdp://{CABLE}/")][transport].clone();
+                let (_, url, at) = TRANSPORTS[transport];
                 let end = Arc::new(AtomicBool::new(false));
-                let order = (format!("{place}10.9.0.1:4000"), dispatcher == 1, end.clone());
+                let order = (url.to_owned(), dispatcher == 1, end.clone());
                 orders.send(order).expect("the server is there");
                 names[transport] = ready.recv().expect("the server is ready");
-                times.extend(ask("10.9.0.1:4000", requests));
+                times.extend(ask(at, requests));
                 end.store(true, Ordering::Relaxed);
             }
         }
@@ -91,7 +101,7 @@ fn measure(rounds: usize, requests: usize, orders: &Sender<Order>, ready: &Recei
         for (transport, times) in times.iter_mut().enumerate() {
             times.sort_unstable();
             let (p50, p99) = (quantile(times, 0.5), quantile(times, 0.99));
-            let (how, what) = (DISPATCHERS[dispatcher], TRANSPORTS[transport]);
+            let (how, what) = (DISPATCHERS[dispatcher], TRANSPORTS[transport].0);
             println!("{how:<10}  {what:<9}  {p50:>6.1}  {p99:>6.1}  {:>8}", times.len());
         }
     }

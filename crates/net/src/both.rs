@@ -69,7 +69,9 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
     }
 
     fn wait_fds(&self) -> Vec<RawFd> {
-        [self.datagrams.wait_fds(), self.streams.wait_fds()].concat()
+        let both = [self.datagrams.wait_fds(), self.streams.wait_fds()];
+        // Where one has to be polled, both are.
+        if both.iter().any(Vec::is_empty) { Vec::new() } else { both.concat() }
     }
 
     fn before_wait(&mut self) -> bool {

@@ -1,6 +1,7 @@
 //! Why a transport could not be opened, and why a request has no response. One message a case; of the
 //! first, each with what to do. Cold path.
 
+pub use dpdk::DpdkError;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 pub use xdp::XdpError;
 
+mod dpdk;
 mod xdp;
 
 /// Why a transport could not be opened.
@@ -53,6 +55,22 @@ pub enum OpenError {
         /// Why not.
         reason: XdpError,
     },
+    /// A device can't be had by DPDK.
+    #[error("dpdk://{device}: {reason}")]
+    Dpdk {
+        /// The device.
+        device: String,
+        /// Why not.
+        reason: DpdkError,
+    },
+    /// `0.0.0.0` and the like, of a transport past the kernel's network.
+    #[error("{0} is not the address of one host")]
+    NotOne(SocketAddr),
+    /// Port 0 with an address that the kernel does not have.
+    #[error(
+        "{0} is not an address of this machine, for which the kernel could choose a port: name one"
+    )]
+    NoPort(SocketAddr),
     /// A setting is out of range.
     #[error("{what} is {value}, not within {least}..={most}")]
     Range {
@@ -84,7 +102,7 @@ pub enum Reason {
     /// None of the schemes that there are.
     #[error(
         "expected udp://IP:PORT, tcp://IP:PORT, unix:///FILE, http://IP:PORT, http+unix:///FILE, \
-         shm:///FILE or xdp://IFACE/IP:PORT"
+         shm:///FILE, xdp://IFACE/IP:PORT or dpdk://DEVICE/IP:PORT"
     )]
     Scheme,
     /// HTTP beside frames or datagrams.
@@ -94,11 +112,14 @@ pub enum Reason {
     #[error("a list has one shm:// only")]
     Twice,
     /// Interfaces, more than one.
-    #[error("a list has xdp:// of one interface only")]
+    #[error("a list has xdp:// or dpdk:// of one interface only")]
     Interfaces,
     /// No interface.
     #[error("`{0}` is not IFACE/IP:PORT, like eth0/10.0.0.1:4000")]
     Interface(String),
+    /// No device.
+    #[error("`{0}` is not DEVICE/IP:PORT, like 0000:03:00.0/10.0.0.1:4000")]
+    Device(String),
     /// No path.
     #[error("`{0}` is no file for a Unix socket, like unix:///run/curtail.sock")]
     File(String),

@@ -9,7 +9,7 @@
 //! | [`Udp`] | kernel UDP: a datagram is a request |
 //! | [`Tcp`] | kernel TCP and Unix sockets: frames of a little-endian `u32` length and that many bytes, or [`http`] |
 //! | [`Shm`] | shared memory with clients of the same host |
-//! | [`packet::Packets`] | datagrams past the kernel's network, by AF_XDP |
+//! | [`packet::Packets`] | datagrams past the kernel's network, by AF_XDP or DPDK |
 //! | [`Local`] | in-process, for tests and embedding |
 //! | [`Both`] | datagrams and streams behind one dispatcher |
 //! | [`Fault`] | any of them, with seeded faults on the way in |
@@ -111,6 +111,12 @@ pub trait Intake {
     /// One request. The payload is copied. `arrived_tsc`: when the request arrived, in TSC cycles
     /// (the scheduled arrival where the transport is an open-loop generator).
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64);
+
+    /// One request that is all that a buffer has in it. The buffer may be taken, for another one with
+    /// whatever in it; so a long request need not be copied.
+    fn request_in(&mut self, buffer: &mut Vec<u8>, from: Peer, arrived_tsc: u64) {
+        self.request(buffer, from, arrived_tsc);
+    }
 
     /// `count` inputs were malformed or too large and were dropped or answered with an error.
     fn malformed(&mut self, count: u64);

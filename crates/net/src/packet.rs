@@ -10,18 +10,23 @@ use crate::error::OpenError;
 use crate::udp::Shares;
 use crate::{Completion, Intake, Peer, Reply, Status, Transport};
 use answer::{Ends, headers};
+use rustix::net::{SocketType, sockopt};
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::{Discard, Identity, Seen};
 
 mod answer;
+mod dpdk;
 mod driver;
 mod simulated;
 mod wire;
 mod xdp;
 
+#[cfg(feature = "dpdk")]
+pub use dpdk::dpdk_queues;
+pub use dpdk::{DpdkConfig, DpdkError, dpdk_version};
 pub use driver::{FrameCount, FrameSender, PacketDriver};
 pub use simulated::{Simulated, SimulatedLink};
 pub use wire::Hardware;
@@ -144,6 +149,26 @@ impl Packets {
     }
 }
 
+/// Takes an address' port from the kernel, if it has that address: the address with its port, and
+/// what keeps it taken.
+fn reserve(address: SocketAddr) -> Result<(SocketAddr, Option<OwnedFd>), OpenError> {
+    let ip = address.ip();
+    if ip.is_unspecified() || ip.is_multicast() || ip.is_loopback() {
+        return Err(OpenError::NotOne(address));
+    }
+    match crate::socket::bind(address, SocketType::DGRAM) {
+        Ok((socket, bound)) => {
+            // Nothing is to come there.
+            let _ = sockopt::set_socket_recv_buffer_size(&socket, 0);
+            // No scope: a frame has none.
+            Ok((SocketAddr::new(ip, bound.port()), Some(socket)))
+        }
+        Err(OpenError::NotLocal { .. }) if address.port() == 0 => Err(OpenError::NoPort(address)),
+        Err(OpenError::NotLocal { .. }) => Ok((address, None)),
+        Err(other) => Err(other),
+    }
+}
+
 impl Reader {
     fn new(us: Identity, in_progress: usize) -> Self {
         Self {
@@ -235,7 +260,10 @@ impl Transport for Packets {
     }
 
     fn before_wait(&mut self) -> bool {
-        self.queues.iter_mut().fold(true, |all, queue| all & queue.flush())
+        // No descriptor tells of what comes where there is none.
+        self.queues
+            .iter_mut()
+            .fold(true, |all, queue| all & queue.flush() & queue.wait_fd().is_some())
     }
 
     fn completed(&mut self, completion: &Completion) {

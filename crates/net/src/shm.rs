@@ -259,7 +259,7 @@ impl Shm {
                     session.in_progress += 1;
                     let (generation, tag) = (session.generation, frame.tag);
                     let from = Peer::Shm { session: slot, generation, tag };
-                    into.request(frame.bytes, from, now_tsc);
+                    into.request_in(&mut self.buffer, from, now_tsc);
                 }
                 Ok(Some(_)) => taken = Err(FrameError::Corrupt),
                 Err(error) => taken = Err(error),

@@ -1,12 +1,14 @@
 //! `udp://IP:PORT?option=value`, `tcp://…`, `unix://…`, `http://…`,
-//! `shm:///FILE`, `xdp://IFACE/IP:PORT`, and comma-separated lists of them. Cold path.
+//! `shm:///FILE`, `xdp://IFACE/IP:PORT`, `dpdk://DEVICE/IP:PORT`, and comma-separated lists of them. Cold path.
 
 use crate::error::{OpenError, Reason};
-use crate::packet::{Packets, XdpConfig, XdpMode};
+use crate::packet::{DpdkConfig, Packets, XdpConfig, XdpMode};
 use crate::{Both, Listen, OnFin, Shm, ShmConfig, Tcp, TcpConfig, Transport, Udp, UdpConfig, Wire};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
+
+mod dpdk;
 
 /// Bytes of an answer of HTTP that wait for its client: there is one at a time.
 const HTTP_OUT: usize = 64 << 20;
@@ -35,6 +37,9 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 ///   least that will do), `frames` (of a queue for each way), `max`, `requests`, and `checksum`
 ///   (`partial`: also those that were left to a device which makes none): see [`XdpConfig`]; of one
 ///   interface in a list;
+/// * `dpdk://DEVICE/IP:PORT`: the same by DPDK, with `args` (the device's arguments) and `eal` (what
+///   DPDK is started with), each with `;` between words and `%` before two digits of a byte, `queues`,
+///   `frames`, `mtu`, `max`, `requests` and `checksum`: see [`DpdkConfig`]; in place of `xdp`;
 /// * `http://IP:PORT` and `http+unix:///FILE`: HTTP/1.1 ([`crate::http`]), with the options of
 ///   `tcp`; `max` is of a body, and by default `out` is 64 MiB. They stand in a list with others of
 ///   HTTP only.
@@ -63,20 +68,24 @@ struct Wanted {
     udp: Vec<SocketAddr>,
     streams: Vec<Listen>,
     shm: Option<PathBuf>,
-    xdp: Option<(String, Vec<SocketAddr>)>,
+    /// By DPDK or not, the interface or device, and where on it.
+    packets: Option<(bool, String, Vec<SocketAddr>)>,
     http: bool,
     udp_config: UdpConfig,
     tcp_config: TcpConfig,
     shm_config: ShmConfig,
     xdp_config: XdpConfig,
+    dpdk_config: DpdkConfig,
     /// Scheme, name and value of each option, to find contradictions.
     seen: Vec<(String, String, String)>,
 }
 
 impl Wanted {
     fn add(&mut self, url: &str) -> Result<(), Reason> {
+        const SCHEMES: [&str; 8] =
+            ["udp", "tcp", "unix", "http", "http+unix", "shm", "xdp", "dpdk"];
         let (scheme, rest) = url.split_once("://").ok_or(Reason::Scheme)?;
-        if !matches!(scheme, "udp" | "tcp" | "unix" | "http" | "http+unix" | "shm" | "xdp") {
+        if !SCHEMES.contains(&scheme) {
             return Err(Reason::Scheme);
         }
         let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
@@ -84,7 +93,7 @@ impl Wanted {
         let is_first = self.udp.is_empty()
             && self.streams.is_empty()
             && self.shm.is_none()
-            && self.xdp.is_none();
+            && self.packets.is_none();
         if self.http != http && !is_first {
             return Err(Reason::Mixed);
         }
@@ -102,7 +111,7 @@ impl Wanted {
                     return Err(Reason::Twice);
                 }
             }
-            "xdp" => self.add_packets(place)?,
+            "xdp" | "dpdk" => self.add_packets(scheme == "dpdk", place)?,
             _ => {
                 // `http://127.0.0.1:80/` is what people copy.
                 let place = if http { place.strip_suffix('/').unwrap_or(place) } else { place };
@@ -114,7 +123,7 @@ impl Wanted {
             }
         }
         // All that are no datagrams are one transport, with one set of options.
-        let kind = if matches!(scheme, "udp" | "shm" | "xdp") { scheme } else { "tcp" };
+        let kind = if matches!(scheme, "udp" | "shm" | "xdp" | "dpdk") { scheme } else { "tcp" };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             self.remember(kind, name, value)?;
@@ -122,19 +131,22 @@ impl Wanted {
                 "udp" => self.set_udp(name, value)?,
                 "shm" => self.set_shm(name, value)?,
                 "xdp" => self.set_xdp(name, value)?,
+                "dpdk" => dpdk::set(&mut self.dpdk_config, name, value)?,
                 _ => self.set_tcp(name, value)?,
             }
         }
         Ok(())
     }
 
-    /// `IFACE/IP:PORT`.
-    fn add_packets(&mut self, place: &str) -> Result<(), Reason> {
+    /// `IFACE/IP:PORT`, or `DEVICE/IP:PORT`.
+    fn add_packets(&mut self, by_dpdk: bool, place: &str) -> Result<(), Reason> {
         let named = place.split_once('/').filter(|(interface, _)| !interface.is_empty());
-        let (interface, address) = named.ok_or_else(|| Reason::Interface(place.to_owned()))?;
+        let form = if by_dpdk { Reason::Device } else { Reason::Interface };
+        let (interface, address) = named.ok_or_else(|| form(place.to_owned()))?;
         let found = resolve(address).ok_or_else(|| Reason::Address(address.to_owned()))?;
-        let (known, addresses) = self.xdp.get_or_insert_with(|| (interface.to_owned(), vec![]));
-        if known != interface {
+        let first = || (by_dpdk, interface.to_owned(), vec![]);
+        let (known_by_dpdk, known, addresses) = self.packets.get_or_insert_with(first);
+        if (*known_by_dpdk, &**known) != (by_dpdk, interface) {
             return Err(Reason::Interfaces);
         }
         addresses.push(found);
@@ -160,8 +172,11 @@ impl Wanted {
                 None => Box::new(shm),
             });
         }
-        if let Some((interface, addresses)) = self.xdp {
-            let packets = Packets::xdp(&interface, &addresses, &self.xdp_config)?;
+        if let Some((by_dpdk, interface, addresses)) = self.packets {
+            let packets = match by_dpdk {
+                true => Packets::dpdk(&interface, &addresses, &self.dpdk_config)?,
+                false => Packets::xdp(&interface, &addresses, &self.xdp_config)?,
+            };
             all = Some(match all {
                 Some(others) => Box::new(Both::with_packets(others, packets)),
                 None => Box::new(packets),

@@ -173,7 +173,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// The next frame, copied to `buffer`, which grows as need be. Its place goes back to the writer
+    /// The next frame, copied to `buffer`, which has nothing else in it then. Its place goes back to the writer
     /// with [`FrameReader::release`].
     ///
     /// # Errors
@@ -212,15 +212,17 @@ impl FrameReader {
             return Err(FrameError::Corrupt);
         }
         let room = (needed - 1) * WORD;
-        if buffer.len() < room {
-            buffer.resize(room, 0);
-        }
+        buffer.clear();
+        buffer.reserve(room);
         let places = &lane.words[at + 1..at + needed];
-        for (chunk, place) in buffer.chunks_exact_mut(WORD).zip(places) {
-            chunk.copy_from_slice(&place.load(Ordering::Relaxed).to_ne_bytes());
+        for (chunk, place) in buffer.spare_capacity_mut().chunks_exact_mut(WORD).zip(places) {
+            chunk.write_copy_of_slice(&place.load(Ordering::Relaxed).to_ne_bytes());
         }
+        // SAFETY: there is capacity for as many words as there are places, and each was written; the
+        // frame's bytes are no more than those.
+        unsafe { buffer.set_len(bytes) };
         self.head = self.head.wrapping_add(skipped + needed as u64);
-        Ok(Some(Frame { tag: (word >> 32) as u32, kind: kind(word), bytes: &buffer[..bytes] }))
+        Ok(Some(Frame { tag: (word >> 32) as u32, kind: kind(word), bytes: buffer }))
     }
 
     /// Gives the places of all frames that were taken back to the writer; whether there were any.

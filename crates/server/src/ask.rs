@@ -31,7 +31,7 @@ use curtail_rt::thread::{KThread, Left, Resumer};
 pub(crate) use entry::{Entry, EntryParts, TurnedAway, tag};
 pub(crate) use inquiry::{Inquiry, Origin, Question};
 pub(crate) use lead::{Loop, drive};
-pub(crate) use payload::Payload;
+pub(crate) use payload::{Incoming, Payload};
 use runner::{Application, Runner};
 use std::collections::VecDeque;
 use std::ptr;
@@ -157,7 +157,7 @@ impl Asker {
 
     /// A request is to be asked about.
     #[inline]
-    pub(crate) fn stage(&mut self, question: Question, payload: &[u8], origin: Origin) {
+    pub(crate) fn stage(&mut self, question: Question, payload: Incoming<'_>, origin: Origin) {
         let id = self.idle.pop().unwrap_or_else(|| {
             self.inquiries.push(Box::into_raw(Box::new(Inquiry::new())));
             self.sizes.push(0);
@@ -166,7 +166,8 @@ impl Asker {
         let inquiry = self.get(id);
         inquiry.payload.set(payload);
         inquiry.origin = origin;
-        self.sizes[id.0 as usize] = payload.len();
+        let length = inquiry.payload.len();
+        self.sizes[id.0 as usize] = length;
         self.stage_again(id, question);
     }
 

@@ -1,6 +1,6 @@
 //! Where requests enter: the dispatcher's side of `Transport::poll`.
 
-use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
+use crate::ask::{Asker, Entry, EntryParts, Id, Incoming, Origin, TurnedAway, tag};
 use crate::dispatcher::Deadlines;
 use crate::jobs::{ByteQuota, JobRecord};
 use crate::message::{Envelopes, Message};
@@ -57,7 +57,13 @@ impl Intake for DispatcherIngress<'_> {
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
         self.taken += 1;
         let origin = Origin { peer: from, transport: self.transport, arrived_tsc };
-        self.come(payload, origin, self.hints);
+        self.come(Incoming::Lent(payload), origin, self.hints);
+    }
+
+    fn request_in(&mut self, buffer: &mut Vec<u8>, from: Peer, arrived_tsc: u64) {
+        self.taken += 1;
+        let origin = Origin { peer: from, transport: self.transport, arrived_tsc };
+        self.come(Incoming::Given(buffer), origin, self.hints);
     }
 
     fn malformed(&mut self, count: u64) {

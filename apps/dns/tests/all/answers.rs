@@ -8,7 +8,7 @@ use domain::base::message::Message;
 const QUERIES: &str = include_str!("../queries.txt");
 
 /// The cases of the table: name, type and answer.
-fn cases() -> impl Iterator<Item = (&'static str, Rtype, String)> {
+pub(crate) fn cases() -> impl Iterator<Item = (&'static str, Rtype, String)> {
     let cases = QUERIES.split("\n\n").filter(|case| !case.starts_with('#'));
     cases.map(|case| {
         let (asked, answer) = case.trim_start().split_once('\n').unwrap_or((case, ""));

@@ -2,6 +2,7 @@
 
 mod answers;
 mod hostile;
+mod packets;
 mod served;
 mod shown;
 mod zones;

@@ -6,6 +6,7 @@ mod common;
 mod app;
 mod exceptions;
 mod locks;
+mod packets;
 mod preempt;
 mod protocol;
 mod store;

@@ -20,6 +20,7 @@ pub(super) fn all() -> Vec<Finding> {
         stacks(),
         io_uring(),
         af_xdp(),
+        dpdk(),
         huge_pages(),
         capabilities(),
         socket_buffers(),
@@ -278,12 +279,30 @@ fn af_xdp() -> Finding {
     Finding { better, ..Finding::good("af_xdp", why.to_string(), used) }
 }
 
+fn dpdk() -> Finding {
+    let Some(version) = curtail_net::packet::dpdk_version() else {
+        let better = "for dpdk://: a build with --features dpdk, and Debian's dpdk-dev".to_owned();
+        let finding =
+            Finding::good("dpdk", "not in this build", "not needed: sockets of the kernel");
+        return Finding { better, ..finding };
+    };
+    let used = "where asked for: --listen dpdk://DEVICE/IP:PORT";
+    let finding = Finding::good("dpdk", version, used);
+    match field("/proc/meminfo", "HugePages_Total").as_deref() {
+        None | Some("0") => {
+            let better = "for NICs: huge pages, as by sysctl vm.nr_hugepages=512".to_owned();
+            Finding { better, ..finding }
+        }
+        Some(_) => finding,
+    }
+}
+
 fn huge_pages() -> Finding {
     let transparent = read("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let chosen = transparent.split(['[', ']']).nth(1).unwrap_or("unknown");
     let reserved = field("/proc/meminfo", "HugePages_Total").unwrap_or_else(|| "0".to_owned());
     let here = format!("transparent: {chosen}, reserved: {reserved}");
-    Finding::good("huge pages", here, "not needed: stacks and rings are small")
+    Finding::good("huge pages", here, "not needed but for dpdk://: stacks and rings are small")
 }
 
 fn held_capabilities() -> Vec<&'static str> {
@@ -305,7 +324,7 @@ fn held_capabilities() -> Vec<&'static str> {
 fn capabilities() -> Finding {
     let held = held_capabilities();
     let here = if held.is_empty() { "none of interest".to_owned() } else { held.join(", ") };
-    Finding::good("capabilities", here, "needs none but for xdp://")
+    Finding::good("capabilities", here, "needs none but for xdp:// and dpdk://")
 }
 
 fn socket_buffers() -> Finding {

@@ -40,6 +40,7 @@ fn bad_usage_is_one_line_and_two() {
         ("serve --app spin", "--listen"),
         ("serve --app spin --listen https://127.0.0.1:1", "https://127.0.0.1:1"),
         ("serve --app spin --listen xdp://192.0.2.1:4000", "is not IFACE/IP:PORT"),
+        ("serve --app spin --listen dpdk://192.0.2.1:4000", "is not DEVICE/IP:PORT"),
         ("serve --app spin --listen udp://127.0.0.1:0 --policy fcfs,tq", "one policy"),
         ("serve --app spin --listen udp://127.0.0.1:0 --preempt never,clock", "--preempt"),
         ("load", "URL"),

@@ -1,5 +1,5 @@
-//! `curtail serve --listen xdp://…` in one network namespace, and clients in another. Skipped, with a
-//! line, where namespaces can't be made.
+//! `curtail serve --listen xdp://…` and, with the feature, `dpdk://…` in one network namespace, and
+//! clients in another. Skipped, with a line, where namespaces can't be made.
 
 #[path = "../../../net/tests/common/namespace.rs"]
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests of the transport")]
@@ -58,6 +58,29 @@ fn a_server_past_the_kernels_network_answers_what_it_answers_over_sockets() {
 }
 
 #[test]
+#[cfg(feature = "dpdk")]
+fn a_server_by_dpdk_answers_what_it_answers_over_sockets() {
+    const OPTIONS: &str = "eal=--no-huge;-m;64&args=iface=cable&checksum=partial";
+    let near = || {
+        let packets = ["10.9.0.7:4000", "[fd09::7]:4000"]
+            .map(|address| format!("dpdk://net_af_packet0/{address}?{OPTIONS}"));
+        Server::start(&format!("udp://10.9.0.1:4001,{}", packets.join(",")))
+    };
+    let far = |server: Server| {
+        assert!(server.url.contains("dpdk://net_af_packet0/10.9.0.7:4000"), "{}", server.url);
+        ask("[fd09::2]:0", "[fd09::7]:4000");
+        for server in ["10.9.0.7:4000", "10.9.0.1:4001"] {
+            ask("10.9.0.2:0", server);
+        }
+        server.stop(Signal::TERM)
+    };
+    match between(near, far) {
+        Ok(summary) => assert_eq!(summary["completed"], 3 * REQUESTS, "{summary}"),
+        Err(why) => eprintln!("skipped: {why}"),
+    }
+}
+
+#[test]
 fn doctor_says_whether_it_may_be_used() {
     let output = curtail().args(["doctor", "--quick", "--json", "-"]).output().unwrap();
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -65,6 +88,8 @@ fn doctor_says_whether_it_may_be_used() {
         let mut all = findings.as_array().unwrap().iter();
         all.find(|finding| finding["what"] == what).cloned().unwrap()
     };
+    let is_built_in = curtail_net::packet::dpdk_version().is_some();
+    assert_eq!(of("dpdk")["here"] != "not in this build", is_built_in);
     let (found, held) = (of("af_xdp"), of("capabilities"));
     match curtail_net::packet::why_not() {
         None => assert_eq!(found["here"], "available"),

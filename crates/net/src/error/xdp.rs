@@ -2,7 +2,6 @@
 
 use rustix::io::Errno;
 use std::io;
-use std::net::SocketAddr;
 use thiserror::Error;
 
 /// Why frames of an interface can't be had.
@@ -40,14 +39,6 @@ pub enum XdpError {
     /// The driver can't do what was asked for.
     #[error("its driver has no such mode as was asked for; without `mode=` there is another")]
     Mode,
-    /// `0.0.0.0` and the like.
-    #[error("{0} is not the address of one host")]
-    NotOne(SocketAddr),
-    /// Port 0 with an address that the kernel does not have.
-    #[error(
-        "{0} is not an address of this machine, for which the kernel could choose a port: name one"
-    )]
-    NoPort(SocketAddr),
     /// The kernel refused for another reason.
     #[error("{what}: {source}")]
     System {

@@ -5,14 +5,13 @@
 //! interface has is resolved by the kernel; for one that it has not, we answer ARP and NDP. Program
 //! and sockets go with their descriptors.
 
-use super::{PacketConfig, PacketDriver, Packets};
+use super::{PacketConfig, PacketDriver, Packets, reserve};
 use crate::error::OpenError;
 pub use crate::error::XdpError;
-use crate::socket as sockets;
 use interface::Interface;
 use program::Served;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketType};
 pub use socket::AfXdp;
 use socket::Shape;
 use std::net::SocketAddr;
@@ -171,7 +170,9 @@ impl Packets {
         let mut served = Vec::new();
         let mut reserved = Vec::new();
         for &address in addresses {
-            served.push(serve(name, address, &mut reserved)?);
+            let (address, socket) = reserve(address)?;
+            served.push(Served { address, is_ours_alone: socket.is_none() });
+            reserved.extend(socket);
         }
         let attached = Attached::new(&interface, &served, reserved, config.mode);
         let attached = Arc::new(attached.map_err(failed)?);
@@ -201,31 +202,5 @@ impl Packets {
             ..PacketConfig::new(urls.join(","), interface.hardware, mtu)
         };
         Self::new(queues.collect(), &addresses, &config)
-    }
-}
-
-/// Takes an address' port from the kernel, if it has that address.
-fn serve(
-    interface: &str,
-    address: SocketAddr,
-    reserved: &mut Vec<OwnedFd>,
-) -> Result<Served, OpenError> {
-    let failed = |reason| Err(OpenError::Xdp { interface: interface.to_owned(), reason });
-    let ip = address.ip();
-    if ip.is_unspecified() || ip.is_multicast() || ip.is_loopback() {
-        return failed(XdpError::NotOne(address));
-    }
-    match sockets::bind(address, SocketType::DGRAM) {
-        Ok((socket, bound)) => {
-            // No scope: a frame has none.
-            let address = SocketAddr::new(ip, bound.port());
-            // Nothing is to come there.
-            let _ = sockopt::set_socket_recv_buffer_size(&socket, 0);
-            reserved.push(socket);
-            Ok(Served { address, is_ours_alone: false })
-        }
-        Err(OpenError::NotLocal { .. }) if address.port() == 0 => failed(XdpError::NoPort(address)),
-        Err(OpenError::NotLocal { .. }) => Ok(Served { address, is_ours_alone: true }),
-        Err(other) => Err(other),
     }
 }

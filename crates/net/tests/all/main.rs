@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod fault;
 mod frame;
 mod http;

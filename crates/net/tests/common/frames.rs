@@ -42,8 +42,13 @@ pub fn missing(transport: &dyn Transport) -> u64 {
 
 /// A datagram of theirs to us.
 pub fn request(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    datagram(OURS, from, to, payload)
+}
+
+/// A datagram of theirs to that Ethernet address.
+pub fn datagram(hardware: Hardware, from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
-    let ethernet = PacketBuilder::ethernet2(THEIRS, OURS);
+    let ethernet = PacketBuilder::ethernet2(THEIRS, hardware);
     let ip = match (from.ip(), to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => ethernet.ipv4(from.octets(), to.octets(), 64),
         (IpAddr::V6(from), IpAddr::V6(to)) => ethernet.ipv6(from.octets(), to.octets(), 64),

@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(unreachable_pub, reason = "a module of test binaries")]
 
+pub mod cable;
 pub mod frames;
+pub mod hostile;
 pub mod namespace;
 pub mod tcp;
 
@@ -126,6 +128,7 @@ impl Echo {
         let mut waiter = Waiter::new(&transport.wait_fds()).unwrap();
         let waker = waiter.waker();
         let seen = stop.clone();
+        let is_polled = transport.wait_fds().is_empty();
         let thread = std::thread::spawn(move || {
             let reply = transport.reply();
             let mut malformed = 0;
@@ -142,6 +145,8 @@ impl Echo {
                 }
                 if seen.load(std::sync::atomic::Ordering::SeqCst) {
                     transport.close();
+                } else if is_polled {
+                    std::thread::yield_now();
                 } else if into.room() > 0 && transport.before_wait() {
                     let since = Instant::now();
                     waiter.wait(Some(LONG)).unwrap();

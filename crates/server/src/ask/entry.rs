@@ -1,6 +1,6 @@
 //! Where requests enter a server: each is asked about, and then let in or turned away.
 
-use super::{Asker, Id, Origin, Question};
+use super::{Asker, Id, Incoming, Origin, Question};
 use crate::stats::{ClassStats, row};
 use curtail_net::{Completion, Outcome, Peer, Reply};
 use curtail_policy::ClassId;
@@ -30,7 +30,7 @@ pub(crate) trait Entry {
 
     /// A request has come.
     #[inline]
-    fn come(&mut self, payload: &[u8], origin: Origin, hint: bool) {
+    fn come(&mut self, payload: Incoming<'_>, origin: Origin, hint: bool) {
         self.parts().asker.stage(Question::Class { hint }, payload, origin);
     }
 
@@ -82,12 +82,13 @@ pub(crate) trait Entry {
     fn refuse_late(&mut self, payload: &[u8], origin: Origin, class: ClassId) {
         let parts = self.parts();
         row(parts.classes, class).dropped += 1;
-        parts.asker.stage(Question::Refusal { class }, payload, origin);
+        parts.asker.stage(Question::Refusal { class }, Incoming::Lent(payload), origin);
     }
 
     /// A request that was let in was cancelled before it began: what is to be answered?
     fn cancelled(&mut self, payload: &[u8], origin: Origin, (class, cause): (ClassId, Cause)) {
-        self.parts().asker.stage(Question::Cancellation { class, cause }, payload, origin);
+        let question = Question::Cancellation { class, cause };
+        self.parts().asker.stage(question, Incoming::Lent(payload), origin);
     }
 
     /// The application has said what to answer.

@@ -5,7 +5,7 @@
 
 use super::context::{KthreadsShared, VTABLE};
 use super::request::{Request, RequestOrigin};
-use crate::ask::{Asker, Entry, EntryParts, Id, Origin, TurnedAway, tag};
+use crate::ask::{Asker, Entry, EntryParts, Id, Incoming, Origin, TurnedAway, tag};
 use crate::intake::{BATCH, BATCH_TO_REFUSE};
 use crate::jobs::KEEP_IN_ALL;
 use crate::stats::ClassStats;
@@ -220,7 +220,13 @@ impl Intake for Turn<'_> {
     fn request(&mut self, payload: &[u8], from: Peer, arrived_tsc: u64) {
         self.taken += 1;
         let origin = Origin { peer: from, transport: self.transport, arrived_tsc };
-        self.come(payload, origin, false);
+        self.come(Incoming::Lent(payload), origin, false);
+    }
+
+    fn request_in(&mut self, buffer: &mut Vec<u8>, from: Peer, arrived_tsc: u64) {
+        self.taken += 1;
+        let origin = Origin { peer: from, transport: self.transport, arrived_tsc };
+        self.come(Incoming::Given(buffer), origin, false);
     }
 
     fn malformed(&mut self, count: u64) {
