@@ -1,7 +1,7 @@
-//! `curtail demo`: LevelDB on the runtime, driven over UDP under several policies, so that a
-//! newcomer sees in under a minute what pre-emption is for.
+//! `curtail demo`: LevelDB on the runtime, driven over shared memory or UDP under several policies, so
+//! that a newcomer sees in about a minute what pre-emption is for.
 //!
-//! Server and client share the process and nothing else: they talk by real sockets, each on
+//! Server and client share the process and nothing else: they talk as two processes would, each on
 //! threads of their own ([`crate::kv::server`]). The main thread only waits for them and shows
 //! what came of it. All files appear at the end, whole, under `--out`; an interrupt leaves nothing
 //! behind.
@@ -19,7 +19,7 @@ use crate::output;
 use clap::Args;
 use curtail::{Report, SafepointKind};
 use curtail_experiment::runtime::fill_runtime;
-use curtail_load::client::{self, Plan, Seen};
+use curtail_load::client::{self, Client, Plan, Seen};
 use curtail_policy::{Nanos, Spec};
 use curtail_report::{HtmlOptions, Run, SvgOptions};
 use curtail_workload::{Arrivals, Requests, Until, duration_ns, format_duration};
@@ -129,7 +129,7 @@ impl Demo {
         let rate_rps = measured.mix.rate_rps(MORE_THAN_ALL, WORKERS);
         let mut most = 0.0_f64;
         for _ in 0..CAPACITY_RUNS {
-            let (seen, ..) = self.drive(measured, &spec, (rate_rps, CAPACITY_NS))?;
+            let (seen, ..) = self.drive(measured, &spec, rate_rps, (CAPACITY_NS, 0))?;
             most = most.max(client::result(&measured.mix, &seen).achieved_rps);
         }
         if most > 0.0 { Ok(most) } else { Err(Failure::failed("nothing was served")) }
@@ -144,7 +144,8 @@ impl Demo {
         notes: &mut Vec<String>,
     ) -> Result<Run, Failure> {
         let point = Point { load: Some(load), rate_rps: load * capacity };
-        let (seen, waited, report) = self.drive(measured, spec, (point.rate_rps, duration_ns))?;
+        let times = (duration_ns, duration_ns / 10);
+        let (seen, waited, report) = self.drive(measured, spec, point.rate_rps, times)?;
         for note in report.preempt_note.iter().chain(&report.notes) {
             if !notes.contains(note) {
                 notes.push(note.clone());
@@ -158,7 +159,8 @@ impl Demo {
         &self,
         measured: &Measured,
         spec: &Spec,
-        (rate_rps, duration_ns): (f64, u64),
+        rate_rps: f64,
+        (duration_ns, warmup_ns): (u64, u64),
     ) -> Result<(Seen, Option<f64>, Report), Failure> {
         let until = Until::Time(duration_ns);
         let plan = Plan {
@@ -166,18 +168,19 @@ impl Demo {
             services: measured.services.clone(),
             seed: SEED,
             duration_ns,
-            warmup_ns: duration_ns / 10,
+            warmup_ns,
             timeout_ns: TIMEOUT_NS,
             spin: false,
         };
         let options = KvOptions::default();
-        let drive = |url: &_| {
-            let mut client = server::client(url, &measured.mix, &options)?;
+        let connect = |url: &_| server::client(url, &measured.mix, &options);
+        let drive = |mut client: Client| {
             let watch = watch::Watch::start(WORKERS);
             let seen = client.drive(plan)?;
             Ok((seen, watch.waited_share()))
         };
-        let ((seen, waited), report) = server::with((spec, self.transport), &options, drive)?;
+        let ((seen, waited), report) =
+            server::with((spec, self.transport), &options, connect, drive)?;
         Ok((seen, waited, report))
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod server;
 
 use crate::failure::Failure;
 use clap::Args;
+use curtail_load::client::Client;
 use curtail_policy::Spec;
 use curtail_workload::{Class, Service};
 use kv_app::load::{self, Mix};
@@ -51,11 +52,9 @@ pub(crate) struct Measured {
 pub(crate) fn measure(mix: &Mix, options: &KvOptions) -> Result<Measured, Failure> {
     let spec = Spec::preset("fcfs").map_err(Failure::failed)?;
     let classes = workload(mix, &[0; Opcode::ALL.len()])?;
-    let ask = |url: &_| {
-        let mut client = server::client(url, &classes, options)?;
-        Ok(client.idle_services(classes.classes().len())?)
-    };
-    let (services, _) = server::with((&spec, Way::default()), options, ask)?;
+    let connect = |url: &_| server::client(url, &classes, options);
+    let ask = |mut client: Client| Ok(client.idle_services(classes.classes().len())?);
+    let (services, _) = server::with((&spec, Way::default()), options, connect, ask)?;
     if services.contains(&0) {
         return Err(Failure::failed("the server did not say how long its service took"));
     }

@@ -52,9 +52,10 @@ impl Way {
 pub(crate) fn with<T: Send>(
     (spec, way): (&Spec, Way),
     options: &KvOptions,
-    client: impl FnOnce(&Url) -> Result<T, Failure> + Send,
+    connect: impl FnOnce(&Url) -> Result<Client, Failure> + Send,
+    client: impl FnOnce(Client) -> Result<T, Failure> + Send,
 ) -> Result<(T, Report), Failure> {
-    let (place, _directory) = way.place()?;
+    let (place, directory) = way.place()?;
     let transport = curtail_net::open(&place).map_err(Failure::failed)?;
     // With the port that the kernel chose.
     let url = Url::parse(&transport.describe()).map_err(Failure::failed)?;
@@ -76,7 +77,10 @@ pub(crate) fn with<T: Send>(
             .map_err(Failure::failed)?;
         let run = || {
             pin(client_core);
-            client(&url)
+            let connected = connect(&url);
+            // An interrupt from here on leaves no file behind.
+            drop(directory);
+            client(connected?)
         };
         // Whatever becomes of the client, the server is told to end.
         let got = match thread("client").spawn_scoped(scope, run) {

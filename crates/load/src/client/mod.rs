@@ -63,8 +63,8 @@ pub struct Seen {
     pub lateness: Lateness,
     /// How many were sent by the end of the schedule.
     pub sent_in_time: u64,
-    /// Those that were due in the first half of the window, and those of the second.
-    pub halves: [Half; 2],
+    /// Those that were due in each quarter of the window.
+    quarters: [Quarter; 4],
     /// Some service time was not known.
     pub unknown_service: bool,
     /// When the requests were due that count.
@@ -73,14 +73,14 @@ pub struct Seen {
     pub statuses: Statuses,
 }
 
-/// Requests that were due in half of the window, and were served.
+/// Requests that were due in a quarter of the window, and were served.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Half {
+struct Quarter {
     count: u64,
     sum_ns: u64,
 }
 
-impl Half {
+impl Quarter {
     fn add(&mut self, sojourn_ns: u64) {
         self.count += 1;
         self.sum_ns = self.sum_ns.saturating_add(sojourn_ns);
@@ -92,14 +92,25 @@ impl Half {
 }
 
 impl Seen {
-    /// How long the server was at it after the last request was due, as a share of the window, and how
-    /// many times longer requests of the second half took than those of the first: where both are large,
-    /// its queue grew.
-    fn growth(&self) -> (f64, f64) {
+    /// Where the queue grew from quarter to quarter of the window, and the server was at it long after:
+    /// for how long, as a share of the window, and how many times longer the requests of the last quarter
+    /// took than those of the first.
+    fn growth(&self) -> Option<(f64, f64)> {
+        /// One stall of the machine is no growth.
+        const LEAST_OVER_NS: u64 = 100_000_000;
+        const LEAST_OVER: f64 = 0.03;
+        const LEAST_GROWTH: f64 = 3.0;
+        /// Fewer requests may differ by chance.
+        const LEAST_COUNT: u64 = 20;
         let Range { start, end } = self.window;
         let over_ns = self.tally.last_ns.saturating_sub(end);
-        let [first, second] = self.halves.map(Half::mean_ns);
-        (over_ns as f64 / (end - start).max(1) as f64, second / first.max(1.0))
+        let over = over_ns as f64 / (end - start).max(1) as f64;
+        let means = self.quarters.map(Quarter::mean_ns);
+        let growth = means[3] / means[0].max(1.0);
+        let grows = self.quarters.iter().all(|quarter| quarter.count >= LEAST_COUNT)
+            && means.is_sorted()
+            && growth > LEAST_GROWTH;
+        (over_ns >= LEAST_OVER_NS && over > LEAST_OVER && grows).then_some((over, growth))
     }
 
     fn new(plan: &Plan) -> Self {
@@ -107,7 +118,7 @@ impl Seen {
             tally: Tally::new(plan.services.len()),
             lateness: Lateness::new(u64::MAX),
             sent_in_time: 0,
-            halves: [Half::default(); 2],
+            quarters: [Quarter::default(); 4],
             unknown_service: false,
             window: plan.warmup_ns..plan.duration_ns,
             statuses: Statuses::default(),
@@ -130,8 +141,9 @@ impl Seen {
             Outcome::Failed => tally.failed += 1,
             Outcome::Done => {
                 let sojourn_ns = now_ns.saturating_sub(sent.due_ns);
-                let middle = self.window.start.midpoint(self.window.end);
-                self.halves[usize::from(sent.due_ns >= middle)].add(sojourn_ns);
+                let quarter_ns = (self.window.end - self.window.start).div_ceil(4).max(1);
+                let quarter = sent.due_ns.saturating_sub(self.window.start) / quarter_ns;
+                self.quarters[quarter.min(3) as usize].add(sojourn_ns);
                 tally.recorder.record(class, sojourn_ns, u64::from(sent.service_ns), false);
                 tally.last_ns = now_ns;
             }
