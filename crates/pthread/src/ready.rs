@@ -210,6 +210,7 @@ pub unsafe extern "C" fn ppoll(
 ) -> c_int {
     type Call =
         unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int;
+    take_turns();
     if !can_wait() {
         return real!(c"ppoll", new, Call; first, count, time, mask);
     }
@@ -331,6 +332,7 @@ pub unsafe extern "C" fn epoll_pwait2(
         *const timespec,
         *const sigset_t,
     ) -> c_int;
+    take_turns();
     if !can_wait() {
         return real!(c"epoll_pwait2", new, Call; epoll, events, count, time, mask);
     }
