@@ -3,10 +3,10 @@
 
     beside.py --curtail FILE --curtaild FILE --out DIRECTORY [--rates 5000,20000] [--rounds N] [--seconds N]
 
-Shenango's question (NSDI'19, Figures 3 to 5), with its sizes: GETs of values of 2 bytes, by keys of 20, by an
-open loop. The server and batch work have the first core; the client, and the daemon, have the last. Figures
-are medians of the rounds. `batch` is what batch work did, over what it does on an idle core. Prints a table;
-JSON goes to OUT/memcached-beside.json.
+Shenango's question (NSDI'19, Figures 3 to 5), with its sizes: GETs of values of 2 bytes, by keys of 19 to
+21, by an open loop. The server and batch work have the first core; the client, and the daemon, have the last.
+Figures are medians of the rounds. `batch` is what batch work did, over what it does on an idle core. Prints a
+table; JSON goes to OUT/memcached-beside.json.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def batch_alone(options, program):
 def ask(options, port, rate):
     """One run of the client."""
     url = f"memcached://127.0.0.1:{port}"
-    key = "usr:000000000000:{key}"
+    key = "usr:0000000000000:{key}"
     quick = ["taskset", "-c", str(options.client), str(options.curtail), "load", url]
     quick += ["--keys", str(KEYS), "--value-size", "2", "--connections", "16", "--json", "-"]
     quick += ["--max-lateness", "100ms"]
