@@ -16,7 +16,8 @@
 # bench.sh trace [OPTIONS], what recording costs (bench/trace/measure.py), or
 # bench.sh dispatchers [OPTIONS], several dispatchers over sockets (bench/dispatchers/measure.py), or
 # bench.sh pthreads|memcached [OPTIONS], programs of pthreads as distributions ship them, on the
-# kernel's threads and on Curtail's (bench/pthreads/measure.py), or
+# kernel's threads and on Curtail's (bench/pthreads/measure.py; memcached --own-tests: its own tests;
+# memcached --beside: it and batch work on one core, bench/pthreads/beside.py), or
 # bench.sh quota [OPTIONS], a server in control groups with a CPU quota (bench/quota/measure.py), or
 # bench.sh dns [compare] [OPTIONS], apps/dns beside knot and gdnsd (bench/dns/README.md), or
 # bench.sh tpcc [OPTIONS], TPC-C's transactions by policy (bench/tpcc/README.md), or
@@ -161,6 +162,18 @@ if [ "${1:-}" = pthreads ] || [ "${1:-}" = memcached ]; then
     redis-server=redis-server redis-benchmark=redis-tools memcached=memcached \
     memcaslap=libmemcached-tools || say "programs that are not there are left out"
   cargo build --quiet --release -p curtail-pthread
+  if [ "${1:-}" = --own-tests ]; then
+    need prove=perl make=make dpkg-source=dpkg-dev xz=xz-utils /usr/include/event.h=libevent-dev \
+      /usr/include/openssl/ssl.h=libssl-dev /usr/share/perl5/IO/Socket/SSL.pm=libio-socket-ssl-perl ||
+      die "memcached's own tests are built from Debian's sources"
+    exec bench/pthreads/own-tests.sh "$release/libcurtail_pthread.so" "$target/memcached-tests"
+  fi
+  if [ "${1:-}" = --beside ]; then
+    shift
+    ci/build.sh --command
+    exec python3 bench/pthreads/beside.py --curtail "$release/curtail" --curtaild "$release/curtaild" \
+      --out "$target/bench" "$@"
+  fi
   exec python3 bench/pthreads/measure.py --library "$release/libcurtail_pthread.so" \
     --out "$target/bench" "$@" "${programs[@]}"
 fi

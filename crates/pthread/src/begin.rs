@@ -84,8 +84,9 @@ unsafe extern "C-unwind" fn main_instead(
         .stack_size(usual_stack())
         .preempt_by_signal(QUANTUM)
         .on_kthread(signals::take_common)
+        .spin(Duration::ZERO)
         .watchdog(Some(STUCK))
-        .on_stall(|_| {});
+        .ignore_stalls();
     let result = builder.try_run(move || run_main(arguments));
     eprintln!("curtail: {}", result.expect_err("the first thread ends the process"));
     1

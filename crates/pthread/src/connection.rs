@@ -4,6 +4,7 @@
 
 use crate::call::{conclude, errno, is_ready, set_errno, unless_waiting, word};
 use crate::descriptors::{self, Ended, Entry, Patience, entry};
+use crate::pause::is_ours;
 use crate::socket::{limit, waits};
 use curtail_libc::real;
 use curtail_rt::kernel::kernel;
@@ -30,10 +31,12 @@ pub unsafe extern "C" fn accept4(
 ) -> c_int {
     type Call = unsafe extern "C" fn(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int;
     let Some(listener) = waits(fd, 0) else {
-        return real!(c"accept4", new, Call; fd, from, length, flags);
+        let accepted = real!(c"accept4", new, Call; fd, from, length, flags);
+        note_accepted(accepted, flags, entry(fd));
+        return accepted;
     };
     let call = [fd.into(), word(from), word(length), flags.into(), 0, 0];
-    let patience = Patience { side: Side::Read, any_mode: false };
+    let patience = Patience { side: Side::Read, any_mode: false, is_epoll: false };
     let until = || limit(fd, listener, Side::Read);
     let result = descriptors::insist(fd, patience, until, || {
         // Between look and call no other thread of this process takes the connection.
@@ -46,13 +49,19 @@ pub unsafe extern "C" fn accept4(
     });
     // SAFETY: as above.
     let accepted = conclude(result, || unsafe { kernel(libc::SYS_accept4, call) }) as c_int;
-    // It has its listener's limits.
-    if listener.has_timeout()
+    note_accepted(accepted, flags, Some(listener));
+    accepted
+}
+
+/// A new connection has its listener's limits.
+fn note_accepted(accepted: c_int, flags: c_int, listener: Option<&Entry>) {
+    if is_ours()
         && let Some(entry) = entry(accepted)
     {
-        entry.note_timeout();
+        descriptors::forget(accepted);
+        let has_timeout = listener.is_some_and(Entry::has_timeout);
+        entry.note_connection(flags & libc::SOCK_NONBLOCK != 0, has_timeout);
     }
-    accepted
 }
 
 /// # Safety
@@ -98,7 +107,7 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, length: socklen
 }
 
 fn wait_for_connection(fd: c_int, entry: &Entry) -> c_int {
-    let patience = Patience { side: Side::Write, any_mode: true };
+    let patience = Patience { side: Side::Write, any_mode: true, is_epoll: false };
     let until = || limit(fd, entry, Side::Write);
     let result =
         descriptors::insist(fd, patience, until, || is_ready(fd, libc::POLLOUT).then_some(0));

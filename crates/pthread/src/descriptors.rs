@@ -42,6 +42,8 @@ const NO_NOWAIT: u8 = 1 << 3;
 const HAS_TIMEOUT: u8 = 1 << 4;
 /// Threads have waited for it.
 const HAS_SOURCE: u8 = 1 << 5;
+/// It was an epoll when they did.
+const EPOLL: u8 = 1 << 6;
 
 /// Which file: device and number. Those of the kernel's without a place have one in common.
 type Identity = (u64, u64);
@@ -167,6 +169,13 @@ impl Entry {
         self.known.load(Ordering::Relaxed) & HAS_TIMEOUT != 0
     }
 
+    /// It is a new connection.
+    pub(crate) fn note_connection(&self, nonblocking: bool, has_timeout: bool) {
+        let mode = if nonblocking { NONBLOCKING } else { 0 };
+        let timeout = if has_timeout { HAS_TIMEOUT } else { 0 };
+        self.known.store(Class::Socket as u8 | mode | timeout, Ordering::Relaxed);
+    }
+
     /// The program changes its mode.
     pub(crate) fn note_mode(&self, nonblocking: bool) {
         match nonblocking {
@@ -192,8 +201,15 @@ impl Entry {
         self.source.with(|known| known.as_ref().map(|(_, source)| source.clone()))
     }
 
-    /// Where threads wait for it; `None`: there is no such descriptor.
-    fn source(&self, fd: c_int) -> Option<Source> {
+    /// Where threads wait for it; `None`: there is no such descriptor. `is_epoll`: an epoll, as the kernel
+    /// has just said. These are all of one file, so there is nothing more to ask.
+    fn source(&self, fd: c_int, is_epoll: bool) -> Option<Source> {
+        if is_epoll && self.known.load(Ordering::Relaxed) & EPOLL != 0 {
+            let known = self.known_source();
+            if known.is_some() {
+                return known;
+            }
+        }
         let (identity, _) = identify(fd)?;
         let known = self.source.with(|known| {
             known.as_ref().filter(|known| known.0 == identity).map(|(_, source)| source.clone())
@@ -202,7 +218,8 @@ impl Entry {
             return known;
         }
         let made = Source::borrowed(fd);
-        self.known.fetch_or(HAS_SOURCE, Ordering::Relaxed);
+        let kind = if is_epoll { HAS_SOURCE | EPOLL } else { HAS_SOURCE };
+        self.known.fetch_or(kind, Ordering::Relaxed);
         let old = self.source.with(|known| known.replace((identity, made.clone())));
         if let Some((_, old)) = old {
             old.let_go();
@@ -256,6 +273,8 @@ pub(crate) struct Patience {
     pub side: Side,
     /// It does not: `epoll_wait` and `poll` wait in any mode.
     pub any_mode: bool,
+    /// A try that gives nothing says that it is an epoll.
+    pub is_epoll: bool,
 }
 
 /// One wait, which signals end.
@@ -281,7 +300,7 @@ pub(crate) fn insist<T>(
     until: impl FnOnce() -> Option<Deadline>,
     mut attempt: impl FnMut() -> Option<T>,
 ) -> Result<T, Ended> {
-    let Patience { side, any_mode } = patience;
+    let Patience { side, any_mode, is_epoll } = patience;
     let entry = entry(fd);
     // Ticks from before the try: no event falls between it and the wait.
     let mut before = entry.and_then(Entry::known_source).map(|it| (it.ticks(side), it));
@@ -294,7 +313,7 @@ pub(crate) fn insist<T>(
     }
     let until = until();
     loop {
-        let Some(source) = entry.source(fd) else {
+        let Some(source) = entry.source(fd, is_epoll) else {
             // It was closed meanwhile, as the next try says.
             return attempt().ok_or(Ended::InKernel);
         };

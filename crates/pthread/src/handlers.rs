@@ -179,14 +179,16 @@ fn ring_from_now_on() {
     });
 }
 
-/// Handlers of those signals have run: one thread's wait ends.
+/// Handlers of those signals have run: one thread's wait ends. The first thread has them all, as the kernel
+/// has it, unless it blocks them: where that does not wait, none does.
 fn end_a_wait(ran: signals::Set) {
-    let first = registry::find(crate::begin::first());
     let lets_through = |control: &Control| ran & !control.mask.load(Ordering::Relaxed) != 0;
     let waits = |control: &Control| control.interruptible.load(Ordering::SeqCst) != 0;
-    let chosen = first
-        .filter(|first| lets_through(first) && waits(first))
-        .or_else(|| registry::find_where(|control| lets_through(control) && waits(control)));
+    let first = registry::find(crate::begin::first()).filter(|first| lets_through(first));
+    let chosen = match first {
+        Some(first) => Some(first).filter(|first| waits(first)),
+        None => registry::find_where(|control| lets_through(control) && waits(control)),
+    };
     if let Some(chosen) = chosen {
         interrupt(&chosen);
     }

@@ -23,6 +23,13 @@ pub(crate) fn can_wait() -> bool {
     is_ours() && block::may_wait()
 }
 
+/// The calling thread asks the kernel for something that it may answer at once: after so many in a row it
+/// lets others run. Ticks seldom find a thread outside of the kernel that asks often.
+#[inline]
+pub(crate) fn take_turns() {
+    KThread::spend();
+}
+
 /// Waits at `address` until `once` says so, asked again after each wake-up there; `shared`: another
 /// process may change what it looks at.
 ///

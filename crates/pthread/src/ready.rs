@@ -8,7 +8,7 @@
 use crate::call::{errno, word};
 use crate::descriptors::{self, Ended, Patience};
 use crate::handlers;
-use crate::pause::{can_wait, fail};
+use crate::pause::{can_wait, fail, take_turns};
 use crate::registry;
 use curtail_libc::real;
 use curtail_rt::block::{Deadline, Queue, wait_in};
@@ -85,7 +85,7 @@ pub(crate) fn wait_for_any(
         // In both directions, or for nothing but its end, it takes an epoll.
         (Some(one), None) if (one.events & WRITES != 0) != (one.events & !WRITES != 0) => {
             let side = if one.events & WRITES != 0 { Side::Write } else { Side::Read };
-            let patience = Patience { side, any_mode: true };
+            let patience = Patience { side, any_mode: true, is_epoll: false };
             descriptors::insist(one.fd, patience, || most.deadline(), once)
         }
         _ => wait_by_epoll(polls, most, once),
@@ -187,6 +187,7 @@ unsafe fn polls<'a>(first: *mut pollfd, count: nfds_t) -> &'a [pollfd] {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn poll(first: *mut pollfd, count: nfds_t, millis: c_int) -> c_int {
     type Call = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
+    take_turns();
     if millis == 0 || !can_wait() {
         return real!(c"poll", new, Call; first, count, millis);
     }
@@ -209,6 +210,7 @@ pub unsafe extern "C" fn ppoll(
 ) -> c_int {
     type Call =
         unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int;
+    take_turns();
     if !can_wait() {
         return real!(c"ppoll", new, Call; first, count, time, mask);
     }
@@ -264,7 +266,7 @@ pub unsafe extern "C" fn __ppoll_chk(
 
 /// Waits for an epoll of the program's.
 fn wait_for_epoll(fd: c_int, most: Most, mut attempt: impl FnMut() -> c_long) -> c_int {
-    let patience = Patience { side: Side::Read, any_mode: true };
+    let patience = Patience { side: Side::Read, any_mode: true, is_epoll: true };
     let once = || Some(attempt()).filter(|&answer| answer != 0);
     let result = descriptors::insist(fd, patience, || most.deadline(), once);
     match result {
@@ -285,6 +287,7 @@ pub unsafe extern "C" fn epoll_wait(
     millis: c_int,
 ) -> c_int {
     type Call = unsafe extern "C" fn(c_int, *mut epoll_event, c_int, c_int) -> c_int;
+    take_turns();
     if millis == 0 || !can_wait() {
         return real!(c"epoll_wait", new, Call; epoll, events, count, millis);
     }
@@ -329,6 +332,7 @@ pub unsafe extern "C" fn epoll_pwait2(
         *const timespec,
         *const sigset_t,
     ) -> c_int;
+    take_turns();
     if !can_wait() {
         return real!(c"epoll_pwait2", new, Call; epoll, events, count, time, mask);
     }

@@ -8,9 +8,10 @@ use curtail_libc::real;
 use libc::{c_int, c_void, pthread_t};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether `main` runs as a thread of Curtail's: what is made then is for such threads.
+/// Whether `main` runs as a thread of Curtail's: what is made then is for such threads. A fork's child has
+/// the kernel's.
 fn runs() -> bool {
-    is_ours() || crate::begin::first() != 0
+    is_ours() || crate::begin::first() != 0 && curtail_rt::forked::generation() == 0
 }
 
 type Set = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;

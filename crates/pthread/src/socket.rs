@@ -4,7 +4,7 @@
 
 use crate::call::{conclude, unless_waiting, word};
 use crate::descriptors::{self, Entry, Patience, entry};
-use crate::pause::can_wait;
+use crate::pause::{can_wait, take_turns};
 use curtail_libc::real;
 use curtail_rt::block::Deadline;
 use curtail_rt::kernel::kernel;
@@ -36,6 +36,7 @@ pub(crate) fn limit(fd: c_int, entry: &Entry, side: Side) -> Option<Deadline> {
 
 /// Whether the caller waits for it as a thread.
 pub(crate) fn waits(fd: c_int, flags: c_int) -> Option<&'static Entry> {
+    take_turns();
     if flags & libc::MSG_DONTWAIT != 0 || !can_wait() {
         return None;
     }
@@ -56,7 +57,7 @@ unsafe fn insist(
     let fd = arguments[0] as c_int;
     let in_kernel = arguments;
     arguments[flags] |= c_long::from(libc::MSG_DONTWAIT);
-    let patience = Patience { side, any_mode: false };
+    let patience = Patience { side, any_mode: false, is_epoll: false };
     let until = || limit(fd, entry, side);
     // SAFETY: by contract.
     let result = descriptors::insist(fd, patience, until, || unsafe {

@@ -7,7 +7,7 @@
 
 use crate::call::{buffers, conclude, is_ready, skip, unless_waiting, word};
 use crate::descriptors::{self, Class, Entry, Patience, entry};
-use crate::pause::can_wait;
+use crate::pause::{can_wait, take_turns};
 use crate::socket::limit;
 use curtail_libc::real;
 use curtail_rt::kernel::{fail, kernel};
@@ -26,6 +26,7 @@ const IN_TURN: c_long = -1;
 
 /// What the caller may wait for; `None`: the kernel answers without waiting, or the kthread is to.
 fn waits(fd: c_int) -> Option<(&'static Entry, Class)> {
+    take_turns();
     if !can_wait() {
         return None;
     }
@@ -74,7 +75,7 @@ unsafe fn read_now(fd: c_int, entry: &Entry, class: Class, to: &[iovec]) -> Opti
 /// The caller's buffers.
 unsafe fn read_into(fd: c_int, (entry, class): (&Entry, Class), to: &[iovec]) -> c_long {
     let mut class = class;
-    let patience = Patience { side: Side::Read, any_mode: false };
+    let patience = Patience { side: Side::Read, any_mode: false, is_epoll: false };
     let until = || limit(fd, entry, Side::Read);
     let result = descriptors::insist(fd, patience, until, || {
         // SAFETY: by contract.
@@ -147,7 +148,7 @@ unsafe fn write_now(fd: c_int, entry: &Entry, class: Class, from: &[iovec]) -> O
 unsafe fn write_all(fd: c_int, (entry, class): (&Entry, Class), all: &[iovec]) -> c_long {
     let mut class = class;
     let total: usize = all.iter().map(|buffer| buffer.iov_len).sum();
-    let patience = Patience { side: Side::Write, any_mode: false };
+    let patience = Patience { side: Side::Write, any_mode: false, is_epoll: false };
     let mut left = Vec::new();
     let mut written = 0;
     loop {

@@ -4,9 +4,13 @@
 //! From any thread.
 
 use libc::{c_int, c_long, timespec};
+use rustix::event::Timespec;
+use rustix::event::epoll::Event;
 use std::arch::asm;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A call's arguments after the operation's number.
@@ -53,6 +57,37 @@ pub(crate) fn wake_in_kernel(word: *const AtomicU32) {
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel takes a private futex's address as a key and does not read there.
     unsafe { kernel(libc::SYS_futex, [word as c_long, c_long::from(operation), 1, 0, 0, 0]) };
+}
+
+/// Sleeps until an epoll has events, for that time at most, which need not be whole milliseconds; how many
+/// events there are, at the beginning of `room`, 0 where a signal's handler ran. `None`: this kernel has
+/// no such call (Linux has it from 5.11 on), or a filter forbids it.
+pub(crate) fn wait_for_events(
+    epoll: BorrowedFd<'_>,
+    room: &mut [MaybeUninit<Event>],
+    time: &Timespec,
+) -> Option<usize> {
+    const { assert!(size_of::<Event>() == size_of::<libc::epoll_event>()) };
+    static LACKING: AtomicBool = AtomicBool::new(false);
+    if LACKING.load(Ordering::Relaxed) {
+        return None;
+    }
+    let time = timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec };
+    let (events, count) = (room.as_mut_ptr() as c_long, room.len() as c_long);
+    let epoll = c_long::from(epoll.as_raw_fd());
+    // SAFETY: room for so many events, and a time of ours.
+    let answer = unsafe {
+        kernel(libc::SYS_epoll_pwait2, [epoll, events, count, (&raw const time) as c_long, 0, 0])
+    };
+    match usize::try_from(answer) {
+        Ok(count) => Some(count),
+        // SAFETY: this thread's own variable.
+        Err(_) if unsafe { *libc::__errno_location() } == libc::EINTR => Some(0),
+        Err(_) => {
+            LACKING.store(true, Ordering::Relaxed);
+            None
+        }
+    }
 }
 
 /// Leaves the error in `errno`, and answers as C does then.

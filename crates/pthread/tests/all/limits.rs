@@ -20,3 +20,12 @@ fn a_program_without_threads_runs_as_it_is() {
     assert_eq!(text(&output.stdout).trim(), "1");
     assert_eq!(output.status.code(), Some(5));
 }
+
+/// On one kthread, long before its quantum is over.
+#[test]
+fn a_thread_that_the_kernel_answers_at_once_lets_others_run() {
+    let output = Program::compile("programs/turns.c").run(1);
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(text(&output.stdout), "others have turns\n");
+    assert!(output.status.success());
+}

@@ -42,3 +42,9 @@ fn signals() {
 fn spinning() {
     says_the_same("programs/spinning.c");
 }
+
+/// Threads of a fork's child: the kernel's, with all that these have.
+#[test]
+fn children() {
+    says_the_same("programs/children.c");
+}

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -70,6 +71,37 @@ static void waits_end_by_handlers(void) {
   CHECK_INTERRUPTED(pause());
   end(other);
   printf("handlers end waits\n");
+}
+
+static void *poll_one(void *fd) {
+  struct pollfd poll_for = {.fd = *(int *)fd, .events = POLLIN};
+  return (void *)(long)poll(&poll_for, 1, -1);
+}
+
+static void *send_one(void *unused) {
+  usleep(20000);
+  CHECK(kill(getpid(), SIGHUP) == 0);
+  while (came == 0)
+    sched_yield();
+  // By now a wait that it ends has ended, or nearly so.
+  for (int i = 0; i < 50; i++)
+    sched_yield();
+  return unused;
+}
+
+// What is for the process, the first thread has, also where that is in no wait which a handler ends.
+static void others_wait_on(void) {
+  int pipes[2];
+  void *result;
+  pthread_t waits, sends;
+  came = 0;
+  CHECK(pipe(pipes) == 0);
+  CHECK(pthread_create(&waits, NULL, poll_one, &pipes[0]) == 0);
+  CHECK(pthread_create(&sends, NULL, send_one, NULL) == 0);
+  CHECK(pthread_join(sends, NULL) == 0);
+  CHECK(write(pipes[1], "x", 1) == 1);
+  CHECK(pthread_join(waits, &result) == 0 && result == (void *)1);
+  printf("others wait on\n");
 }
 
 // How many of the process's threads that run the program block a signal, by what the kernel says.
@@ -207,6 +239,7 @@ int main(void) {
   first = pthread_self();
   all_of_it_follows();
   waits_end_by_handlers();
+  others_wait_on();
   masks_hold_signals_back();
   a_thread_takes_signals();
   children();

@@ -4,11 +4,13 @@
 //! ring. Where the kthread has not looked for long, others take its events ([`Epoll::look_for_owner`]):
 //! waiters are woken as from any other kthread.
 
+use super::alarm::{Alarm, Ends};
 use super::slab;
 use super::uring::{IoPlan, Uring};
 use crate::clock::{self, Clock};
+use crate::kernel::wait_for_events;
 use crate::thread::Bell;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,12 +23,14 @@ use std::time::Duration;
 const BELL: u64 = u64::MAX;
 /// The same of the ring.
 const RING: u64 = u64::MAX - 1;
+/// The same of the alarm.
+const ALARM: u64 = u64::MAX - 2;
 /// Events that one system call brings. They lie on the stack, which may be a thread's.
 const EVENTS: usize = 64;
 /// How often it asks again at once where a call brought as many as it can.
 const MOST_CALLS: usize = 8;
 /// Where a millisecond more or less is no matter.
-const COARSE: Duration = Duration::from_millis(100);
+const COARSE_NS: i64 = 100_000_000;
 /// How often a busy kthread asks the kernel.
 const LOOK_NS: u64 = 10_000;
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -34,6 +38,10 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const OVERDUE_NS: u64 = 5 * LOOK_NS;
 /// For [`Epoll::last_look`]: its kthread sleeps in it.
 const ASLEEP: u64 = u64::MAX;
+
+fn is_fine(time: &Timespec) -> bool {
+    time.tv_sec == 0 && (1..COARSE_NS).contains(&time.tv_nsec)
+}
 
 /// What sources are registered with. It stays as long as one is, so that its number in the kernel
 /// names it.
@@ -130,21 +138,39 @@ impl Epoll {
             return 0; // Another one has been quicker.
         }
         let ended = self.ring().map_or(0, Uring::turn_for_owner);
-        // The bell stays: it is the kthread's own.
-        ended + self.take(Some(&AT_ONCE), || false)
+        // Bell and alarm stay: they are the kthread's own.
+        ended + self.take(Some(&AT_ONCE), |_| false)
     }
 
-    /// How many events there were; `bell` says whether the bell counts.
-    fn take(&self, timeout: Option<&Timespec>, bell: impl Fn() -> bool) -> usize {
+    /// The events that there are, or that come within that time; none where a signal's handler ran.
+    fn wait<'a>(
+        &self,
+        room: &'a mut [MaybeUninit<Event>; EVENTS],
+        timeout: Option<&Timespec>,
+    ) -> &'a mut [Event] {
+        let mut timeout = timeout;
+        if let Some(time) = timeout.filter(|time| is_fine(time)) {
+            if let Some(count) = wait_for_events(self.fd.as_fd(), room, time) {
+                // SAFETY: the kernel has filled in so many.
+                return unsafe { room[..count].assume_init_mut() };
+            }
+            // epoll counts in milliseconds, poll does not.
+            let _ = poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], timeout);
+            timeout = Some(&AT_ONCE);
+        }
+        epoll::wait(&self.fd, room, timeout)
+            .map_or_else(|_| Default::default(), |(events, _)| events)
+    }
+
+    /// How many events there were; `own` is told of those that are the kthread's own, and says whether they
+    /// count.
+    fn take(&self, timeout: Option<&Timespec>, own: impl Fn(u64) -> bool) -> usize {
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
-        let Ok((events, _)) = epoll::wait(&self.fd, &mut events, timeout) else {
-            return 0; // A signal's handler ran.
-        };
         let mut taken = 0;
-        for event in &*events {
+        for event in self.wait(&mut events, timeout) {
             let data = event.data.u64();
-            if data == BELL {
-                taken += usize::from(bell());
+            if data == BELL || data == ALARM {
+                taken += usize::from(own(data));
                 continue;
             }
             if data == RING {
@@ -176,6 +202,7 @@ impl AsFd for Epoll {
 pub(crate) struct Poller {
     epoll: Arc<Epoll>,
     bell: Arc<EventBell>,
+    alarm: Alarm,
     look_cycles: u64,
 }
 
@@ -196,6 +223,7 @@ impl Poller {
         Ok(Self {
             epoll,
             bell: Arc::new(EventBell(bell)),
+            alarm: Alarm::default(),
             look_cycles: Clock::get().cycles(LOOK_NS),
         })
     }
@@ -209,10 +237,12 @@ impl Poller {
     }
 
     /// Takes what the ring has, and makes the waiters ready whose sockets have become so, unless it was
-    /// asked for these just now.
-    pub(crate) fn look(&self, now: u64) {
+    /// asked for these just now. `idles`: the kthread has nothing to run, so it is about to look more
+    /// closely, or to sleep there.
+    pub(crate) fn look(&self, now: u64, idles: bool) {
         self.turn();
-        if self.is_due(now) {
+        let due = if idles { self.epoll.is_overdue(now) } else { self.is_due(now) };
+        if due {
             self.look_at_sockets(now);
         }
     }
@@ -250,14 +280,14 @@ impl Poller {
     pub(crate) fn wait(&self, most: Option<Duration>) {
         let most = if self.turn() > 0 { Some(Duration::ZERO) } else { most };
         self.epoll.last_look.store(ASLEEP, Ordering::Relaxed);
-        // More than the kernel's seconds can hold is for ever.
-        let mut timeout = most.and_then(|most| Timespec::try_from(most).ok());
-        if most.is_some_and(|most| most < COARSE && !most.is_zero()) {
-            // epoll counts in milliseconds, poll does not.
-            let _ = poll(&mut [PollFd::new(&self.epoll.fd, PollFlags::IN)], timeout.as_ref());
-            timeout = Some(AT_ONCE);
-        }
-        if self.take(timeout.as_ref()) >= EVENTS {
+        let ends = self.alarm.begin(self.epoll.as_fd(), ALARM, most);
+        let timeout = match &ends {
+            Ends::After(timeout) => Some(timeout),
+            Ends::Otherwise => None,
+        };
+        let taken = self.take(timeout);
+        self.alarm.end(ends, taken);
+        if taken >= EVENTS {
             self.look_at_sockets(clock::now());
         }
         self.epoll.last_look.store(clock::now(), Ordering::Relaxed);
@@ -265,7 +295,13 @@ impl Poller {
 
     /// How many events there were.
     fn take(&self, timeout: Option<&Timespec>) -> usize {
-        self.epoll.take(timeout, || rustix::io::read(&self.bell.0, &mut [0; 8]).is_ok())
+        self.epoll.take(timeout, |own| match own {
+            ALARM => {
+                self.alarm.clear();
+                false
+            }
+            _ => rustix::io::read(&self.bell.0, &mut [0; 8]).is_ok(),
+        })
     }
 }
 

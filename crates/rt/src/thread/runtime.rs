@@ -200,6 +200,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// A kthread that is stuck is neither reported nor looked at, which takes some milliseconds of
+    /// processor time; what has not started still goes on elsewhere.
+    pub fn ignore_stalls(mut self) -> Self {
+        self.watchdog.ignore_stalls();
+        self
+    }
+
     /// Runs `f` as the first thread: see [`run`].
     ///
     /// # Panics

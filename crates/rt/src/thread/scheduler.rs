@@ -265,7 +265,7 @@ impl KthreadScheduler {
     /// Looks for work for a while, then sleeps until there is some.
     fn idle(&self, kthread: &KThread) {
         let since = clock::now();
-        let found = self.spin(kthread, since);
+        let found = self.common.spin_cycles > 0 && self.spin(kthread, since);
         let spun = clock::now();
         if !found {
             self.sleep(kthread);

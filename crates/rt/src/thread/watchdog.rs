@@ -90,6 +90,7 @@ pub struct Watching {
     /// `None`: as is usual; `Some(None)`: not at all.
     limit: Option<Option<Duration>>,
     on_stall: Option<OnStall>,
+    ignores_stalls: bool,
     stalls: Arc<Stalls>,
 }
 
@@ -105,6 +106,10 @@ impl Watching {
 
     pub fn set_on_stall(&mut self, f: impl Fn(&Stall) + Send + Sync + 'static) {
         self.on_stall = Some(Arc::new(f));
+    }
+
+    pub fn ignore_stalls(&mut self) {
+        self.ignores_stalls = true;
     }
 
     /// Watches `kthreads`, which are known as `first` and so on; `quanta`: how what runs there is
@@ -125,7 +130,7 @@ impl Watching {
             kthreads,
             Watchdog {
                 limit,
-                on_stall,
+                on_stall: (!self.ignores_stalls).then_some(on_stall),
                 stalls: self.stalls.clone(),
                 first,
                 // By flag, a thread that runs alone is not asked to yield.
@@ -160,7 +165,8 @@ struct Seen {
 /// See the module's head.
 struct Watchdog {
     limit: Duration,
-    on_stall: OnStall,
+    /// `None`: no stack is looked at, either.
+    on_stall: Option<OnStall>,
     stalls: Arc<Stalls>,
     /// The first kthread's number.
     first: usize,
@@ -214,7 +220,8 @@ impl Watchdog {
     fn tell(&mut self, index: usize, tid: libc::pid_t, duration: Duration) {
         let again = self.seen[index].place;
         self.seen[index].tell_after = duration * 2;
-        let looks = again.is_some() || self.stalls.may_look(Instant::now());
+        let told = self.on_stall.as_ref();
+        let looks = told.is_some() && (again.is_some() || self.stalls.may_look(Instant::now()));
         let (stack, holds) = if looks { look_at(tid) } else { (Vec::new(), None) };
         let (place, count) = match again {
             None => self.stalls.add(&stack, duration),
@@ -225,8 +232,8 @@ impl Watchdog {
         let start = clock::now().saturating_sub(cycles);
         let kthread = (self.first + index) as u32;
         timeline::note(EventKind::Stalled, (start, cycles), kthread, 0);
-        if looks {
-            (self.on_stall)(&Stall { kthread: self.first + index, duration, stack, holds, count });
+        if let Some(on_stall) = told.filter(|_| looks) {
+            on_stall(&Stall { kthread: self.first + index, duration, stack, holds, count });
         }
     }
 }

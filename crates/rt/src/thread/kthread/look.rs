@@ -19,7 +19,7 @@ impl KThread {
             self.fire(now);
         }
         if let Some(poller) = self.poller.get() {
-            poller.look(now);
+            poller.look(now, !self.has_threads());
         }
     }
 
