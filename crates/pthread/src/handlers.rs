@@ -16,6 +16,7 @@ use curtail_libc::real;
 use curtail_rt::block::{Deadline, Place, Spin, Wait};
 use curtail_rt::kernel::kernel;
 use curtail_rt::socket::Source;
+use curtail_rt::thread::KThread;
 use curtail_rt::wait;
 use libc::{c_int, c_void, sigaction as Action, sighandler_t, siginfo_t};
 use std::ptr;
@@ -139,6 +140,11 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
                 handler(signal);
             }
         }
+    }
+    if KThread::try_here().is_some() {
+        // The handler may have changed masks.
+        // SAFETY: the kernel's own context, of a handler that holds back who else would set it.
+        unsafe { signals::return_with_common(context) };
     }
     if flags & libc::SA_RESETHAND != 0 {
         HANDLERS[signal as usize].store(libc::SIG_DFL, Ordering::Relaxed);

@@ -94,7 +94,14 @@ pub(crate) fn block_all() -> Set {
 /// afterwards tells it to follow.
 pub(crate) fn take_common() {
     fence(Ordering::SeqCst);
-    set_own_mask(COMMON.load(Ordering::SeqCst) & !never());
+    loop {
+        let common = COMMON.load(Ordering::SeqCst);
+        set_own_mask(common & !never());
+        // A later one may have been followed before this one was set.
+        if COMMON.load(Ordering::SeqCst) == common {
+            break;
+        }
+    }
 }
 
 /// Calls `f` with the mask of a thread of the program's, on a plain thread that works for it: for what starts
@@ -145,43 +152,55 @@ fn change(thread: &Control, mask: Set) {
 }
 
 fn update(change: impl FnOnce(&mut Blocked)) {
+    // A handler may change masks as well.
+    let before = set_own_mask(!GLIBCS);
     let has_changed = BLOCKED.with(|blocked| {
         change(blocked);
         let common = blocked.by_all();
         COMMON.swap(common, Ordering::SeqCst) != common
     });
-    if has_changed {
-        have_all_follow();
+    match has_changed {
+        true => have_all_follow(),
+        false => _ = set_own_mask(before),
     }
 }
 
 /// Sets the mask of all kthreads, and waits until each has.
 #[cold]
 fn have_all_follow() {
-    take_common();
     // SAFETY: no arguments, always succeed.
     let (process, me) = unsafe { (libc::getpid(), kernel(libc::SYS_gettid, [0; 6]) as c_int) };
-    let mut others = curtail_rt::thread::kthread_tids();
-    others.retain(|&tid| tid != me);
+    let mut tids = [0; 64];
+    let count = curtail_rt::thread::kthread_tids(&mut tids);
+    let others = || tids[..count].iter().filter(|&&tid| tid != me);
     // Whoever waits for an earlier round waits for this one: it sets what that would have.
-    let begin = |round: u64| Some(((round >> 32) + 1) << 32 | others.len() as u64);
+    let begin = |round: u64| Some(((round >> 32) + 1) << 32 | others().count() as u64);
     let begun = ROUND.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin);
     let round = (begun.unwrap_or(0) >> 32) as u32 + 1;
-    for tid in others {
+    // Before it is waited for the others, one of which may wait for this one.
+    take_common();
+    let until = Instant::now() + PATIENCE;
+    for &tid in others() {
         // SAFETY: a signal that has a handler, to a thread of this process or to none, with information
         // that the kernel reads in full.
-        let sent = unsafe {
+        let send = || unsafe {
             let mut info: Queued = std::mem::zeroed();
             (info.code, info.value) = (libc::SI_QUEUE, round);
             let signal = follow_signal().into();
             let arguments = [process.into(), tid.into(), signal, word(&raw const info), 0, 0];
             kernel(libc::SYS_rt_tgsigqueueinfo, arguments)
         };
+        let mut sent = send();
+        // So many signals wait already: there is room when some have come.
+        while sent == -i64::from(libc::EAGAIN) && Instant::now() < until {
+            // SAFETY: no arguments.
+            unsafe { kernel(libc::SYS_sched_yield, [0; 6]) };
+            sent = send();
+        }
         if sent != 0 {
             count_follower(round);
         }
     }
-    let until = Instant::now() + PATIENCE;
     while ROUND.load(Ordering::SeqCst) as u32 != 0 && Instant::now() < until {
         // SAFETY: no arguments.
         unsafe { kernel(libc::SYS_sched_yield, [0; 6]) };
@@ -210,14 +229,24 @@ fn count_follower(round: u32) {
 
 /// On a kthread: from its return on, the mask is the common one.
 extern "C" fn follow(_: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel's own information, and its own context, whose mask it takes at the return; its
-    // sets have eight bytes.
+    // SAFETY: the kernel's own context and information.
     let round = unsafe {
-        let mask = &raw mut (*context.cast::<libc::ucontext_t>()).uc_sigmask;
-        mask.cast::<Set>().write(COMMON.load(Ordering::SeqCst) & !never());
+        return_with_common(context);
         (*info.cast::<Queued>()).value
     };
     count_follower(round);
+}
+
+/// From the return of the handler that calls on, the mask is the common one.
+///
+/// # Safety
+/// The handler's context, on a kthread.
+pub(crate) unsafe fn return_with_common(context: *mut libc::c_void) {
+    // SAFETY: by contract: the kernel takes the mask from there at the return; its sets have eight bytes.
+    unsafe {
+        let mask = &raw mut (*context.cast::<libc::ucontext_t>()).uc_sigmask;
+        mask.cast::<Set>().write(COMMON.load(Ordering::SeqCst) & !never());
+    }
 }
 
 /// # Safety

@@ -87,13 +87,14 @@ pub fn as_plain_thread(f: impl FnOnce()) {
     }
 }
 
-/// The kernel's numbers of the kthreads of the runtime that the caller runs in.
-#[must_use]
-pub fn kthread_tids() -> Vec<libc::pid_t> {
+/// The kernel's numbers of the kthreads of the runtime that the caller runs in: how many, as far as there
+/// is room. In a signal's handler, too.
+pub fn kthread_tids(places: &mut [libc::pid_t]) -> usize {
     let peers = KThread::try_here()
         .and_then(|here| here.scheduler.as_ref())
         .map(scheduler::KthreadScheduler::peers);
-    peers.unwrap_or_default().iter().filter_map(|peer| peer.tid()).collect()
+    let tids = peers.unwrap_or_default().iter().filter_map(|peer| peer.tid());
+    places.iter_mut().zip(tids).map(|(place, tid)| *place = tid).count()
 }
 
 /// Runs `f` without the limit of a [`crate::time::timeout`] around the caller; cancellation does not
