@@ -87,9 +87,8 @@ typedef uint16_t (*curtail_classify_fn)(void *context, const uint8_t *request, s
 /*
  * An application. Only `size` and `handle` must be set; NULL elsewhere is the default that is named.
  * Functions are called by many threads at once. A handler may be interrupted at any safepoint, and
- * another request's handler may run on the same thread meanwhile: do not keep the address of a
- * thread-local variable across a call (the book's chapter on safety has the whole list). `request` is
- * valid until the function returns, and never NULL. An exception that leaves one of them counts as
+ * another request's handler may run on the same thread meanwhile, with thread-local variables of its
+ * own. `request` is valid until the function returns, and never NULL. An exception that leaves one of them counts as
  * its failure.
  */
 typedef struct curtail_app {
@@ -104,8 +103,8 @@ typedef struct curtail_app {
      error->message if it likes. */
   int (*setup)(void *context, curtail_error *error);
   /* Called once on each worker's thread (number 0 and on), and on the dispatcher's, which is worker
-     UINT16_MAX and runs requests under some policies. *state goes to the handlers of that thread.
-     Other than 0: as above. */
+     UINT16_MAX and runs requests under some policies. *state goes to the handlers of that thread, which
+     interrupt each other: no buffer that one of them fills. Other than 0: as above. */
   int (*setup_worker)(void *context, uint16_t worker, void **state, curtail_error *error);
   /* Called on the same thread at the end, for what setup_worker made; not for a worker that is stuck
      in a handler. */

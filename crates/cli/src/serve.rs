@@ -49,7 +49,8 @@ pub(crate) struct Serve {
     kv: KvArgs,
     #[command(flatten)]
     cores: CoresArgs,
-    /// Record what the policy is told and decides into FILE, for `sim --replay`
+    /// Record what the policy is told and decides into FILE, for `sim --replay`; with several dispatchers
+    /// into FILE.0 and so on
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]

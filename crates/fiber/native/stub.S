@@ -269,8 +269,8 @@ curtail_safepoint_slow_sse:
         .cfi_endproc
         .size   curtail_safepoint_slow_sse, .-curtail_safepoint_slow_sse
 
-/* Where the handler of the pre-emption signal sends the thread (signal.rs), at any instruction of
- * application code. It has put the address of that instruction below the red zone:
+/* Where the handler of the pre-emption signal sends the thread (crates/signal/src/context.rs), at any
+ * instruction of application code. It has put the address of that instruction below the red zone:
  *
  *    136(%rsp)   the interrupted stack pointer, from which 128 bytes down may be in use
  *       (%rsp)   where to go on

@@ -6,6 +6,7 @@
 
 #![allow(unreachable_pub, reason = "the C library's start reaches this by its name")]
 
+use crate::follow;
 use crate::identity;
 use crate::interrupt;
 use crate::schedule::usual_stack;
@@ -78,12 +79,12 @@ unsafe extern "C-unwind" fn main_instead(
         return unsafe { main(argc, argv, envp) };
     }
     interrupt::allow();
-    signals::prepare();
+    follow::prepare();
     let arguments = Arguments { argc, argv, envp, mask: signals::block_all() };
     let builder = Runtime::builder()
         .stack_size(usual_stack())
         .preempt_by_signal(QUANTUM)
-        .on_kthread(signals::take_common)
+        .on_kthread(follow::take_common)
         .spin(Duration::ZERO)
         .watchdog(Some(STUCK))
         .ignore_stalls();
@@ -98,7 +99,7 @@ struct Arguments {
     argv: *mut *mut c_char,
     envp: *mut *mut c_char,
     /// Signals that were blocked.
-    mask: signals::Set,
+    mask: follow::Set,
 }
 
 // SAFETY: the process's own, which stay.

@@ -9,9 +9,10 @@
 
 use crate::call::{errno, set_errno, word};
 use crate::descriptors::Ended;
+use crate::follow::{self, bit};
 use crate::pause::is_ours;
 use crate::registry::{self, Control};
-use crate::signals::{self, bit};
+use crate::signals;
 use curtail_libc::real;
 use curtail_rt::block::{Deadline, Place, Spin, Wait};
 use curtail_rt::kernel::kernel;
@@ -35,14 +36,6 @@ static BELL: AtomicI32 = AtomicI32::new(-1);
 static SETTING: Spin<()> = Spin::new(());
 
 type SetAction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
-
-/// Sets a handler of the runtime's own.
-///
-/// # Safety
-/// As `sigaction` asks for.
-pub(crate) unsafe fn set(signal: c_int, action: *const Action) {
-    real!(c"sigaction", new, SetAction; signal, action, ptr::null_mut());
-}
 
 /// Whether the program has a handler for it.
 pub(crate) fn has(signal: c_int) -> bool {
@@ -144,7 +137,7 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     if KThread::try_here().is_some() {
         // The handler may have changed masks.
         // SAFETY: the kernel's own context, of a handler that holds back who else would set it.
-        unsafe { signals::return_with_common(context) };
+        unsafe { follow::return_with_common(context) };
     }
     if flags & libc::SA_RESETHAND != 0 {
         HANDLERS[signal as usize].store(libc::SIG_DFL, Ordering::Relaxed);
@@ -187,7 +180,7 @@ fn ring_from_now_on() {
 
 /// Handlers of those signals have run: one thread's wait ends. The first thread has them all, as the kernel
 /// has it, unless it blocks them: where that does not wait, none does.
-fn end_a_wait(ran: signals::Set) {
+fn end_a_wait(ran: follow::Set) {
     let lets_through = |control: &Control| ran & !control.mask.load(Ordering::Relaxed) != 0;
     let waits = |control: &Control| control.interruptible.load(Ordering::SeqCst) != 0;
     let first = registry::find(crate::begin::first()).filter(|first| lets_through(first));

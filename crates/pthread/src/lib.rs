@@ -24,6 +24,7 @@ mod call;
 mod closing;
 mod connection;
 mod descriptors;
+mod follow;
 mod handlers;
 mod identity;
 mod interrupt;

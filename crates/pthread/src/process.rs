@@ -4,8 +4,9 @@
 #![allow(unreachable_pub, reason = "C reaches these by their names")]
 
 use crate::call::{errno, set_errno};
+use crate::follow;
 use crate::pause::can_wait;
-use crate::{registry, signals};
+use crate::registry;
 use curtail_libc::real;
 use libc::{c_char, c_int, id_t, idtype_t, pid_t, rusage, siginfo_t, sigset_t, timespec};
 use std::ptr;
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
     type Call = unsafe extern "C" fn(*const c_char) -> c_int;
     let mask = registry::own().map(|own| own.mask.load(Ordering::Relaxed));
     wait_elsewhere(|| match mask {
-        Some(mask) => signals::with_programs_mask(mask, || real!(c"system", new, Call; command)),
+        Some(mask) => follow::with_programs_mask(mask, || real!(c"system", new, Call; command)),
         None => real!(c"system", new, Call; command),
     })
 }

@@ -9,7 +9,7 @@
 
 #![allow(unreachable_pub, reason = "C reaches these by their names")]
 
-use crate::call::word;
+use crate::follow::{self, GLIBCS, Set, bit, never, set_own_mask};
 use crate::handlers;
 use crate::pause::{fail, is_ours};
 use crate::registry::{self, Control};
@@ -20,18 +20,7 @@ use curtail_rt::kernel::kernel;
 use libc::{c_int, pthread_t, sigset_t};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::time::{Duration, Instant};
-
-/// A set of signals, as the kernel has it: number 1 is the lowest bit.
-pub(crate) type Set = u64;
-
-pub(crate) const fn bit(signal: c_int) -> Set {
-    1 << (signal - 1)
-}
-
-/// glibc's own two, which no thread may block.
-const GLIBCS: Set = bit(32) | bit(33);
+use std::sync::atomic::Ordering;
 
 /// How many threads block each signal, and how many threads there are.
 struct Blocked {
@@ -40,27 +29,6 @@ struct Blocked {
 }
 
 static BLOCKED: Spin<Blocked> = Spin::new(Blocked { by: [0; 64], threads: 0 });
-/// What all kthreads block: everything, until the first thread begins.
-static COMMON: AtomicU64 = AtomicU64::new(!0);
-/// The last time that all kthreads were told to follow [`COMMON`], and how many have not yet: each in
-/// half of the bits.
-static ROUND: AtomicU64 = AtomicU64::new(0);
-/// How long a change of the mask waits for kthreads that do not follow: their core may be another
-/// program's.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// What the runtime uses itself, and what can't be blocked.
-fn never() -> Set {
-    let first = libc::SIGRTMIN();
-    let own = (first..first + 8).fold(0, |all, signal| all | bit(signal));
-    own | GLIBCS | bit(libc::SIGKILL) | bit(libc::SIGSTOP)
-}
-
-/// Tells a kthread to follow.
-fn follow_signal() -> c_int {
-    libc::SIGRTMIN() + 6
-}
-
 impl Blocked {
     fn change(&mut self, old: Set, new: Set) {
         for (index, by) in self.by.iter_mut().enumerate() {
@@ -75,54 +43,11 @@ impl Blocked {
     }
 }
 
-fn set_own_mask(mask: Set) -> Set {
-    let mut old: Set = 0;
-    let arguments = [libc::SIG_SETMASK.into(), word(&raw const mask), word(&raw mut old), 8, 0, 0];
-    // SAFETY: our own words.
-    unsafe { kernel(libc::SYS_rt_sigprocmask, arguments) };
-    old
-}
-
 /// Before the first kthread is made: blocks everything, so that the runtime's own threads get no signal of
 /// the program's. What was blocked before.
 pub(crate) fn block_all() -> Set {
     curtail_rt::blocking::keep_signals_out();
     set_own_mask(!GLIBCS)
-}
-
-/// The mask of a kthread that has just begun, and whose number others know: who changes the common mask
-/// afterwards tells it to follow.
-pub(crate) fn take_common() {
-    fence(Ordering::SeqCst);
-    loop {
-        let common = COMMON.load(Ordering::SeqCst);
-        set_own_mask(common & !never());
-        // A later one may have been followed before this one was set.
-        if COMMON.load(Ordering::SeqCst) == common {
-            break;
-        }
-    }
-}
-
-/// Calls `f` with the mask of a thread of the program's, on a plain thread that works for it: for what starts
-/// children.
-pub(crate) fn with_programs_mask<T>(mask: Set, f: impl FnOnce() -> T) -> T {
-    let before = set_own_mask(mask);
-    let result = f();
-    set_own_mask(before);
-    result
-}
-
-/// Before the first kthread is made: what has one follow.
-pub(crate) fn prepare() {
-    // SAFETY: the action is fully initialised, and its handler has this signature.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = follow as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-        libc::sigfillset(&raw mut action.sa_mask);
-        handlers::set(follow_signal(), &raw const action);
-    }
 }
 
 /// A thread is about to exist, with that mask.
@@ -157,95 +82,11 @@ fn update(change: impl FnOnce(&mut Blocked)) {
     let has_changed = BLOCKED.with(|blocked| {
         change(blocked);
         let common = blocked.by_all();
-        COMMON.swap(common, Ordering::SeqCst) != common
+        follow::set_common(common)
     });
     match has_changed {
-        true => have_all_follow(),
+        true => follow::have_all_follow(),
         false => _ = set_own_mask(before),
-    }
-}
-
-/// Sets the mask of all kthreads, and waits until each has.
-#[cold]
-fn have_all_follow() {
-    // SAFETY: no arguments, always succeed.
-    let (process, me) = unsafe { (libc::getpid(), kernel(libc::SYS_gettid, [0; 6]) as c_int) };
-    let mut tids = [0; 64];
-    let count = curtail_rt::thread::kthread_tids(&mut tids);
-    let others = || tids[..count].iter().filter(|&&tid| tid != me);
-    // Whoever waits for an earlier round waits for this one: it sets what that would have.
-    let begin = |round: u64| Some(((round >> 32) + 1) << 32 | others().count() as u64);
-    let begun = ROUND.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin);
-    let round = (begun.unwrap_or(0) >> 32) as u32 + 1;
-    // Before it is waited for the others, one of which may wait for this one.
-    take_common();
-    let until = Instant::now() + PATIENCE;
-    for &tid in others() {
-        // SAFETY: a signal that has a handler, to a thread of this process or to none, with information
-        // that the kernel reads in full.
-        let send = || unsafe {
-            let mut info: Queued = std::mem::zeroed();
-            (info.code, info.value) = (libc::SI_QUEUE, round);
-            let signal = follow_signal().into();
-            let arguments = [process.into(), tid.into(), signal, word(&raw const info), 0, 0];
-            kernel(libc::SYS_rt_tgsigqueueinfo, arguments)
-        };
-        let mut sent = send();
-        // So many signals wait already: there is room when some have come.
-        while sent == -i64::from(libc::EAGAIN) && Instant::now() < until {
-            // SAFETY: no arguments.
-            unsafe { kernel(libc::SYS_sched_yield, [0; 6]) };
-            sent = send();
-        }
-        if sent != 0 {
-            count_follower(round);
-        }
-    }
-    while ROUND.load(Ordering::SeqCst) as u32 != 0 && Instant::now() < until {
-        // SAFETY: no arguments.
-        unsafe { kernel(libc::SYS_sched_yield, [0; 6]) };
-    }
-}
-
-/// What is sent with a signal, as the kernel has it.
-#[repr(C)]
-struct Queued {
-    signal: c_int,
-    error: c_int,
-    code: c_int,
-    _sender: [u32; 3],
-    value: u32,
-    _rest: [u32; 25],
-}
-
-/// One kthread fewer is behind in that round, if it is still the last.
-fn count_follower(round: u32) {
-    let one_fewer = |state: u64| {
-        let is_this = (state >> 32) as u32 == round && state as u32 != 0;
-        is_this.then(|| state - 1)
-    };
-    let _ = ROUND.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_fewer);
-}
-
-/// On a kthread: from its return on, the mask is the common one.
-extern "C" fn follow(_: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel's own context and information.
-    let round = unsafe {
-        return_with_common(context);
-        (*info.cast::<Queued>()).value
-    };
-    count_follower(round);
-}
-
-/// From the return of the handler that calls on, the mask is the common one.
-///
-/// # Safety
-/// The handler's context, on a kthread.
-pub(crate) unsafe fn return_with_common(context: *mut libc::c_void) {
-    // SAFETY: by contract: the kernel takes the mask from there at the return; its sets have eight bytes.
-    unsafe {
-        let mask = &raw mut (*context.cast::<libc::ucontext_t>()).uc_sigmask;
-        mask.cast::<Set>().write(COMMON.load(Ordering::SeqCst) & !never());
     }
 }
 

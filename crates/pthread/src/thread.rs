@@ -5,6 +5,7 @@
 
 #![allow(unreachable_pub, reason = "C reaches these by their names")]
 
+use crate::follow;
 use crate::pause::{insist, is_ours};
 use crate::registry::{self, Control, Fate};
 use crate::schedule;
@@ -138,7 +139,7 @@ fn leave() {
 }
 
 /// The first thread's life: `main`. Returns if that returns.
-pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: signals::Set) {
+pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: follow::Set) {
     let control = Control::new(false);
     // SAFETY: no arguments.
     let me = unsafe { libc::pthread_self() } as usize;

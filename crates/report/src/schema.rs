@@ -37,7 +37,8 @@ pub struct Run {
     /// Requests per second that were completed.
     #[serde(default, deserialize_with = "number")]
     pub achieved_rps: f64,
-    /// Offered load as a fraction of the workers' total capacity; `None` where that is unknown.
+    /// Offered load as a fraction of the workers' total capacity (`demo`: of what the server served in
+    /// order of arrival); `None` where that is unknown.
     #[serde(default)]
     pub load: Option<f64>,
     /// Length of the measured part, in seconds.

@@ -22,7 +22,7 @@ const X87: u64 = 1 << 0;
 const NOT_SAVED: u64 = 1 << 17 | 1 << 18 | 1 << 19;
 
 unsafe extern "C" {
-    /// `native/stub.S`. Not to be called.
+    /// `crates/fiber/native/stub.S`. Not to be called.
     fn curtail_safepoint_land();
 }
 

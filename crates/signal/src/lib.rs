@@ -3,7 +3,7 @@
 //!
 //! **How.** The handler runs on the alternate stack and switches nothing. Where the interrupted
 //! fiber may yield, it changes the context to which the kernel returns: the thread goes on in
-//! `curtail_safepoint_land` (`native/stub.S`), on the fiber's own stack below the red zone, with
+//! `curtail_safepoint_land` (`crates/fiber/native/stub.S`), on the fiber's own stack below the red zone, with
 //! every register as it was.
 //!
 //! That saves what there is, calls the hook as a safepoint does, and later goes on at the
