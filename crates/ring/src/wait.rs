@@ -22,6 +22,15 @@ use crate::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop, yield_now};
 use node::Links;
 use std::ptr;
 
+/// Where a waiter enters a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In front of all others.
+    First,
+    /// Behind them.
+    Last,
+}
+
 struct Ends<W> {
     first: *const Node<W>,
     last: *const Node<W>,
@@ -75,6 +84,49 @@ impl<W> WaitQueue<W> {
             self.lock_slowly();
         }
         Locked { queue: self }
+    }
+
+    /// A wait, from its beginning to its end: the waiter's side of the protocol. `still`, asked under the
+    /// lock, says whether there is something to wait for; then `release` is called, with the node in the
+    /// queue and the queue unlocked, and `sleep`, which returns when the node's wait is over. Whether a
+    /// waker has ended it; `None`: there was nothing to wait for.
+    ///
+    /// # Safety
+    /// The node is in no queue. None of the three unwinds.
+    #[inline]
+    pub unsafe fn wait(
+        &self,
+        (node, place): (&Node<W>, Place),
+        still: impl FnOnce() -> bool,
+        release: impl FnOnce(),
+        sleep: impl FnOnce(),
+    ) -> Option<bool>
+    where
+        W: Waiter,
+    {
+        let mut locked = self.lock();
+        if !still() {
+            return None;
+        }
+        // SAFETY: this does not return, or unwind by contract, before the node has been taken out.
+        unsafe {
+            match place {
+                Place::First => locked.push_first(node),
+                Place::Last => locked.push(node),
+            }
+        }
+        drop(locked);
+        release();
+        sleep();
+        let woken = node.is_woken();
+        if !woken {
+            self.lock().remove(node);
+        } else if node.who.goes_on_by_itself() {
+            // The waker still has the queue locked. That may be gone when this returns, so the waker must
+            // have let go of it.
+            drop(self.lock());
+        }
+        Some(woken)
     }
 
     /// Makes it empty and unlocked, whoever held it. Its nodes are forgotten, not looked at.

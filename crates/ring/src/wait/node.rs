@@ -11,6 +11,9 @@ const EXPIRED: u32 = 2;
 pub trait Waiter: Copy {
     /// It will never run again (its runtime has ended): it is not to be woken.
     fn is_gone(self) -> bool;
+
+    /// It goes on as soon as its wait is over, and not when the waker makes it ready.
+    fn goes_on_by_itself(self) -> bool;
 }
 
 pub(super) struct Links<W> {

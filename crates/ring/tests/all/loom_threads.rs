@@ -2,7 +2,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p curtail-ring --release --test all loom_threads::`.
 #![cfg(loom)]
 
-use curtail_ring::wait::{Node, WaitQueue, Waiter};
+use curtail_ring::wait::{Node, Place, WaitQueue, Waiter};
 use curtail_ring::{Inbox, Linked};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -76,6 +76,11 @@ struct Who(usize);
 impl Waiter for Who {
     fn is_gone(self) -> bool {
         self.0 == GONE
+    }
+
+    /// As a plain thread does.
+    fn goes_on_by_itself(self) -> bool {
+        true
     }
 }
 
@@ -206,23 +211,22 @@ impl Mutex {
         let mut note = FIRST;
         loop {
             let node = Node::new(Who(me), note);
-            let mut queue = self.queue.lock();
-            if self.take_or_mark() {
-                return true;
-            }
-            // SAFETY: it is taken out before this returns.
-            unsafe {
-                match note {
-                    FIRST => queue.push(&node),
-                    _ => queue.push_first(&node),
+            let place = if note == FIRST { Place::Last } else { Place::First };
+            let nothing = || {};
+            let sleeps = || {
+                if patient || !node.expire() {
+                    sleep(&node);
                 }
+            };
+            // SAFETY: it is in no queue, and nothing unwinds.
+            let ended = unsafe {
+                self.queue.wait((&node, place), || !self.take_or_mark(), nothing, sleeps)
+            };
+            match ended {
+                None => return true,
+                Some(false) => return false,
+                Some(true) => {}
             }
-            drop(queue);
-            if !patient && node.expire() {
-                self.queue.lock().remove(&node);
-                return false;
-            }
-            sleep(&node);
             if node.note() == OWNS {
                 return true;
             }

@@ -10,6 +10,7 @@ use crate::cancel::Cancelled;
 use crate::clock::{self, Clock};
 use crate::thread::{KThread, Shared, Tcb};
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
+pub use curtail_ring::wait::Place;
 pub(crate) use curtail_ring::wait::{Locked, Node, WaitQueue, Waiter, Woken};
 pub use spin::Spin;
 use std::num::NonZeroU64;
@@ -45,6 +46,12 @@ impl Waiter for Who {
         // SAFETY: asked of waiters in a queue only, whose control blocks are alive: a kthread that
         // ends leaks those that have not ended.
         !self.0.is_null() && unsafe { (*self.0).is_abandoned() }
+    }
+
+    /// A plain thread.
+    #[inline]
+    fn goes_on_by_itself(self) -> bool {
+        self.0.is_null()
     }
 }
 
@@ -160,13 +167,6 @@ pub(crate) fn runs_beside_others() -> bool {
     KThread::try_here().is_none_or(KThread::runs_beside_others)
 }
 
-/// Where a waiter enters a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    First,
-    Last,
-}
-
 /// Waits in `queue` until a waker ends it or the deadline passes, unless `still`, asked under the
 /// queue's lock, says that there is nothing to wait for. Then `release` is called, with the node in
 /// the queue and the queue unlocked.
@@ -209,34 +209,15 @@ pub(crate) fn wait_with(
 ) -> Wait {
     // Pre-empted between entering the queue and blocking, it would be ready and waiting at once.
     enter_critical();
-    let mut locked = queue.lock();
-    if !still() {
-        drop(locked);
-        leave_critical();
-        return Wait::NotNeeded;
-    }
-    // SAFETY: this function does not return (or unwind: neither `release` nor `sleep` do) before
-    // the node has been taken out.
-    unsafe {
-        match place {
-            Place::First => locked.push_first(node),
-            Place::Last => locked.push(node),
-        }
-    }
-    drop(locked);
-    release();
-    sleep(node, deadline, ends);
-    let woken = node.is_woken();
-    if !woken {
-        queue.lock().remove(node);
-    } else if node.who().0.is_null() {
-        // A plain thread sees its wait end as soon as the waker has ended it, while the waker still
-        // has the queue locked. The queue may be gone when this returns, so the waker must have let
-        // go of it.
-        drop(queue.lock());
-    }
+    // SAFETY: the caller's node is in no queue; neither `release` nor `sleep` unwinds.
+    let ended =
+        unsafe { queue.wait((node, place), still, release, || sleep(node, deadline, ends)) };
     leave_critical();
-    if woken { Wait::Woken(node.note()) } else { Wait::Expired }
+    match ended {
+        None => Wait::NotNeeded,
+        Some(true) => Wait::Woken(node.note()),
+        Some(false) => Wait::Expired,
+    }
 }
 
 /// Sleeps until the node's wait is over. If it expired, the node may still be in its queue. `ends`:
