@@ -4,6 +4,7 @@
 use curtail_libc::real;
 use curtail_rt::kernel::kernel;
 use libc::c_int;
+use std::io::Error;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
@@ -130,7 +131,8 @@ pub(super) fn have_all_follow() {
         };
         let mut sent = send();
         // So many signals wait already: there is room when some have come.
-        while sent == -i64::from(libc::EAGAIN) && Instant::now() < until {
+        let is_full = || Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
+        while sent != 0 && is_full() && Instant::now() < until {
             // SAFETY: no arguments.
             unsafe { kernel(libc::SYS_sched_yield, [0; 6]) };
             sent = send();

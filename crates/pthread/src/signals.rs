@@ -29,6 +29,7 @@ struct Blocked {
 }
 
 static BLOCKED: Spin<Blocked> = Spin::new(Blocked { by: [0; 64], threads: 0 });
+
 impl Blocked {
     fn change(&mut self, old: Set, new: Set) {
         for (index, by) in self.by.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! How a played server is put together.
 
 use super::app::Scripts;
-use super::script::Random;
+use super::random::Random;
 use super::state::State;
 use super::transport::{Played, Wire};
 use super::world::{Place, World};

@@ -11,10 +11,13 @@
 //! of the policy and of the quantum; workers that are stuck, and workers whose cores come and go.
 //!
 //! **What is to hold** is in [`state`]: each request ends once, with one answer at most, which is its own;
-//! its handler runs once, on thread-locals of its own; nothing that is ready waits for ever.
+//! its handler runs once, on thread-locals of its own; nothing that is ready waits for ever. A worker has a
+//! core again by chance, sooner or later: whether it is called where it has work is not looked at.
 
 mod app;
 mod build;
+#[path = "../../../rt/src/thread/kthread/simulation/random.rs"]
+mod random;
 mod script;
 mod state;
 mod transport;

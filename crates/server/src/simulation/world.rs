@@ -2,7 +2,8 @@
 
 use super::app::Scripts;
 use super::build::some_policy;
-use super::script::{Random, Script};
+use super::random::Random;
+use super::script::Script;
 use super::transport::Played;
 use crate::ask::{self, Asker, Loop};
 use crate::control::{Command, Control};

@@ -10,6 +10,8 @@
 //! **What is to hold**: each thread comes to its end, once, on thread-locals of its own; no two hold a lock;
 //! no sleep ends early; a thread whose quantum is over leaves the processor to one that was ready before.
 
+mod random;
+
 use super::{KThread, Quanta};
 use crate::clock;
 use crate::socket::uring::IoPlan;
@@ -20,6 +22,7 @@ use crate::thread::join::JoinHandle;
 use crate::thread::scheduler::KthreadScheduler;
 use crate::thread::spawn::Builder;
 use curtail_fiber::safepoint::{self, Mode, Safepoint};
+use random::Random;
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -29,26 +32,6 @@ use std::time::Duration;
 const LOCKS: usize = 3;
 /// After so many turns without an end, something waits for ever.
 const PATIENCE: u64 = 100_000;
-
-/// A sequence of numbers by a seed (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ z >> 31) % end
-    }
-
-    fn once_in(&mut self, of: u64) -> bool {
-        self.below(of) == 0
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -168,7 +151,7 @@ impl Shared {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let count = 1 + random.below(4) as usize;
         let quantum = random.pick(&[None, Some(1_000), Some(2_000), Some(20_000)]);
         let grace = random.pick(&[Grace::Quantum, Grace::Ban, Grace::None]);
@@ -326,9 +309,8 @@ impl Drop for Replay {
 
 #[test]
 fn played_threads_come_to_their_end() {
-    let seeds = std::env::var("CURTAIL_SEEDS").ok();
-    let range = seeds.as_ref().and_then(|text| text.split_once(".."));
-    let (first, end) = range.unwrap_or(("0", "2000"));
+    let text = std::env::var("CURTAIL_SEEDS").unwrap_or_else(|_| "0..2000".to_owned());
+    let (first, end) = text.split_once("..").expect("CURTAIL_SEEDS is FIRST..END");
     let number = |text: &str| text.parse().expect("CURTAIL_SEEDS is FIRST..END");
     for seed in number(first)..number(end) {
         let replay = Replay(seed);
