@@ -54,6 +54,25 @@ pub(crate) struct Job {
     pub offset_ns: Option<u64>,
 }
 
+impl Job {
+    /// Its fields, little endian, in this order; a time that does not count is all ones.
+    pub(crate) fn to_bytes(&self) -> [u8; 24] {
+        let words = [self.at_ns, self.iterations, self.offset_ns.unwrap_or(u64::MAX)];
+        let mut bytes = [0; 24];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The one that has these; `None`: they are none's.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let (at_ns, iterations, offset) = (word(0)?, word(8)?, word(16)?);
+        Some(Self { at_ns, iterations, offset_ns: (offset != u64::MAX).then_some(offset) })
+    }
+}
+
 /// Sends requests when they are due.
 pub(crate) struct Generator {
     pub pace: Pace<Offered>,

@@ -8,12 +8,13 @@
 //!   load that steps; `interval`: the same by how often the core allocator looks;
 //! * `realloc`: round trips for which the core changes hands; `orders`: how many orders the core
 //!   allocator carries out;
-//! * `service`, `generator`: the service, and its load; `stage`, `talk`: how it, the core allocator and
+//! * `service`, `dispatched`, `generator`: the service, that with a dispatcher, and their load; `stage`, `talk`: how it, the core allocator and
 //!   batch work are started;
 //! * `figures`: quantiles.
 #![forbid(unsafe_code)]
 
 pub mod burst;
+pub mod dispatched;
 mod figures;
 mod generator;
 pub mod handover;

@@ -3,7 +3,8 @@
 
 use colocate_bench::handover::{self, Options};
 use colocate_bench::{
-    Colocate, How, Programs, become_batch, burst, interval, orders, realloc, role, service, share,
+    Colocate, How, Programs, become_batch, burst, dispatched, interval, orders, realloc, role,
+    service, share,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use std::time::Duration;
 const USAGE: &str = "usage: colocate-bench [handover|share|burst|interval|realloc|orders]…
          [--rounds N] [--looks 2us]                        handover; realloc has a quarter of them
          [--works exp10,exp100,bimodal] [--loads 0.2,0.5,0.8] [--seconds S] [--times N]
-         [--ways process,process_plain,inside,inside_plain,linux,linux_nice] [--interval 5us]  share
+         [--ways process,process_plain,dispatched,inside,inside_plain,linux,linux_nice] [--interval 5us]  share
          [--cycles N] [--windows N]                        burst: steps, and 10 ms windows of each
          [--curtail PROGRAM --batch PROGRAM --batch-plain PROGRAM --inside PROGRAM] [--out DIR]
   All experiments where none is named. --seconds and --times are also interval's.";
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     let played = match given.split_first() {
         Some((first, rest)) if first == "role" => Some(role::play(rest)),
         Some((first, rest)) if first == "batch" => Some(become_batch(rest)),
-        Some((first, rest)) if first == "service" => Some(play(rest, service::serve)),
+        Some((first, rest)) if first == "service" => Some(play(rest, serve)),
         Some((first, rest)) if first == "echo" => Some(play(rest, realloc::play)),
         _ => None,
     };
@@ -68,6 +69,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A service of either kind.
+fn serve(offer: &service::Offer) -> Result<(), String> {
+    if offer.dispatcher { dispatched::serve(offer) } else { service::serve(offer) }
 }
 
 /// A process of an experiment: what it is to do is its argument.

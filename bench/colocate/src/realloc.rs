@@ -187,7 +187,7 @@ pub fn play(echo: &Echo) -> Result<(), String> {
         goes = goes || started.try_recv().is_ok();
         goes && client.turn(now_ns)
     };
-    let daemon = daemon_of(echo.daemon.as_deref(), echo.cpus, 5_000);
+    let daemon = daemon_of(echo.daemon.as_deref(), &echo.cpus[1..], 5_000);
     let helper = Helper::start(daemon, echo.cpus[0], turn)?;
     let talk = std::thread::spawn(move || {
         crate::service::say("ready");

@@ -49,6 +49,9 @@ pub struct Offer {
     pub spin_ns: u64,
     /// Batch work of its own: in a batch thread.
     pub inside: Option<Inside>,
+    /// It is a server with a dispatcher, which has the generator's core.
+    #[serde(default)]
+    pub dispatcher: bool,
 }
 
 /// How batch work inside the service makes room.
@@ -93,11 +96,26 @@ fn mix(text: &str) -> Result<Mix, String> {
     named(text).map(Named::mix).or_else(|_| Mix::parse(text)).map_err(|error| error.to_string())
 }
 
-/// Plays the service.
-///
-/// # Errors
-/// In words, for people.
-pub fn serve(offer: &Offer) -> Result<(), String> {
+/// What a service needs, and what it has to tell at the end.
+pub(crate) struct Load {
+    pub mix: Mix,
+    /// How long it is offered.
+    pub span_ns: u64,
+    /// Requests that are expected, at most.
+    pub expected: usize,
+    /// What the generator has sent. It ends with the generator.
+    pub jobs: Receiver<Job>,
+    /// At the end, how late they were.
+    pub late: std::sync::mpsc::Receiver<Lateness>,
+}
+
+/// A generator's turn at a time, by the monotonic clock; true: it has sent something.
+pub(crate) type Turn = Box<dyn FnMut(u64) -> bool + Send>;
+
+/// A load of which nothing is sent before its channel brings the time to begin.
+pub(crate) fn load(
+    offer: &Offer,
+) -> Result<(Load, Turn, std::sync::mpsc::SyncSender<u64>), String> {
     let mix = mix(&offer.mix)?;
     let span_ns = match offer.steps {
         Some(steps) => 2 * steps.cycles * steps.step_ns,
@@ -109,7 +127,7 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
     };
     let rate = mix.rate_rps(offer.steps.map_or(offer.load, |it| it.loads[0].max(it.loads[1])), 1);
     let expected = (rate * (WARMUP_NS + span_ns) as f64 / 1e9 * 1.2) as usize + 1_000;
-    let (sender, receiver) = channel::<Job>();
+    let (sender, jobs) = channel::<Job>();
     let (report, late) = std::sync::mpsc::sync_channel(1);
     let mut generator = Generator {
         pace: Pace::new(requests, u64::MAX),
@@ -125,11 +143,45 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
         }
         generator.start_ns != 0 && generator.turn(now_ns)
     };
-    let daemon = daemon_of(offer.daemon.as_deref(), offer.cpus, offer.interval_ns);
+    Ok((Load { mix, span_ns, expected, jobs, late }, Box::new(turn), go))
+}
+
+/// Tells of what was served, of which there must be something.
+pub(crate) fn tell(
+    offer: &Offer,
+    (mix, span_ns): (&Mix, u64),
+    late: &std::sync::mpsc::Receiver<Lateness>,
+    (sojourns, batch_rate): (&Sojourns, f64),
+) -> Result<(), String> {
+    let late = late.recv().map_err(|error| error.to_string())?;
+    if sojourns.is_empty() {
+        return Err("nothing was served".to_owned());
+    }
+    let mut all: Vec<u64> = sojourns.iter().map(|it| it.1).collect();
+    let served = Served {
+        sojourn_us: Quantiles::of(&mut all, 1_000.0),
+        count: all.len(),
+        share: all.len() as f64 * mix.mean_ns() / span_ns as f64,
+        generator_late_us: late.percentile_ns(99.9) as f64 / 1_000.0,
+        batch_rate,
+        windows: offer.steps.map_or_else(Vec::new, |steps| windows(steps, sojourns)),
+    };
+    say(&serde_json::to_string(&served).map_err(|error| error.to_string())?);
+    Ok(())
+}
+
+/// Plays the service, a program of threads.
+///
+/// # Errors
+/// In words, for people.
+pub fn serve(offer: &Offer) -> Result<(), String> {
+    let (load, turn, go) = load(offer)?;
+    let Load { mix, span_ns, expected, jobs, late } = load;
+    let daemon = daemon_of(offer.daemon.as_deref(), &offer.cpus[1..], offer.interval_ns);
     let helper = Helper::start(daemon, offer.cpus[0], turn)?;
     let batch = Arc::new(Batch::default());
     let begun = batch.clone();
-    let talk = std::thread::spawn(move || talk(&go, &begun));
+    let talk = std::thread::spawn(move || talk(&go, || begun.progress()));
     let runtime = curtail::Runtime::builder()
         .kthreads(1)
         .spin(Duration::from_nanos(offer.spin_ns))
@@ -141,7 +193,7 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
     let (inside, computes) = (offer.inside, batch.clone());
     let body = move || {
         let handle = inside.map(|inside| computes.start(inside));
-        let sojourns = serve_all(receiver, expected);
+        let sojourns = serve_all(jobs, expected);
         let ended = computes.progress();
         computes.end(handle);
         (sojourns, ended)
@@ -149,25 +201,12 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
     let (sojourns, ended) = runtime.try_run(body).map_err(|error| error.to_string())?;
     helper.end()?;
     let begun = talk.join().map_err(|_| "the talking thread panicked")?;
-    let late = late.recv().map_err(|error| error.to_string())?;
-    if sojourns.is_empty() {
-        return Err("nothing was served".to_owned());
-    }
-    let mut all: Vec<u64> = sojourns.iter().map(|it| it.1).collect();
-    let served = Served {
-        sojourn_us: Quantiles::of(&mut all, 1_000.0),
-        count: all.len(),
-        share: all.len() as f64 * mix.mean_ns() / span_ns as f64,
-        generator_late_us: late.percentile_ns(99.9) as f64 / 1_000.0,
-        batch_rate: (ended.0 - begun.0) as f64 / (ended.1 - begun.1).max(1) as f64,
-        windows: offer.steps.map_or_else(Vec::new, |steps| windows(steps, &sojourns)),
-    };
-    say(&serde_json::to_string(&served).map_err(|error| error.to_string())?);
-    Ok(())
+    let rate = (ended.0 - begun.0) as f64 / (ended.1 - begun.1).max(1) as f64;
+    tell(offer, (&mix, span_ns), &late, (&sojourns, rate))
 }
 
 /// When requests that count were to arrive, since that began, and how long each took, in ns.
-type Sojourns = Vec<(u64, u64)>;
+pub(crate) type Sojourns = Vec<(u64, u64)>;
 
 /// Serves what comes until the generator has ended.
 fn serve_all(receiver: Receiver<Job>, expected: usize) -> Sojourns {
@@ -246,15 +285,15 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Tells the runner that it may begin, and when counting begins. What batch work had done then.
-fn talk(go: &std::sync::mpsc::SyncSender<u64>, batch: &Batch) -> (u64, u64) {
+/// Tells the runner that it may begin, and when counting begins. What there was to note then.
+pub(crate) fn talk<T>(go: &std::sync::mpsc::SyncSender<u64>, note: impl FnOnce() -> T) -> T {
     say("ready");
     let _ = std::io::stdin().lock().read_line(&mut String::new());
     let start_ns = monotonic_ns() + 1_000_000;
     let _ = go.send(start_ns);
     let warm = Duration::from_nanos(start_ns + WARMUP_NS - monotonic_ns().min(start_ns));
     std::thread::sleep(warm);
-    let begun = batch.progress();
+    let begun = note();
     say("begin");
     begun
 }
@@ -305,11 +344,11 @@ impl Helper {
     }
 }
 
-/// A core allocator that manages the second core; none: there is to be none.
-pub(crate) fn daemon_of(path: Option<&Path>, cpus: [u32; 2], interval_ns: u64) -> Option<Options> {
+/// A core allocator that manages these cores; none: there is to be none.
+pub(crate) fn daemon_of(path: Option<&Path>, cpus: &[u32], interval_ns: u64) -> Option<Options> {
     let interval = format!("{interval_ns}ns");
-    let core = cpus[1].to_string();
-    let arguments = ["curtaild", "--quiet", "--cores", &core, "--interval", &interval, "--socket"];
+    let cores = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let arguments = ["curtaild", "--quiet", "--cores", &cores, "--interval", &interval, "--socket"];
     let arguments = arguments.map(std::ffi::OsString::from).into_iter().chain([path?.into()]);
     Some(Options::try_parse_from(arguments).expect("arguments of its own"))
 }

@@ -28,6 +28,8 @@ pub enum How {
         /// It looks for orders.
         looks: bool,
     },
+    /// Under the core allocator, a server with a dispatcher, and batch work with safepoints.
+    Dispatched,
     /// Batch threads of the service.
     Inside {
         /// They are cut at safepoints.
@@ -42,9 +44,10 @@ pub enum How {
 
 impl How {
     /// All, by their names.
-    pub const ALL: [(&str, Self); 6] = [
+    pub const ALL: [(&str, Self); 7] = [
         ("process", Self::Process { looks: true }),
         ("process_plain", Self::Process { looks: false }),
+        ("dispatched", Self::Dispatched),
         ("inside", Self::Inside { cut: true }),
         ("inside_plain", Self::Inside { cut: false }),
         ("linux", Self::Linux { nice: false }),
@@ -62,7 +65,7 @@ impl How {
     pub fn alone(self) -> Self {
         match self {
             Self::Process { .. } => Self::Process { looks: true },
-            Self::Inside { .. } => self,
+            Self::Inside { .. } | Self::Dispatched => self,
             Self::Linux { .. } => Self::Linux { nice: false },
         }
     }
@@ -102,7 +105,8 @@ impl<'a> Stage<'a> {
 
     /// Whether the programs for that are there.
     pub(crate) fn has(&self, how: How) -> bool {
-        how != How::Inside { cut: true } || self.programs.inside.is_some()
+        !matches!(how, How::Inside { cut: true } | How::Dispatched)
+            || self.programs.inside.is_some()
     }
 
     /// The rate of batch work that has the core to itself, in units per ns.
@@ -152,13 +156,13 @@ impl<'a> Stage<'a> {
     /// The service's program.
     pub(crate) fn service(&self, how: How) -> &Path {
         match (how, &self.programs.inside) {
-            (How::Inside { cut: true }, Some(inside)) => inside,
+            (How::Inside { cut: true } | How::Dispatched, Some(inside)) => inside,
             _ => self.itself,
         }
     }
 
     fn offer(&self, load: &Load, how: How, beside: bool, socket: &Path) -> Offer {
-        let process = matches!(how, How::Process { .. });
+        let process = matches!(how, How::Process { .. } | How::Dispatched);
         Offer {
             mix: load.mix.clone(),
             load: load.load,
@@ -178,12 +182,15 @@ impl<'a> Stage<'a> {
                 How::Inside { cut: false } if beside => Some(Inside::Yields),
                 _ => None,
             },
+            dispatcher: how == How::Dispatched,
         }
     }
 
     fn program(&self, how: How) -> &Path {
         match how {
-            How::Process { looks: true } | How::Inside { cut: true } => &self.programs.batch,
+            How::Process { looks: true } | How::Dispatched | How::Inside { cut: true } => {
+                &self.programs.batch
+            }
             _ => &self.programs.batch_plain,
         }
     }
@@ -197,7 +204,7 @@ impl<'a> Stage<'a> {
     /// Batch work of another process beside the service.
     pub(crate) fn batch(&self, how: How, socket: &Path) -> Vec<String> {
         match how {
-            How::Process { .. } => {
+            How::Process { .. } | How::Dispatched => {
                 let curtail = self.programs.curtail.display().to_string();
                 let daemon = socket.display().to_string();
                 let program = self.program(how).display().to_string();

@@ -147,13 +147,7 @@ impl Daemon {
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         loop {
             let now_ns = monotonic_ns();
-            self.board.beat(now_ns);
-            if self.allocator.next_wakeup(Nanos(now_ns)).is_some_and(|at| at.0 <= now_ns) {
-                self.look(now_ns);
-                self.carry_out_all(now_ns);
-            }
-            self.show_holders();
-            self.tell(now_ns);
+            self.decide(now_ns);
             let pause = self.pause(now_ns);
             if pause != Some(Duration::ZERO) {
                 self.counts.sleeps += 1;
@@ -164,18 +158,49 @@ impl Daemon {
             if let Some(idlers) = &self.idlers {
                 idlers.set(pause == Some(Duration::ZERO) && self.is_for_idlers());
             }
-            self.door_ns = now_ns + DOOR_NS;
-            for event in self.door.wait(pause).map_err(system("epoll"))? {
-                if event == Event::Stop {
-                    self.end();
-                    return Ok(());
-                }
-                self.handle(monotonic_ns(), event);
+            if !self.hear(now_ns, pause)? {
+                return Ok(());
             }
-            // Out of descriptors before; there may be some now.
-            self.door.reopen().map_err(system("epoll"))?;
             self.spin(now_ns);
         }
+    }
+
+    /// Does what is due, for a thread that calls it again and again and does something else between:
+    /// [`Daemon::run`] without the sleeps. False: it was stopped.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn turn(&mut self) -> Result<bool, Error> {
+        let now_ns = monotonic_ns();
+        self.decide(now_ns);
+        self.carry_packets(now_ns);
+        if now_ns < self.door_ns { Ok(true) } else { self.hear(now_ns, Some(Duration::ZERO)) }
+    }
+
+    /// Looks at all pages where that is due, and carries out what follows.
+    fn decide(&mut self, now_ns: u64) {
+        self.board.beat(now_ns);
+        if self.allocator.next_wakeup(Nanos(now_ns)).is_some_and(|at| at.0 <= now_ns) {
+            self.look(now_ns);
+            self.carry_out_all(now_ns);
+        }
+        self.show_holders();
+        self.tell(now_ns);
+    }
+
+    /// Deals with what sockets and processes say, for which it waits so long; false: it was stopped.
+    fn hear(&mut self, now_ns: u64, pause: Option<Duration>) -> Result<bool, Error> {
+        self.door_ns = now_ns + DOOR_NS;
+        for event in self.door.wait(pause).map_err(system("epoll"))? {
+            if event == Event::Stop {
+                self.end();
+                return Ok(false);
+            }
+            self.handle(monotonic_ns(), event);
+        }
+        // Out of descriptors before; there may be some now.
+        self.door.reopen().map_err(system("epoll"))?;
+        Ok(true)
     }
 
     /// Reads all pages.

@@ -90,6 +90,7 @@ fn windows_of_a_load_that_steps_are_pooled() {
         interval_ns: 5_000,
         spin_ns: 2_000,
         inside: Some(Inside::Yields),
+        dispatcher: false,
     };
     let served = serve(&offer);
     assert!(served.batch_rate >= 0.0, "what a busy machine leaves");
@@ -128,7 +129,7 @@ fn what_is_no_option_is_refused() {
     assert_eq!(role.status.code(), Some(1));
 }
 
-/// The service serves what is offered, with the core allocator and without.
+/// The service serves what is offered, with the core allocator and without, and by a dispatcher.
 #[test]
 fn a_service_serves_what_is_offered() {
     let cpus = curtail_shm::kthreads::allowed_cpus().unwrap();
@@ -136,7 +137,8 @@ fn a_service_serves_what_is_offered() {
         return; // The generator has a core of its own.
     }
     let folder = tempfile::tempdir().unwrap();
-    for daemon in [None, Some(folder.path().join("curtaild.sock"))] {
+    let socket = Some(folder.path().join("curtaild.sock"));
+    for (daemon, dispatcher) in [(None, false), (socket.clone(), false), (socket, true)] {
         let offer = Offer {
             mix: "work:exp(20us):1".to_owned(),
             load: 0.05,
@@ -148,6 +150,7 @@ fn a_service_serves_what_is_offered() {
             spin_ns: 2_000,
             steps: None,
             inside: None,
+            dispatcher,
         };
         let served = serve(&offer);
         // 2,500 a second.
