@@ -73,13 +73,13 @@ impl DispatchedRequest {
 unsafe fn run(task: *const Task) {
     let this: *mut DispatchedRequest = task.cast_mut().cast();
     // SAFETY: by contract. The references are to what stays put: the bytes, in the message or in the
-    // envelope; the response, ours alone; the application and the worker's state, which outlive what
+    // buffer; the response, ours alone; the application and the worker's state, which outlive what
     // runs on the engine, and stay where something is left behind.
     unsafe {
         let engine = (*this).engine;
         let inline = (&raw const (*this).message.payload).cast();
         let request = match (*this).message.inline {
-            Message::IN_ENVELOPE => &*(*engine).shared.envelopes.get((*this).message.job).payload,
+            Message::IN_BUFFER => &*(*engine).shared.buffers.get((*this).message.job).payload,
             length => slice::from_raw_parts(inline, usize::from(length)),
         };
         let application = (&*(*engine).shared.app, &*(*engine).state);

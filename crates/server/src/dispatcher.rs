@@ -24,7 +24,7 @@ use crate::engine::{Engine, ServerShared};
 use crate::intake::{DispatcherIngress, batch};
 use crate::jobs::{ByteQuota, JobRecord, prefetch};
 use crate::losses::Losses;
-use crate::message::{Event, EventKind};
+use crate::message::Event;
 use crate::remote::Remote;
 use crate::stats::{ClassStats, row};
 use curtail_fiber::safepoint::Kind;
@@ -34,7 +34,7 @@ use curtail_rt::clock::{self, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::yields::Yields;
 use curtail_sched::record::Tap;
-use curtail_sched::{Scheduler, Setup, Watch};
+use curtail_sched::{EventKind, Scheduler, Setup, Watch};
 use down::Downs;
 pub(crate) use elastic::Elastic;
 use log::DecisionLog;
@@ -254,7 +254,7 @@ impl Dispatcher {
                 events.iter().for_each(|event| prefetch(&self.sched, event.job));
                 for event in events.drain(..) {
                     let on = WorkerId(index as u16);
-                    if event.what.scheduled().is_before_arrivals() {
+                    if event.what.is_before_arrivals() {
                         self.note(on, &event, now);
                     } else {
                         self.returns.push((on, event));
@@ -279,20 +279,20 @@ impl Dispatcher {
         }
         let clock = self.config.shared.clock;
         self.sched.handle_event(clock.nanos(now), on, event.scheduled(clock));
-        if let EventKind::Ended(outcome) = event.what {
-            self.ended(event, outcome);
+        if event.what == EventKind::Ended {
+            self.ended(event);
         }
     }
 
     /// The scheduler has let go of the job; what we kept of it is there until the next arrival.
-    fn ended(&mut self, event: &Event, outcome: Outcome) {
+    fn ended(&mut self, event: &Event) {
         self.forget(event.job);
         let held = self.sched.data(event.job);
         let (arrived, of) = (held.message.arrived_tsc, held.message.class);
         let clock = self.config.shared.clock;
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
         let class = row(&mut self.config.classes, of);
-        match outcome {
+        match event.outcome {
             Outcome::Done => class.completed += 1,
             Outcome::Failed => class.failed += 1,
             Outcome::Dropped => class.dropped += 1,
@@ -301,7 +301,7 @@ impl Dispatcher {
             Outcome::Cancelled => class.cancelled_queued += 1,
             Outcome::Abandoned => class.abandoned += 1,
         }
-        if matches!(outcome, Outcome::Done | Outcome::Failed) {
+        if matches!(event.outcome, Outcome::Done | Outcome::Failed) {
             class.sojourn_ns.saturating_record(ns(arrived, event.at_tsc));
             class.queueing_ns.saturating_record(ns(arrived, event.started_tsc));
             class.service_ns.saturating_record(clock.ns(event.ran_cycles));
@@ -310,7 +310,7 @@ impl Dispatcher {
         self.config.lines[usize::from(held.transport)].transport.completed(&Completion {
             peer: held.peer,
             class: of.0,
-            outcome,
+            outcome: event.outcome,
             tag: held.tag,
             request_bytes: held.bytes,
             arrived_tsc: arrived,
@@ -346,7 +346,7 @@ impl Dispatcher {
             now_tsc: now,
             sched: &mut self.sched,
             byte_quota: &mut self.config.byte_quota,
-            envelopes: &self.config.shared.envelopes,
+            buffers: &self.config.shared.buffers,
             classes: &mut self.config.classes,
             malformed: &mut self.gap_counters.malformed,
             replies: &self.config.shared.replies,

@@ -23,7 +23,7 @@ mod run_queue;
 mod serve;
 
 use crate::dispatched::DispatchedRequest;
-use crate::message::{Event, EventKind, Message};
+use crate::message::{Event, Message};
 use crate::remote::Remote;
 use alone::Alone;
 pub(crate) use config::{Config, ServerShared};
@@ -38,6 +38,7 @@ use curtail_rt::contain::contain;
 use curtail_rt::fences;
 use curtail_rt::thread::{KThread, Resumer};
 use curtail_rt::timeline;
+use curtail_sched::EventKind;
 pub(crate) use serve::{Links, Orders};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};

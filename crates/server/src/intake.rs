@@ -3,7 +3,7 @@
 use crate::ask::{Asker, Entry, EntryParts, Id, Incoming, Origin, TurnedAway, tag};
 use crate::dispatcher::Deadlines;
 use crate::jobs::{ByteQuota, JobRecord};
-use crate::message::{Envelopes, Message};
+use crate::message::{JobBuffers, Message};
 use crate::server::Rules;
 use crate::stats::ClassStats;
 use curtail_net::{Intake, Peer, Reply};
@@ -33,7 +33,7 @@ pub(crate) struct DispatcherIngress<'a> {
     pub now_tsc: u64,
     pub sched: &'a mut Scheduler<JobRecord>,
     pub byte_quota: &'a mut ByteQuota,
-    pub envelopes: &'a Envelopes,
+    pub buffers: &'a JobBuffers,
     pub classes: &'a mut [ClassStats],
     pub malformed: &'a mut u64,
     pub replies: &'a [Arc<dyn Reply>],
@@ -88,7 +88,7 @@ impl Entry for DispatcherIngress<'_> {
     }
 
     fn admit(&mut self, id: Id, class: ClassId) -> bool {
-        let Self { asker, byte_quota, envelopes, sched, rules, deadlines, .. } = self;
+        let Self { asker, byte_quota, buffers, sched, rules, deadlines, .. } = self;
         let inquiry = asker.get(id);
         let (payload, Origin { peer, transport, arrived_tsc }) =
             (&mut inquiry.payload, inquiry.origin);
@@ -106,10 +106,10 @@ impl Entry for DispatcherIngress<'_> {
             message.reply = u8::from(peer != Peer::None);
             if message.answers() || !inline {
                 // SAFETY: the slot was vacant, so no worker has its job.
-                let envelope = unsafe { envelopes.get(id) };
-                (envelope.peer, envelope.transport) = (peer, transport);
+                let buffer = unsafe { buffers.get(id) };
+                (buffer.peer, buffer.transport) = (peer, transport);
                 if !inline {
-                    byte_quota.fill(&mut envelope.payload, payload.large());
+                    byte_quota.fill(&mut buffer.payload, payload.large());
                 }
             }
             byte_quota.came(class, bytes);

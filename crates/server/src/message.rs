@@ -2,10 +2,10 @@
 //!
 //! A small request travels inside the message, so that nothing but the ring's own lines, which the
 //! hardware prefetches, crosses between the cores. What does not fit lies in the job's
-//! [`Envelope`].
+//! [`JobBuffer`].
 //!
 //! **Ownership.** A job is the dispatcher's until its message is in the ring, then the worker's until it
-//! has ended, or is pre-empted under a central policy, and that event is in the ring back. The envelope and
+//! has ended, or is pre-empted under a central policy, and that event is in the ring back. The buffer and
 //! the request go with it. Of a job that yielded, blocked or was woken the worker tells, and keeps it.
 
 use crate::ask::Payload;
@@ -14,6 +14,7 @@ use curtail_net::{Outcome, Peer};
 use curtail_policy::{ClassId, JobId};
 use curtail_rt::cancel::Cause;
 use curtail_rt::clock::Clock;
+use curtail_sched::EventKind;
 use std::cell::UnsafeCell;
 use std::ptr;
 
@@ -26,7 +27,7 @@ pub(crate) const INLINE: usize = 32;
 pub(crate) struct Message {
     pub job: JobId,
     pub class: ClassId,
-    /// Length of the payload where it is inline; [`Message::IN_ENVELOPE`] otherwise.
+    /// Length of the payload where it is inline; [`Message::IN_BUFFER`] otherwise.
     pub inline: u8,
     /// Bit 0: the client waits for a response; above: why it is cancelled, or 0. Not a `bool`: an
     /// `Option` of a message would hide in it, and such messages are copied in odd pieces, whose
@@ -47,7 +48,7 @@ const _: () = assert!(size_of::<Message>() == 64);
 unsafe impl Send for Message {}
 
 impl Message {
-    pub(crate) const IN_ENVELOPE: u8 = u8::MAX;
+    pub(crate) const IN_BUFFER: u8 = u8::MAX;
 
     /// The client waits for a response.
     #[inline]
@@ -67,45 +68,15 @@ impl Message {
     }
 }
 
-/// What a worker did with a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventKind {
-    /// It has left.
-    Ended(Outcome),
-    /// Its quantum is over, and it comes back to be queued centrally.
-    Preempted,
-    /// It yields: it waits for something without blocking, and is to look again soon. It stays on
-    /// the worker, without a place there.
-    Yielded,
-    /// It waits for something and stays on the worker.
-    Blocked,
-    /// What it waited for has come; it wants to be placed again, on the same worker.
-    Woken,
-    /// What it waited for has come, and the worker has made it ready by itself.
-    Resumed,
-}
-
-impl EventKind {
-    /// The same as the scheduler has it.
-    pub(crate) const fn scheduled(self) -> curtail_sched::EventKind {
-        use curtail_sched::EventKind as Scheduled;
-        match self {
-            Self::Ended(_) => Scheduled::Ended,
-            Self::Preempted => Scheduled::Preempted,
-            Self::Yielded => Scheduled::Yielded,
-            Self::Blocked => Scheduled::Blocked,
-            Self::Woken => Scheduled::Woken,
-            Self::Resumed => Scheduled::Resumed,
-        }
-    }
-}
-
 /// A job's news, on its way to the dispatcher.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Event {
     pub job: JobId,
+    /// What a worker did with it; never [`EventKind::Returned`], which is the dispatcher's own.
     pub what: EventKind,
+    /// Of one that has left: how.
+    pub outcome: Outcome,
     pub preemptions: u32,
     /// Of one that has left: its handler had begun.
     pub began: bool,
@@ -130,29 +101,29 @@ impl Event {
     /// The same as the scheduler has it.
     pub(crate) fn scheduled(&self, clock: Clock) -> curtail_sched::Event {
         let attained = clock.nanos(self.busy_cycles);
-        curtail_sched::Event { job: self.job, attained, what: self.what.scheduled() }
+        curtail_sched::Event { job: self.job, attained, what: self.what }
     }
 }
 
 /// What of a job does not fit into its message.
-pub(crate) struct Envelope {
+pub(crate) struct JobBuffer {
     pub peer: Peer,
     pub transport: u16,
     pub payload: Vec<u8>,
 }
 
-/// The envelopes of all jobs, by job number.
-pub(crate) struct Envelopes(Box<[UnsafeCell<Envelope>]>);
+/// The buffers of all jobs, by job number.
+pub(crate) struct JobBuffers(Box<[UnsafeCell<JobBuffer>]>);
 
-// SAFETY: an envelope is touched only by the owner of its job, and ownership passes through a ring
+// SAFETY: an buffer is touched only by the owner of its job, and ownership passes through a ring
 // (release on push, acquire on pop).
-unsafe impl Sync for Envelopes {}
+unsafe impl Sync for JobBuffers {}
 // SAFETY: it holds plain data.
-unsafe impl Send for Envelopes {}
+unsafe impl Send for JobBuffers {}
 
-impl Envelopes {
+impl JobBuffers {
     pub(crate) fn new(jobs: usize) -> Self {
-        let empty = || Envelope { peer: Peer::None, transport: 0, payload: Vec::new() };
+        let empty = || JobBuffer { peer: Peer::None, transport: 0, payload: Vec::new() };
         Self((0..jobs).map(|_| UnsafeCell::new(empty())).collect())
     }
 
@@ -161,22 +132,22 @@ impl Envelopes {
     /// # Safety
     /// The caller owns the job, and nothing changes these two meanwhile.
     pub(crate) unsafe fn origin(&self, job: JobId) -> (Peer, u16) {
-        let envelope = self.0[job.0 as usize].get();
+        let buffer = self.0[job.0 as usize].get();
         // SAFETY: by contract. By fields: its payload may be borrowed by a handler.
-        unsafe { ((*envelope).peer, (*envelope).transport) }
+        unsafe { ((*buffer).peer, (*buffer).transport) }
     }
 
     /// # Safety
-    /// The caller owns the job, and holds no other reference into its envelope.
+    /// The caller owns the job, and holds no other reference into its buffer.
     #[allow(clippy::mut_from_ref)] // Exclusive by the contract.
-    pub(crate) unsafe fn get(&self, job: JobId) -> &mut Envelope {
+    pub(crate) unsafe fn get(&self, job: JobId) -> &mut JobBuffer {
         // SAFETY: exclusive by the contract.
         unsafe { &mut *self.0[job.0 as usize].get() }
     }
 }
 
 impl Message {
-    /// A new job whose payload is `payload`; false in the second place: it must go into the envelope.
+    /// A new job whose payload is `payload`; false in the second place: it must go into the buffer.
     #[inline]
     pub(crate) fn new(
         job: JobId,
@@ -188,7 +159,7 @@ impl Message {
         let message = Self {
             job,
             class,
-            inline: if fits { payload.len() as u8 } else { Self::IN_ENVELOPE },
+            inline: if fits { payload.len() as u8 } else { Self::IN_BUFFER },
             reply: 0,
             arrived_tsc,
             quantum_cycles: 0,

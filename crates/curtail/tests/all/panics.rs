@@ -136,7 +136,7 @@ fn throws(task: Task, payload: Payload, policy: &'static str) {
             for _ in 0..10 {
                 go.store(false, Ordering::SeqCst);
                 let hold = overload.then(|| client.submit(b"hold".to_vec()).unwrap());
-                let bad = client.call(b"bad, and long enough to lie in the envelope".to_vec());
+                let bad = client.call(b"bad, and long enough to lie in the buffer".to_vec());
                 match task {
                     Task::Handle => assert_eq!(bad.unwrap(), b"failed"),
                     Task::Failed | Task::Classify | Task::GivenClassifier => {

@@ -7,13 +7,13 @@
 use super::Dispatcher;
 use crate::ask::{Entry, Origin};
 use crate::jobs::JobRecord;
-use crate::message::{Event, EventKind, Message};
+use crate::message::{Event, Message};
 use crate::stats::row;
 use curtail_net::Outcome;
 use curtail_policy::{JobId, WorkerId};
 use curtail_rt::cancel::{Cause, OnCancel};
 use curtail_rt::context::{NEVER, RequestId};
-use curtail_sched::{Scheduler, Where};
+use curtail_sched::{EventKind, Scheduler, Where};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -147,10 +147,10 @@ impl Dispatcher {
         let cause = message.cause().unwrap_or(Cause::Asked);
         if cause != Cause::Departed && message.answers() {
             let payload = match message.inline {
-                Message::IN_ENVELOPE => {
+                Message::IN_BUFFER => {
                     // SAFETY: the job is ours.
-                    let envelope = unsafe { self.config.shared.envelopes.get(job) };
-                    envelope.payload.clone()
+                    let buffer = unsafe { self.config.shared.buffers.get(job) };
+                    buffer.payload.clone()
                 }
                 length => message.payload[..usize::from(length)].to_vec(),
             };
@@ -167,7 +167,8 @@ impl Dispatcher {
         };
         let event = Event {
             job,
-            what: EventKind::Ended(outcome),
+            what: EventKind::Ended,
+            outcome,
             preemptions: 0,
             began: false,
             started_tsc: now,
@@ -177,17 +178,17 @@ impl Dispatcher {
             gap_tsc: 0,
             resume: std::ptr::null_mut(),
         };
-        self.ended(&event, outcome);
+        self.ended(&event);
     }
 
     /// A job has left: what of it is not in its slot.
     #[inline]
     pub(super) fn forget(&mut self, job: JobId) {
         let held = self.sched.data(job);
-        if held.message.inline == Message::IN_ENVELOPE {
+        if held.message.inline == Message::IN_BUFFER {
             // SAFETY: with its last event the job came back to us.
-            let envelope = unsafe { self.config.shared.envelopes.get(job) };
-            self.config.byte_quota.put_away(&mut envelope.payload);
+            let buffer = unsafe { self.config.shared.buffers.get(job) };
+            self.config.byte_quota.put_away(&mut buffer.payload);
         }
         self.config.byte_quota.left(held.message.class, held.bytes);
         if held.deadline_tsc != NEVER {

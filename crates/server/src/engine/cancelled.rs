@@ -5,10 +5,10 @@
 
 use super::Engine;
 use crate::dispatched::DispatchedRequest;
-use crate::message::EventKind;
 use curtail_net::Outcome;
 use curtail_policy::JobId;
 use curtail_rt::cancel::{Cause, OnCancel};
+use curtail_sched::EventKind;
 use std::sync::PoisonError;
 
 /// Quantum of a job that runs because nothing else is ready, where the policy has none.
@@ -103,15 +103,16 @@ impl Engine {
         {
             return false;
         }
-        self.push_event(pointer, EventKind::Ended(Outcome::Abandoned), now);
+        request.outcome = Outcome::Abandoned;
+        self.push_event(pointer, EventKind::Ended, now);
         self.leave(request.job.id);
         self.quanta -= u64::from(request.task.cuts());
-        // The envelope is the next request's of that number. What its frames refer to, and will not
-        // look at, is the buffer: that stays.
-        if request.message.inline == crate::message::Message::IN_ENVELOPE {
+        // The buffer is the next request's of that number. What the frames of this one refer to, and will
+        // not look at, is its payload: that stays.
+        if request.message.inline == crate::message::Message::IN_BUFFER {
             // SAFETY: the job is still ours: its event is not sent yet.
-            let envelope = unsafe { self.shared.envelopes.get(request.job.id) };
-            std::mem::forget(std::mem::take(&mut envelope.payload));
+            let buffer = unsafe { self.shared.buffers.get(request.job.id) };
+            std::mem::forget(std::mem::take(&mut buffer.payload));
         }
         // It was made by `Box::into_raw`. Nothing frees it any more, and it keeps its stack.
         self.kthread.leave_request();

@@ -2,7 +2,7 @@
 
 use crate::app::ErasedApp;
 use crate::control::Control;
-use crate::message::{Envelopes, Message};
+use crate::message::{JobBuffers, Message};
 use crate::server::Rules;
 use curtail_fiber::safepoint::Mode;
 use curtail_net::{Peer, Reply};
@@ -32,7 +32,7 @@ pub(crate) struct Config {
 #[derive(Clone)]
 pub(crate) struct ServerShared {
     pub app: Arc<dyn ErasedApp>,
-    pub envelopes: Arc<Envelopes>,
+    pub buffers: Arc<JobBuffers>,
     pub replies: Arc<[Arc<dyn Reply>]>,
     pub clock: Clock,
     /// How threads that handlers spawn are pre-empted.
@@ -67,7 +67,7 @@ impl ServerShared {
             return false;
         }
         // SAFETY: the caller has the job's message; the dispatcher has written these before.
-        let (peer, transport) = unsafe { self.envelopes.origin(message.job) };
+        let (peer, transport) = unsafe { self.buffers.origin(message.job) };
         self.replies[usize::from(transport)].is_gone(peer)
     }
 
@@ -89,7 +89,7 @@ impl ServerShared {
             false => (Peer::None, None),
             true => {
                 // SAFETY: the caller has the job; its handler refers to the payload alone.
-                let (peer, transport) = unsafe { self.envelopes.origin(message.job) };
+                let (peer, transport) = unsafe { self.buffers.origin(message.job) };
                 (peer, Some(self.replies[usize::from(transport)].clone()))
             }
         };

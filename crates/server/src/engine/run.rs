@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::dispatched::DispatchedRequest;
-use crate::message::{Event, EventKind};
+use crate::message::Event;
 use crate::serve::Serving;
 use curtail_fiber::Label;
 use curtail_net::Outcome;
@@ -11,6 +11,7 @@ use curtail_rt::cancel::Cause;
 use curtail_rt::clock;
 use curtail_rt::thread::Left;
 use curtail_rt::timeline;
+use curtail_sched::EventKind;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -202,7 +203,9 @@ impl Engine {
     /// The job has left: answers, tells, and keeps what can be used again. When it has answered (TSC).
     fn end(&mut self, pointer: *mut DispatchedRequest, outcome: Outcome, end: u64) -> u64 {
         let answered = self.answer(pointer, end);
-        self.push_event(pointer, EventKind::Ended(outcome), end);
+        // SAFETY: ours, and it does not run.
+        unsafe { (*pointer).outcome = outcome };
+        self.push_event(pointer, EventKind::Ended, end);
         if let Some(event) = self.outbox.back_mut() {
             event.busy_cycles += answered - end;
         }
@@ -231,7 +234,7 @@ impl Engine {
             return end;
         }
         // SAFETY: the job is still ours: its event is not sent yet.
-        let (peer, transport) = unsafe { self.shared.envelopes.origin(message.job) };
+        let (peer, transport) = unsafe { self.shared.buffers.origin(message.job) };
         response.send(&*self.shared.replies[usize::from(transport)], peer);
         clock::now().max(end)
     }
@@ -265,6 +268,7 @@ impl Engine {
         self.outbox.push_back(Event {
             job: request.job.id,
             what,
+            outcome: request.outcome,
             preemptions: request.task.cuts(),
             began: !matches!(request.serving, Serving::Cancellation(_)),
             started_tsc: request.task.started().unwrap_or(at_tsc),
@@ -274,7 +278,7 @@ impl Engine {
             gap_tsc: self.kthread.last_gap(),
             resume: match what {
                 EventKind::Preempted | EventKind::Woken | EventKind::Yielded => pointer,
-                EventKind::Ended(_) | EventKind::Blocked | EventKind::Resumed => ptr::null_mut(),
+                _ => ptr::null_mut(),
             },
         });
     }

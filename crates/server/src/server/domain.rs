@@ -12,7 +12,7 @@ use crate::control::{Control, Obeyed};
 use crate::dispatcher::{Dispatcher, DispatcherConfig, Elastic, Line, own_config, thread_mode};
 use crate::engine::{Engine, ServerShared};
 use crate::jobs::ByteQuota;
-use crate::message::Envelopes;
+use crate::message::JobBuffers;
 use crate::remote::Remote;
 use crate::report::Part;
 use crate::stats::ClassStats;
@@ -99,7 +99,7 @@ impl Domain {
     ) -> ServerShared {
         ServerShared {
             app: common.app.clone(),
-            envelopes: Arc::new(Envelopes::new(common.capacity)),
+            buffers: Arc::new(JobBuffers::new(common.capacity)),
             replies: transports.iter().map(|line| line.reply()).collect(),
             clock: clock::Clock::get(),
             thread_quanta: Quanta::of_all(thread_mode(common.kind), 0, false),

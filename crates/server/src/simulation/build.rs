@@ -14,7 +14,7 @@ use crate::dispatcher::{
 };
 use crate::engine::{Engine, Links, Orders, ServerShared};
 use crate::jobs::ByteQuota;
-use crate::message::Envelopes;
+use crate::message::JobBuffers;
 use crate::remote::Remote;
 use crate::server::{ClassRule, Rules};
 use crate::stats::ClassStats;
@@ -205,7 +205,7 @@ fn server_shared(
 ) -> ServerShared {
     ServerShared {
         app,
-        envelopes: Arc::new(Envelopes::new(JOBS)),
+        buffers: Arc::new(JobBuffers::new(JOBS)),
         replies: Arc::new([Arc::new(line.clone()) as Arc<dyn Reply>]),
         clock: Clock::get(),
         thread_quanta: Quanta::of_all(thread_mode(Kind::Clock), 0, false),
