@@ -86,7 +86,7 @@ pub(crate) enum EventKind {
 }
 
 impl EventKind {
-    /// The same as the scheduler has it.
+    /// The kind as the scheduler has it.
     pub(crate) const fn scheduled(self) -> curtail_sched::EventKind {
         use curtail_sched::EventKind as Scheduled;
         match self {
@@ -113,7 +113,7 @@ pub(crate) struct Event {
     pub at_tsc: u64,
     /// Cycles in which it had a core so far.
     pub ran_cycles: u64,
-    /// The same with what else it took of its worker's time: sending the answer.
+    /// Cycles of its worker's time so far, with what it took besides: sending the answer.
     pub busy_cycles: u64,
     /// End of the last gap that the worker saw (TSC); 0: none yet.
     pub gap_tsc: u64,
@@ -127,7 +127,7 @@ const _: () = assert!(size_of::<Event>() == 64);
 unsafe impl Send for Event {}
 
 impl Event {
-    /// The same as the scheduler has it.
+    /// The event as the scheduler has it.
     pub(crate) fn scheduled(&self, clock: Clock) -> curtail_sched::Event {
         let attained = clock.nanos(self.busy_cycles);
         curtail_sched::Event { job: self.job, attained, what: self.what.scheduled() }

@@ -34,13 +34,13 @@ pub(crate) struct Options {
     pub source: Option<Source>,
     /// All variants.
     pub all: bool,
-    /// Parts of a variant that are set: replace those of the seed's.
+    /// The kind of safepoint, in place of the seed's.
     pub kind: Option<&'static str>,
-    /// The same.
+    /// The level of optimisation, in place of the seed's.
     pub level: Option<&'static str>,
-    /// The same.
+    /// The bound, in place of the seed's.
     pub bound: Option<u32>,
-    /// The same.
+    /// The compiler's flags, in place of the seed's.
     pub flags: Option<&'static [&'static str]>,
     /// Threads.
     pub jobs: usize,
