@@ -62,13 +62,13 @@ pub struct Share {
     pub load: f64,
     /// By which way.
     pub how: String,
-    /// The service's 99th percentile beside batch work, and alone, in µs.
+    /// The service's 99th percentile beside batch work, in µs.
     pub lc_p99_us: f64,
-    /// See above.
+    /// The service's 99th percentile alone, in µs.
     pub lc_p99_alone_us: f64,
-    /// The same for the median.
+    /// The service's median beside batch work, in µs.
     pub lc_p50_us: f64,
-    /// See above.
+    /// The service's median alone, in µs.
     pub lc_p50_alone_us: f64,
     /// The service's share of the core: the service times of what it served.
     pub lc: f64,
