@@ -191,12 +191,7 @@ fn positive<T: std::str::FromStr + PartialOrd + Default>(text: &str) -> Result<T
 
 /// `500ns` or `2us`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let of = |unit, ns: u64| {
-        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(Duration::from_nanos(count.checked_mul(ns)?))
-    };
-    of("ns", 1)
-        .or_else(|| of("us", 1_000))
-        .filter(|looks| !looks.is_zero() && *looks <= Duration::from_millis(1))
+    let ns = curtail_notation::duration_ns(text).ok().filter(|ns| (1..=1_000_000).contains(ns));
+    ns.map(Duration::from_nanos)
         .ok_or_else(|| format!("`{text}` is no duration up to 1000us: write 500ns or 2us"))
 }
