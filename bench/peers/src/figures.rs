@@ -1,7 +1,6 @@
 //! Medians, percentiles and tables.
 
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
 
 /// The middle value, or the mean of the two; `None` of none.
 #[must_use]
@@ -92,25 +91,7 @@ pub fn show(value: Option<f64>) -> String {
 /// Rows of cells below a head, the first column flush left, the others right.
 #[must_use]
 pub fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            let _ = match column {
-                0 => write!(line, "  {cell:<width$}"),
-                _ => write!(line, "  {cell:>width$}"),
-            };
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    out
+    curtail_report::figures(rows).lines().map(|line| format!("  {line}\n")).collect()
 }
 
 #[cfg(test)]
