@@ -70,22 +70,7 @@ impl Spread {
 /// A number with three digits that count; `–` for none.
 #[must_use]
 pub fn show(value: Option<f64>) -> String {
-    match value {
-        None => "–".to_owned(),
-        Some(value) if value.abs() >= 100.0 => {
-            let digits = format!("{value:.0}");
-            let mut out = String::new();
-            for (at, digit) in digits.chars().enumerate() {
-                if at > 0 && (digits.len() - at).is_multiple_of(3) && digit.is_ascii_digit() {
-                    out.push(',');
-                }
-                out.push(digit);
-            }
-            out
-        }
-        Some(value) if value.abs() >= 10.0 => format!("{value:.1}"),
-        Some(value) => format!("{value:.2}"),
-    }
+    value.map_or_else(|| "–".to_owned(), curtail_report::ratio)
 }
 
 /// Rows of cells below a head, the first column flush left, the others right.
