@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub type Table = HashMap<u64, u64>;
 
-/// The same in every program and in the client.
+/// Work of so many steps, alike in every program and in the client.
 pub fn work(steps: u64, seed: u64) -> u64 {
     let mut x = black_box(steps ^ seed) | 1;
     for _ in 0..steps {

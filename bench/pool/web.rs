@@ -27,7 +27,7 @@ enum Mode {
     Rayon(rayon::ThreadPool),
 }
 
-/// The same in every program and in the client.
+/// Work of so many steps, alike in every program and in the client.
 fn work(steps: u64) -> u64 {
     let mut x = black_box(steps) | 1;
     for _ in 0..steps {

@@ -53,7 +53,7 @@ pub struct Report {
     pub simulated: Vec<crate::sim::Simulated>,
     /// What could not be measured, and what else the reader should know.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 

@@ -1,38 +1,86 @@
 //! The benchmarks' command; `bench/run.sh` builds what it needs and calls it.
 
+use clap::{Parser, Subcommand};
 use curtail_bench::figure::Report;
 use curtail_bench::{Size, dispatch, preempt, ring, sim, switch};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const NAMES: [&str; 5] = ["ring", "switch", "dispatch", "preempt", "sim"];
-const USAGE: &str =
-    "usage: curtail-bench [ring|switch|dispatch|preempt|sim]… [--smoke] [--out DIR] \
-                     [--go PROGRAM] [--curtail PROGRAM] [--python PROGRAM] [--loads 0.3,0.5] \
-                     [--seconds S] [--rounds N]
-       curtail-bench simulate LOAD JOBS   (what `sim` measures the memory of)";
 
+/// Measures Curtail's own parts; what is named here, or all of it
+#[derive(Parser)]
+#[command(
+    name = "curtail-bench",
+    args_override_self = true,
+    args_conflicts_with_subcommands = true
+)]
 struct Args {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// What to measure
+    #[arg(value_name = "NAME", value_parser = NAMES)]
     names: Vec<String>,
+    /// As little as a test needs: the figures mean nothing
+    #[arg(long)]
+    smoke: bool,
+    /// Where the JSON goes, and pages
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    options: dispatch::Options,
+    /// The program in Go
+    #[arg(long, value_name = "PROGRAM")]
+    go: Option<PathBuf>,
+    /// The command `curtail`
+    #[arg(long, value_name = "PROGRAM")]
+    curtail: Option<PathBuf>,
+    /// Python, with SimPy
+    #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
+    /// Loads, as shares of the worker's capacity: 0.3,0.5
+    #[arg(long, value_name = "LOADS", value_delimiter = ',', value_parser = positive)]
+    loads: Option<Vec<f64>>,
+    /// Length of a run
+    #[arg(long, value_name = "S", value_parser = positive)]
+    seconds: Option<f64>,
+    /// How often each contestant has a turn
+    #[arg(long, value_name = "N")]
+    rounds: Option<NonZeroUsize>,
+}
+
+#[derive(Subcommand)]
+enum Part {
+    /// Simulates once, for its memory: what `sim` measures
+    Simulate {
+        #[arg(value_parser = positive)]
+        load: f64,
+        jobs: u64,
+    },
+}
+
+impl Args {
+    fn options(&self) -> dispatch::Options {
+        let size = if self.smoke { Size::Smoke } else { Size::Full };
+        let usual = dispatch::Options::new(size);
+        dispatch::Options {
+            size,
+            go: self.go.clone(),
+            curtail: self.curtail.clone(),
+            loads: self.loads.clone().unwrap_or(usual.loads),
+            seconds: self.seconds.unwrap_or(usual.seconds),
+            rounds: self.rounds.map_or(usual.rounds, NonZeroUsize::get),
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let given: Vec<String> = std::env::args().skip(1).collect();
-    if given.first().is_some_and(|name| name == "simulate") {
-        return simulate(&given[1..]);
+    let args = Args::parse();
+    if let Some(Part::Simulate { load, jobs }) = args.part {
+        return simulate(load, jobs);
     }
-    let args = match parse(given) {
-        Ok(args) => args,
-        Err(error) => {
-            eprintln!("{error}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    for name in &args.names {
-        let options = &args.options;
+    let options = &args.options();
+    let all = NAMES.map(String::from).to_vec();
+    for name in if args.names.is_empty() { &all } else { &args.names } {
         let report = match name.as_str() {
             "ring" => ring::run(options.size),
             "switch" => switch::run(options.size, options.go.as_deref()),
@@ -58,21 +106,14 @@ fn main() -> ExitCode {
 }
 
 /// One simulation, for its memory.
-fn simulate(args: &[String]) -> ExitCode {
-    let memory = match args {
-        [load, jobs] => positive(load).and_then(|load| {
-            let jobs = jobs.parse().map_err(|_| format!("`{jobs}` is no number of jobs"))?;
-            sim::in_memory(load, jobs)
-        }),
-        _ => Err("simulate needs a load and a number of jobs".to_owned()),
-    };
-    match memory {
+fn simulate(load: f64, jobs: u64) -> ExitCode {
+    match sim::in_memory(load, jobs) {
         Ok(memory) => {
             println!("{}", serde_json::to_string(&memory).expect("two numbers"));
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{error}\n{USAGE}");
+            eprintln!("{error}");
             ExitCode::from(2)
         }
     }
@@ -92,40 +133,6 @@ fn write(out: &Path, report: &Report) -> Result<(), String> {
         curtail_report::write_text(&file("html"), &page).map_err(|e| e.to_string())?;
     }
     Ok(())
-}
-
-fn parse(args: Vec<String>) -> Result<Args, String> {
-    let size = if args.iter().any(|arg| arg == "--smoke") { Size::Smoke } else { Size::Full };
-    let mut options = dispatch::Options::new(size);
-    let mut names = Vec::new();
-    let (mut out, mut python) = (None, None);
-    let mut args = args.into_iter();
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
-        match arg.as_str() {
-            "--smoke" => {}
-            "--out" => out = Some(PathBuf::from(value()?)),
-            "--go" => options.go = Some(PathBuf::from(value()?)),
-            "--python" => python = Some(PathBuf::from(value()?)),
-            "--curtail" => options.curtail = Some(PathBuf::from(value()?)),
-            "--seconds" => options.seconds = positive(&value()?)?,
-            "--rounds" => {
-                let text = value()?;
-                let rounds = text.parse().ok().filter(|n| *n > 0);
-                options.rounds =
-                    rounds.ok_or_else(|| format!("`{text}` is no number of rounds"))?;
-            }
-            "--loads" => {
-                options.loads = value()?.split(',').map(positive).collect::<Result<_, _>>()?;
-            }
-            name if NAMES.contains(&name) => names.push(arg),
-            other => return Err(format!("there is no benchmark or option `{other}`")),
-        }
-    }
-    if names.is_empty() {
-        names = NAMES.map(String::from).to_vec();
-    }
-    Ok(Args { names, out, options, python })
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 /// A hole in the counter of at least so long is a gap of the machine: the generator's loop takes a
 /// hundredth of it.
 const GAP_NS: u64 = 5_000;
-/// A request that the generator brings later than this is late …
+/// A request that the generator brings later than this is late.
 const LATE_NS: u64 = 10_000;
-/// … and if more than this share of them are, the run does not count.
+/// A run of which more than this share of requests are late does not count.
 const LATE_SHARE: f64 = 0.01;
 
 /// Requests in advance: when, which class, how much work.

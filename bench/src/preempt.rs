@@ -47,9 +47,9 @@ pub struct Row {
     pub ended: f64,
     /// What one pre-emption adds, the switch included: median.
     pub each_ns: f64,
-    /// How late pre-emptions came: medians of the rounds' median and 99th percentile.
+    /// Half of the pre-emptions came no later than this, in nanoseconds: the median of the rounds.
     pub late_p50_ns: f64,
-    /// See above.
+    /// 99% of the pre-emptions came no later than this, in nanoseconds: the median of the rounds.
     pub late_p99_ns: f64,
     /// Signals that came at a bad place, as a share of all: median.
     pub refused: f64,

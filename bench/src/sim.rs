@@ -50,7 +50,7 @@ pub struct Options {
 /// What came out of one simulation of one round's requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
-    /// Whose.
+    /// The simulator's name.
     pub name: String,
     /// Which requests.
     pub seed: u64,

@@ -35,15 +35,15 @@ pub enum LoadError {
     /// A file can't be read.
     #[error("{}: {error}", file.display())]
     File {
-        /// Which.
+        /// The file's path.
         file: PathBuf,
-        /// Why.
+        /// What the system says.
         error: io::Error,
     },
     /// A file is not what RFC 1035 §5 says.
     #[error("{}: {error}", file.display())]
     Syntax {
-        /// Which.
+        /// The file's path.
         file: PathBuf,
         /// Line, column and what is wrong there.
         error: String,
@@ -57,9 +57,9 @@ pub enum LoadError {
     /// A record of a type that is not served.
     #[error("{name}: {rtype} is not served")]
     NotServed {
-        /// Whose.
+        /// The record's name.
         name: String,
-        /// Which.
+        /// The record's type.
         rtype: String,
     },
     /// The zone has no SOA record at its apex, or several.

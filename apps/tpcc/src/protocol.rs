@@ -18,7 +18,7 @@ pub const BYTES: usize = 24;
 pub struct Request {
     /// Comes back in the answer.
     pub tag: u64,
-    /// Which.
+    /// The transaction's kind.
     pub transaction: Transaction,
     /// Of its inputs.
     pub seed: u64,

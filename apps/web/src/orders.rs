@@ -18,7 +18,7 @@ const BEST: &str = "SELECT customer, count(*), sum(cents) FROM orders \
 /// What a customer has spent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Spent {
-    /// Who.
+    /// The customer's name.
     pub customer: String,
     /// In how many orders.
     pub orders: u32,

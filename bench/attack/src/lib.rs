@@ -53,11 +53,11 @@ pub struct Figure {
     pub worst_udp_ms: f64,
     /// The longest from a request's first datagram to its answer, in ms: with those that were lost.
     pub worst_asked_again_ms: f64,
-    /// Memory in RAM before the attack, at most, and after it, in MiB.
+    /// Memory in RAM before the attack, in MiB.
     pub before_mib: f64,
-    /// See there.
+    /// The most memory in RAM during the attack, in MiB.
     pub peak_mib: f64,
-    /// See there.
+    /// Memory in RAM after the attack, in MiB.
     pub after_mib: f64,
     /// How long it took after the attack until the memory was within a tenth of what it was; none: it
     /// never was.

@@ -2,31 +2,49 @@
 #![forbid(unsafe_code)]
 
 use attack_bench::{Attack, Attacks, Figure, Options, attack, table};
+use clap::Parser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use curtail_policy::catalogue;
 use curtail_report::Machine;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: attack-bench --curtail PROGRAM [ATTACK]… [--policies tq,shenango|all]
-         [--small] [--size N] [--out DIR] [-- OPTIONS OF curtail serve]
-attacks: datagrams connections pipelining deaf trickle low-memory sigterm full-disk";
-
+/// Attacks `curtail serve`, with a well-behaved client beside the attack
+#[derive(Parser)]
+#[command(name = "attack-bench", args_override_self = true)]
 struct Args {
+    /// The program that is attacked
+    #[arg(long, value_name = "PROGRAM")]
+    curtail: PathBuf,
+    /// Which attacks; all where none is named
+    #[arg(value_name = "ATTACK", value_parser = attack_parser())]
     attacks: Vec<Attack>,
+    /// Under which policies, or `all` [default: tq,shenango; all for sigterm]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     policies: Option<Vec<String>>,
+    /// As little as a test needs
+    #[arg(long)]
+    small: bool,
+    /// Another size than the attack's own
+    #[arg(long, value_name = "N")]
+    size: Option<NonZeroUsize>,
+    /// Where the JSON goes
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    options: Options,
+    /// Options of `curtail serve`
+    #[arg(last = true, value_name = "OPTIONS")]
+    serve: Vec<String>,
+}
+
+fn attack_parser() -> impl TypedValueParser<Value = Attack> {
+    let named = |name: String| Attack::ALL.into_iter().find(|attack| attack.name() == name);
+    PossibleValuesParser::new(Attack::ALL.map(Attack::name))
+        .map(move |name| named(name).expect("one of these names"))
 }
 
 fn main() -> ExitCode {
-    let args = match parse(std::env::args().skip(1)) {
-        Ok(args) => args,
-        Err(error) => {
-            eprintln!("{error}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match run(args) {
+    match run(Args::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -39,8 +57,16 @@ fn main() -> ExitCode {
 /// False: a client was not served as it should be.
 fn run(args: Args) -> Result<bool, String> {
     let mut found = Attacks { machine: Machine::gather(), ..Attacks::default() };
-    for kind in args.attacks {
+    let options = Options {
+        curtail: args.curtail,
+        size: args.size.map(NonZeroUsize::get),
+        is_small: args.small,
+        serve: args.serve,
+    };
+    let all = Attack::ALL.to_vec();
+    for kind in if args.attacks.is_empty() { all } else { args.attacks } {
         let policies = match &args.policies {
+            Some(policies) if policies == &["all"] => all_policies(),
             Some(policies) => policies.clone(),
             // How a server ends is asked of every policy.
             None if kind == Attack::Sigterm => all_policies(),
@@ -48,7 +74,7 @@ fn run(args: Args) -> Result<bool, String> {
         };
         for policy in policies {
             eprintln!("{} under {policy} …", kind.name());
-            let figure = attack(kind, &policy, &args.options).unwrap_or_else(|error| Figure {
+            let figure = attack(kind, &policy, &options).unwrap_or_else(|error| Figure {
                 attack: kind.name().to_owned(),
                 policy,
                 trouble: Some(error),
@@ -74,42 +100,4 @@ fn write(out: &Path, found: &Attacks) -> Result<(), String> {
     std::fs::create_dir_all(out)
         .and_then(|()| std::fs::write(&path, text + "\n"))
         .map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn parse(mut given: impl Iterator<Item = String>) -> Result<Args, String> {
-    let curtail = PathBuf::new();
-    let options = Options { curtail, size: None, is_small: false, serve: Vec::new() };
-    let mut args = Args { attacks: Vec::new(), policies: None, out: None, options };
-    while let Some(option) = given.next() {
-        let mut value = || given.next().ok_or_else(|| format!("{option} needs a value"));
-        match option.as_str() {
-            "--curtail" => args.options.curtail = value()?.into(),
-            "--out" => args.out = Some(value()?.into()),
-            "--small" => args.options.is_small = true,
-            "--size" => {
-                let text = value()?;
-                let size = text.parse().ok().filter(|&size| size > 0);
-                args.options.size =
-                    Some(size.ok_or_else(|| format!("`{text}` is no number above zero"))?);
-            }
-            "--policies" => {
-                args.policies = Some(match value()?.as_str() {
-                    "all" => all_policies(),
-                    list => list.split(',').map(str::to_owned).collect(),
-                });
-            }
-            "--" => args.options.serve.extend(given.by_ref()),
-            name => {
-                let attack = Attack::ALL.into_iter().find(|attack| attack.name() == name);
-                args.attacks.push(attack.ok_or_else(|| format!("there is no `{name}`"))?);
-            }
-        }
-    }
-    if args.options.curtail.as_os_str().is_empty() {
-        return Err("which program is attacked?".to_owned());
-    }
-    if args.attacks.is_empty() {
-        args.attacks = Attack::ALL.to_vec();
-    }
-    Ok(args)
 }

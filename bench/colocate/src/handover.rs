@@ -71,9 +71,10 @@ enum By {
     Wake,
     /// The holder is interrupted by a signal, wakes the heir and parks.
     Signal,
-    /// The same, without a signal: the holder looks at its word by itself.
+    /// The holder looks at its word by itself, without a signal, wakes the heir and parks.
     Word,
-    /// The same, and the holder looks since what its safepoints poll is raised.
+    /// The holder looks at its word since what its safepoints poll is raised, wakes the heir and
+    /// parks.
     Page,
 }
 

@@ -49,9 +49,9 @@ pub struct Interval {
     pub interval_us: f64,
     /// The service gives its core back when it has nothing to do.
     pub parking: bool,
-    /// The service's median and 99th percentile beside batch work, in µs.
+    /// The service's median beside batch work, in µs.
     pub lc_p50_us: f64,
-    /// See above.
+    /// The service's 99th percentile, in µs.
     pub lc_p99_us: f64,
     /// The service's share of the core.
     pub lc: f64,

@@ -60,10 +60,10 @@ pub struct Colocate {
     /// A service and batch work on one core.
     #[serde(default)]
     pub share: Vec<share::Share>,
-    /// The same under a load that steps up and down.
+    /// A service and batch work on one core, under a load that steps up and down.
     #[serde(default)]
     pub burst: Vec<burst::Burst>,
-    /// The same by how often the core allocator looks.
+    /// A service and batch work on one core, by how often the core allocator looks.
     #[serde(default)]
     pub interval: Vec<interval::Interval>,
     /// A round trip for which the core changes hands, in µs, by what has the core before.

@@ -1,22 +1,14 @@
 //! The command; `ci/bench.sh` builds what it needs and calls it.
 #![forbid(unsafe_code)]
 
-use colocate_bench::handover::{self, Options};
+use clap::Parser;
 use colocate_bench::{
-    Colocate, How, Programs, become_batch, burst, dispatched, interval, orders, realloc, role,
-    service, share,
+    Colocate, How, Programs, become_batch, burst, dispatched, handover, interval, orders, realloc,
+    role, service, share,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-
-const USAGE: &str = "usage: colocate-bench [handover|share|burst|interval|realloc|orders]…
-         [--rounds N] [--looks 2us]                        handover; realloc has a quarter of them
-         [--works exp10,exp100,bimodal] [--loads 0.2,0.5,0.8] [--seconds S] [--times N]
-         [--ways process,process_plain,dispatched,inside,inside_plain,linux,linux_nice] [--interval 5us]  share
-         [--cycles N] [--windows N]                        burst: steps, and 10 ms windows of each
-         [--curtail PROGRAM --batch PROGRAM --batch-plain PROGRAM --inside PROGRAM] [--out DIR]
-  All experiments where none is named. --seconds and --times are also interval's.";
 
 /// What can be measured.
 const EXPERIMENTS: [&str; 6] = ["handover", "share", "burst", "interval", "realloc", "orders"];
@@ -28,14 +20,115 @@ const WORKS: [(&str, &str); 3] =
 /// How long orders are counted.
 const ORDERS_FOR: Duration = Duration::from_secs(2);
 
+/// Measures latency-critical and batch programs on the same cores
+#[derive(Parser)]
+#[command(name = "colocate-bench", args_override_self = true)]
 struct Args {
+    /// What to measure; all where nothing is named
+    #[arg(value_name = "EXPERIMENT", value_parser = EXPERIMENTS)]
     parts: Vec<String>,
+    /// Where the JSON goes
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    options: Options,
-    share: share::Options,
-    burst: burst::Options,
-    interval: interval::Options,
-    programs: Programs,
+    /// handover: hand-overs of each way; realloc has a quarter of them
+    #[arg(long, value_name = "N", value_parser = positive::<usize>)]
+    rounds: Option<usize>,
+    /// handover: how often the holder of the core looks
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    looks: Option<Duration>,
+    /// share: what the service does [default: exp10,exp100,bimodal]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    works: Option<Vec<String>>,
+    /// share: loads [default: 0.2,0.5,0.8]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = positive::<f64>)]
+    loads: Option<Vec<f64>>,
+    /// share: process, process_plain, dispatched, inside, inside_plain, linux, linux_nice [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = way)]
+    ways: Option<Vec<How>>,
+    /// share: how often the core allocator looks
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    interval: Option<Duration>,
+    /// share and interval: length of a run
+    #[arg(long, value_name = "S", value_parser = positive::<f64>)]
+    seconds: Option<f64>,
+    /// share and interval: runs of each kind
+    #[arg(long, value_name = "N", value_parser = positive::<usize>)]
+    times: Option<usize>,
+    /// burst: steps of the load
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
+    cycles: Option<u64>,
+    /// burst: windows of 10 ms of each step
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
+    windows: Option<u64>,
+    /// The command `curtail`
+    #[arg(long, value_name = "PROGRAM")]
+    curtail: Option<PathBuf>,
+    /// Batch work with safepoints
+    #[arg(long, value_name = "PROGRAM")]
+    batch: Option<PathBuf>,
+    /// Batch work without safepoints
+    #[arg(long, value_name = "PROGRAM")]
+    batch_plain: Option<PathBuf>,
+    /// This program with safepoints, for batch work inside the service
+    #[arg(long, value_name = "PROGRAM")]
+    inside: Option<PathBuf>,
+}
+
+impl Args {
+    fn programs(&self) -> Programs {
+        let built = |program: &Option<PathBuf>| program.clone().unwrap_or_default();
+        Programs {
+            curtail: built(&self.curtail),
+            batch: built(&self.batch),
+            batch_plain: built(&self.batch_plain),
+            inside: self.inside.clone(),
+        }
+    }
+
+    fn handover(&self) -> handover::Options {
+        let usual = handover::Options::default();
+        let (rounds, looks) =
+            (self.rounds.unwrap_or(usual.rounds), self.looks.unwrap_or(usual.looks));
+        handover::Options { rounds, looks }
+    }
+
+    fn share(&self) -> share::Options {
+        let usual = share::Options::default();
+        let mix = |name: &String| {
+            let known = WORKS.iter().find(|(known, _)| known == name);
+            (name.clone(), known.map_or(name.as_str(), |(_, mix)| mix).to_owned())
+        };
+        let named = WORKS.map(|(name, _)| name.to_owned()).to_vec();
+        share::Options {
+            works: self.works.as_ref().unwrap_or(&named).iter().map(mix).collect(),
+            loads: self.loads.clone().unwrap_or(usual.loads),
+            ways: self.ways.clone().unwrap_or(usual.ways),
+            seconds: self.seconds.unwrap_or(usual.seconds),
+            rounds: self.times.unwrap_or(usual.rounds),
+            programs: self.programs(),
+            interval: self.interval.unwrap_or(usual.interval),
+        }
+    }
+
+    fn burst(&self) -> burst::Options {
+        let usual = burst::Options::default();
+        burst::Options {
+            cycles: self.cycles.unwrap_or(usual.cycles),
+            windows: self.windows.unwrap_or(usual.windows),
+            programs: self.programs(),
+            ..usual
+        }
+    }
+
+    fn intervals(&self) -> interval::Options {
+        let usual = interval::Options::default();
+        interval::Options {
+            seconds: self.seconds.unwrap_or(usual.seconds),
+            rounds: self.times.unwrap_or(usual.rounds),
+            programs: self.programs(),
+            ..usual
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -55,14 +148,7 @@ fn main() -> ExitCode {
         }
         None => {}
     }
-    let args = match parse(given.into_iter()) {
-        Ok(args) => args,
-        Err(error) => {
-            eprintln!("{error}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match run(args) {
+    match run(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("colocate: {error}");
@@ -85,17 +171,13 @@ fn play<T: serde::de::DeserializeOwned>(
     f(&serde_json::from_str(text).map_err(|error| error.to_string())?)
 }
 
-fn run(mut args: Args) -> Result<(), String> {
+fn run(args: &Args) -> Result<(), String> {
     let itself = std::env::current_exe().map_err(|error| error.to_string())?;
     let wants = |part: &str| args.parts.is_empty() || args.parts.iter().any(|it| it == part);
-    for programs in
-        [&mut args.share.programs, &mut args.burst.programs, &mut args.interval.programs]
-    {
-        programs.clone_from(&args.programs);
-    }
+    let handover = args.handover();
     let mut found = Colocate::here();
     if wants("handover") {
-        let measured = handover::measure(&itself, &args.options)?;
+        let measured = handover::measure(&itself, &handover)?;
         println!("{}", handover::table(&measured));
         found = Colocate::of(measured);
     }
@@ -104,24 +186,19 @@ fn run(mut args: Args) -> Result<(), String> {
         println!("orders a second, in a closed loop: {:.2} M\n", found.orders_per_s / 1e6);
     }
     if wants("realloc") {
-        found.realloc_us = realloc::measure(&itself, &args.programs, args.options.rounds / 4 + 1)?;
+        found.realloc_us = realloc::measure(&itself, &args.programs(), handover.rounds / 4 + 1)?;
         println!("{}", realloc::table(&found.realloc_us));
     }
     if wants("share") {
-        for (name, mix) in &mut args.share.works {
-            let known = WORKS.iter().find(|(known, _)| known == name);
-            let text = known.map_or(mix.as_str(), |(_, mix)| mix);
-            *mix = text.to_owned();
-        }
-        found.share = share::measure(&itself, &args.share)?;
+        found.share = share::measure(&itself, &args.share())?;
         println!("{}", share::table(&found.share));
     }
     if wants("burst") {
-        found.burst = burst::measure(&itself, &args.burst)?;
+        found.burst = burst::measure(&itself, &args.burst())?;
         println!("{}", burst::table(&found.burst));
     }
     if wants("interval") {
-        found.interval = interval::measure(&itself, &args.interval)?;
+        found.interval = interval::measure(&itself, &args.intervals())?;
         println!("{}", interval::table(&found.interval));
     }
     match &args.out {
@@ -138,53 +215,6 @@ fn write(out: &Path, found: &Colocate) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn parse(mut given: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut args = Args {
-        parts: Vec::new(),
-        out: None,
-        options: Options::default(),
-        share: share::Options::default(),
-        burst: burst::Options::default(),
-        interval: interval::Options::default(),
-        programs: Programs::default(),
-    };
-    while let Some(option) = given.next() {
-        let mut value = || given.next().ok_or_else(|| format!("{option} needs a value"));
-        match option.as_str() {
-            part if EXPERIMENTS.contains(&part) => args.parts.push(option),
-            "--out" => args.out = Some(value()?.into()),
-            "--rounds" => args.options.rounds = positive(&value()?)?,
-            "--looks" => args.options.looks = duration(&value()?)?,
-            "--works" => {
-                let text = value()?;
-                args.share.works =
-                    text.split(',').map(|it| (it.to_owned(), it.to_owned())).collect();
-            }
-            "--loads" => {
-                args.share.loads = value()?.split(',').map(positive).collect::<Result<_, _>>()?;
-            }
-            "--ways" => args.share.ways = value()?.split(',').map(way).collect::<Result<_, _>>()?,
-            "--seconds" => {
-                args.share.seconds = positive(&value()?)?;
-                args.interval.seconds = args.share.seconds;
-            }
-            "--times" => {
-                args.share.rounds = positive(&value()?)?;
-                args.interval.rounds = args.share.rounds;
-            }
-            "--interval" => args.share.interval = duration(&value()?)?,
-            "--cycles" => args.burst.cycles = positive(&value()?)?,
-            "--windows" => args.burst.windows = positive(&value()?)?,
-            "--curtail" => args.programs.curtail = value()?.into(),
-            "--batch" => args.programs.batch = value()?.into(),
-            "--batch-plain" => args.programs.batch_plain = value()?.into(),
-            "--inside" => args.programs.inside = Some(value()?.into()),
-            _ => return Err(format!("there is no `{option}`")),
-        }
-    }
-    Ok(args)
-}
-
 fn way(name: &str) -> Result<How, String> {
     let known = How::ALL.iter().find(|(known, _)| *known == name);
     known.map(|(_, how)| *how).ok_or_else(|| format!("there is no way `{name}`"))
@@ -197,12 +227,7 @@ fn positive<T: std::str::FromStr + PartialOrd + Default>(text: &str) -> Result<T
 
 /// `500ns` or `2us`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let of = |unit, ns: u64| {
-        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(Duration::from_nanos(count.checked_mul(ns)?))
-    };
-    of("ns", 1)
-        .or_else(|| of("us", 1_000))
-        .filter(|looks| !looks.is_zero() && *looks <= Duration::from_millis(1))
+    let ns = curtail_notation::duration_ns(text).ok().filter(|ns| (1..=1_000_000).contains(ns));
+    ns.map(Duration::from_nanos)
         .ok_or_else(|| format!("`{text}` is no duration up to 1000us: write 500ns or 2us"))
 }

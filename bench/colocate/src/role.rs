@@ -23,9 +23,11 @@ pub enum Role {
     /// Computes until a signal comes; then it wakes its heir and parks, as a kthread does that is
     /// evicted by signal.
     Parks,
-    /// The same, until its poll word is raised, at which it looks all the time.
+    /// Computes until its poll word is raised, at which it looks all the time; then it wakes its
+    /// heir and parks.
     Polled,
-    /// The same, until its word says so, at which it looks every so many ns.
+    /// Computes until its word says so, at which it looks every so many ns; then it wakes its heir
+    /// and parks.
     Beats(u64),
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `process` | the service under the core allocator; batch work with safepoints by `curtail batch` |
 //! | `process_plain` | the same with batch work without safepoints, which the kernel pre-empts |
+//! | `dispatched` | a server with a dispatcher, and batch work as under `process` |
 //! | `inside` | no core allocator: batch work is a batch thread of the service, cut at safepoints |
 //! | `inside_plain` | the same without safepoints: it yields by hand |
 //! | `linux` | no core allocator: the service's threads, and batch work of the class `SCHED_IDLE` |
@@ -62,13 +63,13 @@ pub struct Share {
     pub load: f64,
     /// By which way.
     pub how: String,
-    /// The service's 99th percentile beside batch work, and alone, in µs.
+    /// The service's 99th percentile beside batch work, in µs.
     pub lc_p99_us: f64,
-    /// See above.
+    /// The service's 99th percentile alone, in µs.
     pub lc_p99_alone_us: f64,
-    /// The same for the median.
+    /// The service's median beside batch work, in µs.
     pub lc_p50_us: f64,
-    /// See above.
+    /// The service's median alone, in µs.
     pub lc_p50_alone_us: f64,
     /// The service's share of the core: the service times of what it served.
     pub lc: f64,

@@ -14,7 +14,7 @@ pub struct Programs {
     pub curtail: PathBuf,
     /// Batch work with safepoints.
     pub batch: PathBuf,
-    /// The same without.
+    /// Batch work without safepoints.
     pub batch_plain: PathBuf,
     /// This program with safepoints, for batch work inside the service; none: there is no such.
     pub inside: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub enum How {
     Dispatched,
     /// Batch threads of the service.
     Inside {
-        /// They are cut at safepoints.
+        /// The threads are cut at safepoints.
         cut: bool,
     },
     /// The kernel's scheduler alone.

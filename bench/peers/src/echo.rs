@@ -39,7 +39,7 @@ pub struct Server {
     /// The highest rate of an open loop on 16 connections at which 99% take at most a millisecond:
     /// median over the rounds that found one, if any did.
     pub rps: f64,
-    /// That of the best round.
+    /// The rate of the best round.
     pub rps_best: f64,
     /// Requests in a second of the server's CPU time, closed loop on 16 connections. On a busy machine
     /// it says more than `rps`; of a server that spins while it waits it says too little.
@@ -52,7 +52,7 @@ pub struct Server {
     pub p50_us_64: f64,
     /// As `p99_us`, on 64 connections at once.
     pub p99_us_64: f64,
-    /// The same, without the slices of time in which a neighbour had one of the cores.
+    /// Figures without the slices of time in which a neighbour had one of the cores.
     pub undisturbed: Undisturbed,
     /// Every round, in order.
     pub rounds: Vec<Round>,
@@ -102,7 +102,7 @@ pub struct Echo {
     pub smoke: bool,
     /// What could not be measured.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 

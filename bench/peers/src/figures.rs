@@ -1,7 +1,6 @@
 //! Medians, percentiles and tables.
 
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
 
 /// The middle value, or the mean of the two; `None` of none.
 #[must_use]
@@ -71,46 +70,13 @@ impl Spread {
 /// A number with three digits that count; `–` for none.
 #[must_use]
 pub fn show(value: Option<f64>) -> String {
-    match value {
-        None => "–".to_owned(),
-        Some(value) if value.abs() >= 100.0 => {
-            let digits = format!("{value:.0}");
-            let mut out = String::new();
-            for (at, digit) in digits.chars().enumerate() {
-                if at > 0 && (digits.len() - at).is_multiple_of(3) && digit.is_ascii_digit() {
-                    out.push(',');
-                }
-                out.push(digit);
-            }
-            out
-        }
-        Some(value) if value.abs() >= 10.0 => format!("{value:.1}"),
-        Some(value) => format!("{value:.2}"),
-    }
+    value.map_or_else(|| "–".to_owned(), curtail_report::ratio)
 }
 
 /// Rows of cells below a head, the first column flush left, the others right.
 #[must_use]
 pub fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            let _ = match column {
-                0 => write!(line, "  {cell:<width$}"),
-                _ => write!(line, "  {cell:>width$}"),
-            };
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    out
+    curtail_report::figures(rows).lines().map(|line| format!("  {line}\n")).collect()
 }
 
 #[cfg(test)]

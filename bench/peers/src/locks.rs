@@ -42,7 +42,7 @@ pub struct Locks {
     /// 99% of the short readers took no longer, on one core: by contestant and lock, the median of the
     /// rounds.
     pub short_p99_us: BTreeMap<String, BTreeMap<String, f64>>,
-    /// The same on two cores, of which the client shares one.
+    /// 99% of the short readers took no longer, on two cores, of which the client shares one.
     pub short_p99_us_two_cores: BTreeMap<String, BTreeMap<String, f64>>,
     /// Every round, by where it ran.
     pub rounds: BTreeMap<String, Rounds>,
@@ -52,7 +52,7 @@ pub struct Locks {
     pub smoke: bool,
     /// What could not be measured.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 

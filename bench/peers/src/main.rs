@@ -1,30 +1,38 @@
 //! The command; `bench/peers/build.sh` builds the peers, and `ci/bench.sh` calls it.
 #![forbid(unsafe_code)]
 
+use clap::Parser;
 use peer_bench::{Size, echo, locks, pool, redis, skew, threads, wakeups};
 use serde::Serialize;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: peer-bench threads|echo|wakeups|pool|locks|redis|skew --programs DIR [--out DIR] \
-                     [--rounds N] [--smoke]";
+const NAMES: [&str; 7] = ["threads", "echo", "wakeups", "pool", "locks", "redis", "skew"];
 
+/// Measures programs of ours beside those of others
+#[derive(Parser)]
+#[command(name = "peer-bench", args_override_self = true)]
 struct Args {
+    /// Which benchmark
+    #[arg(value_name = "NAME", value_parser = NAMES)]
     name: String,
+    /// Where the programs are
+    #[arg(long, value_name = "DIR")]
     programs: PathBuf,
+    /// Where the JSON goes
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    rounds: Option<usize>,
-    size: Size,
+    /// How often each contestant has a turn
+    #[arg(long, value_name = "N")]
+    rounds: Option<NonZeroUsize>,
+    /// As little as a test needs: the figures mean nothing
+    #[arg(long)]
+    smoke: bool,
 }
 
 fn main() -> ExitCode {
-    let args = match parse(std::env::args().skip(1)) {
-        Ok(args) => args,
-        Err(error) => {
-            eprintln!("{error}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+    let args = Args::parse();
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -35,7 +43,8 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), String> {
-    let (programs, size, rounds) = (&args.programs, args.size, args.rounds);
+    let size = if args.smoke { Size::Smoke } else { Size::Full };
+    let (programs, rounds) = (&args.programs, args.rounds.map(NonZeroUsize::get));
     match args.name.as_str() {
         "threads" => {
             let found = threads::run(programs, size, rounds)?;
@@ -70,7 +79,7 @@ fn run(args: &Args) -> Result<(), String> {
 
 fn tell(args: &Args, text: &str, notes: &[String], found: &impl Serialize) -> Result<(), String> {
     println!("{text}");
-    if args.size == Size::Smoke {
+    if args.smoke {
         println!("smoke run: the figures mean nothing");
     }
     for note in notes {
@@ -84,30 +93,4 @@ fn write(out: &Path, name: &str, found: &impl Serialize) -> Result<(), String> {
     let json = serde_json::to_string_pretty(found).map_err(|e| e.to_string())?;
     let path = out.join(name).with_extension("json").display().to_string();
     curtail_report::write_text(&path, &(json + "\n")).map_err(|e| e.to_string())
-}
-
-fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
-    let (mut name, mut programs, mut out, mut rounds) = (None, None, None, None);
-    let mut size = Size::Full;
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
-        match arg.as_str() {
-            "--smoke" => size = Size::Smoke,
-            "--programs" => programs = Some(PathBuf::from(value()?)),
-            "--out" => out = Some(PathBuf::from(value()?)),
-            "--rounds" => {
-                let text = value()?;
-                let number = text.parse().ok().filter(|n| *n > 0);
-                rounds = Some(number.ok_or_else(|| format!("`{text}` is no number of rounds"))?);
-            }
-            "threads" | "echo" | "wakeups" | "pool" | "locks" | "redis" | "skew"
-                if name.is_none() =>
-            {
-                name = Some(arg);
-            }
-            other => return Err(format!("there is no benchmark or option `{other}`")),
-        }
-    }
-    let name = name.ok_or("which benchmark?")?;
-    Ok(Args { name, programs: programs.ok_or("--programs is missing")?, out, rounds, size })
 }

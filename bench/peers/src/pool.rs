@@ -88,11 +88,11 @@ pub struct Pool {
     pub smoke: bool,
     /// What could not be measured.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 
-/// The same in every program.
+/// Work of so many steps, alike in every program.
 fn work(steps: u64) -> u64 {
     let mut x = black_box(steps) | 1;
     for _ in 0..steps {

@@ -43,7 +43,7 @@ pub struct Redis {
     pub get_rps: BTreeMap<String, BTreeMap<String, f64>>,
     /// 99% of the GETs took no longer, on one core: by what ran beside and contestant, the medians.
     pub get_p99_us_beside: BTreeMap<String, BTreeMap<String, f64>>,
-    /// The same on two cores, of which the client shares one.
+    /// 99% of the GETs took no longer, on two cores, of which the client shares one.
     pub get_p99_us_beside_two_cores: BTreeMap<String, BTreeMap<String, f64>>,
     /// Every round, by where it ran.
     pub rounds: BTreeMap<String, Rounds>,
@@ -55,7 +55,7 @@ pub struct Redis {
     pub smoke: bool,
     /// What could not be measured.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 

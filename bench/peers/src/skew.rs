@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Skewed {
     /// Of the open loop, the median of the rounds.
     pub p50_us: f64,
-    /// The same of 99%.
+    /// 99% of the requests of the open loop took no longer, the median of the rounds.
     pub p99_us: f64,
     /// Of a closed loop in which the hot connections always have 16 requests under way and each other
     /// one has one.
@@ -60,7 +60,7 @@ pub struct Skew {
     pub smoke: bool,
     /// What could not be measured.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 

@@ -38,7 +38,7 @@ pub struct Lateness {
     pub socket: Spread,
     /// Requests that were not answered within 200 ms.
     pub unanswered: usize,
-    /// The same, without the rounds in which a neighbour had one of the cores. Of kernel threads,
+    /// Figures without the rounds in which a neighbour had one of the cores. Of kernel threads,
     /// which wait for each other too, it can't be told.
     pub undisturbed: Option<Undisturbed>,
     /// The share of the core's time that the computing threads had, by what they got done: median
@@ -60,13 +60,13 @@ pub struct Undisturbed {
 pub struct Wakeups {
     /// Beside two threads that compute.
     pub computing: BTreeMap<String, Lateness>,
-    /// The same programs without threads that compute.
+    /// The programs without threads that compute.
     pub idle: BTreeMap<String, Lateness>,
     /// Nothing here is to be taken for a measurement.
     pub smoke: bool,
     /// What could not be measured.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 const QUANTUM: Duration = Duration::from_micros(2);
 /// Threads or jobs at once.
 const AT_ONCE: usize = 8;
-/// They end and others begin: what ends with a thread, and what a job leaves behind, is tried as well.
+/// Threads or jobs end and others begin: what ends with a thread, and what a job leaves behind, is
+/// tried as well.
 const WAVES: usize = 12;
 const WAVE: Duration = Duration::from_millis(50);
 

@@ -8,7 +8,7 @@ use std::{fs, io};
 
 /// A crate and what came out.
 pub struct Row {
-    /// Which.
+    /// The crate.
     pub entry: Entry,
     /// The version that was built.
     pub version: String,

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/signal", &["crates/fiber"]),
     ("crates/shm", &["crates/ring"]),
     ("crates/report", &[]),
-    ("crates/curtaild", &["crates/alloc", "crates/net", "crates/shm"]),
+    ("crates/curtaild", &["crates/alloc", "crates/net", "crates/notation", "crates/shm"]),
     ("crates/driver", &[]),
     ("crates/verify", &["crates/driver"]),
     ("ci/tidy", &[]),
@@ -59,7 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/net",
         ],
     ),
-    ("crates/net", &["crates/ring", "crates/shm"]),
+    ("crates/net", &["crates/notation", "crates/ring", "crates/shm"]),
     (
         "crates/rt",
         &[

@@ -12,6 +12,7 @@ pub mod members;
 pub mod messages;
 pub mod names;
 pub mod prose;
+pub mod sentences;
 pub mod text;
 pub mod tree;
 pub mod unsafety;

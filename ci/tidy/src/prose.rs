@@ -10,7 +10,8 @@ pub fn long(markdown: &str) -> Vec<usize> {
     long_of(markdown.lines().enumerate())
 }
 
-/// The same of the comments of a Rust file that document: `///` and `//!`.
+/// The lines at which long paragraphs begin in a Rust file's comments that document: `///` and
+/// `//!`.
 #[must_use]
 pub fn long_comments(source: &str) -> Vec<usize> {
     let comment = |line: &'_ str| -> Option<usize> {

@@ -4,7 +4,9 @@ use curtail_tidy::arrows::{self, Package};
 use curtail_tidy::lengths::{self, Size};
 use curtail_tidy::links::Target;
 use curtail_tidy::tree::{File, files, root};
-use curtail_tidy::{circles, cpp, dead, links, members, messages, names, prose, text, unsafety};
+use curtail_tidy::{
+    circles, cpp, dead, links, members, messages, names, prose, sentences, text, unsafety,
+};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -119,6 +121,17 @@ fn types_have_the_names_of_the_field() {
         names::check(&file.path, &names::types(tokens))
     };
     none(sources.filter(|file| file.path.contains("/src/")).flat_map(check).collect());
+}
+
+#[test]
+fn first_sentences_name_their_subjects() {
+    let sources = ours().into_iter().filter(|file| file.extension() == "rs");
+    let check = |file: File| {
+        let lines = sentences::unnamed(curtail_tidy::tokens(&file.path, &file.text).unwrap());
+        let say = move |line| format!("{}:{line}: say of what this is true", file.path);
+        lines.into_iter().map(say).collect::<Vec<_>>()
+    };
+    none(sources.flat_map(check).collect());
 }
 
 /// The last commit before subjects were looked at.

@@ -10,7 +10,7 @@ use crate::{
 };
 use std::collections::VecDeque;
 
-/// See the crate's head.
+/// The allocator of cores: a state machine into which events go and out of which orders come.
 pub struct Allocator {
     pub(crate) settings: Settings,
     pub(crate) tables: Tables,

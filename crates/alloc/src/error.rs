@@ -21,7 +21,7 @@ pub enum Refusal {
         /// How many it may have.
         most: u32,
     },
-    /// They could not be used.
+    /// The guaranteed cores could not be used.
     #[error("{guaranteed} guaranteed cores for {kthreads} kthreads")]
     MoreThanKthreads {
         /// What it asks for.

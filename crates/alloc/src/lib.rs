@@ -86,7 +86,7 @@ impl ProgramId {
 /// A kthread of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KthreadId {
-    /// Whose.
+    /// The program whose kthread it is.
     pub program: ProgramId,
     /// Which, from 0.
     pub index: u32,

@@ -22,27 +22,27 @@ pub enum Order {
     Grant {
         /// Who gets it.
         kthread: KthreadId,
-        /// Which.
+        /// The core that it gets.
         core: CoreId,
-        /// How.
+        /// The way in which it gets the core.
         by: HandOver,
         /// The kthread is not bound to this core: bind it first.
         repin: bool,
     },
     /// The kthread did not come, or the one it waited for is gone: wake it by a system call.
     Wake {
-        /// Whom.
+        /// The kthread to wake.
         kthread: KthreadId,
     },
     /// The kthread did not follow its EVICT word: signal it.
     Signal {
-        /// Whom.
+        /// The kthread to signal.
         kthread: KthreadId,
     },
     /// The kthread does not leave a core that is not its own: bind it to a core that is shared by all
     /// such kthreads. It is granted none until it has parked.
     MoveToShared {
-        /// Whom.
+        /// The kthread to bind.
         kthread: KthreadId,
     },
     /// The kthread did not come although it was woken: its word becomes PARK.
@@ -52,9 +52,9 @@ pub enum Order {
     },
     /// A batch kthread: bind it to that core, where it runs whenever the core is free.
     Place {
-        /// Whom.
+        /// The kthread to bind.
         kthread: KthreadId,
-        /// Where.
+        /// The core to bind it to.
         core: CoreId,
     },
 }

@@ -57,7 +57,7 @@ pub(crate) type Refusal = Arc<Mutex<Option<String>>>;
 /// Nothing is ever sent: that all are gone is the message.
 pub(crate) type Use = Sender<Infallible>;
 
-/// See the module's head.
+/// An application whose functions are C's.
 pub(crate) struct Application {
     functions: CApp,
     handle: Handler,

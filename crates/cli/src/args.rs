@@ -139,7 +139,7 @@ impl System {
         self.capacity.unwrap_or(16_384)
     }
 
-    /// The same, if it was given.
+    /// How many requests the system holds at most, if that was given.
     pub(crate) fn capacity_asked_for(&self) -> Option<u32> {
         self.capacity
     }
@@ -157,7 +157,7 @@ impl System {
         self.preempts().iter().map(by).collect()
     }
 
-    /// The same for the runtime.
+    /// The system as the runtime is to be.
     pub(crate) fn runtime(&self) -> runtime::System {
         runtime::System {
             workers: self.workers(),

@@ -42,7 +42,7 @@ pub enum Error {
     System {
         /// To what.
         what: &'static str,
-        /// How.
+        /// What the system says.
         error: std::io::Error,
     },
 }

@@ -29,7 +29,7 @@ struct Lane {
     runs: bool,
 }
 
-/// See the module's head.
+/// A program's port, at which the daemon receives and sends for it.
 pub(crate) struct Port {
     transport: Box<dyn Transport>,
     reply: Arc<dyn Reply>,

@@ -62,13 +62,13 @@ pub struct Job {
     pub compiles: bool,
     /// Ends in a link.
     pub links: bool,
-    /// … of a shared object.
+    /// Links a shared object.
     pub shared: bool,
-    /// … of a relocatable object.
+    /// Links a relocatable object.
     pub relocatable: bool,
-    /// … without the C library and start files.
+    /// Links without the C library and start files.
     pub bare: bool,
-    /// … without a dynamic linker.
+    /// Links without a dynamic linker.
     pub fixed: bool,
     /// At -O0.
     pub unoptimised: bool,

@@ -24,7 +24,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// That of this executable, or of `CURTAIL_HOME`.
+    /// The layout around this executable, or in `CURTAIL_HOME`.
     ///
     /// # Errors
     /// The system does not tell where the executable is.

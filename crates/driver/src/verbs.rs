@@ -56,7 +56,7 @@ const PLAIN: &[&str] = &[
 const WITH_VALUE: &[&str] = &["--color", "--config", "-Z", "-C"];
 
 impl Verb {
-    /// That of a word; where there is none, which may have been meant.
+    /// The verb of a word; where there is none, which may have been meant.
     pub(crate) fn of(word: &str) -> Result<Self, String> {
         if BUILDS.contains(&word) {
             return Ok(Self::Builds);

@@ -171,7 +171,7 @@ impl Offer {
         Self { name, source, arrivals, until, warmup, classifier: Classifier::Own }
     }
 
-    /// The same, classified by that one.
+    /// The offer, its requests classified by that classifier.
     #[must_use]
     pub fn classified(mut self, by: Classifier) -> Self {
         self.classifier = by;

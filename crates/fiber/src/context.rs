@@ -253,8 +253,7 @@ impl Bytes {
         std::array::from_fn(|index| self.0[at + index])
     }
 
-    /// If the context, which lies there, is that of a task that is suspended on that stack: where
-    /// it goes on.
+    /// Where the task goes on whose context lies there, if it is suspended on that stack.
     pub(crate) fn suspended(&self, context: usize, stack: &Range<usize>) -> Option<(usize, Kind)> {
         let [in_task, kind] =
             [offset_of!(Context, in_task), offset_of!(Context, kind)].map(|at| self.0[at]);

@@ -189,7 +189,7 @@ unsafe extern "C" fn curtail_switch_in(from: *mut usize, to: usize) {
     switch_by!("ret")
 }
 
-/// The same without anything to come back to.
+/// Goes to another context, without anything to come back to.
 ///
 /// # Safety
 /// See [`switch_away`].

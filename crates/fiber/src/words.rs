@@ -9,7 +9,7 @@ use std::ptr;
 /// The words that `__cxa_get_globals` points to: caught exceptions, and the count of uncaught ones.
 type CxaGlobals = [usize; 2];
 
-/// See the module's head.
+/// Words of glibc's that follow a light thread through its suspensions.
 #[derive(Debug)]
 pub(crate) struct Words {
     cxa: Cell<CxaGlobals>,

@@ -37,7 +37,7 @@ impl Lateness {
         self.over
     }
 
-    /// The same as a share of all.
+    /// The share of requests that were later than the limit.
     #[must_use]
     pub fn share_over(&self) -> f64 {
         self.over as f64 / self.ns.count().max(1) as f64

@@ -47,8 +47,8 @@ const TCP_OPTIONS: &str = "max=SIZE, in=SIZE, out=SIZE, memory=SIZE, connections
 /// In place of an IP address there may be a name, such as `localhost`: its first IPv4 address, or else
 /// its first, is listened on.
 ///
-/// Sizes are bytes, or end in `k` or `m` (1,024 and its square); durations end in `ms` or `s`; `stall`,
-/// `idle` and `keepalive` may be `off`. IPv6 addresses stand in brackets. Port 0: the kernel chooses, see [`Transport::local_addrs`]. All URLs
+/// Sizes are bytes, or end in `k` or `m` (1,024 and its square); durations have a unit (`20ms`,
+/// `1.5s`) and are 100 days at most; `stall`, `idle` and `keepalive` may be `off`. IPv6 addresses stand in brackets. Port 0: the kernel chooses, see [`Transport::local_addrs`]. All URLs
 /// of one kind in a list share one set of options.
 ///
 /// # Errors
@@ -287,12 +287,8 @@ fn time_or_off(name: &str, value: &str) -> Result<Option<Duration>, Reason> {
 }
 
 fn duration(name: &str, value: &str) -> Result<Duration, Reason> {
-    let parsed = if let Some(digits) = value.strip_suffix("ms") {
-        number(digits).map(Duration::from_millis)
-    } else {
-        value.strip_suffix('s').and_then(number).map(Duration::from_secs)
-    };
-    parsed.ok_or_else(|| bad(name, value, "a duration, like 500ms or 30s"))
+    let parsed = curtail_notation::duration_ns(value).map(Duration::from_nanos);
+    parsed.map_err(|_| bad(name, value, "a duration, like 500ms or 30s"))
 }
 
 fn mode(name: &str, value: &str) -> Result<XdpMode, Reason> {

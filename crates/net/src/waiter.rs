@@ -87,7 +87,7 @@ impl Waiter {
         self.look(timeout)
     }
 
-    /// The same by another sleep, which ends when the waiter (see its `AsFd`) is readable.
+    /// Waits by another sleep, which ends when the waiter (see its `AsFd`) is readable.
     ///
     /// # Errors
     /// As for [`Waiter::wait`].

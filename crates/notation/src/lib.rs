@@ -1,5 +1,5 @@
-//! How settings write durations and lists of cores: `500ns`, `1-3`. Of the laboratory's command lines and
-//! of C's settings alike; nothing here needs a library of mathematics.
+//! How settings write durations and lists of cores: `500ns`, `1-3`. Of command lines, of transports' URLs
+//! and of C's settings alike; nothing here needs a library of mathematics.
 #![forbid(unsafe_code)]
 
 /// Text that says nothing we understand. The message names the offending text.
@@ -14,8 +14,8 @@ impl ParseError {
     }
 }
 
-/// Longest duration accepted: one day.
-const MAX_DURATION_NS: f64 = 86_400e9;
+/// Longest duration accepted: 100 days, whose nanoseconds are exact.
+const MAX_DURATION_NS: f64 = 100.0 * 86_400e9;
 
 /// A plain decimal number: digits, at most one point. No sign, no exponent, no `inf`.
 #[must_use]
@@ -38,7 +38,7 @@ pub fn split_unit(text: &str) -> (&str, &str) {
 /// A duration in nanoseconds: `500ns`, `2us` (also `2µs`), `10ms`, `1.5s`. A bare `0` needs no unit.
 ///
 /// # Errors
-/// No number, no or an unknown unit, finer than a nanosecond, or longer than a day.
+/// No number, no or an unknown unit, finer than a nanosecond, or longer than 100 days.
 pub fn duration_ns(text: &str) -> Result<u64, ParseError> {
     let text = text.trim();
     let (number, unit) = split_unit(text);
@@ -55,7 +55,7 @@ pub fn duration_ns(text: &str) -> Result<u64, ParseError> {
     };
     let ns = value * scale;
     if ns > MAX_DURATION_NS {
-        return Err(bad("longer than a day"));
+        return Err(bad("longer than 100 days"));
     }
     // By hand: `round` would be libm's, which programs of C need not link.
     let whole = (ns + 0.5) as u64;

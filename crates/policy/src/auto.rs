@@ -46,7 +46,7 @@ use estimate::{ServiceEstimate, is_alike};
 use reserve::Reserve;
 use state::AutoState;
 
-/// See the module's head.
+/// The policy `auto`.
 pub struct Auto {
     /// By class, the unknown ones together after the known; last, what all completions say.
     aims: Vec<ServiceEstimate>,

@@ -125,7 +125,7 @@ impl Balancer {
         balancer
     }
 
-    /// The same with numbers of its own, from a seed.
+    /// A balancer with random numbers of its own, from a seed.
     ///
     /// # Panics
     /// As [`Balancer::new`].

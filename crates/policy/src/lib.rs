@@ -123,7 +123,7 @@ pub enum Decision {
     Run {
         /// The job.
         job: Job,
-        /// Where.
+        /// The worker whose inbox it is.
         on: WorkerId,
         /// For how long.
         quantum: Option<Nanos>,

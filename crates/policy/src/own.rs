@@ -44,7 +44,7 @@ impl fmt::Debug for Own {
     }
 }
 
-/// The same code is the same policy.
+/// Policies that are made by one and the same code are equal.
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.make, &other.make)

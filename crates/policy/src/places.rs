@@ -70,7 +70,7 @@ impl Inboxes {
 /// So many rows are looked at one by one.
 const FEW: usize = 32;
 
-/// See the module's head.
+/// The places in the workers' inboxes under JBSQ(k).
 pub(crate) struct Places {
     /// Of JBSQ(k).
     k: u32,

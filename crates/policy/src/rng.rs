@@ -1,6 +1,6 @@
 //! A small seeded generator (SplitMix64), so that a run can be repeated.
 
-/// See the module's head.
+/// A small seeded generator of random numbers.
 #[derive(Debug)]
 pub(crate) struct Rng(u64);
 

@@ -3,7 +3,7 @@
 /// Words for [`Spec::MAX_CLASSES`](crate::Spec::MAX_CLASSES) classes and the unknown one.
 const WORDS: usize = crate::Spec::MAX_CLASSES / 64 + 1;
 
-/// See the module's head.
+/// A set of class indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Set {
     words: [u64; WORDS],

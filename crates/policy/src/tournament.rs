@@ -13,7 +13,7 @@ struct Node<K> {
     ties: u32,
 }
 
-/// See the module's head.
+/// A tournament over the workers, whose winner has the least key.
 pub(crate) struct Tournament<K> {
     /// The root is 1, node i's children are 2i and 2i + 1, leaf i is `leaves + i`.
     nodes: Vec<Node<K>>,

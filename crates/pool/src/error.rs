@@ -45,7 +45,7 @@ impl Error {
 pub struct Refused {
     /// The job's class.
     pub class: Arc<str>,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 

@@ -67,7 +67,7 @@ struct Times {
     sojourn_ns: Histogram<u64>,
 }
 
-/// See the module's head.
+/// A class's gate, which counts its jobs.
 pub(super) struct Gate {
     pub name: Arc<str>,
     pub limit: usize,

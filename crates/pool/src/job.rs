@@ -88,7 +88,7 @@ impl<T> fmt::Debug for Job<T> {
 
 /// A job that was refused at once: [`super::Pool::try_run`].
 pub struct TryRun<F> {
-    /// Why.
+    /// The job's class, and why it was refused.
     pub refused: Refused,
     /// What was to be run.
     pub f: F,

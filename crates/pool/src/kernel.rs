@@ -10,7 +10,7 @@ const LOG: &str = "curtail::pool::kernel";
 /// The highest nice value.
 const NICEST: i32 = 19;
 
-/// See the module's head.
+/// Where the kernel runs the workers.
 #[derive(Clone)]
 pub(super) struct Placing {
     /// The cores that the workers may move between; none: each is pinned to its own.

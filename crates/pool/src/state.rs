@@ -40,7 +40,7 @@ struct Inner {
     request: Option<Context>,
 }
 
-/// See the module's head.
+/// One job, shared by its caller and its worker.
 pub(super) struct State {
     pub class: u16,
     pub submitted_tsc: u64,

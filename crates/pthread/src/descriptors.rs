@@ -48,7 +48,7 @@ const EPOLL: u8 = 1 << 6;
 /// Which file: device and number. Those of the kernel's without a place have one in common.
 type Identity = (u64, u64);
 
-/// See the module's head.
+/// What is known of one descriptor.
 pub(crate) struct Entry {
     known: AtomicU8,
     source: Spin<Option<(Identity, Source)>>,

@@ -48,7 +48,7 @@ pub unsafe extern "C" fn pthread_mutexattr_setrobust(
     }
 }
 
-/// The same by its older name.
+/// `pthread_mutexattr_setrobust` by its older name.
 ///
 /// # Safety
 /// As glibc asks for.

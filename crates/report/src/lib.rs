@@ -30,7 +30,7 @@ mod units;
 
 #[cfg(feature = "pictures")]
 pub use chart::{Axis, Chart, ChartCurve, ChartPoint, Unit};
-pub use columns::columns;
+pub use columns::{columns, figures};
 pub use error::Error;
 pub use html::{HtmlOptions, Line, html};
 pub use io::{parse, read, write_run, write_runs, write_text};

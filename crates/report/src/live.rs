@@ -8,7 +8,7 @@ pub use more::{LiveRequest, LiveStall};
 
 use crate::schema::{maybe, schema};
 use crate::units::count;
-use crate::{Error, Quantiles, SCHEMA, Ticks, duration, rate};
+use crate::{Error, Quantiles, SCHEMA, Ticks, duration, figures, rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -301,25 +301,9 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Columns two spaces apart, the first to the left, the others to the right.
+/// Adds a table of figures.
 fn columns(rows: impl Iterator<Item = Vec<String>>, out: &mut String) {
-    let rows: Vec<Vec<String>> = rows.collect();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    for row in &rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column);
-            match column {
-                0 => line.push_str(&format!("{cell:width$}")),
-                _ => line.push_str(&format!("  {cell:>width$}")),
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
+    out.push_str(&figures(&rows.collect::<Vec<_>>()));
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl Run {
         one(sojourn, slowdown, metric, which)
     }
 
-    /// The same over the requests that no gap of the machine overlapped.
+    /// A figure over the requests that no gap of the machine overlapped.
     #[must_use]
     pub fn undisturbed_figure(
         &self,

@@ -65,7 +65,7 @@ pub struct Run {
     /// Slowdowns of all requests.
     #[serde(default, with = "maybe")]
     pub slowdown: Option<Slowdown>,
-    /// The same by class, in the application's order.
+    /// Figures of each class, in the application's order.
     #[serde(default)]
     pub classes: Vec<Class>,
     /// What the machine took away meanwhile.
@@ -246,7 +246,7 @@ pub struct Undisturbed {
     /// Slowdowns.
     #[serde(default, with = "maybe")]
     pub slowdown: Option<Slowdown>,
-    /// The same by class.
+    /// Figures of each class.
     #[serde(default)]
     pub classes: Vec<Class>,
 }

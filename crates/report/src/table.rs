@@ -87,7 +87,7 @@ pub fn table(runs: &[Run]) -> String {
     })
 }
 
-/// The same as Markdown.
+/// The table as Markdown.
 #[must_use]
 pub fn markdown(runs: &[Run]) -> String {
     joined(runs, |block, out| {

@@ -10,7 +10,7 @@
 
 use crate::sync::{AtomicBool, Ordering, spin_loop, yield_now};
 
-/// See the module's head.
+/// A lock that its owner holds unless it is away.
 #[derive(Debug)]
 pub struct BiasedLock {
     away: AtomicBool,

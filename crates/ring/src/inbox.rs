@@ -18,7 +18,7 @@ pub unsafe trait Linked {
         Self: Sized;
 }
 
-/// See the module's head.
+/// An unbounded queue of many senders and one receiver.
 #[derive(Debug)]
 pub struct Inbox<T> {
     newest: AtomicPtr<T>,

@@ -20,7 +20,8 @@ const SLOTS: usize = 256;
 #[cfg(loom)]
 const SLOTS: usize = 2;
 
-/// See the module's head. Pointers go in and come out; what they point to is the caller's business.
+/// A ring of one owner from which others steal. Pointers go in and come out; what they point to is
+/// the caller's business.
 #[derive(Debug)]
 pub struct StealRing<T> {
     head: CachePadded<AtomicU32>,

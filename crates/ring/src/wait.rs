@@ -36,7 +36,7 @@ struct Ends<W> {
     last: *const Node<W>,
 }
 
-/// See the module's head.
+/// A queue of those who wait for one thing.
 pub struct WaitQueue<W> {
     lock: AtomicU32,
     ends: UnsafeCell<Ends<W>>,

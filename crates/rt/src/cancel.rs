@@ -67,7 +67,7 @@ impl Cancelled {
         Self { cause }
     }
 
-    /// Why.
+    /// The cause of the cancellation.
     #[must_use]
     #[inline]
     pub const fn cause(self) -> Cause {
@@ -101,9 +101,9 @@ impl From<Cancelled> for io::Error {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCancel {
-    /// They go on as if nothing had happened: work that has to be done. [`check`] tells them.
+    /// Requests go on as if nothing had happened: work that has to be done. [`check`] tells them.
     Finish,
-    /// They run when nothing else is ready, and the calls in which they wait end.
+    /// Requests run when nothing else is ready, and the calls in which they wait end.
     #[default]
     End,
     /// As [`OnCancel::End`], and at the next safepoint they are left where they are, for ever, with

@@ -61,7 +61,7 @@ pub struct Facts {
     pub route: Arc<dyn Route>,
 }
 
-/// See the module's head.
+/// What is known of a request, for all that work for it.
 pub(crate) struct Case {
     facts: Facts,
     /// It is cancelled: [`Cause`], or 0. Written by its home.

@@ -33,7 +33,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The same for `duration` at most; `None`: it was over.
+/// Runs a future to its end, for `duration` at most; `None`: it was over.
 pub fn block_on_for<F: Future + Unpin>(future: &mut F, duration: Duration) -> Option<F::Output> {
     let mut future = Pin::new(future);
     let until = Deadline::after(duration);

@@ -38,13 +38,14 @@ pub enum EventKind {
     Sent,
     /// A request or thread was on a core until it ended.
     RanToEnd,
-    /// The same, until its quantum was over and it was made to yield.
+    /// A request or thread was on a core until its quantum was over and it was made to yield.
     RanUntilPreempted,
-    /// The same, until it yielded by itself.
+    /// A request or thread was on a core until it yielded by itself.
     RanUntilYield,
-    /// The same, until it waited for something.
+    /// A request or thread was on a core until it waited for something.
     RanUntilBlocked,
-    /// The same, until its kthread went on to something else: which of these, is not known.
+    /// A request or thread was on a core until its kthread went on to something else: which of
+    /// these, is not known.
     Ran,
     /// A request or thread that had waited for something is ready again.
     Woken,
@@ -77,7 +78,7 @@ const KINDS: [EventKind; 11] = [
 pub struct Event {
     /// On which thread: an index into [`Timeline::threads`].
     pub thread: usize,
-    /// What.
+    /// The kind of what happened.
     pub kind: EventKind,
     /// When it began, since the recording's start.
     pub start_ns: u64,

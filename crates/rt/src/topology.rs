@@ -139,7 +139,7 @@ impl Layout {
         }
     }
 
-    /// The same under a quota.
+    /// The placement under a quota.
     pub fn under(mut self, quota: Option<Quota>) -> Self {
         let Some(quota) = quota else { return self };
         self.dispatchers.clear();

@@ -119,7 +119,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// See the module's head.
+/// The table of jobs that are in the system.
 pub(crate) struct Jobs<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,

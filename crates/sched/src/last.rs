@@ -15,7 +15,7 @@ struct Here {
     waiting: VecDeque<JobId>,
 }
 
-/// See the module's head.
+/// Cancelled jobs that have begun, by where they run.
 pub(crate) struct Lasts {
     workers: Vec<Here>,
     dispatcher: Here,

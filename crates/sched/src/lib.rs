@@ -94,7 +94,7 @@ pub enum Command {
     Quantum(Option<Nanos>),
     /// Another policy from now on. What waits moves over in order.
     Policy {
-        /// Which.
+        /// The new policy, with its settings.
         spec: Box<Spec>,
         /// From now on, a job that has started stays on its worker.
         pins: bool,
@@ -110,7 +110,7 @@ pub enum Action {
     Run {
         /// The job.
         job: JobId,
-        /// Where.
+        /// The worker whose inbox it is.
         on: WorkerId,
         /// For how long; `None`: as the worker's own policy says, or to completion.
         quantum: Option<Nanos>,

@@ -24,7 +24,7 @@ impl Shares {
         Self::keeping(total / (2 * classes.max(1) as u64), total, classes)
     }
 
-    /// The same without anything that is kept for a class.
+    /// Room for `total` units, of which nothing is kept for a class.
     #[must_use]
     pub fn in_common(total: u64, classes: usize) -> Self {
         Self::keeping(0, total, classes)

@@ -9,7 +9,7 @@ pub struct Setup {
     pub spec: Spec,
     /// For so many workers.
     pub workers: usize,
-    /// And so many jobs at once.
+    /// For so many jobs at once.
     pub jobs: usize,
     /// Of what is random in the policy.
     pub seed: u64,

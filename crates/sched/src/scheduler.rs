@@ -1,4 +1,4 @@
-//! See the crate's head.
+//! The scheduler's state machine; the crate's head says how it is driven.
 
 mod cancel;
 mod switch;

@@ -16,7 +16,7 @@ struct Seen {
     quantum: Option<Nanos>,
 }
 
-/// See the module's head.
+/// The quanta of workers that do not time themselves.
 pub struct Watch {
     workers: Vec<Seen>,
     /// What holds for all.

@@ -55,7 +55,7 @@ const STACK_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Id(u32);
 
-/// See the module's head.
+/// What asks the application about requests before they are jobs.
 pub(crate) struct Asker {
     application: Arc<Application>,
     rules: Arc<Rules>,

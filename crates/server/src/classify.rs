@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// See the module's head.
+/// The classifier in force.
 pub(crate) struct Classifier {
     app: Arc<dyn ErasedApp>,
     given: Mutex<Option<Arc<ClassifyFn>>>,

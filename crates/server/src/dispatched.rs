@@ -49,7 +49,7 @@ impl DispatchedRequest {
         })
     }
 
-    /// The same, in place of one that has left.
+    /// Makes a request in the place of one that has left.
     pub(crate) fn renew(mut self: Box<Self>, message: Message, job: Job) -> Box<Self> {
         (self.message, self.job) = (message, job);
         (self.serving, self.outcome) = (Serving::Handler, Outcome::Failed);

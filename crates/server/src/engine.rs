@@ -109,7 +109,7 @@ pub(crate) struct Engine {
     /// When to look into the inbox again although there is work (TSC), and how often.
     look_tsc: u64,
     look_cycles: u64,
-    /// The same for what woke up here.
+    /// When to look again at what woke up here (TSC), and how often.
     around_tsc: u64,
     around_cycles: u64,
 }

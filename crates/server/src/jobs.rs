@@ -35,7 +35,7 @@ pub(crate) fn prefetch(sched: &Scheduler<JobRecord>, id: JobId) {
 
 /// A larger buffer is not kept when its request has left.
 const KEEP_BYTES: usize = 16 << 10;
-/// Nor is any beyond so many bytes in all.
+/// Buffers are not kept beyond so many bytes in all.
 pub(crate) const KEEP_IN_ALL: usize = 512 << 10;
 
 /// The account of requests' bytes.

@@ -84,7 +84,7 @@ pub(crate) struct Event {
     pub at_tsc: u64,
     /// Cycles in which it had a core so far.
     pub ran_cycles: u64,
-    /// The same with what else it took of its worker's time: sending the answer.
+    /// Cycles of its worker's time so far, with what it took besides: sending the answer.
     pub busy_cycles: u64,
     /// End of the last gap that the worker saw (TSC); 0: none yet.
     pub gap_tsc: u64,
@@ -98,7 +98,7 @@ const _: () = assert!(size_of::<Event>() == 64);
 unsafe impl Send for Event {}
 
 impl Event {
-    /// The same as the scheduler has it.
+    /// The event as the scheduler has it.
     pub(crate) fn scheduled(&self, clock: Clock) -> curtail_sched::Event {
         let attained = clock.nanos(self.busy_cycles);
         curtail_sched::Event { job: self.job, attained, what: self.what }

@@ -117,7 +117,7 @@ pub(crate) fn merge(parts: Vec<Part>) -> Report {
     all.expect("a server has a dispatcher").report
 }
 
-/// The same for looks at running dispatchers.
+/// Merges looks at running dispatchers.
 pub(crate) fn merge_stats(parts: Vec<Stats>) -> Stats {
     let all = parts.into_iter().reduce(|mut all, part| {
         all.classes.iter_mut().zip(&part.classes).for_each(|(all, part)| all.add(part));

@@ -82,9 +82,9 @@ pub enum RunError {
     /// A thread could not be started.
     #[error("cannot start {worker}: {error}")]
     Worker {
-        /// Which.
+        /// The worker whose thread it is.
         worker: WorkerId,
-        /// Why.
+        /// What went wrong.
         error: String,
     },
     /// The thread of one of several dispatchers could not be started.
@@ -92,7 +92,7 @@ pub enum RunError {
     Dispatcher {
         /// Which, counted from 0.
         dispatcher: usize,
-        /// Why.
+        /// What the system says.
         error: std::io::Error,
     },
     /// The thread that writes the record could not be started.

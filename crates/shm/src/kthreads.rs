@@ -87,7 +87,7 @@ pub fn rank_last() -> io::Result<()> {
     rank(0)
 }
 
-/// The same of a thread of that process.
+/// Makes a thread of that process the last in rank.
 ///
 /// # Errors
 /// Where it is none of that process (ESRCH), or the system says no.

@@ -232,7 +232,7 @@ pub struct Look {
     pub tid: u32,
     /// Threads that were taken out of its run queues so far, and put in.
     pub run: (u32, u32),
-    /// The same of its inbox.
+    /// Threads that were taken out of its inbox so far, and put in.
     pub inbox: (u32, u32),
     /// Since when the oldest ready thread is ready.
     pub oldest_ready_ns: Option<u64>,

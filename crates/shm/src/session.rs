@@ -211,7 +211,7 @@ impl Session {
         while matches!(self.receive(), Ok(_) | Err(SessionError::Message(_))) {}
     }
 
-    /// The same, for so long at most; true: it has ended.
+    /// Waits until the daemon has ended, for so long at most; true: it has ended.
     #[must_use]
     pub fn ends_within(&self, most: Duration) -> bool {
         let most = rustix::event::Timespec::try_from(most).ok();

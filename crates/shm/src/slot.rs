@@ -11,7 +11,7 @@ pub struct Slot(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CoreIndex(pub u32);
 
-/// See the module's head.
+/// A kthread's line of the board.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct SlotLine {

@@ -38,7 +38,7 @@ struct Node {
     source: u32,
 }
 
-/// See the module's head.
+/// The pending events, at most one for each source.
 pub(crate) struct Agenda {
     /// The root is 1, node i's children are 2i and 2i + 1, source i's leaf is `leaves + i`.
     nodes: Vec<Node>,

@@ -39,7 +39,7 @@ pub struct HandOvers {
     pub notice: u64,
     /// Until a kthread runs that is woken by a system call, beside batch.
     pub kernel: u64,
-    /// The same on a core that sleeps.
+    /// Until a kthread runs that is woken by a system call, on a core that sleeps.
     pub idle: u64,
     /// Until a victim stops that is signalled.
     pub signal: u64,
@@ -215,7 +215,7 @@ pub enum CoresError {
     Refused {
         /// Which, from 0.
         program: usize,
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
 }

@@ -113,7 +113,7 @@ impl Costs {
         costs.validate().map_err(|e| CostError(format!("{name}: {e}")))
     }
 
-    /// The same, if it makes sense.
+    /// The costs, if they make sense.
     ///
     /// # Errors
     /// Instrumentation that makes code faster, or 100 times slower.

@@ -35,7 +35,7 @@ pub(crate) struct Counts {
     /// Workers' time in jobs and around them, in nanoseconds.
     pub(crate) app_ns: u64,
     pub(crate) overhead_ns: u64,
-    /// And how long they had no cores.
+    /// How long workers had no cores, in nanoseconds.
     pub(crate) lost_ns: u64,
     /// By how much jobs overran their quanta before they yielded.
     pub(crate) late: Option<Distribution>,
@@ -57,7 +57,7 @@ pub(crate) struct Domain {
     costs: Costs,
     /// The dispatcher and the ways from and to it take no time.
     instant: bool,
-    /// Nor does a quantum's end.
+    /// A quantum's end takes no time.
     ideal: bool,
     overshoot: Option<ServiceSampler>,
     blocker: Option<Blocker>,

@@ -104,7 +104,7 @@ pub struct Outcome {
     pub most_in_system: usize,
     /// Where there is no dispatcher: how often a worker stole from another.
     pub thefts: u64,
-    /// And how often one found nothing for so long that it slept.
+    /// Where there is no dispatcher: how often a worker found nothing for so long that it slept.
     pub parkings: u64,
     /// What the policy had decided for itself in the end, in one line; several dispatchers' with
     /// ` | ` between. Classes are called as the policy's plans call them.
@@ -128,7 +128,7 @@ pub fn run(
     run_observed(config, requests, classes, warmup, |_: &Done| {})
 }
 
-/// The same, and `observer` is told of each job that completes.
+/// Runs a simulation whose `observer` is told of each job that completes.
 ///
 /// # Errors
 /// As [`run`].

@@ -55,7 +55,7 @@ impl Default for Kthreads {
     }
 }
 
-/// See the module's head.
+/// A system without a dispatcher.
 pub(crate) struct Threads {
     pinned: bool,
     costs: Costs,

@@ -74,7 +74,7 @@ impl Distribution {
         }
     }
 
-    /// The same with the values of `other`, which is of the same kind.
+    /// Adds the values of `other`, which is of the same kind.
     pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("both have the same bounds");
     }

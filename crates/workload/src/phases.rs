@@ -125,7 +125,7 @@ impl Phases {
         self.phases.iter().map(rate).fold(0.0, f64::max)
     }
 
-    /// The same in `duration_ns` altogether.
+    /// The phases stretched, or compressed, to `duration_ns` altogether.
     #[must_use]
     pub fn within(mut self, duration_ns: u64) -> Self {
         let factor = duration_ns as f64 / self.duration_ns() as f64;
@@ -259,7 +259,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The same without end: after the last phase comes the first again, with other requests.
+    /// The source without end: after the last phase comes the first again, with other requests.
     #[must_use]
     pub fn repeated(self) -> Self {
         Self { repeats: true, ..self }

@@ -81,7 +81,7 @@ impl Slo {
         }
     }
 
-    /// The same where so many further requests were never served at all: they count as endless
+    /// The figure where so many further requests were never served at all: they count as endless
     /// ones. Infinite where the figure falls among them; a mean does if there is one.
     #[must_use]
     pub fn value_with_endless(&self, of: &ClassRecord, endless: u64) -> f64 {

@@ -13,9 +13,9 @@ struct Place {
     times: u64,
     /// Loops and branches around it.
     depth: u32,
-    /// Inside a loop of this function: `break` and `continue` are allowed …
+    /// Inside a loop of this function: `break` and `continue` are allowed.
     in_loop: bool,
-    /// … but inside a switch, `break` leaves only that.
+    /// Inside a switch of this function, where `break` leaves only that.
     in_switch: bool,
     /// Counters in sight.
     counters: u32,

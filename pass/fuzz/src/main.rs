@@ -20,7 +20,8 @@ mod tools;
 mod variant;
 
 use check::{Checker, Verdict};
-use options::{Options, USAGE};
+use clap::Parser as _;
+use options::Options;
 use source::Source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ impl Fuzz {
     fn take(&self) -> Option<u64> {
         let mut tally = self.tally.lock().expect("no thread panics with it");
         let options = &self.options;
-        let done = match options.count {
+        let done = match options.count() {
             Some(count) => tally.next >= count,
             None => self.begin.elapsed() >= options.time,
         };
@@ -62,7 +63,7 @@ impl Fuzz {
             return None;
         }
         tally.next += 1;
-        Some(options.from.wrapping_add(tally.next - 1))
+        Some(options.from().wrapping_add(tally.next - 1))
     }
 
     fn work(&self, directory: &Path) {
@@ -94,7 +95,7 @@ impl Fuzz {
         let unusable: usize = tally.unusable.values().map(Vec::len).sum();
         println!(
             "fuzz: seeds from {}: {} programs, {} instrumented runs like the plain ones, {} unusable, {} found, {} s",
-            self.options.from,
+            self.options.from(),
             tally.programs,
             tally.runs,
             unusable,
@@ -117,7 +118,7 @@ impl Fuzz {
 
 fn fuzz(options: Options, work: &Path) -> Result<ExitCode, String> {
     let directories: Vec<PathBuf> =
-        (0..options.jobs).map(|job| work.join(job.to_string())).collect();
+        (0..options.jobs.get()).map(|job| work.join(job.to_string())).collect();
     for directory in &directories {
         fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     }
@@ -126,7 +127,7 @@ fn fuzz(options: Options, work: &Path) -> Result<ExitCode, String> {
     if !csmith {
         println!("fuzz: no csmith: own programs only");
     }
-    println!("fuzz: seeds from {}", options.from);
+    println!("fuzz: seeds from {}", options.from());
     let tally = Mutex::default();
     let fuzz = Fuzz { options, tools, csmith, begin: Instant::now(), tally };
     thread::scope(|scope| {
@@ -138,24 +139,11 @@ fn fuzz(options: Options, work: &Path) -> Result<ExitCode, String> {
 }
 
 fn main() -> ExitCode {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|word| word == "--help" || word == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    // `--print N`: the program of our own generator, to look at.
-    if arguments.first().is_some_and(|word| word == "--print") {
-        let seed = arguments.pop().and_then(|word| word.parse().ok()).unwrap_or_default();
+    let options = Options::parse();
+    if let Some(seed) = options.print {
         print!("{}", generate::Program::random(seed).source(None));
         return ExitCode::SUCCESS;
     }
-    let options = match Options::parse(arguments) {
-        Ok(options) => options,
-        Err(error) => {
-            eprintln!("fuzz: {error}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
     let work = options.keep.join(format!("work-{}", std::process::id()));
     let code = fuzz(options, &work);
     let _ = fs::remove_dir_all(&work);

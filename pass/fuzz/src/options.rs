@@ -2,137 +2,111 @@
 
 use crate::source::Source;
 use crate::variant::{FLAGS, KINDS, LEVELS, Variant};
-use std::path::PathBuf;
+use clap::Parser;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How to call it.
-pub(crate) const USAGE: &str = "usage: ./x fuzz [MINUTES] [OPTIONS]
-  MINUTES           for how long (default: 10)
-  --from SEED       the first seed (default: by the time of day; it is printed)
-  --count N         this many seeds instead of a time
-  --seed N          one seed
-  --source S        own, csmith or ir (default: by the seed)
-  --kind K          clock or flag    ) without these, three variants by the seed;
-  --level L         O0 O1 O2 O3 Os   ) with --seed and one of these, all that fit
-  --bound N         the pass's bound )
-  --flags 'F…'      a set of compiler flags, as a finding prints it
-  --all             every kind and level, several bounds
-  --jobs N          threads (default: 1)
-  --keep DIR        where findings go (default: fuzz in the target directory)
-  --tools DIR       curtail-cc and the pass (default: beside this program)";
-
-/// What is asked for.
-#[derive(Clone, Debug)]
+/// Compiles random programs with safepoints, and compares what they print
+#[derive(Parser, Clone, Debug)]
+#[command(name = "./x fuzz", args_override_self = true)]
 pub(crate) struct Options {
-    /// For how long.
+    /// For how long
+    #[arg(value_name = "MINUTES", default_value = "10", value_parser = minutes)]
     pub time: Duration,
-    /// The first seed.
-    pub from: u64,
-    /// How many.
-    pub count: Option<u64>,
-    /// The generator, if not by the seed.
+    /// The first seed [default: by the time of day; it is printed]
+    #[arg(long, value_name = "SEED", default_value_t = by_time(), hide_default_value = true)]
+    from: u64,
+    /// This many seeds instead of a time
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// One seed
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "count"])]
+    seed: Option<u64>,
+    /// The generator: own, csmith or ir [default: by the seed]
+    #[arg(long, value_name = "S", value_parser = source)]
     pub source: Option<Source>,
-    /// All variants.
+    /// Every kind and level, several bounds
+    #[arg(long)]
     pub all: bool,
-    /// Parts of a variant that are set: replace those of the seed's.
+    /// The kind of safepoint: clock or flag [default: three variants by the seed; with --seed and one
+    /// of the next three, all that fit]
+    #[arg(long, value_name = "K", value_parser = kind)]
     pub kind: Option<&'static str>,
-    /// The same.
+    /// The level of optimisation: O0 O1 O2 O3 Os
+    #[arg(long, value_name = "L", value_parser = level, allow_hyphen_values = true)]
     pub level: Option<&'static str>,
-    /// The same.
+    /// The pass's bound
+    #[arg(long, value_name = "N")]
     pub bound: Option<u32>,
-    /// The same.
-    pub flags: Option<&'static [&'static str]>,
-    /// Threads.
-    pub jobs: usize,
-    /// Where findings go.
+    /// A set of the compiler's flags, as a finding prints it
+    #[arg(long, value_name = "'F…'", value_parser = flags, allow_hyphen_values = true)]
+    pub flags: Option<Flags>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    pub jobs: NonZeroUsize,
+    /// Where findings go
+    #[arg(long, value_name = "DIR", default_value_os_t = beside().with_file_name("fuzz"))]
     pub keep: PathBuf,
-    /// Where our tools are.
+    /// Where `curtail-cc` and the pass are
+    #[arg(long, value_name = "DIR", default_value_os_t = beside())]
     pub tools: PathBuf,
+    /// Print the program that our own generator makes of a seed, and end
+    #[arg(long, value_name = "SEED", num_args = 0..=1, default_missing_value = "0")]
+    pub print: Option<u64>,
+}
+
+/// Flags that stand together.
+type Flags = &'static [&'static str];
+
+fn by_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// This program's directory.
+fn beside() -> PathBuf {
+    let exe = std::env::current_exe().unwrap_or_default();
+    exe.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    let minutes: f64 = text.parse().map_err(|_| "no number".to_owned())?;
+    Duration::try_from_secs_f64(minutes * 60.0).map_err(|error| error.to_string())
 }
 
 fn known<T: Copy>(
-    name: &str,
     value: &str,
     of: impl IntoIterator<Item = (String, T)>,
-) -> Result<T, String> {
-    let mut of = of.into_iter();
-    of.find(|(name, _)| name == value).map(|(_, it)| it).ok_or(format!("{name}: no {value}"))
+) -> Result<T, &'static str> {
+    of.into_iter().find(|(name, _)| name == value).map(|(_, it)| it).ok_or("there is none")
 }
 
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("{name}: {value} is not a number that fits"))
+fn source(text: &str) -> Result<Source, &'static str> {
+    known(text, Source::ALL.map(|(name, source)| (name.to_owned(), source)))
+}
+
+fn kind(text: &str) -> Result<&'static str, &'static str> {
+    known(text, KINDS.iter().map(|&kind| (kind.to_owned(), kind)))
+}
+
+fn level(text: &str) -> Result<&'static str, &'static str> {
+    let text = format!("-{}", text.trim_start_matches('-'));
+    known(&text, LEVELS.iter().map(|&level| (level.to_owned(), level)))
+}
+
+fn flags(text: &str) -> Result<Flags, &'static str> {
+    known(text, FLAGS.iter().map(|&flags| (flags.join(" "), flags)))
 }
 
 impl Options {
-    fn new() -> Result<Self, String> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let exe = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
-        let tools = exe.parent().ok_or("where am I?")?.to_owned();
-        let keep = tools.with_file_name("fuzz");
-        Ok(Self {
-            time: Duration::from_secs(600),
-            from: now.as_secs(),
-            count: None,
-            source: None,
-            all: false,
-            kind: None,
-            level: None,
-            bound: None,
-            flags: None,
-            jobs: 1,
-            keep,
-            tools,
-        })
+    /// The first seed.
+    pub(crate) fn from(&self) -> u64 {
+        self.seed.unwrap_or(self.from)
     }
 
-    /// Reads the command line.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self::new()?;
-        let mut arguments = arguments.into_iter();
-        while let Some(name) = arguments.next() {
-            if name == "--all" {
-                options.all = true;
-            } else if !name.starts_with('-') {
-                let minutes: f64 = number("MINUTES", &name)?;
-                options.time = Duration::try_from_secs_f64(minutes * 60.0)
-                    .map_err(|error| format!("MINUTES: {error}"))?;
-            } else {
-                let value = arguments.next().ok_or_else(|| format!("{name} wants a value"))?;
-                options.set(&name, &value)?;
-            }
-        }
-        Ok(options)
-    }
-
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let named = |name: &&'static str| ((*name).to_owned(), *name);
-        match name {
-            "--from" => self.from = number(name, value)?,
-            "--count" => self.count = Some(number(name, value)?),
-            "--seed" => (self.from, self.count) = (number(name, value)?, Some(1)),
-            "--bound" => self.bound = Some(number(name, value)?),
-            "--jobs" => self.jobs = number::<usize>(name, value)?.max(1),
-            "--keep" => self.keep = value.into(),
-            "--tools" => self.tools = value.into(),
-            "--kind" => self.kind = Some(known(name, value, KINDS.iter().map(named))?),
-            "--level" => {
-                let level = format!("-{}", value.trim_start_matches('-'));
-                self.level = Some(known(name, &level, LEVELS.iter().map(named))?);
-            }
-            "--flags" => {
-                let joined = FLAGS.iter().map(|flags| (flags.join(" "), *flags));
-                self.flags = Some(known(name, value, joined)?);
-            }
-            "--source" => {
-                let sources = Source::ALL.iter().map(|(name, it)| ((*name).to_owned(), *it));
-                self.source = Some(known(name, value, sources)?);
-            }
-            _ => return Err(format!("unknown option {name}")),
-        }
-        Ok(())
+    /// How many seeds, if not for a time.
+    pub(crate) fn count(&self) -> Option<u64> {
+        self.seed.map_or(self.count, |_| Some(1))
     }
 
     /// The variants of a seed: by the seed, with what is set here in place of the seed's.
@@ -163,14 +137,14 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(line: &[&str]) -> Result<Options, String> {
-        Options::parse(line.iter().map(|&word| word.to_owned()))
+    fn parse(line: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from([&["fuzz"], line].concat())
     }
 
     #[test]
     fn a_findings_line_names_its_variant() {
         for seed in 0..100 {
-            for way in Options::parse(None::<String>).unwrap().ways(seed) {
+            for way in parse(&[]).unwrap().ways(seed) {
                 let text = way.arguments();
                 let (before, flags) = text.split_once(" --flags ").unwrap_or((&text, ""));
                 let mut words: Vec<&str> = before.split_whitespace().collect();

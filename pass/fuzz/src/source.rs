@@ -23,7 +23,7 @@ impl Source {
     pub(crate) const ALL: [(&'static str, Self); 3] =
         [("own", Self::Own), ("csmith", Self::Csmith), ("ir", Self::Ir)];
 
-    /// That of a seed. Without csmith its share is ours.
+    /// The source of a seed's program. Without csmith its share is ours.
     #[must_use]
     pub(crate) fn of(seed: u64, csmith: bool) -> Self {
         match Dice::new(seed, 0).below(10) {

@@ -98,7 +98,7 @@ impl Variant {
         command
     }
 
-    /// The same without instrumentation.
+    /// The command that compiles without instrumentation.
     #[must_use]
     pub(crate) fn plain(&self, tools: &Tools, cxx: bool, source: &Path, to: &Path) -> Command {
         let mut command = Command::new(tools.clang(cxx));

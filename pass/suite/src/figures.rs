@@ -64,7 +64,7 @@ pub struct Mean {
     pub variant: String,
     /// Arithmetic mean of the overheads.
     pub overhead_minima: f64,
-    /// The same of the paired ones.
+    /// Arithmetic mean of the paired overheads.
     pub overhead_paired: f64,
     /// The worst overhead by minima, and whose it is.
     pub worst: f64,
@@ -74,11 +74,11 @@ pub struct Mean {
     pub worst_paired: f64,
     /// Mean over programs of the mean absolute error, in cycles.
     pub mae: Option<f64>,
-    /// The same without disturbed intervals.
+    /// Mean over programs of the mean absolute error without disturbed intervals, in cycles.
     pub calm_mae: Option<f64>,
     /// Mean of the 99th percentiles, in cycles.
     pub p99: Option<f64>,
-    /// The same without disturbed intervals.
+    /// Mean of the 99th percentiles without disturbed intervals, in cycles.
     pub calm_p99: Option<f64>,
     /// The worst of those.
     pub worst_calm_p99: Option<f64>,
@@ -115,7 +115,7 @@ pub struct Report {
     pub means: Vec<Mean>,
     /// What was left out, and why.
     pub notes: Vec<String>,
-    /// Where.
+    /// The machine on which it was measured.
     pub machine: Machine,
 }
 

@@ -2,18 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use safepoint_suite::options::{Options, USAGE};
+use safepoint_suite::options::Options;
 use safepoint_suite::{figures::Report, suite, table};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(error) => {
-            eprintln!("{error}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+    let options = Options::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     match suite::run(&options, &mut |line| eprintln!("safepoint: {line}"))
         .and_then(|report| write(&options, &report))
     {

@@ -1,11 +1,9 @@
 //! The command line.
 
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Error, Parser, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
-
-/// How to call it.
-pub const USAGE: &str = "usage: safepoint-suite [--set own|outside] [--only NAME,…] [--variants flag,clock,armed,rdtsc] \
-[--quanta 2us,…] [--rounds N] [--layouts N] [--scale F] [--instructions [SCALE]] [--core N] [--seed N] \
-[--tools DIR] [--out DIR]";
 
 /// A kind of build, as `--safepoint` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +32,7 @@ impl Kind {
 }
 
 /// Whose programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Set {
     /// Written for this.
     Own,
@@ -51,13 +49,6 @@ impl Set {
             Self::Outside => "outside",
         }
     }
-
-    fn parse(name: &str) -> Result<Self, String> {
-        let all = [Self::Own, Self::Outside];
-        all.into_iter()
-            .find(|set| set.name() == name)
-            .ok_or_else(|| format!("--set: there is no `{name}`"))
-    }
 }
 
 /// A build, and how it is run.
@@ -71,136 +62,102 @@ pub struct Variant {
     pub quantum: Option<String>,
 }
 
-/// What was asked for.
-#[derive(Clone, Debug, PartialEq)]
+/// Measures what safepoints cost and how well they keep time
+#[derive(Parser, Clone, Debug, PartialEq)]
+#[command(name = "safepoint-suite", args_override_self = true)]
 pub struct Options {
-    /// The programs to choose from.
+    /// The programs to choose from
+    #[arg(long, value_enum, default_value_t = Set::Own)]
     pub set: Set,
-    /// These programs only; all if empty.
+    /// These programs only
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// What to compare; the first is the build without safepoints.
-    pub variants: Vec<Variant>,
-    /// How often each variant of each program runs.
+    /// What to compare with the build without safepoints
+    #[arg(long = "variants", value_name = "NAME,…", value_delimiter = ',', default_value = "flag,clock,armed,rdtsc",
+          value_parser = ["none", "flag", "clock", "armed", "rdtsc"])]
+    names: Vec<String>,
+    /// At which quanta `armed` fires; `rdtsc` at the first
+    #[arg(long, value_name = "2us,…", value_delimiter = ',', default_value = "2us", value_parser = quantum)]
+    quanta: Vec<String>,
+    /// How often each variant of each program runs
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// In how many layouts everything is built; rounds take them in turn.
+    /// In how many layouts everything is built; rounds take them in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=LAYOUTS))]
     pub layouts: u32,
-    /// How much the programs do: 1 is about a second.
+    /// How much the programs do: 1 is about a second
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = positive)]
     pub scale: f64,
-    /// Count instructions, at this scale.
+    /// Count instructions, at this scale: it makes a program some ten to fifty times as slow
+    #[arg(long, value_name = "SCALE", num_args = 0..=1, default_missing_value = "0.05", value_parser = positive)]
     pub instructions: Option<f64>,
-    /// The core to run on; `None`: the last one allowed.
+    /// The core to run on [default: the last one allowed]
+    #[arg(long, value_name = "N")]
     pub core: Option<usize>,
-    /// Of the order in which things run.
+    /// Of the order in which things run
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Where the drivers are; `None`: beside this program.
+    /// Where the drivers are [default: beside this program]
+    #[arg(long, value_name = "DIR")]
     pub tools: Option<PathBuf>,
-    /// Where the JSON goes, and the builds.
+    /// Where the JSON goes, and the builds
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
     pub out: PathBuf,
 }
 
 /// More say no more.
-pub const LAYOUTS: u32 = 9;
-
-/// Counting makes a program some ten to fifty times as slow.
-const INSTRUCTION_SCALE: f64 = 0.05;
+pub const LAYOUTS: i64 = 9;
 
 impl Options {
-    /// Reads a command line, without the program's name.
+    /// What is compared; the first is the build without safepoints.
+    #[must_use]
+    pub fn variants(&self) -> Vec<Variant> {
+        let variant = |name: &str, kind, quantum: Option<&String>| Variant {
+            name: name.to_owned(),
+            kind,
+            quantum: quantum.cloned(),
+        };
+        let mut all = vec![variant("none", Kind::None, None)];
+        for name in &self.names {
+            match name.as_str() {
+                "flag" => all.push(variant(name, Kind::Flag, None)),
+                "clock" => all.push(variant(name, Kind::Clock, None)),
+                "armed" => all.extend(
+                    self.quanta
+                        .iter()
+                        .map(|q| variant(&format!("armed {q}"), Kind::Clock, Some(q))),
+                ),
+                "rdtsc" => all.push(variant(name, Kind::Rdtsc, self.quanta.first())),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Reads a command line.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self {
-            set: Set::Own,
-            only: Vec::new(),
-            variants: Vec::new(),
-            rounds: 9,
-            layouts: 1,
-            scale: 1.0,
-            instructions: None,
-            core: None,
-            seed: 1,
-            tools: None,
-            out: PathBuf::from("target/bench"),
-        };
-        let (mut names, mut quanta) = ("flag,clock,armed,rdtsc".to_owned(), "2us".to_owned());
-        let mut arguments = arguments.into_iter().peekable();
-        while let Some(argument) = arguments.next() {
-            if argument == "--instructions" {
-                let scale = arguments.next_if(|next| !next.starts_with("--"));
-                options.instructions =
-                    Some(scale.map_or(Ok(INSTRUCTION_SCALE), |text| positive(&text))?);
-                continue;
-            }
-            let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
-            match argument.as_str() {
-                "--set" => options.set = Set::parse(&value()?)?,
-                "--only" => options.only = list(&value()?),
-                "--variants" => names = value()?,
-                "--quanta" => quanta = value()?,
-                "--rounds" => options.rounds = number(&value()?)?,
-                "--layouts" => options.layouts = number(&value()?)?,
-                "--scale" => options.scale = positive(&value()?)?,
-                "--core" => options.core = Some(number(&value()?)?),
-                "--seed" => options.seed = number(&value()?)?,
-                "--tools" => options.tools = Some(PathBuf::from(value()?)),
-                "--out" => options.out = PathBuf::from(value()?),
-                _ => return Err(format!("there is no option `{argument}`")),
-            }
-        }
-        if options.rounds == 0 {
-            return Err("--rounds 0 measures nothing".to_owned());
-        }
-        if !(1..=LAYOUTS).contains(&options.layouts) {
-            return Err(format!("--layouts: from 1 to {LAYOUTS}"));
-        }
+    /// What is wrong with it, or what else it asks for: its help.
+    pub fn read(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, Error> {
+        let options = Self::try_parse_from(words)?;
+        let Self { rounds, layouts, .. } = options;
         // Each as often as the others.
-        if !options.rounds.is_multiple_of(options.layouts) {
-            let (rounds, layouts) = (options.rounds, options.layouts);
-            return Err(format!("--rounds {rounds}: no multiple of the {layouts} layouts"));
+        if rounds.is_multiple_of(layouts) {
+            return Ok(options);
         }
-        options.variants = variants(&list(&names), &list(&quanta))?;
-        Ok(options)
+        let why = format!("--rounds {rounds}: no multiple of the {layouts} layouts");
+        Err(Self::command().error(ErrorKind::ValueValidation, why))
     }
 }
 
-/// The variants by their names; `armed` is one for each quantum, `rdtsc` has the first of them.
-fn variants(names: &[String], quanta: &[String]) -> Result<Vec<Variant>, String> {
-    for quantum in quanta {
-        let digits = quantum.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        if !matches!(&quantum[digits.len()..], "ns" | "us" | "ms" | "cycles")
-            || positive(digits).is_err()
-        {
-            return Err(format!("--quanta: `{quantum}` is no duration such as 2us"));
-        }
-    }
-    let variant = |name: &str, kind, quantum: Option<&String>| Variant {
-        name: name.to_owned(),
-        kind,
-        quantum: quantum.cloned(),
-    };
-    let mut all = vec![variant("none", Kind::None, None)];
-    for name in names {
-        match name.as_str() {
-            "none" => {}
-            "flag" => all.push(variant("flag", Kind::Flag, None)),
-            "clock" => all.push(variant("clock", Kind::Clock, None)),
-            "armed" => all.extend(
-                quanta.iter().map(|q| variant(&format!("armed {q}"), Kind::Clock, Some(q))),
-            ),
-            "rdtsc" => all.push(variant("rdtsc", Kind::Rdtsc, quanta.first())),
-            _ => return Err(format!("--variants: there is no `{name}`")),
-        }
-    }
-    Ok(all)
-}
-
-fn list(text: &str) -> Vec<String> {
-    text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+/// A duration as `CURTAIL_TIMING` takes it.
+fn quantum(text: &str) -> Result<String, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let known = matches!(&text[digits.len()..], "ns" | "us" | "ms" | "cycles");
+    let is_one = known && positive(digits).is_ok();
+    is_one.then(|| text.to_owned()).ok_or_else(|| "no duration such as 2us".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -212,12 +169,12 @@ fn positive(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, String> {
-        Options::parse(text.split_whitespace().map(str::to_owned))
+    fn parse(text: &str) -> Result<Options, Error> {
+        Options::read(std::iter::once("safepoint-suite").chain(text.split_whitespace()))
     }
 
-    fn names(options: &Options) -> Vec<&str> {
-        options.variants.iter().map(|variant| variant.name.as_str()).collect()
+    fn names(options: &Options) -> Vec<String> {
+        options.variants().into_iter().map(|variant| variant.name).collect()
     }
 
     #[test]
@@ -226,8 +183,8 @@ mod tests {
         assert_eq!((options.rounds, options.scale, options.instructions), (9, 1.0, None));
         assert_eq!(options.layouts, 1);
         assert_eq!(names(&options), ["none", "flag", "clock", "armed 2us", "rdtsc"]);
-        assert_eq!(options.variants[2].quantum, None);
-        assert_eq!(options.variants[4].quantum.as_deref(), Some("2us"));
+        assert_eq!(options.variants()[2].quantum, None);
+        assert_eq!(options.variants()[4].quantum.as_deref(), Some("2us"));
     }
 
     #[test]
@@ -253,19 +210,19 @@ mod tests {
     fn bad_words_are_named() {
         for (line, word) in [
             ("--rounds 0", "--rounds"),
-            ("--rounds x", "`x`"),
-            ("--scale -1", "`-1`"),
-            ("--quanta 2", "`2`"),
-            ("--quanta 0us", "`0us`"),
-            ("--variants clocks", "`clocks`"),
-            ("--only", "--only wants"),
-            ("--set theirs", "`theirs`"),
+            ("--rounds x", "'x'"),
+            ("--scale=-1", "'-1'"),
+            ("--quanta 2", "'2'"),
+            ("--quanta 0us", "'0us'"),
+            ("--variants clocks", "'clocks'"),
+            ("--only", "--only"),
+            ("--set theirs", "'theirs'"),
             ("--layouts 0", "--layouts"),
             ("--layouts 10", "--layouts"),
             ("--layouts 3 --rounds 4", "--rounds 4"),
-            ("lu", "`lu`"),
+            ("lu", "'lu'"),
         ] {
-            let error = parse(line).unwrap_err();
+            let error = parse(line).unwrap_err().to_string();
             assert!(error.contains(word), "{line}: {error}");
         }
     }

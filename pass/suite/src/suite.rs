@@ -68,7 +68,7 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Report, Strin
     let shop = Shop { tools, out: out.clone() };
     shop.accepts(Kind::Clock)?;
     let mut notes = Vec::new();
-    let (variants, kinds) = possible(&shop, &options.variants, &mut notes);
+    let (variants, kinds) = possible(&shop, &options.variants(), &mut notes);
     notes.iter().for_each(|note| say(note));
     say(&format!("building {} programs, {} kinds each", programs.len(), kinds.len()));
     let built = build_all(&shop, &programs, &kinds, options.layouts)?;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn options() -> Options {
-        Options::parse(["--rounds".to_owned(), "2".to_owned()]).unwrap()
+        Options::read(["safepoint-suite", "--rounds", "2"]).unwrap()
     }
 
     #[test]

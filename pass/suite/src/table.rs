@@ -1,26 +1,7 @@
 //! The figures as people read them.
 
 use crate::figures::{Entry, Report};
-
-/// A table: rows of cells, the first of each to the left, the others to the right.
-fn align(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |at| {
-        let lengths = rows.iter().filter_map(|row| row.get(at));
-        lengths.map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let cells = row.iter().enumerate().map(|(at, cell)| match at {
-            0 => format!("{cell:<0$}", widths[0]),
-            _ => format!("{cell:>0$}", widths[at]),
-        });
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-    out
-}
+use curtail_report::figures;
 
 fn percent(ratio: f64) -> String {
     format!("{:.1}", ratio * 100.0)
@@ -54,7 +35,7 @@ fn overheads(report: &Report) -> String {
     };
     rows.push(means("mean", &|mean| pair(mean.overhead_minima, mean.overhead_paired)));
     rows.push(means("worst", &|mean| pair(mean.worst, mean.worst_paired)));
-    align(&rows)
+    figures(&rows)
 }
 
 /// Timing: a row a program and armed variant. Empty where nothing was armed.
@@ -93,7 +74,7 @@ fn timing(report: &Report) -> String {
         row.extend([None, None, None, None, None, None, None, None, mean.worst_calm_p99].map(cell));
         rows.push(row);
     }
-    if rows.len() > 1 { align(&rows) } else { String::new() }
+    if rows.len() > 1 { figures(&rows) } else { String::new() }
 }
 
 /// Instructions: a row a program, a column a variant. Empty where none were counted.
@@ -122,7 +103,7 @@ fn instructions(report: &Report) -> String {
     let mut row = vec!["mean".to_owned(), String::new()];
     row.extend(report.means.iter().filter_map(|mean| mean.instruction_overhead).map(percent));
     rows.push(row);
-    align(&rows)
+    figures(&rows)
 }
 
 /// All tables, and how to read them.

@@ -42,7 +42,7 @@ impl Told {
         self.turns.store(black_box(turns.wrapping_mul(3).wrapping_add(1)), Ordering::Relaxed);
     }
 
-    /// The same without any.
+    /// Computes without any safepoint, until the request is to leave.
     #[inline(never)]
     #[unsafe(link_section = ".text.curtail_no_safepoint")]
     fn compute_deaf(&self) {

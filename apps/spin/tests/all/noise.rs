@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 /// How long something holds up a request: much longer than what counts as a gap.
 const HELD: Duration = Duration::from_millis(2);
-/// So long a heartbeat that a busy machine hardly ever holds up a worker just when one ends …
+/// So long a heartbeat that a busy machine hardly ever holds up a worker just when one ends.
 const LONG_BEAT: Duration = Duration::from_secs(1);
-/// … and in so many rounds not each time.
+/// Rounds, so many that not each is held up.
 const ROUNDS: u32 = 20;
 /// Turns of a request that take longer than a heartbeat.
 const MANY: u64 = 1_000_000;

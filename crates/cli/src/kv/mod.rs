@@ -31,7 +31,7 @@ pub(crate) struct KvArgs {
 }
 
 impl KvArgs {
-    /// The same for the application.
+    /// The options as the application takes them.
     pub(crate) fn options(&self) -> KvOptions {
         let Self { keys, value_size, engine } = *self;
         KvOptions { keys, value_bytes: value_size as usize, engine, ..KvOptions::default() }

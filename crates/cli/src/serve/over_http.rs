@@ -7,7 +7,7 @@ use curtail_policy::{ClassId, Nanos, WorkerId};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// See the module's head.
+/// An application of messages, served over HTTP.
 pub(super) struct OverHttp<A>(pub(super) A);
 
 fn begin(status: u16, response: &mut Response) {

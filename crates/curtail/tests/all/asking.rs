@@ -206,7 +206,7 @@ fn what_is_waited_for_at_the_end_is_still_served() {
     );
 }
 
-/// And opening the gate then wakes no inquiry that has gone.
+/// An inquiry that has gone is not woken by the gate that opens then.
 #[test]
 fn what_is_waited_for_beyond_the_end_is_given_up() {
     struct Opens(Arc<Gate>, Arc<std::sync::Mutex<u32>>);

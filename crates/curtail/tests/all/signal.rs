@@ -59,7 +59,7 @@ fn spin(steps: u64) -> u64 {
     x
 }
 
-/// The same in vector registers, as far as the compiler goes.
+/// Computes so many steps in vector registers, as far as the compiler goes.
 #[inline(never)]
 fn float(steps: u64) -> f64 {
     let mut lanes: [f64; 16] = black_box(std::array::from_fn(|lane| lane as f64));

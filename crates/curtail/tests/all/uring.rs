@@ -28,7 +28,7 @@ fn pair() -> (UnixStream, Plain) {
     (ours.into(), theirs)
 }
 
-/// The same over TCP.
+/// A thread's end over TCP, and that of a plain thread.
 fn tcp() -> (TcpStream, std::net::TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let theirs = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

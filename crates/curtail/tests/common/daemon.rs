@@ -80,7 +80,7 @@ impl Daemon {
         word
     }
 
-    /// The same, until it runs.
+    /// The kthread has a core, and runs.
     pub fn run(&self, guest: &Guest, kthread: u32) -> Word {
         let word = self.grant(guest, kthread);
         until("a kthread runs", || guest.runs(kthread, word));

@@ -100,7 +100,7 @@ impl Bench {
         self.drive(how, at, app, SpinRequests(requests))
     }
 
-    /// The same on a fresh application, with requests of its own.
+    /// Runs the bench on a fresh application, with requests of its own.
     ///
     /// # Errors
     /// The runtime does not run it.

@@ -22,7 +22,7 @@ const UNALLOCATED: usize = usize::MAX;
 type Allocate = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 type Call = unsafe extern "C" fn();
 
-/// See the module's head.
+/// The functions of glibc that make a thread's image.
 pub(super) struct Parts {
     allocate: Allocate,
     begin_ctype: Call,

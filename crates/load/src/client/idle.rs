@@ -5,9 +5,9 @@ use super::wire::{Answer, Outcome};
 use crate::Error;
 use std::time::{Duration, Instant};
 
-/// Requests of each class whose service times are asked for …
+/// Requests of each class whose service times are asked for.
 const ASKED: usize = 41;
-/// … unless that takes longer than this.
+/// Service times are asked for no longer than this.
 const AT_MOST: Duration = Duration::from_millis(500);
 /// After this long a request is repeated.
 const RETRY: Duration = Duration::from_millis(100);

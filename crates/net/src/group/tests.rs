@@ -37,7 +37,7 @@ fn both(mut check: impl FnMut(SocketAddr)) {
     }
 }
 
-/// They are as even as by chance, to five standard deviations.
+/// Counts are as even as by chance, to five standard deviations.
 fn assert_even(counts: &[usize]) {
     let share = FLOWS as f64 / counts.len() as f64;
     let deviation = (share * (1.0 - 1.0 / counts.len() as f64)).sqrt();

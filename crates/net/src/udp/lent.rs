@@ -22,7 +22,7 @@ pub(super) struct Receivers {
 }
 
 impl Receivers {
-    /// They are to end.
+    /// The receivers are to end.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
         let sockets =

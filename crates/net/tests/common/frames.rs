@@ -80,7 +80,7 @@ pub fn arp(from: Ipv4Addr, asked: Ipv4Addr) -> Vec<u8> {
     [&header.to_bytes()[..], &packet.to_bytes()].concat()
 }
 
-/// The same of IPv6, with the asker's hardware address where it has an address.
+/// A neighbour solicitation of IPv6, with the asker's hardware address where it has an address.
 pub fn solicitation(from: Ipv6Addr, asked: Ipv6Addr, hops: u8) -> Vec<u8> {
     let low = asked.octets();
     let group = [0x33, 0x33, 0xff, low[13], low[14], low[15]];

@@ -81,7 +81,7 @@ fn raise(last: u8) -> Result<(), String> {
     ip(&format!("link set {CABLE} up"))
 }
 
-/// The same at the other end, by a thread that goes there.
+/// Raises the cable at the other end, by a thread that goes there.
 fn far_raise(id: i32) -> Result<(), String> {
     let there = std::fs::File::open(format!("/proc/self/task/{id}/ns/net"));
     let there = there.map_err(|error| error.to_string())?;

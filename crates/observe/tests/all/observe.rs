@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// No figure is judged by it: it turns a deadlock into a failure.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// They share this process's socket.
+/// Tests share this process's socket.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Peer(BufReader<UnixStream>);

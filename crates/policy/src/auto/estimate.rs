@@ -83,7 +83,7 @@ pub(super) struct Stage {
     pub(super) end: u64,
 }
 
-/// See the module's head.
+/// An estimate, from a class's completions, of the service that a request is likely to complete at.
 pub(super) struct ServiceEstimate {
     seen: [u32; BUCKETS],
     /// Completions since the older ones were halved.

@@ -21,7 +21,8 @@ impl Auto {
         self.state.changes()
     }
 
-    /// The same, and once more, as soon as it knows service times to go by; until then 0.
+    /// How often it changed its mind, and once more, as soon as it knows service times to go by;
+    /// until then 0.
     pub(crate) fn revision(&self) -> u64 {
         let is_known = self.aims[self.aims.len() - 1].is_known();
         if is_known { self.changes() + 1 } else { 0 }

@@ -22,7 +22,7 @@ const FACTOR: u64 = 8;
 const WINDOWS: f64 = 64.0;
 const ENOUGH: f64 = 16.0;
 
-/// See the module's head.
+/// The number of workers that long requests leave to short ones.
 pub(super) struct Reserve {
     total: f64,
     /// It is no use where requests are pre-empted.

@@ -88,7 +88,7 @@ fn below(stretch: u64) -> u64 {
     less.max(LEAST_STRETCH)
 }
 
-/// See the module's head.
+/// The stretch and the least quantum that `auto` has chosen, and what it measures for them.
 pub(super) struct AutoState {
     workers: f64,
     stretch: u64,

@@ -72,7 +72,7 @@ pub(crate) enum Order {
 /// service time, 1 is the exponential distribution.
 const STEADY_SCV: f64 = 0.5;
 
-/// See the module's head.
+/// DARC's plan: the order of the classes, and the workers that each may have.
 pub(crate) struct Plan {
     workers: usize,
     /// The first worker of the spillway.

@@ -57,7 +57,7 @@ const WINDOW_AGE: u64 = 2;
 /// takes the wrong one for the shorter in 3 of 100 cases.)
 const TO_ORDER: u64 = 16;
 
-/// See the module's head.
+/// What DARC knows of the classes, with the window that fills.
 pub(crate) struct Profile {
     /// As many completions a window needs.
     samples: u64,

@@ -9,7 +9,7 @@ struct Link {
     after: u32,
 }
 
-/// See the module's head.
+/// A list of jobs in the order in which they were queued.
 pub(crate) struct Chain {
     links: Vec<Link>,
     head: u32,

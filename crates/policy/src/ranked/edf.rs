@@ -8,7 +8,7 @@ use super::Rank;
 use crate::classes::Classes;
 use crate::{Job, Spec};
 
-/// See the module's head.
+/// The rank of earliest deadline first.
 pub struct EarliestDeadline;
 
 impl Rank for EarliestDeadline {

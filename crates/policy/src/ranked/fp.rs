@@ -7,7 +7,7 @@ use super::Rank;
 use crate::classes::Classes;
 use crate::{Job, Spec};
 
-/// See the module's head.
+/// The rank of fixed priorities.
 pub struct FixedPriority;
 
 impl Rank for FixedPriority {

@@ -29,7 +29,7 @@ impl Occupant {
     }
 }
 
-/// See the module's head.
+/// What runs on each worker, and whose place has been asked for.
 pub(crate) struct Running {
     /// Whether workers are asked for their places at all.
     asks: bool,

@@ -8,7 +8,7 @@ use super::rank::expected;
 use crate::classes::Classes;
 use crate::{Job, Spec};
 
-/// See the module's head.
+/// The rank of shortest job first.
 pub struct ShortestJob;
 
 impl Rank for ShortestJob {

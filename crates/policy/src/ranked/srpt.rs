@@ -15,7 +15,7 @@ use super::rank::expected;
 use crate::classes::Classes;
 use crate::{Job, Nanos, Spec};
 
-/// See the module's head.
+/// The rank of shortest remaining processing time.
 pub struct ShortestRemaining;
 
 impl Rank for ShortestRemaining {

@@ -21,7 +21,7 @@ pub enum SpecError {
         option: &'static str,
         /// The policy.
         policy: String,
-        /// Why.
+        /// The reason, for people.
         why: &'static str,
     },
     /// There is a dispatcher, and the policy is for workers without one.

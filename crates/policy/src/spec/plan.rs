@@ -73,7 +73,8 @@ pub struct DarcOptions {
     pub window: u32,
     /// A class that queued for so many of its mean service times asks for new reservations.
     pub slowdown: u32,
-    /// They are made if the CPU demand of a class differs from what it was by so many percent of it.
+    /// Reservations are made anew if the CPU demand of a class differs from what it was by so many
+    /// percent of it.
     pub deviation_percent: u32,
     /// Workers that serve what has none of its own, and unknown classes.
     pub spillway: u16,

@@ -21,7 +21,7 @@ use super::{Order, Queues};
 use crate::classes::Classes;
 use crate::{Nanos, Spec};
 
-/// See the module's head.
+/// The order of cycle stealing with central queue.
 pub struct CycleStealing {
     /// Places that each class may hold on its own account.
     share: Vec<u32>,

@@ -16,7 +16,7 @@ use crate::{Job, JobId, Nanos, Spec};
 /// decides how finely classes interleave, not how much each gets.
 const TURN_NS: i64 = 10_000;
 
-/// See the module's head.
+/// The order of deficit round robin.
 pub struct DeficitRoundRobin {
     turn: usize,
     /// By class, in nanoseconds.

@@ -8,7 +8,7 @@ use super::{Order, Queues};
 use crate::classes::Classes;
 use crate::{Nanos, Spec};
 
-/// See the module's head.
+/// The order of Shinjuku's multi-queue policy.
 pub struct MultiQueue;
 
 impl Order for MultiQueue {

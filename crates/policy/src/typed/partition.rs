@@ -9,7 +9,7 @@ use super::{Order, Queues};
 use crate::classes::Classes;
 use crate::{Nanos, Spec};
 
-/// See the module's head.
+/// The order of static partitioning.
 pub struct StaticPartition;
 
 impl Order for StaticPartition {

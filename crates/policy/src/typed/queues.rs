@@ -21,7 +21,7 @@ struct Queue {
     waiting: usize,
 }
 
-/// See the module's head.
+/// The lists of a typed policy, and the places that jobs go to from them.
 pub(crate) struct Queues {
     pub(crate) classes: Classes,
     pub(crate) table: Table,

@@ -7,7 +7,7 @@ use super::{Order, Queues};
 use crate::classes::Classes;
 use crate::{Job, Nanos, Spec};
 
-/// See the module's head.
+/// The order of weighted round robin.
 pub struct WeightedRoundRobin {
     /// Whose turn it is, and how many jobs of it are left.
     turn: usize,

@@ -295,7 +295,7 @@ fn measured(times: [[u64; 4]; 2]) -> AnyPolicy {
 
 const ALIKE: [[u64; 4]; 2] = [[1_000; 4], [100_000; 4]];
 
-/// The same, and the worker runs job 0 of class 1.
+/// A measured policy whose worker runs job 0 of class 1.
 fn pre_empting() -> AnyPolicy {
     let mut policy = measured(ALIKE);
     arrive(&mut policy, &[(0, 1)]);

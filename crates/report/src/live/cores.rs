@@ -83,11 +83,11 @@ pub struct LiveProgram {
     pub recent_grants: u64,
     /// How often it had to leave a core for another program, since it came.
     pub evictions: u64,
-    /// The same since the look before.
+    /// Evictions since the look before.
     pub recent_evictions: u64,
     /// Datagrams that the daemon received for it, since it came; `None`: it has no port.
     pub received: Option<u64>,
-    /// The same since the look before.
+    /// Datagrams received since the look before.
     pub recent_received: Option<u64>,
 }
 

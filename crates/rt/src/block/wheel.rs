@@ -44,7 +44,7 @@ impl<T> Timer<T> {
     }
 }
 
-/// See the module's head.
+/// A kthread's timers.
 pub(crate) struct Wheel<T> {
     now: Cell<u64>,
     count: Cell<usize>,

@@ -174,7 +174,7 @@ impl File {
         }
     }
 
-    /// The same, without what is not needed to read it again.
+    /// Has what was written reach the disk, without what is not needed to read it again.
     ///
     /// # Errors
     /// What the kernel says.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Pieces that may wait.
 pub(super) const MOST: usize = 64;
 
-/// See the module's head.
+/// Work that is put off to a thread of its own.
 pub(super) struct Later<T: 'static> {
     name: &'static str,
     work: fn(&T),

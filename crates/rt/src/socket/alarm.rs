@@ -19,7 +19,7 @@ use std::time::Duration;
 /// An alarm that is so much later is in time: two clocks never agree to the nanosecond.
 const SLACK_NS: u64 = 2_000;
 
-/// See the module's head.
+/// A timer of the kernel's that ends a kthread's sleep.
 #[derive(Default)]
 pub(super) struct Alarm {
     /// Made when it is first set; `None` inside: there can be none.

@@ -43,11 +43,11 @@ fn is_short(error: &io::Error) -> bool {
 pub(crate) trait Operations {
     /// Into `buffer`, from a stream: how many bytes; 0: the peer sends no more.
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
-    /// The same into several buffers, in turn.
+    /// Into several buffers in turn, from a stream: how many bytes.
     fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
     /// To a stream, or one datagram to the peer: how many bytes.
     fn write(&self, data: &[u8]) -> io::Result<usize>;
-    /// The same from several buffers, in turn.
+    /// From several buffers in turn, to a stream: how many bytes.
     fn write_vectored(&self, data: &[IoSlice<'_>]) -> io::Result<usize>;
     /// One datagram, from the peer.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;

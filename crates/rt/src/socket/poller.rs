@@ -21,9 +21,9 @@ use std::time::Duration;
 
 /// Token of the bell. No slot has this index.
 const BELL: u64 = u64::MAX;
-/// The same of the ring.
+/// Token of the ring.
 const RING: u64 = u64::MAX - 1;
-/// The same of the alarm.
+/// Token of the alarm.
 const ALARM: u64 = u64::MAX - 2;
 /// Events that one system call brings. They lie on the stack, which may be a thread's.
 const EVENTS: usize = 64;
@@ -90,7 +90,7 @@ impl Epoll {
         self.ring.get()?.as_ref()
     }
 
-    /// The same, made where there is none yet. By its kthread.
+    /// Its kthread's ring, made where there is none yet. By its kthread.
     pub(crate) fn make_ring(&self, plan: IoPlan) -> Option<&Uring> {
         let make = || {
             let ring = Uring::new(plan).ok()?;
@@ -198,7 +198,7 @@ impl AsFd for Epoll {
     }
 }
 
-/// See the module's head.
+/// A kthread's view of its threads' sockets.
 pub(crate) struct Poller {
     epoll: Arc<Epoll>,
     bell: Arc<EventBell>,
@@ -247,7 +247,7 @@ impl Poller {
         }
     }
 
-    /// The same, in any case. Work that the ring has brought goes first.
+    /// Looks at once, at the sockets too. Work that the ring has brought goes first.
     pub(crate) fn look_now(&self, now: u64) {
         if self.turn() == 0 || self.is_due(now) {
             self.look_at_sockets(now);
@@ -276,7 +276,7 @@ impl Poller {
         }
     }
 
-    /// The same, and sleeps until there is something, the bell rings, or `most` has passed.
+    /// Looks, and sleeps until there is something, the bell rings, or `most` has passed.
     pub(crate) fn wait(&self, most: Option<Duration>) {
         let most = if self.turn() > 0 { Some(Duration::ZERO) } else { most };
         self.epoll.last_look.store(ASLEEP, Ordering::Relaxed);

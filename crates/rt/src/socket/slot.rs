@@ -191,7 +191,7 @@ impl Slot {
         self.tcp.load(Ordering::Relaxed)
     }
 
-    /// See the field.
+    /// Whether a ready socket can't be read until it would block.
     pub(super) fn is_undrainable(&self) -> bool {
         self.undrainable.load(Ordering::Relaxed)
     }

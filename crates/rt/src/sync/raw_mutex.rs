@@ -30,7 +30,7 @@ pub(super) const OWNS: u32 = 2;
 /// Looks at a lock whose holder runs on another core before waiting.
 const SPINS: u32 = 40;
 
-/// See the module's head.
+/// The lock of a mutex, without the value.
 #[derive(Debug)]
 pub(super) struct RawMutex {
     state: AtomicU32,

@@ -26,7 +26,7 @@ pub(super) const WRITE: u32 = 1;
 const LOST: u32 = 2;
 const OWNS: u32 = 3;
 
-/// See the module's head.
+/// The lock of a [`RwLock`](super::RwLock), without the value.
 #[derive(Debug)]
 pub(super) struct RawRwLock {
     state: AtomicU32,

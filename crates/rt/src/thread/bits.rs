@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Kthreads that others may ask to come: one bit each.
 #[derive(Default)]
 pub(super) struct Bits {
-    /// They sleep, or are about to.
+    /// Kthreads that sleep, or are about to.
     pub idle: AtomicU64,
-    /// They run batch threads, or are about to.
+    /// Kthreads that run batch threads, or are about to.
     pub batch: AtomicU64,
 }
 

@@ -45,7 +45,7 @@ impl Grace {
     }
 }
 
-/// See the module's head.
+/// What tasks of a kthread have: stacks, thread-locals, and a grace inside of locks.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskSettings {
     pub stack_size: usize,

@@ -59,7 +59,7 @@ const DIRECT: u32 = 63;
 /// A round is to be no longer than that.
 const ROUND_NS: u64 = 20_000;
 
-/// See the module's head.
+/// A kthread: the kernel's thread that runs threads and requests.
 pub struct KThread {
     pub shared: Arc<Shared>,
     /// What runs here; null: the kthread's own loop.
@@ -307,7 +307,7 @@ impl KThread {
         !self.shared.inbox.is_empty()
     }
 
-    /// The same, batch threads included.
+    /// Whether others made something ready that was not taken in, batch threads included.
     #[inline]
     pub(in crate::thread) fn has_any_mail(&self) -> bool {
         self.has_mail() || self.shared.batch.has_mail()

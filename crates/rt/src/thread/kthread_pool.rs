@@ -41,7 +41,7 @@ pub struct Plan {
     pub first: usize,
     /// Each kthread's core; without effect under a core allocator.
     pub cores: Vec<usize>,
-    /// They are not pinned there.
+    /// Kthreads are not pinned to their cores.
     pub floats: bool,
     pub tasks: TaskSettings,
     pub quanta: Option<Quanta>,
@@ -64,7 +64,7 @@ struct Started {
     lived: Receiver<KthreadReport>,
 }
 
-/// See the module's head.
+/// A runtime's kthreads for a server.
 pub struct KthreadPool {
     common: Arc<Common>,
     /// How many it starts: the first of `common`'s.

@@ -17,7 +17,8 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// See the module's head. Of one address, and all cells: its tasks refer to it.
+/// A runner of tasks, one at a time, that waits meanwhile. Of one address, and all cells: its tasks
+/// refer to it.
 pub struct Resumer {
     /// Where it waits.
     back: Context,

@@ -349,7 +349,8 @@ fn packets(kthread: &KThread) -> bool {
     kthread.client.as_ref().is_some_and(AllocatorClient::others_have_packets)
 }
 
-/// The same, and it is going to take them in.
+/// Whether a core allocator has received packets for others, which this kthread is then going to
+/// take in.
 fn take_packets(kthread: &KThread) -> bool {
     kthread.client.as_ref().is_some_and(AllocatorClient::take_from_others)
 }

@@ -5,7 +5,7 @@ use super::kthread::{KThread, Shared};
 use super::scheduler::KthreadScheduler;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// See the module's head.
+/// The run queue of a kthread to which a dispatcher sends requests.
 ///
 /// Each function is called by its kthread, and the caller holds no reference into what `owner` points to.
 #[derive(Clone, Copy)]
@@ -17,13 +17,14 @@ pub struct RunQueue {
     /// By the kthread's own loop, while nothing runs: runs what is ready, requests and threads, until
     /// nothing is or the kthread is asked for something; true: something ran.
     pub serve: unsafe fn(*mut ()) -> bool,
-    /// Likewise: whether `serve` would find something that the kthread does not see by itself.
+    /// By the kthread's own loop, while nothing runs: whether `serve` would find something that the
+    /// kthread does not see by itself.
     pub has_reason: unsafe fn(*mut ()) -> bool,
-    /// Likewise: calls what runs or sleeps without the queue.
+    /// By the kthread's own loop, while nothing runs: calls what runs or sleeps without the queue.
     pub away: unsafe fn(*mut (), &mut dyn FnMut()),
     /// From within `away`: how many requests are ready that only this kthread can run.
     pub stranded: unsafe fn(*mut ()) -> usize,
-    /// Likewise: the kthread has given its core back, or has one again.
+    /// From within `away`: the kthread has given its core back, or has one again.
     pub moved: unsafe fn(*mut ()),
     /// While a batch thread runs: the word that changes when something is sent, and what it is until
     /// then.

@@ -251,8 +251,8 @@ fn create(builder: &Builder, layout: Layout, calls: &'static Calls) -> io::Resul
     Ok(NonNull::new(block).expect("on a stack"))
 }
 
-/// The same on a block that a thread has left, with the usual stack, without a name, of class 0;
-/// `None`: there is none.
+/// Makes a thread on a block that another has left, with the usual stack, without a name, of class
+/// 0; `None`: there is none.
 fn create_warm(layout: Layout, calls: &'static Calls) -> Option<NonNull<Block>> {
     if layout.size() > MOST_ON_STACK || layout.align() > BLOCK_ALIGN {
         return None;

@@ -8,7 +8,7 @@ const PLACES: usize = 64;
 /// Between two that are told of.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// See the module's head.
+/// The stalls that have been told of.
 #[derive(Default)]
 pub(super) struct StallLog {
     last: Option<Instant>,

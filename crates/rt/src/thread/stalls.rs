@@ -30,7 +30,7 @@ pub struct StallPlace {
     pub stack: Vec<String>,
 }
 
-/// See the module's head.
+/// Stalls, counted by place.
 #[derive(Default)]
 pub struct Stalls(Mutex<Table>);
 

@@ -30,7 +30,7 @@ const LONGEST_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspendedStack {
-    /// They are requests in progress; otherwise, threads.
+    /// Requests in progress have these stacks; otherwise, threads.
     pub requests: bool,
     /// Their class.
     pub class: u16,

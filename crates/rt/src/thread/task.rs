@@ -71,7 +71,7 @@ pub struct QueuedVtable {
     pub noticed: fn(InProgress<'_>),
 }
 
-/// See the module's head.
+/// A task: a thread that gets its stack when it starts.
 #[repr(C)]
 pub struct Task {
     tcb: Tcb,
@@ -286,7 +286,7 @@ impl Task {
         self.stack.set(Some(stack));
     }
 
-    /// The same on the stack that it has had before, for a task that has ended there; false: it has none.
+    /// Prepares a task that has ended, on the stack that it has had before; false: it has none.
     #[inline]
     pub(super) fn prepare_again(
         &self,

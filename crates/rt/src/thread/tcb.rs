@@ -28,7 +28,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// See the module's head.
+/// The control block of a thread, and of a request.
 #[repr(C)]
 pub struct Tcb {
     /// First, for [`super::suspended`].

@@ -162,7 +162,7 @@ struct Seen {
     place: Option<usize>,
 }
 
-/// See the module's head.
+/// The thread that looks for kthreads that are stuck.
 struct Watchdog {
     limit: Duration,
     /// `None`: no stack is looked at, either.

@@ -134,9 +134,9 @@ fn event_tag(what: EventKind) -> u8 {
 /// Bytes that are no record, or not a whole one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damaged {
-    /// They end inside a call: what wrote them did not come to its end.
+    /// The bytes end inside a call: what wrote them did not come to its end.
     CutOff,
-    /// They say something that no record says; what.
+    /// The bytes say something that no record says; what.
     Nonsense(String),
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct EntryParts<'a> {
     pub now_tsc: u64,
 }
 
-/// See the module's head.
+/// Where requests enter a server.
 pub(crate) trait Entry {
     fn parts(&mut self) -> EntryParts<'_>;
 
@@ -77,7 +77,7 @@ pub(crate) trait Entry {
         }
     }
 
-    /// The same of a request that was let in.
+    /// Refuses a request that was let in.
     #[cold]
     fn refuse_late(&mut self, payload: &[u8], origin: Origin, class: ClassId) {
         let parts = self.parts();

@@ -18,7 +18,8 @@ pub(super) struct Application {
     pub classifier: Arc<Classifier>,
 }
 
-/// See the module's head. Of one address, and all cells: its own code refers to it while it runs.
+/// A task from which the application is asked. Of one address, and all cells: its own code refers
+/// to it while it runs.
 #[repr(C)]
 pub(super) struct Runner {
     /// First, so that a pointer to one is a pointer to the other.

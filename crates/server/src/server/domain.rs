@@ -72,7 +72,7 @@ pub(super) struct Domain {
     pub index: usize,
     /// Its workers, by their numbers in the server.
     pub workers: Range<usize>,
-    /// The same as kthreads, and where there is a dispatcher, that after them.
+    /// Its workers as kthreads, and where there is a dispatcher, that after them.
     pub kthreads: KthreadPool,
     pub control: Obeyed,
     pub waiter: Waiter,

@@ -18,7 +18,7 @@ struct Rule {
     abandoned: AtomicUsize,
 }
 
-/// See the module's head.
+/// What holds for cancelled requests of each class.
 pub(crate) struct Rules {
     by_class: Box<[Rule]>,
     /// Requests stay behind that may have begun. What they borrow, the application, their worker's state

@@ -13,7 +13,8 @@ pub(super) struct Ready {
     pub(super) started: bool,
 }
 
-/// See the module's head. Each list is in the order of its numbers, which count what was queued here.
+/// A kthread's queue of threads that are ready. Each list is in the order of its numbers, which
+/// count what was queued here.
 #[derive(Default)]
 pub(super) struct Queue {
     fresh: VecDeque<(u64, Ready)>,

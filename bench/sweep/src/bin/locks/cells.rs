@@ -37,7 +37,7 @@ pub fn once_cell() -> Outcome {
     Ok(SQUARES.iter().sum::<u64>().to_string())
 }
 
-/// The same number twice.
+/// One number, held twice.
 static PAIR: Lazy<ArcSwap<(u64, u64)>> = Lazy::new(|| ArcSwap::from_pointee((0, 0)));
 static ADDED: AtomicU64 = AtomicU64::new(0);
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 static PASSES: AtomicU64 = AtomicU64::new(0);
 static COUNT: Mutex<u64> = Mutex::new(0);
 static FAIR: FairMutex<u64> = FairMutex::new(0);
-/// The same number twice.
+/// One number, held twice.
 static PAIR: RwLock<(u64, u64)> = RwLock::new((0, 0));
 static OWNED: ReentrantMutex<RefCell<u64>> = ReentrantMutex::new(RefCell::new(0));
 static TURN: Mutex<bool> = Mutex::new(false);

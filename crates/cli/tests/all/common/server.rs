@@ -20,7 +20,7 @@ impl Server {
         Self::with(listen, &[])
     }
 
-    /// The same, with more options.
+    /// Starts one with more options, and waits until it listens.
     pub(crate) fn with(listen: &str, more: &[&str]) -> Self {
         let mut child = curtail()
             .args(["serve", "--app", "spin", "--listen", listen, "--classes", "a:5us:9,b:50us:1"])

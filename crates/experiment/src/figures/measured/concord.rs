@@ -41,7 +41,7 @@ const fn five(workload: &'static str, loads: &'static [f64]) -> [Curve; 5] {
     ]
 }
 
-/// The same, and Concord (5 µs) with a dispatcher that runs nothing itself.
+/// The curves of [`five`], and Concord (5 µs) with a dispatcher that runs nothing itself.
 const fn six(workload: &'static str, loads: &'static [f64]) -> [Curve; 6] {
     let [fcfs, shinjuku_5, concord_5, shinjuku_2, concord_2] = five(workload, loads);
     let dedicated = at(DEDICATED, concord(workload, 5_000).dedicated(), 14, loads);

@@ -100,7 +100,7 @@ pub(super) enum Paper {
 }
 
 impl Paper {
-    /// The same within a tenth, or on the same side.
+    /// Whether our figure is the paper's within a tenth, or on the same side.
     pub(super) fn agrees(self, ours: f64) -> bool {
         match self {
             Self::Is(paper) => (ours / paper - 1.0).abs() <= 0.1,

@@ -50,7 +50,7 @@ impl Tail {
 pub(crate) enum Reading {
     /// The rate that `of` sustains within the limit.
     Rate { of: &'static str, tail: Tail, limit: f64 },
-    /// The same as a multiple of what `over` sustains.
+    /// The rate that `of` sustains within the limit, as a multiple of what `over` sustains.
     Gain { of: &'static str, over: &'static str, tail: Tail, limit: f64 },
     /// At the rate nearest to this: how many times longer the tail of `than` is.
     Shorter { of: &'static str, than: &'static str, tail: Tail, rate_rps: f64 },

@@ -17,7 +17,7 @@ pub struct Pair {
 pub struct Figure {
     /// In the runtime.
     pub real: Option<f64>,
-    /// The same over requests that no gap overlapped.
+    /// In the runtime, over requests that no gap overlapped.
     pub undisturbed: Option<f64>,
     /// In the simulator.
     pub simulated: Option<f64>,
@@ -173,7 +173,7 @@ impl Line {
     }
 }
 
-/// The same as Markdown.
+/// The lines as Markdown.
 #[must_use]
 pub fn markdown(lines: &[Line]) -> String {
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));

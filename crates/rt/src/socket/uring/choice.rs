@@ -60,7 +60,7 @@ pub(crate) enum Asks {
     Files,
 }
 
-/// The same for the kthreads of one runtime.
+/// The way to the kernel that the kthreads of one runtime take.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IoPlan {
     pub io: Io,

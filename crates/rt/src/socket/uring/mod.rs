@@ -48,7 +48,7 @@ const NEEDED: [u8; 8] = [
     opcode::AsyncCancel2::CODE,
 ];
 
-/// See the module's head.
+/// A kthread's io_uring.
 pub(crate) struct Uring {
     ring: Spin<IoUring>,
     fd: RawFd,
@@ -122,7 +122,7 @@ impl Uring {
         total
     }
 
-    /// The same in its kthread's place, which runs something else.
+    /// Takes a turn in its kthread's place, which runs something else.
     pub(crate) fn turn_for_owner(&self) -> usize {
         let is_put_off = |ring: &mut IoUring| {
             self.submit(ring);

@@ -205,7 +205,7 @@ impl<T> Drop for TakeBack<'_, T> {
     }
 }
 
-/// Nor does a receiver seem to wait.
+/// A wait that unwinds leaves no receiver behind that seems to wait.
 struct StopWaiting<'a, T> {
     channel: &'a Channel<T>,
 }

@@ -27,7 +27,7 @@ impl DaemonError {
     }
 }
 
-/// See the module's head.
+/// What the user asks of a core allocator.
 #[derive(Clone, Debug)]
 pub struct AllocatorConfig {
     /// What the program says.
@@ -89,7 +89,7 @@ impl AllocatorConfig {
         self.poll_pages = are_lent;
     }
 
-    /// The same, in cycles.
+    /// The heartbeat in cycles.
     pub fn heartbeat_cycles(&self) -> u64 {
         Clock::get().cycles(self.heartbeat.as_nanos() as u64).max(1)
     }
@@ -128,7 +128,8 @@ impl AllocatorConfig {
         self.beat(kind).map(|(mode, cycles)| Quanta::of_all(mode, cycles, false))
     }
 
-    /// The same: by what, and after how many cycles each time.
+    /// By what threads look whether the core is wanted elsewhere, and after how many cycles each
+    /// time.
     pub fn beat(&self, kind: Kind) -> Option<(Mode, u64)> {
         match kind {
             Kind::Clock => Some((Mode::Clock, self.heartbeat_cycles())),

@@ -30,7 +30,7 @@ static UNASKED: AtomicU32 = AtomicU32::new(0);
 /// After so long the two clocks are compared again.
 const COMPARE_NS: u64 = 1_000_000;
 
-/// See the module's head.
+/// A kthread's side of the core allocator's protocol.
 pub struct AllocatorClient {
     pub(super) elastic: Arc<Elastic>,
     line: PageLine,
@@ -120,7 +120,7 @@ impl AllocatorClient {
         (self.word.get(), self.seen.get().0)
     }
 
-    /// The same, and whether the daemon itself has come or gone.
+    /// Whether the daemon asks for something, or has itself come or gone.
     pub(in crate::thread) fn is_to_look(&self) -> bool {
         self.is_asked() || self.epoch.get() != self.elastic.epoch()
     }

@@ -17,7 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
-/// See the module's head.
+/// A descriptor by which the core allocator learns of work from outside.
 pub(crate) struct Doorbell {
     fd: OwnedFd,
     /// The descriptor is readable, and no kthread has come since.

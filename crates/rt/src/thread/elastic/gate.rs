@@ -17,7 +17,7 @@ const BACKLOG: usize = 64;
 /// Packets that are taken in at once.
 const AT_ONCE: usize = 16;
 
-/// See the module's head. The kthread's own.
+/// A kthread's side of a port. The kthread's own.
 #[derive(Default)]
 pub(super) struct Gate {
     /// As of the client's link.

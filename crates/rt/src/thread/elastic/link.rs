@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// See the module's head.
+/// A session with a daemon, and its board.
 pub(in crate::thread) struct Link {
     session: Session,
     pub(super) view: BoardView,
@@ -81,7 +81,7 @@ impl Link {
         self.session.wait_for_end();
     }
 
-    /// The same, for so long at most; true: it has ended, or was left.
+    /// Waits until the daemon has ended, for so long at most; true: it has ended, or was left.
     pub(super) fn ends_within(&self, most: Duration) -> bool {
         self.session.ends_within(most)
     }

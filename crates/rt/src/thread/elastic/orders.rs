@@ -20,7 +20,7 @@ pub(super) fn are_followed() -> bool {
     kind() == Kind::Clock
 }
 
-/// See the module's head.
+/// The orders for the cores on which a batch program's kthreads run.
 pub(super) struct Orders {
     /// Where on the board a core is, by its number.
     places: Box<[Option<CoreIndex>]>,

@@ -15,11 +15,11 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// See the module's head.
+/// A port that the daemon has for the program.
 pub struct Port {
     /// What was asked for.
     asked: String,
-    /// The same with the number that the kernel chose, once it has been opened.
+    /// The address with the number that the kernel chose, once it has been opened.
     url: Mutex<String>,
     closed: AtomicBool,
     unsent: AtomicU64,

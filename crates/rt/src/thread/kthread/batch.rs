@@ -236,7 +236,7 @@ impl KThread {
         batch.started.pop().or_else(fresh)
     }
 
-    /// The same from another kthread.
+    /// Takes a batch thread that has not started from another kthread.
     pub(in crate::thread) fn steal_batch_from(&self, victim: &Shared) -> Option<&'static Tcb> {
         victim.batch.take_fresh().inspect(|tcb| self.adopt(tcb))
     }

@@ -23,7 +23,7 @@ impl KThread {
         }
     }
 
-    /// The same by a kthread without work, which asks the kernel about sockets each time.
+    /// Looks for work as a kthread without any does: it asks the kernel about sockets each time.
     pub fn poll_closely(&self, now: u64) {
         self.drain_inbox();
         self.look_for_packets();

@@ -24,12 +24,12 @@ pub struct Quanta {
     pub cycles: Arc<AtomicU64>,
     /// A thread's quantum in ticks; 0: it runs to completion. It may change.
     pub usual: Arc<AtomicU32>,
-    /// The same for some classes.
+    /// The quanta of classes that have one of their own, in ticks.
     pub by_class: Box<[(u16, Option<u32>)]>,
 }
 
 impl Quanta {
-    /// The same for all: of one tick, or, where there is no quantum, to completion.
+    /// One quantum for all threads: of one tick, or, where there is no quantum, to completion.
     pub fn of_all(mode: Mode, cycles: u64, quantum: bool) -> Self {
         Self {
             mode,

@@ -36,7 +36,7 @@ impl KThread {
         }
     }
 
-    /// The same for a thread that gets its stack later. [`KThread::share_spare`] tells the others.
+    /// Launches a thread that gets its stack later. [`KThread::share_spare`] tells the others.
     ///
     /// # Safety
     /// [`Task::renew`] was called, and it has not been handed in since.

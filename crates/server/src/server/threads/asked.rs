@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// The most that are remembered.
 const MOST: usize = 4_096;
 
-/// See the module's head.
+/// Requests that the program has asked to cancel, until they are found.
 #[derive(Default)]
 pub(super) struct Asked {
     any: AtomicBool,

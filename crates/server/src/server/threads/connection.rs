@@ -32,7 +32,7 @@ enum Brought {
     Gone,
 }
 
-/// See the module's head.
+/// A TCP connection, as its thread has it.
 pub(super) struct Connection {
     stream: Stream,
     source: Arc<Source>,

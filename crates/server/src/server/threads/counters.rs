@@ -12,7 +12,7 @@ use curtail_rt::clock::Clock;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// See the module's head.
+/// What a kthread counts of the requests that it serves.
 pub(super) struct KthreadCounters {
     /// Requests that connections have brought here.
     handed_in: AtomicU64,

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 /// So many requests are kept for the next ones.
 const KEEP_REQUESTS: usize = 512;
 
-/// See the module's head.
+/// Where requests enter a server without a dispatcher.
 pub(super) struct Ingress {
     pub common: Arc<KthreadsShared>,
     pub kthreads: KthreadPool,

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// The target of what is logged here.
 const LOG: &str = "curtail::server::threads::ingress_loop";
 
-/// See the module's head.
+/// The loop of the thread that called `Server::run`.
 pub(super) struct IngressLoop {
     pub ingress: Ingress,
     /// The ingress loop's own: for what it asks the application. Dropped after `ingress`.

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 /// So many of each kthread, and of all.
 const MOST: usize = 16;
 
-/// See the module's head.
+/// Looks at single requests, for people.
 pub(super) struct Looks {
     /// How often they were asked for.
     asked: AtomicU64,

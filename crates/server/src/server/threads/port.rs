@@ -175,7 +175,7 @@ pub(super) fn answer(port: &Port, origin: &RequestOrigin, body: &Body) {
     }
 }
 
-/// The same where nothing may wait: it was never run.
+/// Answers a request that was never run, where nothing may wait.
 pub(super) fn answer_at_once(port: &Port, origin: &RequestOrigin, body: &Body) {
     let Some(packet) = &body.packet else { return };
     if send(packet, to_answer(port, (origin, body), packet)) != Sent::Yes {

@@ -44,7 +44,7 @@ impl ClassShare {
     }
 }
 
-/// See the module's head.
+/// How many requests, with how many bytes, may be in the system.
 pub(super) struct AdmissionQuota {
     /// The unknown ones together last.
     classes: Box<[ClassShare]>,

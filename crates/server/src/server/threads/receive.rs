@@ -34,7 +34,7 @@ const BACKLOG: usize = 64;
 
 /// Whether the ingress loop sleeps for long, where datagrams come to the kthreads.
 pub(super) struct LongSleep {
-    /// They do.
+    /// Datagrams come to the kthreads.
     pub lent: bool,
     asleep: AtomicBool,
 }

@@ -24,7 +24,7 @@ const KEEP_BYTES: usize = 16 << 10;
 /// A request that has been here for so long is worth a system call, each time.
 const LONG_NS: u64 = 100_000;
 
-/// See the module's head.
+/// A request under a policy without a dispatcher.
 #[repr(C)]
 pub(super) struct Request {
     /// First, so that a pointer to one is a pointer to the other.
