@@ -181,7 +181,7 @@ impl Dispatcher {
             self.turn = now;
         }
         self.now = now;
-        self.watch(now);
+        self.note_gap(now);
         self.active = self.drain_worker_events(now);
         self.active |= self.take_requests(now);
         if self.asker.parked() > 0 {
@@ -232,7 +232,7 @@ impl Dispatcher {
     }
 
     /// A turn of the loop is short; a long one was interrupted by the machine.
-    fn watch(&mut self, now: u64) {
+    fn note_gap(&mut self, now: u64) {
         let cycles = now - self.turn;
         if cycles > self.gap_cycles + self.items * self.item_cycles {
             self.gap_counters.gaps += 1;
@@ -367,9 +367,9 @@ impl ask::Loop for Dispatcher {
     }
 
     #[inline]
-    fn answer(&mut self) {
+    fn handle_answers(&mut self) {
         // Of no transport: each inquiry knows where it came from.
-        self.ingress(0, self.now).answer();
+        self.ingress(0, self.now).settle_answered();
     }
 
     #[inline]

@@ -20,7 +20,7 @@ mod end;
 mod quantum;
 mod run;
 mod run_queue;
-mod serve;
+mod turn;
 
 use crate::dispatched::DispatchedRequest;
 use crate::message::{Event, Message};
@@ -39,7 +39,6 @@ use curtail_rt::fences;
 use curtail_rt::thread::{KThread, Resumer};
 use curtail_rt::timeline;
 use curtail_sched::EventKind;
-pub(crate) use serve::{Links, Orders};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
@@ -48,6 +47,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+pub(crate) use turn::{Links, Orders};
 
 /// How often a worker that has work looks for more.
 const LOOK_NS: u64 = 1_000;

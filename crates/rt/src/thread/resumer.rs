@@ -162,7 +162,7 @@ unsafe extern "C" fn main(task: *mut ()) -> ! {
 /// possibly on another kthread: nothing that was formed of thread-locals before is good after it. Blocked,
 /// it must not be pre-empted (hold a critical section), so that it is not ready and waiting at once.
 #[inline(always)]
-pub(super) fn leave(me: &Task, why: Left) {
+pub(super) fn suspend(me: &Task, why: Left) {
     me.why.set(why);
     let tcb = me.tcb();
     // SAFETY: `me` calls, on its stack; its resumer waits. No thread-local is touched after the switch.
@@ -177,7 +177,7 @@ pub(super) fn leave(me: &Task, why: Left) {
 pub(crate) fn preempted(here: &KThread, me: &Tcb) {
     match me.resumed() {
         None => here.expired(me),
-        Some(task) if task.expired() => leave(task, Left::Preempted),
+        Some(task) if task.expired() => suspend(task, Left::Preempted),
         Some(_) => {}
     }
 }

@@ -16,8 +16,8 @@ pub struct RunQueue {
     pub waits: unsafe fn(*mut ()) -> bool,
     /// By the kthread's own loop, while nothing runs: runs what is ready, requests and threads, until
     /// nothing is or the kthread is asked for something; true: something ran.
-    pub serve: unsafe fn(*mut ()) -> bool,
-    /// By the kthread's own loop, while nothing runs: whether `serve` would find something that the
+    pub run_ready: unsafe fn(*mut ()) -> bool,
+    /// By the kthread's own loop, while nothing runs: whether `run_ready` would find something that the
     /// kthread does not see by itself.
     pub has_reason: unsafe fn(*mut ()) -> bool,
     /// By the kthread's own loop, while nothing runs: calls what runs or sleeps without the queue.
@@ -48,7 +48,7 @@ pub fn heed(kthread: &KThread, now: u64) -> bool {
 pub(super) fn run_ready(kthread: &KThread, now: u64) -> bool {
     match kthread.run_queue.get() {
         // SAFETY: this kthread calls, and runs nothing.
-        Some(queue) => unsafe { (queue.serve)(queue.owner) },
+        Some(queue) => unsafe { (queue.run_ready)(queue.owner) },
         None => {
             kthread.poll(now);
             kthread.handle_notices();

@@ -36,15 +36,15 @@ pub(crate) trait Entry {
 
     /// Deals with all that was answered.
     #[inline]
-    fn answer(&mut self) {
+    fn settle_answered(&mut self) {
         let mut answered = std::mem::take(&mut self.parts().asker.answered);
-        answered.drain(..).for_each(|id| self.answered(id));
+        answered.drain(..).for_each(|id| self.settle(id));
         self.parts().asker.answered = answered;
     }
 
     /// A question has its answer.
     #[inline]
-    fn answered(&mut self, id: Id) {
+    fn settle(&mut self, id: Id) {
         let inquiry = self.parts().asker.get(id);
         match (inquiry.question, inquiry.class) {
             (Question::Refusal { class }, _) => self.refused(id, class, Outcome::Dropped),

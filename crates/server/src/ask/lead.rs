@@ -12,7 +12,7 @@ pub(crate) trait Loop {
     fn asker(&mut self) -> &mut Asker;
 
     /// Deals with what was answered; that may stage more.
-    fn answer(&mut self);
+    fn handle_answers(&mut self);
 
     /// Nothing is staged or answered: ends the turn, and begins the next; false: the loop has ended.
     fn turn(&mut self) -> bool;
@@ -65,7 +65,7 @@ unsafe fn lead<L: Loop>(runner: &Runner) {
         // SAFETY: as above.
         unsafe {
             if (*this).asker().has_answered() {
-                (*this).answer();
+                (*this).handle_answers();
             } else if !(*this).turn() {
                 return;
             }

@@ -105,7 +105,7 @@ impl Engine {
         }
         request.outcome = Outcome::Abandoned;
         self.push_event(pointer, EventKind::Ended, now);
-        self.leave(request.job.id);
+        self.unlink(request.job.id);
         self.quanta -= u64::from(request.task.cuts());
         // The buffer is the next request's of that number. What the frames of this one refer to, and will
         // not look at, is its payload: that stays.

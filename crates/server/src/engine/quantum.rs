@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::alone::Words;
-use super::serve::publish_ready;
+use super::turn::publish_ready;
 use curtail_fiber::safepoint::Mode;
 use curtail_policy::CorePolicy;
 use curtail_rt::clock;

@@ -202,7 +202,7 @@ impl Engine {
 
     /// The job has left: answers, tells, and keeps what can be used again. When it has answered (TSC).
     fn end(&mut self, pointer: *mut DispatchedRequest, outcome: Outcome, end: u64) -> u64 {
-        let answered = self.answer(pointer, end);
+        let answered = self.send_response(pointer, end);
         // SAFETY: ours, and it does not run.
         unsafe { (*pointer).outcome = outcome };
         self.push_event(pointer, EventKind::Ended, end);
@@ -212,7 +212,7 @@ impl Engine {
         // SAFETY: ours, made by `Box::into_raw` in `activate`, and taken out of `here` right below;
         // the pointer in the event of an ended job is null.
         let mut request = unsafe { Box::from_raw(pointer) };
-        self.leave(request.job.id);
+        self.unlink(request.job.id);
         request.task.let_go();
         if request.serving == Serving::Refusal
             && let Some(stack) = request.task.take_stack()
@@ -227,7 +227,7 @@ impl Engine {
 
     /// Sends the answer of a job that has ended at `end`, if it has one. When that is done (TSC): it
     /// is the worker's time, too, and of short requests most of it.
-    fn answer(&self, pointer: *const DispatchedRequest, end: u64) -> u64 {
+    fn send_response(&self, pointer: *const DispatchedRequest, end: u64) -> u64 {
         // SAFETY: ours, and it does not run.
         let DispatchedRequest { message, response, .. } = unsafe { &*pointer };
         if !message.answers() || !response.is_answer() {
@@ -249,10 +249,10 @@ impl Engine {
             self.shared.rules.note_left();
         }
         self.push_event(pointer, EventKind::Preempted, end);
-        self.leave(job);
+        self.unlink(job);
     }
 
-    pub(super) fn leave(&mut self, job: JobId) {
+    pub(super) fn unlink(&mut self, job: JobId) {
         self.here[job.0 as usize] = ptr::null_mut();
     }
 

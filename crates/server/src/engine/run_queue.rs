@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 impl Engine {
     /// For the kthread of the engine at `this`.
     pub(super) fn run_queue(this: *mut Self) -> RunQueue {
-        RunQueue { owner: this.cast(), waits, serve, has_reason, away, stranded, moved, sent }
+        RunQueue { owner: this.cast(), waits, run_ready, has_reason, away, stranded, moved, sent }
     }
 }
 
@@ -18,9 +18,9 @@ unsafe fn waits(engine: *mut ()) -> bool {
     unsafe { Engine::back(engine.cast(), |engine| engine.has_requests()) }
 }
 
-unsafe fn serve(engine: *mut ()) -> bool {
+unsafe fn run_ready(engine: *mut ()) -> bool {
     // SAFETY: by contract.
-    unsafe { Engine::serve(engine.cast()) }
+    unsafe { Engine::run_ready(engine.cast()) }
 }
 
 unsafe fn has_reason(engine: *mut ()) -> bool {

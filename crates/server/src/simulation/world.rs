@@ -116,8 +116,8 @@ impl Loop for OneTurn<'_> {
         self.dispatcher.asker()
     }
 
-    fn answer(&mut self) {
-        self.dispatcher.answer();
+    fn handle_answers(&mut self) {
+        self.dispatcher.handle_answers();
     }
 
     fn turn(&mut self) -> bool {

@@ -333,6 +333,6 @@ impl KThread {
         self.shared.count_cut();
         self.clock_out(me);
         note_leaving(EventKind::RanUntilPreempted);
-        self.leave(me, &raw const self.base);
+        self.switch_from(me, &raw const self.base);
     }
 }

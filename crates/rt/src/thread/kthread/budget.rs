@@ -60,11 +60,11 @@ impl KThread {
             return;
         }
         if let Some(task) = me.resumed() {
-            return resumer::leave(task, Left::Yielded);
+            return resumer::suspend(task, Left::Yielded);
         }
         self.clock_out(me);
         self.push_started(me);
         note_leaving(EventKind::RanUntilYield);
-        self.leave(me, &raw const self.base);
+        self.switch_from(me, &raw const self.base);
     }
 }

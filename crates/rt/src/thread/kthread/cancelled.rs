@@ -170,7 +170,7 @@ impl KThread {
             self.shared.count_abandoned();
             task.left.set(true);
             self.ended.set(me);
-            self.leave(me, &raw const self.base);
+            self.switch_from(me, &raw const self.base);
         }
     }
 }

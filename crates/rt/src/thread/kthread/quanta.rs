@@ -130,7 +130,7 @@ impl KThread {
             self.clock_out(me);
             self.push_started(me);
             note_leaving(EventKind::RanUntilPreempted);
-            return self.leave(me, &raw const self.base);
+            return self.switch_from(me, &raw const self.base);
         }
         self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
         self.arm(now);
@@ -160,7 +160,7 @@ impl KThread {
             let next = if has_requests { &raw const self.base } else { self.next() };
             self.quantum_pick.set(self.shared.progress.picks.load(Ordering::Relaxed));
             self.ticks.set(0);
-            self.leave(me, next);
+            self.switch_from(me, next);
         }
     }
 

@@ -86,7 +86,7 @@ impl KThread {
     ///
     /// Nothing may follow a call of this in its caller: see `curtail_switch`.
     #[inline(always)]
-    pub(super) fn leave(&self, me: &Tcb, next: *const Context) {
+    pub(super) fn switch_from(&self, me: &Tcb, next: *const Context) {
         if ptr::eq(next, &raw const me.context) {
             return; // Nothing else was ready.
         }
@@ -98,7 +98,7 @@ impl KThread {
     #[inline]
     pub(crate) fn block(&self, me: &Tcb) {
         if let Some(task) = me.resumed() {
-            return resumer::leave(task, Left::Blocked);
+            return resumer::suspend(task, Left::Blocked);
         }
         if let Some(task) = me.task() {
             task.clock_out(clock::now());
@@ -106,7 +106,7 @@ impl KThread {
         }
         note_leaving(EventKind::RanUntilBlocked);
         let next = self.next();
-        self.leave(me, next);
+        self.switch_from(me, next);
     }
 
     /// The caller, `me`, sleeps until its node's wait is over, or expires it at the deadline or at
@@ -141,13 +141,13 @@ impl KThread {
     pub(crate) fn yield_now(&self, me: &Tcb) {
         crate::block::assert_may_wait();
         if let Some(task) = me.resumed() {
-            return resumer::leave(task, Left::Yielded);
+            return resumer::suspend(task, Left::Yielded);
         }
         self.clock_out(me);
         self.push_started(me);
         note_leaving(EventKind::RanUntilYield);
         let next = self.next();
-        self.leave(me, next);
+        self.switch_from(me, next);
     }
 
     /// Whether the calling thread `me` may run the thread of `block`, which it is going to wait for:
@@ -180,7 +180,7 @@ impl KThread {
         self.current.set(&child.tcb);
         note_leaving(EventKind::RanUntilBlocked);
         note_coming(&child.tcb);
-        self.leave(me, &raw const child.tcb.context);
+        self.switch_from(me, &raw const child.tcb.context);
     }
 
     /// The calling thread has ended.

@@ -81,7 +81,7 @@ impl IngressLoop {
     fn gather(&mut self) {
         let (now, clock) = (clock::now(), self.clock());
         self.now = now;
-        self.watch(now, clock.cycles(GAP_NS), clock.cycles(ITEM_NS));
+        self.note_gap(now, clock.cycles(GAP_NS), clock.cycles(ITEM_NS));
         if now >= self.look {
             self.look = now + clock.cycles(1_000_000_000);
             let malformed = ("malformed", self.ingress.malformed());
@@ -120,7 +120,7 @@ impl IngressLoop {
 
     /// A turn of the loop is short; a long one was interrupted by the machine, unless a core changed hands
     /// meanwhile: that may have been the ingress loop's.
-    fn watch(&mut self, now: u64, gap_cycles: u64, item_cycles: u64) {
+    fn note_gap(&mut self, now: u64, gap_cycles: u64, item_cycles: u64) {
         let cycles = now - self.turn;
         if cycles > gap_cycles + self.items * item_cycles
             && !self.ingress.kthreads.has_moved_since(self.turn)
@@ -375,8 +375,8 @@ impl ask::Loop for IngressLoop {
         &mut self.ingress.asker
     }
 
-    fn answer(&mut self) {
-        self.ingress.at(0, self.now).answer();
+    fn handle_answers(&mut self) {
+        self.ingress.at(0, self.now).settle_answered();
         // Waking a kthread, or the core allocator, is no gap.
         self.turn = clock::now();
     }

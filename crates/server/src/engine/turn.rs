@@ -84,7 +84,7 @@ impl Engine {
     ///
     /// # Safety
     /// `this` is this thread's engine, on which nothing runs; the caller holds no reference into it.
-    pub(super) unsafe fn serve(this: *mut Self) -> bool {
+    pub(super) unsafe fn run_ready(this: *mut Self) -> bool {
         let mut now = clock::now();
         let mut any = false;
         loop {
@@ -109,7 +109,7 @@ impl Engine {
     /// ended (TSC); `None`: nothing is ready. `now`: a fresh reading.
     ///
     /// # Safety
-    /// As for [`Engine::serve`].
+    /// As for [`Engine::run_ready`].
     pub(crate) unsafe fn turn(this: *mut Self, now: u64) -> Option<u64> {
         // SAFETY: by contract. Each borrow ends before something runs.
         let kind = unsafe {
