@@ -236,11 +236,6 @@ impl Context {
     pub fn depth(&self) -> u32 {
         self.depth.get()
     }
-
-    /// Sets the depth that it will have when it goes on.
-    pub fn set_depth(&self, depth: u32) {
-        self.depth.set(depth);
-    }
 }
 
 /// A context's bytes, as they were read while its kthread may have changed them.

@@ -301,13 +301,6 @@ impl BoardView {
         Some(Slot(self.0.core(core)?.holder.load(Ordering::Acquire).checked_sub(1)?))
     }
 
-    /// Where a core's order lies, for code that looks at it by itself: 8 bytes that are not zero
-    /// after the first order, and change with each. Valid as long as the view lives.
-    #[must_use]
-    pub fn order_address(&self, core: CoreIndex) -> Option<*const AtomicU64> {
-        Some(&raw const self.0.core(core)?.order)
-    }
-
     /// Where a kthread's word lies, for code that looks at it often: a [`Word`]. Valid as long as the
     /// view lives.
     #[must_use]

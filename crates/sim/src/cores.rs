@@ -63,10 +63,6 @@ impl HandOvers {
         repin: 0,
     };
 
-    /// Measured there, too: the kernel pre-empts batch of the class SCHED_IDLE, and victims are
-    /// signalled.
-    pub const KERNEL: Self = Self { line: 11_400, evict: 13_500, notice: 2_000, ..Self::FLAG };
-
     /// Measured there: whatever runs is signalled, and wakes the heir in its handler.
     pub const SIGNAL: Self = Self { line: 13_500, evict: 13_500, notice: 2_000, ..Self::FLAG };
 
@@ -188,13 +184,6 @@ impl Shared {
     #[must_use]
     pub fn left(&self) -> f64 {
         1.0 - self.of_all(|it| it.allocated_ns)
-    }
-
-    /// Grants a second.
-    #[must_use]
-    pub fn grants_per_second(&self) -> f64 {
-        let grants: u64 = self.programs.iter().map(|it| it.grants).sum();
-        grants as f64 / (self.span_ns as f64 / 1e9).max(1e-9)
     }
 
     /// Time used over time allocated, of all programs.

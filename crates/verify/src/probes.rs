@@ -90,21 +90,6 @@ fn touches(image: &Image<'_>, i: &Instruction, offset: i64) -> bool {
             .is_some_and(|name| name == "curtail_safepoint")
 }
 
-/// By how much an instruction changes the critical-section depth, as far as it can be seen.
-#[must_use]
-pub fn depth_change(image: &Image<'_>, i: &Instruction) -> i32 {
-    if field(image, i) != Some(DEPTH) || i.op0_kind() != OpKind::Memory {
-        return 0;
-    }
-    match i.mnemonic() {
-        Mnemonic::Inc => 1,
-        Mnemonic::Dec => -1,
-        Mnemonic::Add => i.try_immediate(1).map_or(0, |n| (n as i32).signum()),
-        Mnemonic::Sub => i.try_immediate(1).map_or(0, |n| -(n as i32).signum()),
-        _ => 0,
-    }
-}
-
 /// All safepoints of a function. `slow`: is it the slow path that a block calls?
 #[must_use]
 pub fn find(image: &Image<'_>, code: &Code, slow: &dyn Fn(usize) -> bool) -> Vec<Probe> {
