@@ -85,6 +85,23 @@ pub unsafe fn with_kthreads_locals<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
+/// In a fork's child, on a fiber: the thread-locals of the kernel thread are nobody's, and the C library gives
+/// them to a thread that the child starts. So the kernel writes there no longer, and the fiber's are the
+/// kernel thread's from now on.
+///
+/// # Safety
+/// The process has no other thread, and nothing switches to what has the kernel thread's thread-locals.
+pub unsafe fn leave_kthreads_locals() {
+    let base = crate::safepoint::base();
+    if base == 0 || base == thread_pointer() {
+        return;
+    }
+    if let Ok(maker) = maker() {
+        maker.parts.end_sequences(base);
+    }
+    crate::safepoint::set_base();
+}
+
 fn maker() -> Result<&'static Maker, Refusal> {
     static MAKER: OnceLock<Result<Maker, Refusal>> = OnceLock::new();
     MAKER.get_or_init(Maker::find).as_ref().map_err(|&why| why)
