@@ -31,7 +31,8 @@ pub(crate) struct OwnCore {
     /// When it is to ask, or to spin again.
     next_ns: u64,
     asked_ns: u64,
-    waited_ns: u64,
+    /// By then; `None`: it has not asked yet.
+    waited_ns: Option<u64>,
     sleep_ns: u64,
     /// Since when it spins.
     since_ns: u64,
@@ -44,7 +45,7 @@ impl OwnCore {
             spins: exists,
             next_ns: now_ns,
             asked_ns: now_ns,
-            waited_ns: 0,
+            waited_ns: None,
             sleep_ns: FIRST_NS,
             since_ns: now_ns,
         }
@@ -62,7 +63,8 @@ impl OwnCore {
     }
 
     fn decide(&mut self, now_ns: u64, waited_ns: u64) -> bool {
-        let waited = waited_ns.saturating_sub(std::mem::replace(&mut self.waited_ns, waited_ns));
+        let before = self.waited_ns.replace(waited_ns).unwrap_or(waited_ns);
+        let waited = waited_ns.saturating_sub(before);
         let passed = now_ns - std::mem::replace(&mut self.asked_ns, now_ns);
         self.next_ns = now_ns + PERIOD_NS;
         let mut is_new = false;
@@ -103,7 +105,8 @@ mod tests {
     #[test]
     fn it_sleeps_beside_another_and_longer_each_time() {
         let mut core = OwnCore::new(true, 0);
-        let (mut now, mut waited) = (0, 0);
+        // What it waited before it asked first is not counted.
+        let (mut now, mut waited) = (0, 1_000_000_000);
         let mut step = |core: &mut OwnCore, percent: u64| {
             let passed = core.next_ns - now;
             now = core.next_ns;
