@@ -30,8 +30,8 @@ pub use crate::door::Stop;
 
 /// From one look at sockets and processes to the next, while programs run.
 const DOOR_NS: u64 = 100_000;
-/// From one look at the pages to the next, while programs run and it may not spin: each sleep costs
-/// some 20 µs of its core.
+/// Time from one look at the pages to the next, while programs run and the daemon may not spin: each
+/// sleep costs some 20 µs of its core.
 const NAP: Duration = Duration::from_micros(100);
 /// From one look at the pages to the next, while all programs are idle.
 const DOZE: Duration = Duration::from_millis(1);
@@ -265,7 +265,7 @@ impl Daemon {
         Some(due.min(DOZE))
     }
 
-    /// How long to sleep while programs are served: not at all, where it may spin or carries packets.
+    /// The time to sleep while programs are served: none, where it may spin or carries packets.
     fn nap(&self, now_ns: u64) -> Duration {
         if self.own_core.spins() || self.companion.is_some() || self.asks_always() {
             return Duration::ZERO;

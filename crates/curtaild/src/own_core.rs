@@ -10,31 +10,32 @@
 
 use std::time::Duration;
 
-/// From one question to the next, while it spins.
+/// Time from one question to the next, while the daemon spins.
 const PERIOD_NS: u64 = 100_000_000;
-/// The same where it has just begun to.
+/// Time to the first question after the daemon has begun to spin.
 const TRIAL_NS: u64 = 10_000_000;
-/// It has not had the core for more than one part in so many.
+/// Share of the time, one part in so many, that the daemon may wait for its core and still call it its own.
 const PART: u64 = 30;
+/// Time for which the daemon sleeps between looks, first and at most.
 const FIRST_NS: u64 = 1_000_000_000;
 const LONGEST_NS: u64 = 64_000_000_000;
 
-/// Where the kernel says how long this thread ran, and how long it waited for a core: nanoseconds.
+/// Path at which the kernel says how long this thread ran, and how long it waited for a core: nanoseconds.
 const WAITED: &str = "/proc/thread-self/schedstat";
 
-/// See the module's head.
+/// Knowledge of the daemon's core, and when to ask again.
 #[derive(Debug)]
 pub(crate) struct OwnCore {
-    /// There is a core that is none of those it manages.
+    /// Whether there is a core that is none of those the daemon manages.
     exists: bool,
     spins: bool,
-    /// When it is to ask, or to spin again.
+    /// Time of the next question, or of spinning again.
     next_ns: u64,
     asked_ns: u64,
-    /// By then; `None`: it has not asked yet.
+    /// Wait for the core until the last question; `None`: there was none.
     waited_ns: Option<u64>,
     sleep_ns: u64,
-    /// Since when it spins.
+    /// Time since which the daemon spins.
     since_ns: u64,
 }
 
@@ -51,13 +52,12 @@ impl OwnCore {
         }
     }
 
-    /// Whether it may spin now.
+    /// Whether the daemon may spin now.
     pub(crate) fn spins(&self) -> bool {
         self.spins
     }
 
-    /// Asks, where it is time to; whether another program was found on the core that was not
-    /// there before.
+    /// Whether another program is on the core that was not there before; asks the kernel where it is time to.
     pub(crate) fn ask(&mut self, now_ns: u64) -> bool {
         self.exists && now_ns >= self.next_ns && self.decide(now_ns, waited_ns().unwrap_or(0))
     }
@@ -83,13 +83,13 @@ impl OwnCore {
     }
 }
 
-/// How long this thread has waited for a core so far; `None`: the kernel does not say.
+/// Time for which this thread has waited for a core so far; `None`: the kernel does not say.
 fn waited_ns() -> Option<u64> {
     let text = std::fs::read_to_string(WAITED).ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the daemon says of it.
+/// The line that the daemon prints where it finds another program.
 pub(crate) fn message() -> String {
     let period = Duration::from_nanos(LONGEST_NS).as_secs();
     format!(

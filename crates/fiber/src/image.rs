@@ -85,9 +85,8 @@ pub unsafe fn with_kthreads_locals<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// In a fork's child, on a fiber: the thread-locals of the kernel thread are nobody's, and the C library gives
-/// them to a thread that the child starts. So the kernel writes there no longer, and the fiber's are the
-/// kernel thread's from now on.
+/// The thread-locals of a fiber, in a fork's child, are its kernel thread's from now on: the C library gives
+/// those of the kernel thread to a thread that the child starts. The kernel writes there no longer.
 ///
 /// # Safety
 /// The process has no other thread, and nothing switches to what has the kernel thread's thread-locals.

@@ -162,8 +162,8 @@ pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: follow::
     }
 }
 
-/// In a fork's child the thread that forked is not Curtail's any more: its end is the process's, once the
-/// kernel's threads that it has started have ended.
+/// The thread that a fork's child has is not Curtail's any more: its end is the process's, once the kernel's
+/// threads that it has started have ended.
 fn end_in_child() {
     if is_ours() {
         return;

@@ -173,7 +173,7 @@ fn a_daemon_without_a_core_of_its_own_leaves_cores_to_programs() {
     assert!(share(&daemon) < 0.5, "it looks a thousand times a second");
 }
 
-/// It spun there, in turns of milliseconds with the other program.
+/// A daemon that spins there takes turns of milliseconds with the other program.
 #[test]
 fn a_daemon_beside_another_program_sleeps_between_looks() {
     let mut others = kthreads::allowed_cpus().unwrap();

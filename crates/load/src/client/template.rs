@@ -1,13 +1,13 @@
 //! Texts with places for keys and values.
 
-/// `{key}`, `{key:16}` and `{value}` are places; all else is text.
+/// A text in which `{key}`, `{key:16}` and `{value}` are places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(Vec<u8>),
-    /// In as many digits at least: zeros stand before it.
+    /// A key in so many digits at least: zeros stand before it.
     Key(u8),
     Value,
 }
