@@ -1,7 +1,8 @@
 //! The loop. One thread owns everything here.
 //!
 //! While any kthread has a core, it looks at all pages each interval and never sleeps, unless it
-//! has to share the managed cores; sockets and ends of processes are looked at each [`DOOR_NS`].
+//! has to share its core ([`OwnCore`]): then it looks each [`NAP`], and when a packet comes for a program that
+//! is wholly parked; sockets and ends of processes are looked at each [`DOOR_NS`].
 //!
 //! When no kthread has had a core for the linger time, it sleeps until a socket, the end of a
 //! process, a packet for a program that passed its poller, or a program's timer wakes it, and looks
@@ -13,6 +14,7 @@ use crate::door::{Door, Event};
 use crate::idlers::Idlers;
 use crate::log::{Form, Log};
 use crate::options::{Idle, Options};
+use crate::own_core::{self, OwnCore};
 use crate::packets::Companion;
 use crate::port::Opener;
 use crate::program::Program;
@@ -28,6 +30,9 @@ pub use crate::door::Stop;
 
 /// From one look at sockets and processes to the next, while programs run.
 const DOOR_NS: u64 = 100_000;
+/// Time from one look at the pages to the next, while programs run and the daemon may not spin: each
+/// sleep costs some 20 µs of its core.
+const NAP: Duration = Duration::from_micros(100);
 /// From one look at the pages to the next, while all programs are idle.
 const DOZE: Duration = Duration::from_millis(1);
 /// It is awake so long before a program's timer is due: what waking up takes.
@@ -56,8 +61,7 @@ pub struct Daemon {
     pub(crate) started_ns: u64,
     pub(crate) next_serial: u32,
     linger_ns: u64,
-    /// It may spin: the programs that it serves are elsewhere.
-    has_own_core: bool,
+    pub(crate) own_core: OwnCore,
     /// When a kthread had a core last, or something happened.
     pub(crate) active_ns: u64,
     door_ns: u64,
@@ -82,7 +86,6 @@ impl Daemon {
         let elsewhere: Vec<u32> =
             allowed.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
         let shared = if elsewhere.is_empty() { cpus.clone() } else { elsewhere };
-        let has_own_core = shared != cpus;
         let settings = Settings {
             interval: Nanos(options.interval.as_nanos() as u64),
             grace: Nanos(options.grace.as_nanos() as u64),
@@ -109,6 +112,7 @@ impl Daemon {
             board,
             allocator,
             holders: vec![None; cpus.len()],
+            own_core: OwnCore::new(shared != cpus, now_ns),
             cpus,
             shared,
             door,
@@ -121,7 +125,6 @@ impl Daemon {
             interval_ns: settings.interval.0,
             started_ns: now_ns,
             next_serial: 1,
-            has_own_core,
             linger_ns: options.linger.as_nanos() as u64,
             active_ns: now_ns,
             door_ns: now_ns,
@@ -148,7 +151,14 @@ impl Daemon {
         loop {
             let now_ns = monotonic_ns();
             self.decide(now_ns);
-            let pause = self.pause(now_ns);
+            if self.own_core.ask(now_ns) {
+                self.log.say(now_ns, "crowded", &own_core::message());
+            }
+            let mut pause = self.pause(now_ns);
+            let serves = pause == Some(Duration::ZERO);
+            if serves {
+                pause = Some(self.nap(now_ns));
+            }
             if pause != Some(Duration::ZERO) {
                 self.counts.sleeps += 1;
             } else if now_ns < self.door_ns && !self.programs.iter().any(|it| it.is_armed) {
@@ -156,7 +166,7 @@ impl Daemon {
                 continue;
             }
             if let Some(idlers) = &self.idlers {
-                idlers.set(pause == Some(Duration::ZERO) && self.is_for_idlers());
+                idlers.set(serves && self.is_for_idlers());
             }
             if !self.hear(now_ns, pause)? {
                 return Ok(());
@@ -255,6 +265,15 @@ impl Daemon {
         Some(due.min(DOZE))
     }
 
+    /// The time to sleep while programs are served: none, where it may spin or carries packets.
+    fn nap(&self, now_ns: u64) -> Duration {
+        if self.own_core.spins() || self.companion.is_some() || self.asks_always() {
+            return Duration::ZERO;
+        }
+        let next = self.allocator.next_wakeup(Nanos(now_ns)).map_or(0, |at| at.0);
+        NAP.max(Duration::from_nanos(next.saturating_sub(now_ns)))
+    }
+
     /// Until the next look is due; packets are carried meanwhile.
     fn spin(&mut self, now_ns: u64) {
         let next = self.allocator.next_wakeup(Nanos(now_ns)).map_or(now_ns, |at| at.0);
@@ -265,7 +284,7 @@ impl Daemon {
             if left_ns == 0 {
                 return;
             }
-            if !carried && self.has_own_core {
+            if !carried && self.own_core.spins() {
                 std::hint::spin_loop();
             } else if !carried {
                 std::thread::sleep(Duration::from_nanos(left_ns));

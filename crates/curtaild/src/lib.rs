@@ -15,6 +15,7 @@ mod door;
 mod idlers;
 mod log;
 mod options;
+mod own_core;
 mod packets;
 mod peer;
 mod port;

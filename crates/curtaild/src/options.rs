@@ -12,8 +12,8 @@ use std::time::Duration;
 /// foreground until SIGINT or SIGTERM.
 ///
 /// It runs on cores that are allowed to it and not in LIST, where there are any: leave it one. While
-/// a program has work, it looks at all programs each INTERVAL and uses that core wholly; it sleeps
-/// when all have been idle for LINGER.
+/// a program has work, it looks at all programs each INTERVAL and uses that core wholly; where
+/// another program runs there, too, it looks each 0.1 ms. It sleeps when all have been idle for LINGER.
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "curtaild",

@@ -18,6 +18,7 @@ impl Daemon {
                 "look": idlers.look(), "woken": idlers.woken(),
             })),
             "shared": self.shared,
+            "spins": self.own_core.spins(),
             "cores": cores.collect::<Vec<Value>>(),
             "programs": programs.collect::<Vec<Value>>(),
             "counts": self.counts.to_json(),

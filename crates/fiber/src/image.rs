@@ -85,6 +85,22 @@ pub unsafe fn with_kthreads_locals<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
+/// The thread-locals of a fiber, in a fork's child, are its kernel thread's from now on: the C library gives
+/// those of the kernel thread to a thread that the child starts. The kernel writes there no longer.
+///
+/// # Safety
+/// The process has no other thread, and nothing switches to what has the kernel thread's thread-locals.
+pub unsafe fn leave_kthreads_locals() {
+    let base = crate::safepoint::base();
+    if base == 0 || base == thread_pointer() {
+        return;
+    }
+    if let Ok(maker) = maker() {
+        maker.parts.end_sequences(base);
+    }
+    crate::safepoint::set_base();
+}
+
 fn maker() -> Result<&'static Maker, Refusal> {
     static MAKER: OnceLock<Result<Maker, Refusal>> = OnceLock::new();
     MAKER.get_or_init(Maker::find).as_ref().map_err(|&why| why)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How often something is looked at that another process may change. Doubles each time, up to [`LONGEST`].
 pub(crate) const LOOK: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(16);
+pub(crate) const LONGEST: Duration = Duration::from_millis(16);
 
 /// Whether the caller is a thread of Curtail's.
 #[inline]

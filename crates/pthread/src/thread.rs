@@ -6,7 +6,7 @@
 #![allow(unreachable_pub, reason = "C reaches these by their names")]
 
 use crate::follow;
-use crate::pause::{insist, is_ours};
+use crate::pause::{LONGEST, LOOK, insist, is_ours};
 use crate::registry::{self, Control, Fate};
 use crate::schedule;
 use crate::signals;
@@ -102,6 +102,7 @@ fn keep(control: &Control, handle: JoinHandle<()>) {
 fn live(control: &Arc<Control>, Work(routine, argument): Work) {
     registry::set_own(Some(control));
     call(control, routine, argument);
+    end_in_child();
     registry::set_own(None);
     finish(control);
     leave();
@@ -151,6 +152,7 @@ pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: follow::
     // SAFETY: the program's `main`, and its arguments.
     let exited = unsafe { curtail_pthread_call(routine, argument, &raw mut result) } != 0;
     if exited {
+        end_in_child();
         finish(&control);
         FIRST_ENDED.store(true, Ordering::SeqCst);
         leave();
@@ -158,6 +160,24 @@ pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: follow::
             curtail_rt::park();
         }
     }
+}
+
+/// The thread that a fork's child has is not Curtail's any more: its end is the process's, once the kernel's
+/// threads that it has started have ended.
+fn end_in_child() {
+    if is_ours() {
+        return;
+    }
+    curtail_fiber::end_thread_locals();
+    let has_others =
+        || std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1);
+    let mut look = LOOK;
+    while has_others() {
+        std::thread::sleep(look);
+        look = (look * 2).min(LONGEST);
+    }
+    // SAFETY: as the last thread's end does.
+    unsafe { libc::exit(0) };
 }
 
 /// # Safety

@@ -31,6 +31,8 @@ fn keep_to_one_job_in_children() {
         Safepoint::this_thread().keep_block(curtail_shm::leave_to_parent);
         if KThread::try_here().is_some() {
             KThread::forget_here();
+            // SAFETY: as above; nothing is switched to.
+            unsafe { curtail_fiber::image::leave_kthreads_locals() };
             Safepoint::this_thread().set_hook(None);
         }
     }

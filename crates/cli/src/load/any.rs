@@ -16,13 +16,14 @@ pub(super) struct AnyServer {
     #[arg(long, value_name = "HEADER", conflicts_with_all = ["app", "workload", "classes"],
           help_heading = "Any server")]
     header: Vec<String>,
-    /// The request's body (http), or `@FILE`; `{key}` and `{value}` in it and in the URL change from
-    /// request to request
+    /// The request's body (http), or `@FILE`; `{key}` (`{key:16}`: in 16 digits) and `{value}` in it
+    /// and in the URL change from request to request
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["app", "workload", "classes"],
           help_heading = "Any server")]
     body: Option<String>,
     /// What is asked (redis, memcached): 'GET key:{key}', 'set key:{key} {value}'; may be repeated,
-    /// then each is asked as often [default: get key:{key}]
+    /// with shares as in '99.8:get {key:16}', '0.2:set {key:16} {value}', or each is asked as often
+    /// [default: get key:{key}]
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["app", "workload", "classes"],
           help_heading = "Any server")]
     command: Vec<String>,
@@ -71,9 +72,13 @@ impl AnyServer {
 
 /// Its classes, and what to call it. What their service takes is unknown.
 pub(super) fn workload(plain: &Plain) -> Result<(String, Mix), Failure> {
-    let names: Vec<String> = plain.names().map(str::to_owned).collect();
-    let all = names.join(", ");
-    let class = |name| Class { name, share: 1.0, service: Service::Constant(0) };
-    let mix = Mix::new(names.into_iter().map(class).collect()).map_err(Failure::usage)?;
+    let all: Vec<&str> = plain.classes().map(|(name, _)| name).collect();
+    let all = all.join(", ");
+    let classes = plain.classes().map(|(name, share)| Class {
+        name: name.to_owned(),
+        share,
+        service: Service::Constant(0),
+    });
+    let mix = Mix::new(classes.collect()).map_err(Failure::usage)?;
     Ok((all, mix))
 }

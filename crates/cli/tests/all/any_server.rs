@@ -130,6 +130,11 @@ fn redis_and_memcached_are_spoken() {
     assert_eq!((found.len(), found[0].0, found[1].0), (2, "STORED", "hit"), "{run}: {said}");
     assert_eq!(run["completed"].as_u64(), run["offered"].as_u64(), "{said}");
     assert!(code == Some(0) || is_late(&said), "{said}");
+    let shares = ["--command", "9:get {key:16}", "--command", "1:set {key:16} {value}"];
+    let (_, run, said) = load(&memcached, &shares);
+    let found = counts(&run);
+    assert_eq!((found.len(), found[0].0, found[1].0), (2, "STORED", "hit"), "{run}: {said}");
+    assert!(found[1].1 > 3 * found[0].1 && found[0].1 > 0, "{run}: {said}");
 }
 
 /// The machine was busy: the client could not keep to its times.
@@ -146,6 +151,7 @@ fn what_is_no_request_is_told() {
         ("load tcp://127.0.0.1:9 --rate 1k --method GET", "http://"),
         ("load http://127.0.0.1:9/ --rate 1k --command PING", "--command is for"),
         ("load memcached://127.0.0.1:9 --rate 1k --command set", "write set KEY VALUE"),
+        ("load memcached://127.0.0.1:9 --rate 1k --command 0:version", "all shares are zero"),
         ("load http://127.0.0.1:9/ --rate 1k --method GET --app kv", "--app"),
     ] {
         let output = run(line);

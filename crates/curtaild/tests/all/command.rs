@@ -6,6 +6,7 @@ use common::{Daemon, Manner, Player, critical, managed, until};
 use curtail_shm::kthreads;
 use rustix::fd::AsFd;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn curtaild(line: &str) -> Output {
@@ -170,6 +171,41 @@ fn a_daemon_without_a_core_of_its_own_leaves_cores_to_programs() {
     until("it has a core", || hog.done(0) == 1);
     // What is measured is what happens while nothing new happens.
     assert!(share(&daemon) < 0.5, "it looks a thousand times a second");
+}
+
+/// A daemon that spins there takes turns of milliseconds with the other program.
+#[test]
+fn a_daemon_beside_another_program_sleeps_between_looks() {
+    let mut others = kthreads::allowed_cpus().unwrap();
+    others.retain(|&cpu| cpu != managed());
+    if others.is_empty() {
+        return;
+    }
+    let daemon = Daemon::start("crowded", &[]);
+    let hog = Player::join(&daemon.path, "hog", critical(1, 1, 0), Manner::Hogs);
+    hog.give(0);
+    until("it has a core", || hog.done(0) == 1);
+    let over = AtomicBool::new(false);
+    let compute = &|cpu: u32| {
+        kthreads::pin_this_thread(&[cpu]).unwrap();
+        while !over.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
+    std::thread::scope(|scope| {
+        for &cpu in &others {
+            scope.spawn(move || compute(cpu));
+        }
+        // A failure is one of the test, and not a hang.
+        let sleeps = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            until("the daemon sleeps", || daemon.status()["spins"] == false);
+        }));
+        over.store(true, Ordering::Relaxed);
+        sleeps.unwrap();
+    });
+    drop(hog);
+    let said = daemon.end();
+    assert!(said.iter().any(|line| line.contains("another program runs on")), "{said:?}");
 }
 
 #[test]

@@ -238,6 +238,27 @@ impl Parts {
         Ok(())
     }
 
+    /// The kernel writes no longer where the calling kernel thread runs (`rseq`), which it does in the
+    /// thread-locals at `pointer`; nor does it read there.
+    pub(super) fn end_sequences(&self, pointer: usize) {
+        const UNREGISTER: usize = 1;
+        const SIGNATURE: usize = 0x5305_3053;
+        const AT_RSEQ_FEATURE_SIZE: u64 = 27;
+        const AT_RSEQ_ALIGN: u64 = 28;
+        const FIRST_BYTES: usize = 32;
+        let Some(at) = self.rseq else { return };
+        // SAFETY: asks for constants of the process.
+        let (bytes, align) =
+            unsafe { (libc::getauxval(AT_RSEQ_FEATURE_SIZE), libc::getauxval(AT_RSEQ_ALIGN)) };
+        // As many as glibc has told of: another number is an error, and changes nothing.
+        let later = (bytes as usize).next_multiple_of((align as usize).max(FIRST_BYTES));
+        for bytes in [FIRST_BYTES, later] {
+            let place = pointer.wrapping_add_signed(at);
+            // SAFETY: the kernel forgets a place.
+            unsafe { libc::syscall(libc::SYS_rseq, place, bytes, UNREGISTER, SIGNATURE) };
+        }
+    }
+
     /// What a thread of glibc's does first, with its own thread-locals. `resolver`: memory for the
     /// resolver's state.
     pub(super) fn begin_thread(&self, resolver: usize) {

@@ -9,6 +9,7 @@ mod outcome;
 mod plain;
 mod socket;
 mod stream;
+mod template;
 mod wire;
 
 use crate::{Error, Lateness, Pace, Tally};

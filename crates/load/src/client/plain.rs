@@ -2,47 +2,9 @@
 //! which `{key}` and `{value}` change from request to request.
 
 use super::socket::{Came, Scheme, Url};
+use super::template::Template;
 use super::wire::Outcome;
 use std::collections::BTreeMap;
-
-/// A text with places for keys and values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Template(Vec<Part>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Text(Vec<u8>),
-    Key,
-    Value,
-}
-
-impl Template {
-    fn new(text: &str) -> Self {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let places = [("{key}", Part::Key), ("{value}", Part::Value)];
-            let found =
-                places.into_iter().filter_map(|(name, part)| Some((rest.find(name)?, name, part)));
-            let Some((at, name, part)) = found.min_by_key(|&(at, ..)| at) else { break };
-            parts.extend((at > 0).then(|| Part::Text(rest.as_bytes()[..at].to_vec())));
-            parts.push(part);
-            rest = &rest[at + name.len()..];
-        }
-        parts.extend((!rest.is_empty()).then(|| Part::Text(rest.as_bytes().to_vec())));
-        Self(parts)
-    }
-
-    fn write(&self, key: u32, value: &[u8], out: &mut Vec<u8>) {
-        for part in &self.0 {
-            match part {
-                Part::Text(text) => out.extend_from_slice(text),
-                Part::Key => out.extend_from_slice(key.to_string().as_bytes()),
-                Part::Value => out.extend_from_slice(value),
-            }
-        }
-    }
-}
 
 /// A request over HTTP.
 #[derive(Clone, Debug, Default)]
@@ -63,11 +25,19 @@ enum Form {
     Memcached { line: Template, value: Option<Template> },
 }
 
+/// Requests of one form.
+#[derive(Clone, Debug)]
+struct Class {
+    name: String,
+    share: f64,
+    form: Form,
+}
+
 /// What is asked of a server whose application is not one of ours.
 #[derive(Clone, Debug)]
 pub struct Plain {
     scheme: Scheme,
-    classes: Vec<(String, Form)>,
+    classes: Vec<Class>,
     keys: u32,
     value: Vec<u8>,
     scratch: Vec<u8>,
@@ -111,17 +81,19 @@ impl Plain {
         let form =
             Form::Http { head: Template::new(&head), body: body.as_deref().map(Template::new) };
         let heads = method == "HEAD";
-        let class = method.to_lowercase();
-        Ok(Self::of(url, vec![(class, form)], keys, value, heads))
+        let class = Class { name: method.to_lowercase(), share: 1.0, form };
+        Ok(Self::of(url, vec![class], keys, value, heads))
     }
 
-    /// These commands, to a server of Redis' or memcached's protocol.
+    /// These commands, to a server of Redis' or memcached's protocol; each with its share before it
+    /// (`99.8:get a`), or as often as another of share 1.
     ///
     /// # Errors
     /// A command that is none.
     pub fn commands(url: &Url, lines: &[String], keys: u32, value: usize) -> Result<Self, String> {
-        let mut classes: Vec<(String, Form)> = Vec::new();
+        let mut classes: Vec<Class> = Vec::new();
         for line in lines {
+            let (share, line) = share(line);
             if line.contains(char::is_control) {
                 return Err(format!("`{}`: a command is one line", line.escape_debug()));
             }
@@ -132,24 +104,24 @@ impl Plain {
                 _ => memcached(&words)?,
             };
             let name = first.to_lowercase();
-            let known = classes.iter().filter(|(other, _)| other.split(' ').next() == Some(&name));
+            let known = classes.iter().filter(|other| other.name.split(' ').next() == Some(&name));
             let name = match known.count() {
                 0 => name,
                 others => format!("{name} {}", others + 1),
             };
-            classes.push((name, form));
+            classes.push(Class { name, share, form });
         }
         Ok(Self::of(url, classes, keys, value, false))
     }
 
-    fn of(url: &Url, classes: Vec<(String, Form)>, keys: u32, value: usize, heads: bool) -> Self {
+    fn of(url: &Url, classes: Vec<Class>, keys: u32, value: usize, heads: bool) -> Self {
         let (scheme, value) = (url.scheme, vec![b'x'; value]);
         Self { scheme, classes, keys, value, scratch: Vec::new(), heads }
     }
 
-    /// What each class is called.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.classes.iter().map(|(name, _)| name.as_str())
+    /// What each class is called, and its share.
+    pub fn classes(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.classes.iter().map(|class| (class.name.as_str(), class.share))
     }
 
     /// Answers are heads alone.
@@ -165,7 +137,7 @@ impl Plain {
         for (at, byte) in value.iter_mut().take(8).enumerate() {
             *byte = b'a' + ((random >> (at * 8)) % 26) as u8;
         }
-        match &classes[usize::from(class)].1 {
+        match &classes[usize::from(class)].form {
             Form::Http { head, body } => {
                 head.write(key, value, out);
                 scratch.clear();
@@ -229,6 +201,13 @@ impl Plain {
         };
         (Status::Word(word), if failed { Outcome::Failed } else { Outcome::Done })
     }
+}
+
+/// A command's share, which may stand before it, and the command.
+fn share(line: &str) -> (f64, &str) {
+    let given =
+        line.split_once(':').filter(|(share, _)| share.starts_with(|c: char| c.is_ascii_digit()));
+    given.and_then(|(share, line)| Some((share.parse().ok()?, line))).unwrap_or((1.0, line))
 }
 
 fn memcached(words: &[&str]) -> Result<Form, String> {
@@ -327,12 +306,14 @@ mod tests {
         let redis = Url::parse("redis://127.0.0.1:6379").unwrap();
         let all = lines(&["GET key:{key}", "SET a {value}", "GET b"]);
         let mut plain = Plain::commands(&redis, &all, 100, 3).unwrap();
-        assert_eq!(plain.names().collect::<Vec<_>>(), ["get", "set", "get 2"]);
+        let classes: Vec<_> = plain.classes().collect();
+        assert_eq!(classes, [("get", 1.0), ("set", 1.0), ("get 2", 1.0)]);
         assert_eq!(written(&mut plain, 0), "*2\r\n$3\r\nGET\r\n$6\r\nkey:99\r\n");
         assert!(written(&mut plain, 1).starts_with("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\n"));
         let memcached = Url::parse("memcached://127.0.0.1:11211").unwrap();
-        let all = lines(&["get a{key}", "set k v{key}"]);
+        let all = lines(&["99.8:get a{key}", "0.2:set k v{key}"]);
         let mut plain = Plain::commands(&memcached, &all, 100, 3).unwrap();
+        assert_eq!(plain.classes().collect::<Vec<_>>(), [("get", 99.8), ("set", 0.2)]);
         assert_eq!(written(&mut plain, 0), "get a99\r\n");
         assert_eq!(written(&mut plain, 1), "set k 0 0 3\r\nv99\r\n");
         for bad in ["", "set k", "set k 0 0 3 v", "get a\r\nget b"] {

@@ -10,6 +10,7 @@
 
 #define THREADS 4
 #define ROUNDS 2000
+#define FORKS 10
 
 static pthread_mutex_t mutex;
 static long sum;
@@ -119,8 +120,44 @@ static void *fork_one(void *unused) {
   return NULL;
 }
 
+static void *end_late(void *unused) {
+  usleep(20000);
+  printf("a thread of the child has ended\n");
+  return unused;
+}
+
+static void say_end(void) { printf("the child ends\n"); }
+
+// The child goes on until the last of its threads has ended.
+static void *fork_and_return(void *by_exit) {
+  int status;
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    pthread_t thread;
+    CHECK(atexit(say_end) == 0);
+    CHECK(pthread_create(&thread, NULL, end_late, NULL) == 0);
+    if (by_exit)
+      pthread_exit(NULL);
+    return NULL;
+  }
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  return NULL;
+}
+
+static void on_a_thread(void *(*routine)(void *), void *argument) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, routine, argument) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+}
+
 int main(void) {
   setvbuf(stdout, NULL, _IONBF, 0);
   fork_one(NULL);
+  for (int i = 0; i < FORKS; i++)
+    on_a_thread(fork_one, NULL);
+  on_a_thread(fork_and_return, NULL);
+  on_a_thread(fork_and_return, &mutex);
+  fork_and_return(&mutex);
   return 0;
 }
