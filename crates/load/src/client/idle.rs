@@ -23,8 +23,13 @@ impl Client {
     /// It does not.
     pub fn greet(&mut self, wait_ns: u64) -> Result<(), Error> {
         let until = Instant::now() + Duration::from_nanos(wait_ns);
+        let mut patience = RETRY;
         loop {
-            match self.ask(0, RETRY) {
+            let answer = self.ask(0, patience);
+            // A server whose service takes longer answers in time, too, in the end.
+            patience =
+                (2 * patience).min(until.saturating_duration_since(Instant::now())).max(RETRY);
+            match answer {
                 Ok(Some(_)) => return Ok(()),
                 Err(failure) if Instant::now() >= until => return Err(failure),
                 Ok(None) if Instant::now() >= until => {

@@ -1,48 +1,11 @@
 //! Requests to any server of HTTP, Redis' protocol or memcached's: a text that the user gives, in
 //! which `{key}` and `{value}` change from request to request.
 
+use super::own::Body;
 use super::socket::{Came, Scheme, Url};
+use super::template::{Places, Template};
 use super::wire::Outcome;
 use std::collections::BTreeMap;
-
-/// A text with places for keys and values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Template(Vec<Part>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Text(Vec<u8>),
-    Key,
-    Value,
-}
-
-impl Template {
-    fn new(text: &str) -> Self {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let places = [("{key}", Part::Key), ("{value}", Part::Value)];
-            let found =
-                places.into_iter().filter_map(|(name, part)| Some((rest.find(name)?, name, part)));
-            let Some((at, name, part)) = found.min_by_key(|&(at, ..)| at) else { break };
-            parts.extend((at > 0).then(|| Part::Text(rest.as_bytes()[..at].to_vec())));
-            parts.push(part);
-            rest = &rest[at + name.len()..];
-        }
-        parts.extend((!rest.is_empty()).then(|| Part::Text(rest.as_bytes().to_vec())));
-        Self(parts)
-    }
-
-    fn write(&self, key: u32, value: &[u8], out: &mut Vec<u8>) {
-        for part in &self.0 {
-            match part {
-                Part::Text(text) => out.extend_from_slice(text),
-                Part::Key => out.extend_from_slice(key.to_string().as_bytes()),
-                Part::Value => out.extend_from_slice(value),
-            }
-        }
-    }
-}
 
 /// A request over HTTP.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +15,7 @@ pub struct WebRequest {
     /// `NAME: VALUE` each.
     pub headers: Vec<String>,
     /// What is sent with it.
-    pub body: Option<String>,
+    pub body: Option<Body>,
 }
 
 /// How the requests of a class are written.
@@ -68,8 +31,7 @@ enum Form {
 pub struct Plain {
     scheme: Scheme,
     classes: Vec<(String, Form)>,
-    keys: u32,
-    value: Vec<u8>,
+    places: Places,
     scratch: Vec<u8>,
     heads: bool,
 }
@@ -109,7 +71,7 @@ impl Plain {
             head.push_str(&format!("{name}: {}\r\n", text.trim()));
         }
         let form =
-            Form::Http { head: Template::new(&head), body: body.as_deref().map(Template::new) };
+            Form::Http { head: Template::new(head), body: body.as_ref().map(Body::template) };
         let heads = method == "HEAD";
         let class = method.to_lowercase();
         Ok(Self::of(url, vec![(class, form)], keys, value, heads))
@@ -128,7 +90,7 @@ impl Plain {
             let words: Vec<&str> = line.split_whitespace().collect();
             let Some(first) = words.first() else { return Err("an empty command".to_owned()) };
             let form = match url.scheme {
-                Scheme::Redis => Form::Resp(words.iter().map(|word| Template::new(word)).collect()),
+                Scheme::Redis => Form::Resp(words.iter().map(Template::new).collect()),
                 _ => memcached(&words)?,
             };
             let name = first.to_lowercase();
@@ -143,8 +105,8 @@ impl Plain {
     }
 
     fn of(url: &Url, classes: Vec<(String, Form)>, keys: u32, value: usize, heads: bool) -> Self {
-        let (scheme, value) = (url.scheme, vec![b'x'; value]);
-        Self { scheme, classes, keys, value, scratch: Vec::new(), heads }
+        let (scheme, places) = (url.scheme, Places::new(keys, value));
+        Self { scheme, classes, places, scratch: Vec::new(), heads }
     }
 
     /// What each class is called.
@@ -159,12 +121,9 @@ impl Plain {
 
     /// Adds a request to `out`. `random`: decides keys and values.
     pub(super) fn request(&mut self, class: u16, random: u64, out: &mut Vec<u8>) {
-        // The upper half of a 64 × 32 bit product is uniform below the number of keys.
-        let key = ((u128::from(random) * u128::from(self.keys)) >> 64) as u32;
-        let Self { classes, value, scratch, .. } = self;
-        for (at, byte) in value.iter_mut().take(8).enumerate() {
-            *byte = b'a' + ((random >> (at * 8)) % 26) as u8;
-        }
+        let Self { classes, places, scratch, .. } = self;
+        let key = places.draw(random);
+        let value = &places.value;
         match &classes[usize::from(class)].1 {
             Form::Http { head, body } => {
                 head.write(key, value, out);
@@ -234,12 +193,12 @@ impl Plain {
 fn memcached(words: &[&str]) -> Result<Form, String> {
     let stores = ["set", "add", "replace", "append", "prepend"].contains(&words[0]);
     if !stores {
-        return Ok(Form::Memcached { line: Template::new(&words.join(" ")), value: None });
+        return Ok(Form::Memcached { line: Template::new(words.join(" ")), value: None });
     }
     let [verb, key, value] = words else {
         return Err(format!("`{}`: write {} KEY VALUE", words.join(" "), words[0]));
     };
-    let line = Template::new(&format!("{verb} {key}"));
+    let line = Template::new(format!("{verb} {key}"));
     Ok(Form::Memcached { line, value: Some(Template::new(value)) })
 }
 
@@ -298,7 +257,7 @@ mod tests {
         let put = WebRequest {
             method: "PUT".into(),
             headers: vec!["Host: x".into(), "Accept:  */*".into(), "user-agent: me".into()],
-            body: Some("k={key}&v={value}".into()),
+            body: Some(Body::Text("k={key}&v={value}".into())),
         };
         let mut plain = Plain::web(&url, &put, 1, 9).unwrap();
         let text = written(&mut plain, 0);
