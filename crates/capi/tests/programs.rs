@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -207,6 +208,28 @@ fn what_c_gets_wrong_is_told() {
 #[test]
 fn a_client_over_shared_memory() {
     passes("tests/shm.c", Compilers::Plain);
+}
+
+#[test]
+fn requests_of_http_come_taken_apart() {
+    passes("tests/http.c", Compilers::Plain);
+}
+
+/// What `curtail top` reads.
+#[test]
+fn a_server_of_c_is_observable() {
+    let scratch = TempDir::new().unwrap();
+    let program = compile("examples/primes.c", Compilers::Plain, &scratch);
+    let mut primes = Primes::start(&program, &["workers=1", "observable=primes of c"]);
+    assert_eq!(primes.ask("100"), "100: 25 primes, says worker 0");
+    primes.stats(["short: 1 completed", "long: 0 completed", "unknown: 0 completed"]);
+    let address = curtail_observe::address(primes.child.id()).unwrap();
+    let mut stream = UnixStream::connect_addr(&address).unwrap();
+    stream.set_read_timeout(Some(STUCK)).unwrap();
+    stream.write_all(b"\n").unwrap();
+    let mut look = String::new();
+    BufReader::new(stream).read_line(&mut look).unwrap();
+    assert!(look.contains(r#""app":"primes of c""#) && look.contains("short"), "{look}");
 }
 
 #[test]

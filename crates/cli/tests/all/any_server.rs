@@ -49,6 +49,35 @@ fn web(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> {
     Ok(first.starts_with("GET /item/").then(|| answer.to_owned()))
 }
 
+/// Takes nothing but GET, as most servers of pages do.
+fn pages(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> {
+    let Some(first) = line(reader)? else { return Ok(None) };
+    let mut length = 0;
+    while let Some(header) = line(reader)?.filter(|header| !header.is_empty()) {
+        let length_of = |(name, value): (&str, &str)| {
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().unwrap())
+        };
+        length = header.split_once(':').and_then(length_of).unwrap_or(length);
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    let status = if first.starts_with("GET") { "200 OK" } else { "405 No" };
+    Ok(Some(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")))
+}
+
+#[test]
+fn a_web_server_that_is_asked_as_one_of_ours_is_told_of() {
+    let output = run(&format!("load http://{}/ --rate 1k --wait 10ms", serve(pages)));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("405") && stderr.contains("--method GET"), "{stderr}");
+    // Nothing is known of a server of others: neither its policy nor how it pre-empts.
+    let line = format!("load http://{}/ --method GET --rate 1k --duration 100ms", serve(pages));
+    let output = run(&format!("{line} --max-lateness 60s"));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("throughput") && table.contains("valid"), "{table}");
+    assert!(!table.contains("unknown") && !table.contains("pre-empt"), "{table}");
+}
+
 fn resp(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> {
     let Some(count) = line(reader)? else { return Ok(None) };
     let mut words = Vec::new();
@@ -108,7 +137,7 @@ fn statuses_of_a_web_server_are_counted() {
     assert_eq!(run["completed"].as_u64(), Some(found[0].1), "{run}");
     // What failed is no figure.
     assert_eq!((code, &run["valid"]), (Some(1), &false.into()), "{said}");
-    assert!(said.contains("404: ") && said.contains("failed at the server"), "{said}");
+    assert!(said.contains("failed at the server (answers 200: "), "{said}");
 }
 
 #[test]

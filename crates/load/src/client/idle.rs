@@ -16,6 +16,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Unanswered requests in a row, after which an idle server counts as gone.
 const GONE: u32 = 20;
 
+/// What to say of another server.
+pub(super) fn not_ours(status: u16) -> String {
+    format!(
+        "it answered {status} to a POST for --app, as no server of Curtail's does: for any web server, \
+         --method GET"
+    )
+}
+
 impl Client {
     /// Waits until the server answers, for up to `wait_ns`.
     ///

@@ -204,12 +204,16 @@ impl Client {
         let socket = &mut sockets[0];
         socket.send(id, message).map_err(|error| Self::failure(url, error))?;
         loop {
-            let mut found = None;
+            let (mut found, mut foreign) = (None, None);
             let mut take = |came: Came<'_>| {
+                foreign = foreign.or(wire.foreign(&came));
                 let answer = wire.outcome(came).filter(|answer| answer.id == id);
                 found = found.or(answer);
             };
             socket.receive(buffer, &mut take).map_err(|error| Self::failure(url, error))?;
+            if let Some(status) = foreign {
+                return Err(Self::failure(url, idle::not_ours(status)));
+            }
             let left = until.saturating_duration_since(Instant::now());
             if found.is_some() || left.is_zero() {
                 return Ok(found);

@@ -131,6 +131,13 @@ impl Wire {
         self.answer(came.bytes).or_else(|| came.of.map(by_status))
     }
 
+    /// The status of an answer over HTTP that is none of the application's: another server listens.
+    pub(super) fn foreign(&self, came: &Came<'_>) -> Option<u16> {
+        let (_, status) = came.of.filter(|_| matches!(self, Self::Spin | Self::Kv(_)))?;
+        // Without room, the transport answers.
+        (status != 503 && self.answer(came.bytes).is_none()).then_some(status)
+    }
+
     /// Reads an answer; `None`: it is none.
     fn answer(&self, bytes: &[u8]) -> Option<Answer> {
         match self {
