@@ -33,7 +33,7 @@ pub fn told(seen: &Seen) -> String {
     let answers = if statuses.is_empty() { "" } else { "; answers " };
     let late = |p| curtail_report::duration(seen.lateness.percentile_ns(p) as f64);
     format!(
-        "sent {} of {} by the end of the schedule (each after its time by: p50 {}, p99 {}), {} overloaded, {} unanswered, {} failed{answers}{}",
+        "sent {} of {} by the end of the schedule, late by {} (p50) and {} (p99), {} overloaded, {} unanswered, {} failed{answers}{}",
         seen.sent_in_time,
         tally.offered,
         late(50.0),
