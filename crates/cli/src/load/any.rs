@@ -17,7 +17,7 @@ pub(super) struct AnyServer {
     header: Vec<String>,
     /// The request's body (http), or the whole request, a datagram (udp) or frame (tcp): a text, or
     /// `@FILE`. `{key}` and `{value}` in it, and in the URL, change from request to request. Of udp
-    /// and tcp it may be repeated, then each is asked as often
+    /// and tcp it may be repeated: each is asked as often as it is given
     #[arg(long, value_name = "TEXT", conflicts_with_all = OURS, help_heading = "Any server")]
     body: Vec<String>,
     /// The same as hexadecimal digits
@@ -34,17 +34,20 @@ pub(super) struct AnyServer {
     command: Vec<String>,
 }
 
+/// Names and shares.
+type Classes = Vec<(String, f64)>;
+
 /// What is asked of our own applications.
 const OURS: [&str; 3] = ["app", "workload", "classes"];
 
 impl AnyServer {
-    /// The requests and what their classes are called, where they are none of our own applications.
+    /// The requests, and their classes with their shares, where they are none of our own applications.
     pub(super) fn requests(
         &self,
         url: &Url,
         keys: u32,
         value: usize,
-    ) -> Result<Option<(Wire, Vec<String>)>, Failure> {
+    ) -> Result<Option<(Wire, Classes)>, Failure> {
         let bodies = self.bodies()?;
         let web = self.method.is_some() || !self.header.is_empty();
         let plain = match url.scheme {
@@ -75,10 +78,11 @@ impl AnyServer {
             }
             _ if web => return Err(Failure::usage("--method and --header are for http://")),
             Scheme::Udp | Scheme::Tcp if !bodies.is_empty() => {
+                let (bodies, shares) = counted(bodies);
                 let own = Own::new(url, &bodies, self.id, keys, value);
                 let own = own.map_err(|error| Failure::usage(format!("--body: {error}")))?;
-                let names = own.names().map(str::to_owned).collect();
-                return Ok(Some((Wire::Own(Box::new(own)), names)));
+                let classes = own.names().map(str::to_owned).zip(shares).collect();
+                return Ok(Some((Wire::Own(Box::new(own)), classes)));
             }
             _ if !bodies.is_empty() => {
                 return Err(Failure::usage("--body is for udp://, tcp:// and http://"));
@@ -89,8 +93,8 @@ impl AnyServer {
             _ => return Ok(None),
         };
         let plain = plain.map_err(Failure::usage)?;
-        let names = plain.names().map(str::to_owned).collect();
-        Ok(Some((Wire::Plain(Box::new(plain)), names)))
+        let classes = plain.names().map(|name| (name.to_owned(), 1.0)).collect();
+        Ok(Some((Wire::Plain(Box::new(plain)), classes)))
     }
 
     fn bodies(&self) -> Result<Vec<Body>, Failure> {
@@ -107,10 +111,25 @@ impl AnyServer {
     }
 }
 
+/// Each body once, and how often it was given.
+fn counted(bodies: Vec<Body>) -> (Vec<Body>, Vec<f64>) {
+    let (mut each, mut shares) = (Vec::new(), Vec::new());
+    for body in bodies {
+        if let Some(at) = each.iter().position(|other| *other == body) {
+            shares[at] += 1.0;
+        } else {
+            each.push(body);
+            shares.push(1.0);
+        }
+    }
+    (each, shares)
+}
+
 /// Their classes, and what to call it. What their service takes is unknown.
-pub(super) fn workload(names: Vec<String>) -> Result<(String, Mix), Failure> {
+pub(super) fn workload(classes: Classes) -> Result<(String, Mix), Failure> {
+    let names: Vec<&str> = classes.iter().map(|(name, _)| name.as_str()).collect();
     let all = names.join(", ");
-    let class = |name| Class { name, share: 1.0, service: Service::Constant(0) };
-    let mix = Mix::new(names.into_iter().map(class).collect()).map_err(Failure::usage)?;
+    let class = |(name, share)| Class { name, share, service: Service::Constant(0) };
+    let mix = Mix::new(classes.into_iter().map(class).collect()).map_err(Failure::usage)?;
     Ok((all, mix))
 }

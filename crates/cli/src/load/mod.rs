@@ -110,7 +110,7 @@ impl Load {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let any = self.any.requests(&self.url, self.keys, self.value_size as usize)?;
         let (any, (workload, mix)) = match any {
-            Some((wire, names)) => (Some(wire), any::workload(names)?),
+            Some((wire, classes)) => (Some(wire), any::workload(classes)?),
             None => (None, self.offered.workload.mix()?),
         };
         let class = measured::slo_class(self.slo.as_ref(), &workload, &mix)?;

@@ -176,8 +176,11 @@ fn frames(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> 
 #[test]
 fn frames_of_another_protocol_are_answered_one_at_a_time() {
     let url = format!("tcp://{}", serve(frames));
-    let both = ["--body", "10 {key}", "--body", "3000 {key}", "--keys", "9"];
+    let [one, other] = [["--body", "10 {key}"], ["--body", "3000 {key}"]];
+    let both = [one, one, one, other, ["--keys", "9"]].concat();
     let (code, run, said) = load(&url, &both);
+    let count = |class: usize| run["classes"][class]["count"].as_u64().unwrap();
+    assert!(count(0) > count(1) && count(1) > 0, "{run}");
     assert_eq!(run["completed"].as_u64(), run["offered"].as_u64(), "{said}");
     assert_eq!(run["workload"].as_str(), Some("10, 3000"), "{run}");
     assert!(code == Some(0) || is_late(&said), "{said}");
