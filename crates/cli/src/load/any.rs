@@ -20,7 +20,7 @@ pub(super) struct AnyServer {
     /// and tcp it may be repeated: each is asked as often as it is given
     #[arg(long, value_name = "TEXT", conflicts_with_all = OURS, help_heading = "Any server")]
     body: Vec<String>,
-    /// The same as hexadecimal digits
+    /// A body in hexadecimal digits; otherwise as --body
     #[arg(long, value_name = "DIGITS", conflicts_with_all = OURS, help_heading = "Any server")]
     body_hex: Vec<String>,
     /// Where requests and answers of --body have an id (udp, tcp), in bytes; the client writes it,
@@ -34,7 +34,7 @@ pub(super) struct AnyServer {
     command: Vec<String>,
 }
 
-/// Names and shares.
+/// Classes by their names, with their shares.
 type Classes = Vec<(String, f64)>;
 
 /// What is asked of our own applications.
