@@ -129,6 +129,38 @@ typedef struct curtail_app {
                      curtail_response *response);
 } curtail_app;
 
+/* ---- HTTP: of a server that listens at http://IP:PORT ------------------------------------------ */
+
+/*
+ * `request` is then a request of HTTP/1.1 as it came: its first line, its headers, an empty line, its
+ * body; a body in chunks is joined. What a handler writes is the body of the answer, with the status 200.
+ * Content-Length, Date and Connection are the library's. A handler that fails is answered by 500, one
+ * that writes nothing by an empty 200.
+ */
+
+/* Bytes of a request, without a zero byte at the end; `at` is NULL where there are none. */
+typedef struct curtail_bytes {
+  const char *at;
+  size_t length;
+} curtail_bytes;
+
+/* A request, taken apart; all of it lies in the request's own bytes. */
+typedef struct curtail_http {
+  /* "GET"; "/item", without the query; what follows the "?", if one is there; what follows the head. */
+  curtail_bytes method, path, query, body;
+} curtail_http;
+
+/* For classify, handle and the like. CURTAIL_MISUSE: it is no request of HTTP. */
+curtail_status curtail_http_parse(const uint8_t *request, size_t length, curtail_http *http);
+
+/* The first header of that name, in any case. */
+curtail_bytes curtail_http_header(const uint8_t *request, size_t length, const char *name);
+
+/* Begins the answer anew, with a status from 200 to 599 and a content type, which may be NULL; what is
+   written next is its body. */
+curtail_status curtail_response_http(curtail_response *response, uint16_t status,
+                                     const char *content_type);
+
 /* ---- Settings ---------------------------------------------------------------------------------- */
 
 /* Settings of a server to be, or of a policy to come. One thread's at a time. */
@@ -146,11 +178,12 @@ void curtail_settings_free(curtail_settings *settings);
  *                 work-conserving true|false, preemptive true|false, reserved N, weights 3,1,
  *                 priorities 1,0, deadlines 10us,1ms, queue-bounds 100,10, delta 2, profile-window N,
  *                 profile-slowdown 10, profile-deviation 10 (per cent), spillway N
- *   the server    listen udp://IP:PORT,tcp://IP:PORT (must be set; port 0: the kernel chooses),
+ *   the server    listen udp://IP:PORT,tcp://IP:PORT or http://IP:PORT (must be set; port 0: the kernel
+ *                 chooses),
  *                 workers N, cores 0,2-5, dispatchers N,
  *                 preempt auto|never|flag|clock|signal, dispatcher auto|busy|blocking, capacity N,
  *                 stack-kib N, drain 5s, seed N, record FILE, keep-out GLOB (may be given repeatedly),
- *                 safepoints-by-hand true|false
+ *                 safepoints-by-hand true|false, observable NAME (`curtail top` shows it by that name)
  *
  * A value that does not do is refused, and nothing changes.
  */

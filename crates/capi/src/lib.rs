@@ -15,6 +15,7 @@ mod app;
 mod border;
 mod client;
 mod contain;
+mod http;
 mod log2;
 mod response;
 mod server;
@@ -27,6 +28,7 @@ pub use client::{
     CAnswer, CClient, curtail_client_connect, curtail_client_free, curtail_client_next,
     curtail_client_submit,
 };
+pub use http::{CBytes, CHttp, curtail_http_header, curtail_http_parse, curtail_response_http};
 pub use response::{curtail_response_clear, curtail_response_extend, curtail_response_write};
 pub use server::{
     CServer, curtail_server_address, curtail_server_classify_by, curtail_server_free,

@@ -1,4 +1,4 @@
-//! What histograms ask of a library of mathematics, so that programs of C need not link one.
+//! What histograms and metrics ask of a library of mathematics, so that programs of C need not link one.
 
 /// The logarithm to base 2, of histograms' bounds. ci/plain-archive.sh has the library call this
 /// instead of libm's, so that it is linked without one.
@@ -18,4 +18,12 @@ pub(crate) extern "C" fn curtail_log2(x: f64) -> f64 {
         term *= z * z;
     }
     f64::from(exponent) + sum * 2.0 / std::f64::consts::LN_2
+}
+
+/// A power whose exponent is a whole number, as bounds of buckets have it; of others none. Called instead
+/// of libm's `pow`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn curtail_pow(x: f64, y: f64) -> f64 {
+    let whole = y as i32;
+    if f64::from(whole) == y { x.powi(whole) } else { f64::NAN }
 }

@@ -29,7 +29,10 @@ pub(crate) fn all_valid(runs: &[Run]) -> Result<(), Failure> {
     };
     let reason = first.invalid_reason.as_deref().unwrap_or("no reason was given");
     let rate = curtail_workload::format_rate(first.offered_rps);
-    Err(Failure::failed(format!("{which} not valid: {} at {rate}/s: {reason}", first.policy)))
+    // Of a server of others the policy is not known.
+    let known = first.policy != "unknown";
+    let name = if known { &first.policy } else { &first.workload };
+    Err(Failure::failed(format!("{which} not valid: {name} at {rate}/s: {reason}")))
 }
 
 /// For the runs that [`results`] will write: each is in the file when it has ended.

@@ -3,6 +3,7 @@
 
 use crate::sources::Sources;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The program, as the README of the repository shows it.
@@ -58,21 +59,36 @@ impl Template {
                 ["a server on udp://127.0.0.1:4000", "printf 1000 | nc -u -w 1 127.0.0.1 4000"]
             }
             Self::Threads => {
-                ["a server of threads on 127.0.0.1:4000", "echo 1000 | nc -q 1 127.0.0.1 4000"]
+                ["a server of threads on 127.0.0.1:4001", "echo 1000 | nc -q 1 127.0.0.1 4001"]
             }
             Self::Axum => {
-                ["a web service on http://127.0.0.1:4000", "curl http://127.0.0.1:4000/primes/1000"]
+                ["a web service on http://127.0.0.1:4002", "curl http://127.0.0.1:4002/primes/1000"]
             }
         }
     }
 }
 
-/// Makes the project; what to say of it.
+const USAGE: &str = "usage: cargo curtail new [--threads|--axum] NAME";
+
+/// Where the commands of this build are; a shell of the user's may not know.
+fn commands() -> String {
+    let own = std::env::current_exe().ok();
+    let own = own.as_deref().and_then(Path::parent).filter(|own| own.join("curtail").exists());
+    own.map_or_else(String::new, |own| format!("    export PATH=\"{}:$PATH\"\n", own.display()))
+}
+
+/// Makes the project; what to say of it. Or what there is to make, where that is asked.
 ///
 /// # Errors
 /// A bad name, or a directory that is there already or can't be written.
 pub fn run(arguments: &[String]) -> Result<String, String> {
-    const USAGE: &str = "usage: cargo curtail new [--threads|--axum] NAME";
+    if arguments.iter().any(|word| word == "--help" || word == "-h") {
+        return Ok(format!(
+            "{USAGE}\n\n\
+             makes the directory NAME with a program that builds, runs and shows itself to curtail top:\n\
+             a server of datagrams; --threads: one of threads; --axum: a web service with a pool"
+        ));
+    }
     let (mut kind, mut name) = (None, None);
     for word in arguments {
         let known = [("--threads", Template::Threads), ("--axum", Template::Axum)];
@@ -89,7 +105,8 @@ pub fn run(arguments: &[String]) -> Result<String, String> {
     Ok(format!(
         "made {name}: {what}\n\n\
          \u{20}   cd {name}\n    cargo curtail run --release\n\n\
-         and from other terminals\n\n    {ask}\n    curtail top"
+         and from other terminals\n\n{}    {ask}\n    curtail top",
+        commands()
     ))
 }
 
@@ -100,7 +117,12 @@ fn make(directory: &Path, kind: Template) -> Result<(), String> {
     let sources = Sources::find();
     let ours: Vec<_> = kind.ours().iter().map(|(name, _)| *name).collect();
     let configuration = sources.configuration(&ours)?;
-    fs::create_dir(directory).map_err(|error| failed(directory, error))?;
+    fs::create_dir(directory).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            format!("{} is there already: choose another name", directory.display())
+        }
+        _ => failed(directory, error),
+    })?;
     let files = [
         ("Cargo.toml", manifest(name, kind, &sources)),
         (".gitignore", "/target\n".to_owned()),
@@ -156,7 +178,7 @@ mod tests {
         // A second one does not overwrite the first.
         let again = run(&[project.display().to_string()]).unwrap_err();
         fs::remove_dir_all(&base).unwrap();
-        assert!(again.contains("primes"), "{again}");
+        assert!(again.ends_with("primes is there already: choose another name"), "{again}");
         let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
         let readme = fs::read_to_string(readme).unwrap();
         assert!(readme.contains(MAIN), "the README's server and src/new/main.rs.txt are one text");
@@ -180,6 +202,7 @@ mod tests {
             assert!(said.as_ref().unwrap().contains("curtail top"), "{said:?}");
             assert!(main.contains(&format!(".observable(\"{name}\")")), "{main}");
             assert!(manifest.contains("curtail-observe = "), "{manifest}");
+            assert!(main.contains("; stop the other server or choose another port"), "{main}");
         }
         assert!(made[1].1.contains("curtail-tower = ") && made[1].1.contains("axum = "));
         assert!(run(&["--threads".into(), "--axum".into(), "x".into()]).is_err());
@@ -192,5 +215,7 @@ mod tests {
             assert!(run(&[name.to_owned()]).is_err(), "{name}");
         }
         assert!(run(&[]).unwrap_err().contains("usage"));
+        let help = run(&["x".to_owned(), "--help".to_owned()]).unwrap();
+        assert!(help.starts_with("usage: cargo curtail new") && help.contains("--axum"), "{help}");
     }
 }

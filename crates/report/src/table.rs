@@ -4,6 +4,9 @@
 use crate::units::{chosen, count, duration, rate, ratio};
 use crate::{Metric, Quantile, Run};
 
+/// What a client says of a server that it knows nothing of.
+const UNKNOWN: &str = "unknown";
+
 const PERCENTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P99_9];
 
 /// A column: the group that it begins (or none), its name, and whether it holds figures.
@@ -169,6 +172,9 @@ fn heading(run: &Run) -> String {
 fn block(heading: String, members: &[usize], runs: &[Run]) -> Block {
     let any = |test: fn(&Run) -> bool| members.iter().any(|&at| test(&runs[at]));
     let show = Shown {
+        policy: any(|run| run.policy != UNKNOWN),
+        server: any(|run| run.preempt != UNKNOWN),
+        load: any(|run| run.preempt != UNKNOWN || run.load.is_some()),
         class: any(|run| !run.classes.is_empty()),
         slowdown: any(|run| {
             run.slowdown.is_some() || run.classes.iter().any(|class| class.slowdown.is_some())
@@ -193,21 +199,34 @@ fn decided(run: &Run) -> Option<String> {
 
 /// Which of the optional columns a block has.
 struct Shown {
+    policy: bool,
+    /// How it pre-empts is known.
+    server: bool,
+    load: bool,
     class: bool,
     slowdown: bool,
     undisturbed: bool,
 }
 
 impl Shown {
+    /// The columns that a run has once.
+    fn begin(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            (self.policy, "policy"),
+            (self.server, "pre-empt"),
+            (self.server, "quantum"),
+            (self.load, "load"),
+            (true, "throughput"),
+        ];
+        all.into_iter().filter_map(|(is_shown, name)| is_shown.then_some(name))
+    }
+
     fn columns(&self) -> Vec<Column> {
         let column = |group, name, figures| Column { group, span: 1, name, figures };
-        let mut columns = vec![
-            column("", "policy", false),
-            column("", "pre-empt", false),
-            column("", "quantum", true),
-            column("", "load", true),
-            column("", "throughput", true),
-        ];
+        let mut columns: Vec<Column> = self
+            .begin()
+            .map(|name| column("", name, !matches!(name, "policy" | "pre-empt")))
+            .collect();
         if self.class {
             columns.push(column("", "class", false));
         }
@@ -224,7 +243,9 @@ impl Shown {
         if self.slowdown {
             group("slowdown", &PERCENTILES);
         }
-        columns.push(column("", "pre-emptions", true));
+        if self.server {
+            columns.push(column("", "pre-emptions", true));
+        }
         columns.push(column("", "valid", false));
         columns
     }
@@ -238,7 +259,8 @@ fn rows(at: usize, run: &Run, show: &Shown) -> Vec<Row> {
     }
     let row = |(index, class): (usize, Option<&str>)| {
         let first = index == 0;
-        let mut cells = if first { run_cells(run) } else { vec![String::new(); 5] };
+        let of_run = |name| if first { run_cell(run, name) } else { String::new() };
+        let mut cells: Vec<String> = show.begin().map(of_run).collect();
         if show.class {
             cells.push(class.map_or_else(|| "all".to_owned(), plain));
         }
@@ -256,21 +278,24 @@ fn rows(at: usize, run: &Run, show: &Shown) -> Vec<Row> {
                 cells.push(known(run.figure(class, Metric::Slowdown, quantile), ratio));
             }
         }
-        cells.push(if first { count(run.preemptions) } else { String::new() });
+        if show.server {
+            cells.push(if first { count(run.preemptions) } else { String::new() });
+        }
         cells.push(if first { verdict(run) } else { String::new() });
         Row { cells, run: at, first }
     };
     names.into_iter().enumerate().map(row).collect()
 }
 
-fn run_cells(run: &Run) -> Vec<String> {
-    vec![
-        plain(&run.policy),
-        if run.preempt.is_empty() { "–".to_owned() } else { plain(&run.preempt) },
-        known(run.quantum_ns.map(|ns| ns as f64), chosen),
-        known(run.load, |load| format!("{load:.2}")),
-        rate(run.achieved_rps),
-    ]
+fn run_cell(run: &Run, column: &str) -> String {
+    match column {
+        "policy" => plain(&run.policy),
+        "pre-empt" if run.preempt.is_empty() => "–".to_owned(),
+        "pre-empt" => plain(&run.preempt),
+        "quantum" => known(run.quantum_ns.map(|ns| ns as f64), chosen),
+        "load" => known(run.load, |load| format!("{load:.2}")),
+        _ => rate(run.achieved_rps),
+    }
 }
 
 fn known(value: Option<f64>, show: impl Fn(f64) -> String) -> String {

@@ -109,15 +109,15 @@ impl Load {
 
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let any = self.any.requests(&self.url, self.keys, self.value_size as usize)?;
-        let (workload, mix) = match &any {
-            Some(plain) => any::workload(plain)?,
-            None => self.offered.workload.mix()?,
+        let (any, (workload, mix)) = match any {
+            Some((wire, classes)) => (Some(wire), any::workload(classes)?),
+            None => (None, self.offered.workload.mix()?),
         };
         let class = measured::slo_class(self.slo.as_ref(), &workload, &mix)?;
         let known = self.known_services(&mix)?;
         let app = if any.is_some() { None } else { Some(self.app) };
         let wire = match any {
-            Some(plain) => Wire::Plain(Box::new(plain)),
+            Some(wire) => wire,
             None => Wire::new(self.app(), mix.classes(), self.keys, self.value_size as usize)
                 .map_err(Failure::usage)?,
         };

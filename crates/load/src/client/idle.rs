@@ -16,6 +16,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Unanswered requests in a row, after which an idle server counts as gone.
 const GONE: u32 = 20;
 
+/// What to say of another server.
+pub(super) fn not_ours(status: u16) -> String {
+    format!(
+        "it answered {status} to a POST for --app, as no server of Curtail's does: for any web server, \
+         --method GET"
+    )
+}
+
 impl Client {
     /// Waits until the server answers, for up to `wait_ns`.
     ///
@@ -23,8 +31,13 @@ impl Client {
     /// It does not.
     pub fn greet(&mut self, wait_ns: u64) -> Result<(), Error> {
         let until = Instant::now() + Duration::from_nanos(wait_ns);
+        let mut patience = RETRY;
         loop {
-            match self.ask(0, RETRY) {
+            let answer = self.ask(0, patience);
+            // A server whose service takes longer answers in time, too, in the end.
+            patience =
+                (2 * patience).min(until.saturating_duration_since(Instant::now())).max(RETRY);
+            match answer {
                 Ok(Some(_)) => return Ok(()),
                 Err(failure) if Instant::now() >= until => return Err(failure),
                 Ok(None) if Instant::now() >= until => {

@@ -1,11 +1,13 @@
 //! A client of a server: what is due is sent, what has come is matched with what was sent. One thread
 //! does both, and sleeps when neither is at hand, unless told to spin.
 
+mod alone;
 mod flight;
 mod http;
 mod idle;
 mod ordered;
 mod outcome;
+mod own;
 mod plain;
 mod socket;
 mod stream;
@@ -17,10 +19,10 @@ use curtail::clock::{self, Clock};
 use curtail_workload::{Request, Requests};
 use flight::{Flight, Sent};
 pub use outcome::{judge, result, told};
+pub use own::{Body, IdAt, Own};
 pub use plain::{Plain, Statuses, WebRequest};
-use rustix::event::{PollFd, Timespec, poll};
-use rustix::io::Errno;
-use socket::{Came, Socket};
+use rustix::event::PollFd;
+use socket::{Came, Socket, wait};
 pub use socket::{Scheme, Url};
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -202,12 +204,16 @@ impl Client {
         let socket = &mut sockets[0];
         socket.send(id, message).map_err(|error| Self::failure(url, error))?;
         loop {
-            let mut found = None;
+            let (mut found, mut foreign) = (None, None);
             let mut take = |came: Came<'_>| {
+                foreign = foreign.or(wire.foreign(&came));
                 let answer = wire.outcome(came).filter(|answer| answer.id == id);
                 found = found.or(answer);
             };
             socket.receive(buffer, &mut take).map_err(|error| Self::failure(url, error))?;
+            if let Some(status) = foreign {
+                return Err(Self::failure(url, idle::not_ours(status)));
+            }
             let left = until.saturating_duration_since(Instant::now());
             if found.is_some() || left.is_zero() {
                 return Ok(found);
@@ -229,10 +235,11 @@ impl Client {
         // the lateness is measured as any other.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut pace = Pace::new(plan.requests.clone(), plan.duration_ns);
+        let most = self.wire.most_under_way().min(UNDER_WAY);
         let mut drive = Drive {
             client: self,
             seen: Seen::new(&plan),
-            flight: Flight::new(UNDER_WAY),
+            flight: Flight::new(most),
             start_tsc: clock::now() + Clock::get().cycles(1_000_000),
             random: plan.seed | 1,
             socket: 0,
@@ -384,16 +391,5 @@ impl Drive<'_> {
         let mut fds: Vec<PollFd<'_>> =
             self.client.sockets.iter().filter_map(Socket::poll_fd).collect();
         wait(&mut fds, Duration::from_nanos(left_ns))
-    }
-}
-
-fn wait(fds: &mut [PollFd<'_>], at_most: Duration) -> Result<(), Error> {
-    let timeout = Timespec {
-        tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: at_most.subsec_nanos().into(),
-    };
-    match poll(fds, Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(Error::new(format!("cannot wait for sockets: {error}"))),
     }
 }

@@ -19,16 +19,21 @@ pub fn result(mix: &Mix, seen: &Seen) -> Run {
     run
 }
 
+/// How often each status came.
+fn by_status(seen: &Seen) -> String {
+    let all = seen.statuses.all().iter();
+    all.map(|(name, count)| format!("{name}: {count}")).collect::<Vec<_>>().join(", ")
+}
+
 /// What became of the requests, in a line.
 #[must_use]
 pub fn told(seen: &Seen) -> String {
     let tally = &seen.tally;
-    let statuses: Vec<_> =
-        seen.statuses.all().iter().map(|(name, count)| format!("{name}: {count}")).collect();
+    let statuses = by_status(seen);
     let answers = if statuses.is_empty() { "" } else { "; answers " };
     let late = |p| curtail_report::duration(seen.lateness.percentile_ns(p) as f64);
     format!(
-        "sent {} of {} in time (late: p50 {}, p99 {}), {} overloaded, {} unanswered, {} failed{answers}{}",
+        "sent {} of {} by the end of the schedule, late by {} (p50) and {} (p99), {} overloaded, {} unanswered, {} failed{answers}{}",
         seen.sent_in_time,
         tally.offered,
         late(50.0),
@@ -36,7 +41,7 @@ pub fn told(seen: &Seen) -> String {
         tally.refused.iter().sum::<u64>(),
         tally.lost(),
         tally.failed,
-        statuses.join(", "),
+        statuses,
     )
 }
 
@@ -54,7 +59,8 @@ pub fn judge(run: &mut Run, seen: &Seen, max_lateness_ns: u64) {
     if lateness > max_lateness_ns {
         run.invalidate(&format!(
             "the client was late: one request in a hundred was sent {} or more after its time \
-             (allowed: {})",
+             (allowed: {}), so the times are the client's as well as the server's; --max-lateness \
+             allows more",
             curtail_report::duration(lateness as f64),
             format_duration(max_lateness_ns)
         ));
@@ -67,7 +73,10 @@ pub fn judge(run: &mut Run, seen: &Seen, max_lateness_ns: u64) {
         ));
     }
     if tally.failed > 0 {
-        run.invalidate(&format!("{} requests failed at the server", tally.failed));
+        let by_status = by_status(seen);
+        let by_status =
+            if by_status.is_empty() { by_status } else { format!(" (answers {by_status})") };
+        run.invalidate(&format!("{} requests failed at the server{by_status}", tally.failed));
     }
     run.judge_drops();
     if run.completed == 0 {

@@ -1,8 +1,9 @@
 //! Requests to any server of HTTP, Redis' protocol or memcached's: a text that the user gives, in
 //! which `{key}` and `{value}` change from request to request.
 
+use super::own::Body;
 use super::socket::{Came, Scheme, Url};
-use super::template::Template;
+use super::template::{Places, Template};
 use super::wire::Outcome;
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ pub struct WebRequest {
     /// `NAME: VALUE` each.
     pub headers: Vec<String>,
     /// What is sent with it.
-    pub body: Option<String>,
+    pub body: Option<Body>,
 }
 
 /// How the requests of a class are written.
@@ -38,8 +39,7 @@ struct Class {
 pub struct Plain {
     scheme: Scheme,
     classes: Vec<Class>,
-    keys: u32,
-    value: Vec<u8>,
+    places: Places,
     scratch: Vec<u8>,
     heads: bool,
 }
@@ -79,7 +79,7 @@ impl Plain {
             head.push_str(&format!("{name}: {}\r\n", text.trim()));
         }
         let form =
-            Form::Http { head: Template::new(&head), body: body.as_deref().map(Template::new) };
+            Form::Http { head: Template::new(head), body: body.as_ref().map(Body::template) };
         let heads = method == "HEAD";
         let class = Class { name: method.to_lowercase(), share: 1.0, form };
         Ok(Self::of(url, vec![class], keys, value, heads))
@@ -100,7 +100,7 @@ impl Plain {
             let words: Vec<&str> = line.split_whitespace().collect();
             let Some(first) = words.first() else { return Err("an empty command".to_owned()) };
             let form = match url.scheme {
-                Scheme::Redis => Form::Resp(words.iter().map(|word| Template::new(word)).collect()),
+                Scheme::Redis => Form::Resp(words.iter().map(Template::new).collect()),
                 _ => memcached(&words)?,
             };
             let name = first.to_lowercase();
@@ -115,8 +115,8 @@ impl Plain {
     }
 
     fn of(url: &Url, classes: Vec<Class>, keys: u32, value: usize, heads: bool) -> Self {
-        let (scheme, value) = (url.scheme, vec![b'x'; value]);
-        Self { scheme, classes, keys, value, scratch: Vec::new(), heads }
+        let (scheme, places) = (url.scheme, Places::new(keys, value));
+        Self { scheme, classes, places, scratch: Vec::new(), heads }
     }
 
     /// What each class is called, and its share.
@@ -131,12 +131,9 @@ impl Plain {
 
     /// Adds a request to `out`. `random`: decides keys and values.
     pub(super) fn request(&mut self, class: u16, random: u64, out: &mut Vec<u8>) {
-        // The upper half of a 64 × 32 bit product is uniform below the number of keys.
-        let key = ((u128::from(random) * u128::from(self.keys)) >> 64) as u32;
-        let Self { classes, value, scratch, .. } = self;
-        for (at, byte) in value.iter_mut().take(8).enumerate() {
-            *byte = b'a' + ((random >> (at * 8)) % 26) as u8;
-        }
+        let Self { classes, places, scratch, .. } = self;
+        let key = places.draw(random);
+        let value = &places.value;
         match &classes[usize::from(class)].form {
             Form::Http { head, body } => {
                 head.write(key, value, out);
@@ -213,12 +210,12 @@ fn share(line: &str) -> (f64, &str) {
 fn memcached(words: &[&str]) -> Result<Form, String> {
     let stores = ["set", "add", "replace", "append", "prepend"].contains(&words[0]);
     if !stores {
-        return Ok(Form::Memcached { line: Template::new(&words.join(" ")), value: None });
+        return Ok(Form::Memcached { line: Template::new(words.join(" ")), value: None });
     }
     let [verb, key, value] = words else {
         return Err(format!("`{}`: write {} KEY VALUE", words.join(" "), words[0]));
     };
-    let line = Template::new(&format!("{verb} {key}"));
+    let line = Template::new(format!("{verb} {key}"));
     Ok(Form::Memcached { line, value: Some(Template::new(value)) })
 }
 
@@ -277,7 +274,7 @@ mod tests {
         let put = WebRequest {
             method: "PUT".into(),
             headers: vec!["Host: x".into(), "Accept:  */*".into(), "user-agent: me".into()],
-            body: Some("k={key}&v={value}".into()),
+            body: Some(Body::Text("k={key}&v={value}".into())),
         };
         let mut plain = Plain::web(&url, &put, 1, 9).unwrap();
         let text = written(&mut plain, 0);

@@ -2,6 +2,7 @@
 //! `u32` length before each message), HTTP/1.1, the protocols of Redis or memcached, or
 //! sessions over shared memory.
 
+use super::alone::Alone;
 use super::stream::Stream;
 use super::wire::Wire;
 use crate::Error;
@@ -129,26 +130,34 @@ pub(crate) enum Socket {
     Udp(UdpSocket),
     Tcp(Box<Stream>),
     Shm(Box<ShmClient>),
+    Alone(Box<Alone>),
 }
 
 impl Socket {
     pub(crate) fn open(url: &Url, app: &Wire) -> Result<Self, Error> {
-        let fail = |error: io::Error| Error::new(format!("{url}: {error}"));
+        let socket = match app {
+            Wire::Own(own) if own.is_alone() => Alone::open(url).map(Box::new).map(Self::Alone),
+            _ => Self::flow(url, app),
+        };
+        socket.map_err(|error| Error::new(format!("{url}: {error}")))
+    }
+
+    pub(super) fn flow(url: &Url, app: &Wire) -> io::Result<Self> {
         match url.scheme {
             Scheme::Udp => {
                 let any = match url.address {
                     SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
                     SocketAddr::V6(_) => SocketAddr::from(([0; 16], 0)),
                 };
-                let socket = UdpSocket::bind(any).map_err(fail)?;
-                socket.connect(url.address).map_err(fail)?;
-                socket.set_nonblocking(true).map_err(fail)?;
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(url.address)?;
+                socket.set_nonblocking(true)?;
                 // Answers to a burst must not be lost here; the kernel may grant less.
                 let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
                 Ok(Self::Udp(socket))
             }
-            Scheme::Shm => Ok(Self::Shm(Box::new(ShmClient::connect(&url.path).map_err(fail)?))),
-            _ => Ok(Self::Tcp(Box::new(Stream::open(url, app).map_err(fail)?))),
+            Scheme::Shm => Ok(Self::Shm(Box::new(ShmClient::connect(&url.path)?))),
+            _ => Ok(Self::Tcp(Box::new(Stream::open(url, app)?))),
         }
     }
 
@@ -156,6 +165,7 @@ impl Socket {
     pub(crate) fn is_busy(&self) -> bool {
         match self {
             Self::Tcp(stream) => stream.is_busy(),
+            Self::Alone(alone) => alone.is_busy(),
             Self::Udp(_) | Self::Shm(_) => false,
         }
     }
@@ -173,6 +183,7 @@ impl Socket {
                 }
             },
             Self::Tcp(stream) => stream.send(id, message),
+            Self::Alone(alone) => alone.send(id, message),
             Self::Shm(client) => match client.submit(message) {
                 Ok(_) => Ok(true),
                 Err(ShmRefused::Full) => Ok(false),
@@ -197,6 +208,7 @@ impl Socket {
                 }
             },
             Self::Tcp(stream) => stream.receive(buffer, take),
+            Self::Alone(alone) => alone.receive(buffer, take),
             Self::Shm(client) => {
                 // A request without an answer counts as lost, as it does elsewhere.
                 let take = |_, answer: Result<&[u8], NoResponse>| {
@@ -213,7 +225,7 @@ impl Socket {
     pub(crate) fn before_wait(&mut self) -> bool {
         match self {
             Self::Shm(client) => client.before_wait(),
-            Self::Udp(_) | Self::Tcp(_) => true,
+            Self::Udp(_) | Self::Tcp(_) | Self::Alone(_) => true,
         }
     }
 
@@ -222,6 +234,7 @@ impl Socket {
         match self {
             Self::Udp(socket) => Some(PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)),
             Self::Tcp(stream) => stream.poll_fd(),
+            Self::Alone(alone) => alone.poll_fd(),
             Self::Shm(client) => Some(PollFd::from_borrowed_fd(client.as_fd(), PollFlags::IN)),
         }
     }
@@ -231,6 +244,18 @@ impl Socket {
 fn is_full(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
         || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error())
+}
+
+/// Waits until one of them can go on.
+pub(super) fn wait(fds: &mut [PollFd<'_>], at_most: std::time::Duration) -> Result<(), Error> {
+    let timeout = rustix::event::Timespec {
+        tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: at_most.subsec_nanos().into(),
+    };
+    match rustix::event::poll(fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(Error::new(format!("cannot wait for sockets: {error}"))),
+    }
 }
 
 const _: () = assert!(HEADER_BYTES == size_of::<u32>());

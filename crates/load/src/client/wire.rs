@@ -1,6 +1,7 @@
 //! What the servers speak, as the load generator needs it: requests of a class with an id, and
 //! answers that bring the id back.
 
+use super::own::Own;
 use super::plain::{Plain, Status};
 use super::socket::Came;
 use curtail_workload::Class;
@@ -46,6 +47,8 @@ pub enum Wire {
     Kv(Kv),
     /// Of any server of HTTP, Redis' protocol or memcached's.
     Plain(Box<Plain>),
+    /// Of any protocol of datagrams or frames.
+    Own(Box<Own>),
 }
 
 /// Requests of a `kv` server.
@@ -92,6 +95,15 @@ impl Wire {
             }
             Self::Kv(kv) => kv.request(id, class, random, out),
             Self::Plain(plain) => plain.request(class, random, out),
+            Self::Own(own) => own.request(id, class, random, out),
+        }
+    }
+
+    /// How many requests may be under way at a time and still be told apart.
+    pub(super) fn most_under_way(&self) -> usize {
+        match self {
+            Self::Own(own) => own.most_under_way(),
+            _ => usize::MAX,
         }
     }
 
@@ -109,6 +121,9 @@ impl Wire {
             let (id, _) = came.of?;
             return Some(Answer { id, outcome: plain.status(&came).1, service_ns: 0 });
         }
+        if let Self::Own(own) = self {
+            return own.outcome(came);
+        }
         let by_status = |(id, status)| {
             let outcome = if status == 503 { Outcome::Overloaded } else { Outcome::Failed };
             Answer { id, outcome, service_ns: 0 }
@@ -116,10 +131,17 @@ impl Wire {
         self.answer(came.bytes).or_else(|| came.of.map(by_status))
     }
 
+    /// The status of an answer over HTTP that is none of the application's: another server listens.
+    pub(super) fn foreign(&self, came: &Came<'_>) -> Option<u16> {
+        let (_, status) = came.of.filter(|_| matches!(self, Self::Spin | Self::Kv(_)))?;
+        // Without room, the transport answers.
+        (status != 503 && self.answer(came.bytes).is_none()).then_some(status)
+    }
+
     /// Reads an answer; `None`: it is none.
     fn answer(&self, bytes: &[u8]) -> Option<Answer> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Own(_) => None,
             Self::Spin => {
                 let answer = spin::protocol::Answer::decode(bytes)?;
                 let outcome = match answer.status {

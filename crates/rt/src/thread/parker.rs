@@ -2,7 +2,8 @@
 
 use super::elastic::Doorbell;
 use curtail_ring::EventCount;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,10 +20,21 @@ impl Bell for curtail_net::Waker {
     }
 }
 
+thread_local! {
+    static RESTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling kthread is in its own sleep: asked by a signal's handler.
+pub(super) fn rests_here() -> bool {
+    RESTS.get()
+}
+
 /// Lets a kernel thread sleep until there is work for it, without losing a wake-up (see [`EventCount`]).
 #[derive(Default)]
 pub struct Parker {
     doze: EventCount,
+    /// It is in that sleep, though it may have been woken and have no core yet. For the watchdog.
+    rests: AtomicBool,
     /// 1: a nap ends. A word of its own: the token of `std::thread::park` belongs to the program's
     /// threads.
     rung: AtomicU32,
@@ -53,7 +65,21 @@ impl Parker {
 
     /// Sleeps by `sleep` unless `work` finds some after the announcement.
     pub fn sleep(&self, work: impl FnOnce() -> bool, sleep: impl FnOnce()) {
-        self.doze.unless(work, sleep);
+        self.doze.unless(work, || {
+            let rests = |rests| {
+                self.rests.store(rests, Ordering::Relaxed);
+                RESTS.set(rests);
+            };
+            rests(true);
+            sleep();
+            rests(false);
+        });
+    }
+
+    /// Whether it is in its own sleep, until it runs again. Where work waits for it meanwhile, the
+    /// kernel runs others: its waker has no core, or it has none itself.
+    pub(super) fn rests(&self) -> bool {
+        self.rests.load(Ordering::Relaxed)
     }
 
     /// A sleep in the kernel, for `most` at most; it may end for nothing. Where no bell was set.

@@ -5,6 +5,7 @@
 //! code was interrupted, in the middle of a switch or without unwind tables, the worst is a stack
 //! that ends early.
 
+use super::parker::rests_here;
 use super::unwind::{Unwinding, names_at};
 use crate::held;
 use curtail_fiber::StackCopy;
@@ -26,6 +27,8 @@ static STACK: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 static COPIED: AtomicUsize = AtomicUsize::new(0);
 /// What it held: [`held::words`].
 static HELD: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+/// Whether it was in its own sleep.
+static RESTS: AtomicBool = AtomicBool::new(false);
 static DONE: AtomicBool = AtomicBool::new(false);
 /// Handlers that may write the copy now.
 static COPYING: AtomicUsize = AtomicUsize::new(0);
@@ -39,19 +42,32 @@ fn signal() -> c_int {
 ///
 /// A system call that the thread waits in may be interrupted by this, as by any signal's handler.
 pub(super) fn stack_of(tid: libc::pid_t) -> Vec<String> {
-    look_at(tid).0
+    ask(tid).map_or_else(Vec::new, |copied| names(&copied.stack))
 }
 
-/// [`stack_of`], and what the thread holds: locks, or a critical section.
+/// [`stack_of`], and what the thread holds: locks, or a critical section. Nothing of a kthread that is in
+/// its own sleep by then: what it did before is over.
 pub(super) fn look_at(tid: libc::pid_t) -> (Vec<String>, Option<String>) {
-    let Some((copy, held)) = ask(tid) else { return (Vec::new(), None) };
+    match ask(tid) {
+        Some(Copied { stack, held, rests: false }) => (names(&stack), held::say(held)),
+        _ => (Vec::new(), None),
+    }
+}
+
+fn names(stack: &StackCopy) -> Vec<String> {
     // Names take long: others may ask meanwhile.
-    let frames = Unwinding::new().frames(&copy);
-    (frames.into_iter().flat_map(names_at).collect(), held::say(held))
+    Unwinding::new().frames(stack).into_iter().flat_map(names_at).collect()
+}
+
+/// What a thread has copied.
+struct Copied {
+    stack: StackCopy,
+    held: [u64; 3],
+    rests: bool,
 }
 
 /// Has the thread make a copy, and takes it; `None`: it did not answer in time.
-fn ask(tid: libc::pid_t) -> Option<(StackCopy, [u64; 3])> {
+fn ask(tid: libc::pid_t) -> Option<Copied> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     install();
@@ -72,7 +88,8 @@ fn ask(tid: libc::pid_t) -> Option<(StackCopy, [u64; 3])> {
         let [ip, sp, bp] = [0, 1, 2].map(|index| word(&REGISTERS[index]));
         let words = STACK[..COPIED.load(Ordering::Relaxed) / 8].iter().map(word);
         let held = HELD.each_ref().map(|word| word.load(Ordering::Relaxed));
-        (StackCopy { ip, sp, bp, words: words.collect() }, held)
+        let stack = StackCopy { ip, sp, bp, words: words.collect() };
+        Copied { stack, held, rests: RESTS.load(Ordering::Relaxed) }
     };
     DONE.load(Ordering::Acquire).then(copied)
 }
@@ -116,6 +133,7 @@ fn copy_from(context: *mut c_void) {
     for (place, word) in HELD.iter().zip(held::words()) {
         place.store(word, Ordering::Relaxed);
     }
+    RESTS.store(rests_here(), Ordering::Relaxed);
     let from = registers[libc::REG_RSP as usize] as usize;
     let here = iovec { iov_base: STACK.as_ptr().cast_mut().cast(), iov_len: WORDS * 8 };
     let there = iovec { iov_base: ptr::without_provenance_mut(from), iov_len: WORDS * 8 };

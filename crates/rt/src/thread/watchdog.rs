@@ -3,7 +3,10 @@
 //! A plain thread looks at all kthreads of a runtime every half limit. A kthread is stuck if it has
 //! picked nothing for the limit although something waits for it there, or, where safepoints keep
 //! the time themselves, if what it runs has come to none for the limit: it is in a system call that
-//! blocks, or in code without safepoints. (One that the machine keeps from its core is not.)
+//! blocks, or in code without safepoints.
+//!
+//! One that the machine keeps from its core is not stuck. Nor is one in its own sleep whose waker has no
+//! core: that is told only where it lasts ([`LONG_SLEEP`]).
 //!
 //! Stalls are counted by place ([`super::stalls`]). What has not started goes on elsewhere: others
 //! steal it, and where all kthreads are stuck, a spare one is started. Under a core allocator a
@@ -25,6 +28,9 @@ use std::time::{Duration, Instant};
 /// The target of what is logged here.
 const LOG: &str = "curtail::thread::watchdog";
 
+/// So many limits a kthread sleeps beside its work before that is told.
+const LONG_SLEEP: u32 = 100;
+
 /// A kthread is stuck.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -33,19 +39,34 @@ pub struct Stall {
     pub kthread: usize,
     /// For how long it has picked nothing, at least.
     pub duration: Duration,
-    /// What it is doing: the functions on its stack, innermost first. Empty where it did not answer.
+    /// What it is doing: the functions on its stack, innermost first. Empty where it went on before it
+    /// was asked, or did not answer.
     pub stack: Vec<String>,
     /// What it holds, in words for people: a lock and where it was taken, or a critical section.
     pub holds: Option<String>,
     /// How many stalls there were so far whose innermost function was the same, this one included.
     pub count: u64,
+    /// It is in its own sleep, for long, though something waits for it: no code of the program's, but
+    /// the kernel, which runs others instead.
+    pub asleep: bool,
 }
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kthread {} has been stuck for {:?}", self.kthread, self.duration)?;
+        let Self { kthread, duration, .. } = self;
+        if self.asleep {
+            return write!(
+                f,
+                "kthread {kthread} has slept for {duration:?} though work waits for it: the kernel \
+                 gives its core, or that of the thread that wakes it, to others"
+            );
+        }
+        write!(f, "kthread {kthread} has been stuck for {duration:?}")?;
         if let Some(holds) = &self.holds {
             write!(f, ", holding {holds}")?;
+        }
+        if self.stack.is_empty() {
+            return write!(f, "; it went on before its stack was looked at, or did not answer");
         }
         write!(f, ", in")?;
         if let (Some(function), 2..) = (function_of(&self.stack), self.count) {
@@ -204,8 +225,11 @@ impl Watchdog {
             if stuck && waits {
                 (self.is_stuck)(index, kthread.picks());
             }
-            if stuck && stuck_for >= seen.tell_after {
-                self.tell(index, tid, stuck_for);
+            // Asked last: what was found before was found in that sleep.
+            let asleep = stuck && kthread.parker.rests();
+            let is_told = !asleep || stuck_for >= self.limit * LONG_SLEEP;
+            if stuck && is_told && stuck_for >= seen.tell_after {
+                self.tell(index, tid, stuck_for, asleep);
             } else if let Some(place) = seen.place {
                 self.stalls.extend(place, stuck_for);
             }
@@ -217,7 +241,7 @@ impl Watchdog {
     }
 
     /// Counts a stall, or goes on with one that was counted, and tells of it.
-    fn tell(&mut self, index: usize, tid: libc::pid_t, duration: Duration) {
+    fn tell(&mut self, index: usize, tid: libc::pid_t, duration: Duration, asleep: bool) {
         let again = self.seen[index].place;
         self.seen[index].tell_after = duration * 2;
         let told = self.on_stall.as_ref();
@@ -233,7 +257,8 @@ impl Watchdog {
         let kthread = (self.first + index) as u32;
         timeline::note(EventKind::Stalled, (start, cycles), kthread, 0);
         if let Some(on_stall) = told.filter(|_| looks) {
-            on_stall(&Stall { kthread: self.first + index, duration, stack, holds, count });
+            let kthread = self.first + index;
+            on_stall(&Stall { kthread, duration, stack, holds, count, asleep });
         }
     }
 }
@@ -309,3 +334,6 @@ impl Drop for Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

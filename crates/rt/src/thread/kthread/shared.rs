@@ -102,7 +102,7 @@ impl Shared {
     }
 
     /// The calling kernel thread is it, from now on (or no more).
-    pub(super) fn set_lives(&self, lives: bool) {
+    pub(in crate::thread) fn set_lives(&self, lives: bool) {
         // SAFETY: no arguments, always succeeds.
         let tid = if lives { unsafe { libc::gettid() } } else { 0 };
         self.tid.store(tid, Ordering::Release);

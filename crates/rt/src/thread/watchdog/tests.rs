@@ -1,0 +1,57 @@
+use super::*;
+use crate::thread::parker::Parker;
+use curtail_ring::CachePadded;
+use std::sync::mpsc::channel;
+
+/// Until it has been told of twice, or so many looks have passed.
+fn told(limit: Duration, looks: u32, asleep: bool) -> Vec<Stall> {
+    let shared = Shared::new(Arc::new(CachePadded::new(Parker::under(None))), None);
+    shared.set_mail(Box::new(|| true));
+    let (sender, stalls) = channel();
+    let watching = Watching::default();
+    let mut watchdog = Watchdog {
+        limit,
+        on_stall: Some(Arc::new(move |stall| sender.send(stall.clone()).unwrap())),
+        stalls: watching.stalls(),
+        first: 0,
+        runs_by_clock: false,
+        seen: Vec::new(),
+        is_stuck: Box::new(|_, _| ()),
+    };
+    std::thread::scope(|scope| {
+        let (ready, is_ready) = channel();
+        let (end, ends) = channel::<()>();
+        let kthread = &shared;
+        scope.spawn(move || {
+            kthread.set_lives(true);
+            ready.send(()).unwrap();
+            // The machine waits for its waker, or in a system call of the program's.
+            let waits = || ends.recv().unwrap_or_default();
+            if asleep {
+                kthread.parker.sleep(|| false, waits)
+            } else {
+                waits()
+            }
+            kthread.set_lives(false);
+        });
+        is_ready.recv().unwrap();
+        for _ in 0..looks {
+            watchdog.look(std::slice::from_ref(&shared));
+            std::thread::park_timeout(limit / 2);
+        }
+        drop(end);
+    });
+    drop(watchdog);
+    stalls.into_iter().collect()
+}
+
+#[test]
+fn a_kthread_in_its_own_sleep_is_no_stall_until_that_is_long() {
+    let limit = Duration::from_millis(2);
+    let stalls = told(limit, 50, false);
+    assert!(!stalls[0].asleep, "{stalls:?}");
+    let stalls = told(limit, 250, true);
+    let [first, ..] = &stalls[..] else { panic!("a long one is told") };
+    assert!(first.asleep && first.duration >= limit * LONG_SLEEP, "{stalls:?}");
+    assert!(first.to_string().ends_with("to others"), "{first}");
+}
