@@ -271,7 +271,8 @@ impl Daemon {
             return Duration::ZERO;
         }
         let next = self.allocator.next_wakeup(Nanos(now_ns)).map_or(0, |at| at.0);
-        NAP.max(Duration::from_nanos(next.saturating_sub(now_ns)))
+        // Programs take a daemon that shows no life for longer as gone.
+        NAP.max(Duration::from_nanos(next.saturating_sub(now_ns))).min(DOZE)
     }
 
     /// Until the next look is due; packets are carried meanwhile.

@@ -102,7 +102,7 @@ fn keep(control: &Control, handle: JoinHandle<()>) {
 fn live(control: &Arc<Control>, Work(routine, argument): Work) {
     registry::set_own(Some(control));
     call(control, routine, argument);
-    end_in_child();
+    end_in_child(control);
     registry::set_own(None);
     finish(control);
     leave();
@@ -152,7 +152,7 @@ pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: follow::
     // SAFETY: the program's `main`, and its arguments.
     let exited = unsafe { curtail_pthread_call(routine, argument, &raw mut result) } != 0;
     if exited {
-        end_in_child();
+        end_in_child(&control);
         finish(&control);
         FIRST_ENDED.store(true, Ordering::SeqCst);
         leave();
@@ -163,12 +163,20 @@ pub(crate) fn live_first(routine: Routine, argument: *mut c_void, mask: follow::
 }
 
 /// The thread that a fork's child has is not Curtail's any more: its end is the process's, once the kernel's
-/// threads that it has started have ended.
-fn end_in_child() {
+/// threads that it has started have ended. One of these may wait for it. Where there is no `/proc`, it waits
+/// for none.
+fn end_in_child(control: &Control) {
     if is_ours() {
         return;
     }
     curtail_fiber::end_thread_locals();
+    // Whoever joined it before the fork is not here; somebody else may.
+    control.state.with(|state| {
+        if state.fate == Fate::Joining {
+            state.fate = Fate::Joinable;
+        }
+    });
+    finish(control);
     let has_others =
         || std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1);
     let mut look = LOOK;
@@ -201,6 +209,8 @@ fn claim(control: &Control) -> Result<(), c_int> {
             state.fate = Fate::Joining;
             Ok(state.done)
         }
+        // Whoever waits for the thread that has forked is not in the child.
+        Fate::Joining if !is_ours() => Ok(state.done),
         Fate::Joining | Fate::Detached => Err(libc::EINVAL),
     })?;
     if ended {
@@ -224,8 +234,12 @@ fn take(control: &Control, value: *mut *mut c_void) {
     loop {
         match control.state.with(|state| state.handle.take()) {
             // Its routine can't panic: it is the program's, in C.
-            Some(handle) => break drop(handle.join()),
-            None if is_first(control) => break wait_for_end(control, None).unwrap_or_default(),
+            Some(handle) if is_ours() => break drop(handle.join()),
+            // It has ended in another process; what it left is never looked at here.
+            Some(handle) => std::mem::forget(handle),
+            None if is_first(control) || !is_ours() => {
+                break wait_for_end(control, None).unwrap_or_default();
+            }
             // The thread that made it has still to leave the handle.
             None => curtail_rt::yield_now(),
         }

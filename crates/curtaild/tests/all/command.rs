@@ -5,6 +5,7 @@ use crate::common;
 use common::{Daemon, Manner, Player, critical, managed, until};
 use curtail_shm::kthreads;
 use rustix::fd::AsFd;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -179,7 +180,10 @@ fn a_daemon_beside_another_program_sleeps_between_looks() {
     let mut others = kthreads::allowed_cpus().unwrap();
     others.retain(|&cpu| cpu != managed());
     if others.is_empty() {
-        return;
+        return eprintln!("skipped: there is one core");
+    }
+    if !Path::new("/proc/thread-self/schedstat").exists() {
+        return eprintln!("skipped: the kernel does not say how long threads wait");
     }
     let daemon = Daemon::start("crowded", &[]);
     let hog = Player::join(&daemon.path, "hog", critical(1, 1, 0), Manner::Hogs);

@@ -120,10 +120,15 @@ static void *fork_one(void *unused) {
   return NULL;
 }
 
-static void *end_late(void *unused) {
+static pthread_t forker;
+
+// Joined or not, the thread that has forked ends before the last one does.
+static void *end_late(void *joins) {
+  if (joins)
+    CHECK(pthread_join(forker, NULL) == 0);
   usleep(20000);
   printf("a thread of the child has ended\n");
-  return unused;
+  return joins;
 }
 
 static void say_end(void) { printf("the child ends\n"); }
@@ -136,7 +141,8 @@ static void *fork_and_return(void *by_exit) {
   if (child == 0) {
     pthread_t thread;
     CHECK(atexit(say_end) == 0);
-    CHECK(pthread_create(&thread, NULL, end_late, NULL) == 0);
+    forker = pthread_self();
+    CHECK(pthread_create(&thread, NULL, end_late, by_exit) == 0);
     if (by_exit)
       pthread_exit(NULL);
     return NULL;
