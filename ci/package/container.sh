@@ -44,7 +44,7 @@ unshare --net --pid --fork --kill-child bash -euc '
   ip link set lo up
   images run --isolation chroot "$service" -- /usr/local/bin/prices >"$scratch/said" 2>&1 &
   until_there=(--silent --fail --retry 100 --retry-delay 1 --retry-connrefused --retry-max-time 60)
-  [ "$(curl "${until_there[@]}" http://127.0.0.1:4000/price)" = 12.50 ]
-  [ "$(curl --silent --fail --max-time 60 http://127.0.0.1:4000/primes/1000)" = 168 ]
+  [ "$(curl "${until_there[@]}" http://127.0.0.1:4002/price)" = 12.50 ]
+  [ "$(curl --silent --fail --max-time 60 http://127.0.0.1:4002/primes/1000)" = 168 ]
 ' || die "the service in the container fails: $(tail -n1 "$scratch/said")"
 say "the container works: $(((SECONDS - begin) / 60)) min $(((SECONDS - begin) % 60)) s"

@@ -89,14 +89,14 @@ axum() {
   (cd web && cargo curtail build --quiet --release)
   web/target/curtail/x86_64-unknown-linux-gnu/release/web >served 2>&1 &
   server=$!
-  until_it curl -sf http://127.0.0.1:4000/price
+  until_it curl -sf http://127.0.0.1:4002/price
   local asked=() one
   for one in $(seq "$many"); do
-    curl -sf -m 120 -o "long-$one" "http://127.0.0.1:4000/primes/$long" &
+    curl -sf -m 120 -o "long-$one" "http://127.0.0.1:4002/primes/$long" &
     asked+=($!)
   done
   until_it sh -c "curtail top --metrics | grep -E '^curtail_in_system.* $many\$'"
-  [ "$(curl -sf -m 60 http://127.0.0.1:4000/price)" = 12.50 ] || fail "no price"
+  [ "$(curl -sf -m 60 http://127.0.0.1:4002/price)" = 12.50 ] || fail "no price"
   ! cat long-* 2>/dev/null | grep -q . || fail "a long request was answered before the short one"
   for one in "${asked[@]}"; do
     wait "$one" || fail "a long request failed"
