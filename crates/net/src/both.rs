@@ -103,8 +103,8 @@ impl<D: Transport, S: Transport> Transport for Both<D, S> {
         self.datagrams.lend_datagrams(threads).or_else(|| self.streams.lend_datagrams(threads))
     }
 
-    fn splits(&self) -> bool {
-        self.datagrams.splits() && self.streams.splits()
+    fn splits(&self, parts: usize) -> bool {
+        self.datagrams.splits(parts) && self.streams.splits(parts)
     }
 
     fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {

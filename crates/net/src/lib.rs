@@ -238,8 +238,9 @@ pub trait Transport: Send {
         true
     }
 
-    /// Whether [`Transport::split`] makes others of it.
-    fn splits(&self) -> bool {
+    /// Whether [`Transport::split`] makes so many parts of it.
+    fn splits(&self, parts: usize) -> bool {
+        let _ = parts;
         false
     }
 
@@ -305,8 +306,8 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).lend_datagrams(threads)
     }
 
-    fn splits(&self) -> bool {
-        (**self).splits()
+    fn splits(&self, parts: usize) -> bool {
+        (**self).splits(parts)
     }
 
     fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {

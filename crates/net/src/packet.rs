@@ -73,6 +73,7 @@ pub struct Packets {
     first: usize,
     seen: Reader,
     name: String,
+    in_progress: usize,
     closed: bool,
 }
 
@@ -124,22 +125,32 @@ impl Packets {
             limit: config.limit,
             partial: config.partial,
         };
+        Ok(Self::over(queues, us, config.mtu, (config.name.clone(), config.in_progress)))
+    }
+
+    fn over(
+        queues: Vec<Box<dyn PacketDriver>>,
+        us: Identity,
+        mtu: usize,
+        (name, in_progress): (String, usize),
+    ) -> Self {
         let shared = Shared {
             senders: queues.iter().map(|queue| queue.sender()).collect(),
-            addresses,
-            hardware: config.hardware,
-            mtu: config.mtu,
+            addresses: us.addresses.clone(),
+            hardware: us.hardware,
+            mtu,
             dropped: AtomicU64::new(0),
             too_long: AtomicU64::new(0),
         };
-        Ok(Self {
+        Self {
             shared: Arc::new(shared),
             queues,
             first: 0,
-            seen: Reader::new(us, config.in_progress),
-            name: config.name.clone(),
+            seen: Reader::new(us, in_progress),
+            name,
+            in_progress,
             closed: false,
-        })
+        }
     }
 
     /// Where the frames of each queue are.
@@ -274,6 +285,26 @@ impl Transport for Packets {
 
     fn close(&mut self) {
         self.closed = true;
+    }
+
+    /// Each of the others has queues of its own, and answers who asks there for our addresses.
+    fn splits(&self, parts: usize) -> bool {
+        parts <= self.queues.len()
+    }
+
+    fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {
+        OpenError::within("dispatchers with queues of their own", parts, 1, self.queues.len())?;
+        let mut dealt: Vec<Vec<_>> = (0..parts).map(|_| Vec::new()).collect();
+        for (index, queue) in std::mem::take(&mut self.queues).into_iter().enumerate() {
+            dealt[index % parts].push(queue);
+        }
+        let in_progress = self.in_progress.div_ceil(parts);
+        let (us, mtu, name) = (self.seen.us.clone(), self.shared.mtu, self.name.clone());
+        let mut all = dealt
+            .into_iter()
+            .map(|queues| Self::over(queues, us.clone(), mtu, (name.clone(), in_progress)));
+        all.next().into_iter().for_each(|first| *self = first);
+        Ok(all.map(|part| -> Box<dyn Transport> { Box::new(part) }).collect())
     }
 
     fn describe(&self) -> String {

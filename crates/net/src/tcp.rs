@@ -319,7 +319,7 @@ impl Transport for Tcp {
         self.lend()
     }
 
-    fn splits(&self) -> bool {
+    fn splits(&self, _: usize) -> bool {
         true
     }
 

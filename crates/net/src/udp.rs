@@ -231,7 +231,7 @@ impl Transport for Udp {
         !self.lent
     }
 
-    fn splits(&self) -> bool {
+    fn splits(&self, _: usize) -> bool {
         true
     }
 

@@ -1,7 +1,7 @@
 //! The transports of several dispatchers.
 //!
 //! A transport of sockets is split: each dispatcher has sockets of its own, and the kernel deals out
-//! what comes ([`Transport::split`]). Any other is polled by all dispatchers, one at a time
+//! what comes ([`Transport::split`]); so is one over a device's queues, where they suffice. Any other is polled by all dispatchers, one at a time
 //! ([`Shared`]): who has room takes what has come, and tells it what became of that.
 
 use curtail_net::{Completion, Intake, Kept, OpenError, Peer, Reply, Status, Transport};
@@ -18,7 +18,7 @@ pub(crate) fn spread(
     for mut transport in transports {
         let parts = match dispatchers {
             1 => vec![transport],
-            _ if transport.splits() => {
+            _ if transport.splits(dispatchers) => {
                 let others = transport.split(dispatchers)?;
                 std::iter::once(transport).chain(others).collect()
             }

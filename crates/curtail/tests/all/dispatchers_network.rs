@@ -1,4 +1,9 @@
-//! Several dispatchers over sockets: each has its own, and the kernel deals out peers.
+//! Several dispatchers over sockets: each has its own, and the kernel deals out peers. Past the kernel's
+//! network each has queues of its own; that is skipped, with a line, where there are no namespaces.
+
+#[path = "../../../net/tests/common/namespace.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests of the transport")]
+mod namespace;
 
 use crate::common;
 
@@ -6,6 +11,7 @@ use common::wire::{connect, frame, receive};
 use common::{STUCK, Verbs, in_time, preset, when};
 use curtail::net::open;
 use curtail::{DispatcherMode, Handle, Report, Server, StartError};
+use namespace::between;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -124,6 +130,43 @@ fn each_connection_is_served_by_the_dispatcher_that_has_accepted_it() {
         assert_even(&flows);
         assert_eq!((report.classes[0].completed, report.unsent), (23 * FLOWS as u64, 0));
     });
+}
+
+#[test]
+fn each_dispatcher_takes_frames_from_a_queue_of_its_own() {
+    if let Some(why) = curtail::net::packet::why_not() {
+        return eprintln!("skipped: {why}");
+    }
+    // Of the cable's two queues; the second address is answered for by whoever is asked.
+    let urls = "udp://10.9.0.1:0,xdp://cable/10.9.0.1:4001?checksum=partial,\
+                xdp://cable/10.9.0.7:4001?checksum=partial";
+    let near = move || {
+        let (server, addresses) = build(urls).unwrap();
+        let end = End(server.handle());
+        (end, addresses, thread::spawn(move || server.run().unwrap()))
+    };
+    let far = |(end, addresses, running): (End, Vec<SocketAddr>, thread::JoinHandle<Report>)| {
+        let mut flows = BTreeMap::new();
+        for flow in 0..FLOWS {
+            let socket = UdpSocket::bind("10.9.0.2:0").unwrap();
+            socket.set_read_timeout(Some(STUCK)).unwrap();
+            let address = addresses[flow % addresses.len()];
+            for n in 0..20 {
+                let text = format!("{flow}.{n}");
+                assert_eq!(ask(&socket, &format!("echo {text}"), address), text);
+            }
+            *flows.entry((address, ask(&socket, "worker", address))).or_insert(0) += 1;
+        }
+        let counters = end.0.stats().unwrap().transports;
+        drop(end);
+        (flows, addresses, counters, running.join().unwrap())
+    };
+    let Ok((flows, addresses, counters, report)) = between(near, far) else { return };
+    // Both dispatchers had requests by each address.
+    assert_eq!((addresses.len(), flows.len()), (3, 3 * DISPATCHERS), "{flows:?}");
+    assert_eq!((report.classes[0].completed, report.unsent), (21 * FLOWS as u64, 0));
+    let of = |name| counters.iter().find(|(known, _)| *known == name).unwrap().1;
+    assert_eq!((of("packet_queues"), of("packet_frames_missing")), (2, 0));
 }
 
 #[test]

@@ -20,6 +20,7 @@ const SOLICITATION: u8 = 135;
 const LINK_ONLY: u8 = 255;
 
 /// Who we are.
+#[derive(Clone)]
 pub(super) struct Identity {
     pub(super) hardware: Hardware,
     pub(super) addresses: Vec<SocketAddr>,

@@ -4,7 +4,10 @@
 //! DPDK starts once in a process: all tests have the same words for it, and devices of their own.
 
 use crate::common;
-use common::cable::{Ended, SERVED, ask_all, ask_through_faults, attack, served_over_a_cable};
+use common::cable::{
+    Ended, SERVED, ask_all, ask_from_many_ports, ask_through_faults, attack, in_two,
+    served_by_several, served_over_a_cable,
+};
 use common::frames::{OURS, Sent, THEIR4, datagram, peer, read};
 use common::hostile::frame_count;
 use common::namespace::{CABLE, make_checksums};
@@ -64,6 +67,26 @@ fn a_device_has_several_queues() {
     assert_eq!(counter(&*transport, "packet_queues"), 2);
     assert!(counter(&*transport, "packet_partial_checksums") > 0);
     check(&*transport, malformed);
+}
+
+#[test]
+fn each_of_two_dispatchers_has_a_queue() {
+    let url = |it| {
+        let args = format!("args=iface={CABLE};qpairs=2");
+        format!("dpdk://net_af_packet5/{it}?{EAL}&{args}&queues=2&frames=64&checksum=partial")
+    };
+    let open = move || in_two(open(&SERVED.map(url).join(",")).unwrap());
+    let ran = served_by_several(open, || {
+        SERVED.into_iter().for_each(ask_all);
+        ask_from_many_ports();
+    });
+    let Some(((), ended)) = ran else { return };
+    for (transport, malformed) in &ended {
+        assert_eq!(counter(&**transport, "packet_queues"), 1);
+        assert!(counter(&**transport, "packet_partial_checksums") > 0, "it had requests");
+        check(&**transport, *malformed);
+    }
+    assert_eq!(ended.len(), 2);
 }
 
 #[test]

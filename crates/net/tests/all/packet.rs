@@ -4,11 +4,11 @@ use crate::common;
 
 use common::frames::{
     FRAMES, OUR4, OUR6, OURS, Sent, THEIR4, THEIR6, THEIRS, arp, missing, peer, read, request,
-    request4, request6, served, simulated, solicitation,
+    request4, request6, served, simulated, simulated_queues, solicitation,
 };
 use common::{Collect, Echo, LONG, completion, counter, poll_requests};
 use curtail_net::packet::SimulatedLink;
-use curtail_net::{Both, FaultConfig, Peer, Status, Transport, open};
+use curtail_net::{Both, FaultConfig, OpenError, Peer, Status, Transport, open};
 use std::net::Ipv6Addr;
 use std::time::Instant;
 
@@ -206,6 +206,47 @@ fn a_peer_without_end_leaves_room_for_others() {
     link.put(&request6(b"another"));
     packets.poll(0, &mut into);
     assert_eq!(into.requests.len(), taken + 1);
+}
+
+#[test]
+fn each_of_several_dispatchers_has_queues_of_its_own() {
+    let (mut first, links) = simulated_queues(3, 16_384);
+    assert!(first.splits(3) && !first.splits(4), "each needs a queue");
+    assert!(matches!(first.split(4), Err(OpenError::Range { .. })), "each needs a queue");
+    let mut parts: Vec<Box<dyn Transport>> = first.split(2).unwrap();
+    parts.insert(0, Box::new(first));
+    let queues: Vec<_> = parts.iter().map(|part| counter(&**part, "packet_queues")).collect();
+    assert_eq!((queues, parts.len()), (vec![2, 1], 2));
+    for (index, link) in links.iter().enumerate() {
+        // Whoever is asked for an address has it, and nothing of it comes to the others.
+        let mut into = [0, 1].map(|_| Collect::up_to(4));
+        link.put(&arp(THEIR4, OUR4));
+        link.put(&request4(&[index as u8]));
+        let (part, other) = (index % 2, 1 - index % 2);
+        parts[other].poll(0, &mut into[other]);
+        assert!(into[other].requests.is_empty() && sent(link).is_empty());
+        poll_requests(&mut *parts[part], &mut into[part], 1);
+        let (payload, from) = into[part].requests.pop().unwrap();
+        parts[part].reply().reply(from, &payload);
+        parts[part].completed(&completion(from));
+        let answer =
+            Sent::Datagram { from: served()[0], to: peer(THEIR4), payload: vec![index as u8] };
+        let expected = [Sent::Arp { has: OUR4, to: THEIR4 }, answer].map(|it| (THEIRS, it));
+        assert_eq!(sent(link).iter().map(|it| read(it)).collect::<Vec<_>>(), expected);
+        assert!(links.iter().all(|link| link.take().is_none()), "it goes out where it came in");
+    }
+    // What one peer may have in progress is divided, too.
+    let mut into = Collect::up_to(usize::MAX);
+    for _ in 0..40 {
+        (0..FRAMES).for_each(|_| links[1].put(&request4(b"again")));
+        parts[1].poll(0, &mut into);
+    }
+    assert_eq!(into.requests.len(), (8_192 - into.requests.len()) / 8);
+    assert!(parts.iter().all(|part| missing(&**part) == 0));
+    // One that has ended says nothing of the other.
+    parts[0].close();
+    assert_eq!(parts[0].poll(0, &mut into), Status::Closed);
+    assert_eq!(parts[1].poll(0, &mut into), Status::Open);
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_taken_address_is_an_error_of_its_own() {
 fn parts_have_peers_and_bounds_of_their_own() {
     let (mut udp, address) = server(&UdpConfig { in_progress: 256, ..UdpConfig::default() });
     let mut parts: Vec<Box<dyn Transport>> = udp.split(2).unwrap();
-    assert_eq!((udp.splits(), parts.len(), parts[0].local_addrs()[0]), (true, 1, address));
+    assert_eq!((udp.splits(2), parts.len(), parts[0].local_addrs()[0]), (true, 1, address));
     let mut all: [&mut dyn Transport; 2] = [&mut udp, &mut *parts[0]];
     let mut seen = [0; 2];
     for _ in 0..32 {

@@ -3,7 +3,8 @@
 
 use crate::common;
 use common::cable::{
-    Ended, SERVED, ask, ask_all, ask_through_faults, attack, client, served_over_a_cable,
+    Ended, SERVED, ask, ask_all, ask_from_many_ports, ask_through_faults, attack, client, in_two,
+    served_by_several, served_over_a_cable,
 };
 use common::counter;
 use common::namespace::{CABLE, between, make_checksums};
@@ -58,6 +59,25 @@ fn requests_over_a_cable_are_answered() {
     let url = transport.describe();
     assert!(url.starts_with("xdp://cable/10.9.0.1:4000?mode=copy,"), "{url}");
     assert_eq!(transport.local_addrs(), SERVED.map(|it| it.parse().unwrap()));
+}
+
+#[test]
+fn each_of_two_dispatchers_has_a_queue() {
+    if let Some(why) = why_not() {
+        return eprintln!("skipped: {why}");
+    }
+    let open = || in_two(open(&urls("?frames=64&checksum=partial")).unwrap());
+    let ran = served_by_several(open, || {
+        SERVED.into_iter().for_each(ask_all);
+        ask_from_many_ports();
+    });
+    let Some(((), ended)) = ran else { return };
+    for (transport, malformed) in &ended {
+        assert_eq!((*malformed, counter(&**transport, "packet_queues")), (0, 1));
+        assert!(counter(&**transport, "packet_partial_checksums") > 0, "it had requests");
+        check(&**transport);
+    }
+    assert_eq!(ended.len(), 2);
 }
 
 #[test]

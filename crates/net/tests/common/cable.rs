@@ -20,11 +20,38 @@ pub fn served_over_a_cable<R: Send + 'static>(
     open: impl FnOnce() -> Box<dyn Transport> + Send + 'static,
     far: impl FnOnce() -> R + Send + 'static,
 ) -> Option<(R, Ended)> {
+    let (result, mut ended) = served_by_several(move || vec![open()], far)?;
+    ended.pop().map(|ended| (result, ended))
+}
+
+/// Splits it into two, each of which has a dispatcher of its own.
+pub fn in_two(mut transport: Box<dyn Transport>) -> Vec<Box<dyn Transport>> {
+    assert!(transport.splits(2), "it has two queues");
+    let others = transport.split(2).unwrap();
+    std::iter::once(transport).chain(others).collect()
+}
+
+/// Asks from many ports, so that the device has something for each of its queues.
+pub fn ask_from_many_ports() {
+    for port in 0..64_u32 {
+        for server in SERVED {
+            let socket = client(server);
+            let questions = [port, port + 64, port + 128].map(u32::to_le_bytes);
+            questions.iter().for_each(|it| assert_eq!(ask(&socket, it), it));
+        }
+    }
+}
+
+/// Runs `far` at the other end of a cable at which each of what `open` opens echoes.
+pub fn served_by_several<R: Send + 'static>(
+    open: impl FnOnce() -> Vec<Box<dyn Transport>> + Send + 'static,
+    far: impl FnOnce() -> R + Send + 'static,
+) -> Option<(R, Vec<Ended>)> {
     let near = move || {
         let others = UdpSocket::bind("10.9.0.1:5000").unwrap();
-        (Echo::start(open()), others)
+        (open().into_iter().map(Echo::start).collect::<Vec<_>>(), others)
     };
-    let ran = between(near, move |(echo, others)| {
+    let ran = between(near, move |(echoes, others)| {
         let kernels = std::thread::spawn(move || {
             let mut bytes = [0; 64];
             let (count, from) = others.recv_from(&mut bytes).unwrap();
@@ -33,7 +60,7 @@ pub fn served_over_a_cable<R: Send + 'static>(
         // Another port of the same address is the kernel's, as ever.
         assert_eq!(ask(&client("10.9.0.1:5000"), b"the kernel's"), b"the kernel's");
         kernels.join().unwrap();
-        (far(), echo.stop())
+        (far(), echoes.into_iter().map(Echo::stop).collect())
     });
     ran.map_err(|why| eprintln!("skipped: {why}")).ok()
 }

@@ -36,6 +36,16 @@ pub fn simulated(faults: FaultConfig, partial: bool) -> (Packets, SimulatedLink)
     (Packets::new(vec![Box::new(driver)], &served(), &config).unwrap(), link)
 }
 
+/// A transport over a device of so many queues, each with a wire of its own.
+pub fn simulated_queues(count: usize, in_progress: usize) -> (Packets, Vec<SimulatedLink>) {
+    let queue = |_| Simulated::new(FRAMES, 2_048, FaultConfig::default()).unwrap();
+    let (drivers, links): (Vec<_>, _) = (0..count).map(queue).unzip();
+    let config = PacketConfig::new("xdp://simulated".to_owned(), OURS, 1_500);
+    let config = PacketConfig { in_progress, ..config };
+    let drivers = drivers.into_iter().map(|one| Box::new(one) as _).collect();
+    (Packets::new(drivers, &served(), &config).unwrap(), links)
+}
+
 pub fn missing(transport: &dyn Transport) -> u64 {
     super::counter(transport, "packet_frames_missing")
 }
