@@ -6,16 +6,13 @@
 //!
 //! Invariant: a slot belongs to one ticket, from `submit` until the ticket's holder has taken the
 //! answer, or, if the ticket was dropped, until the request has ended. Then its generation grows,
-//! so whatever comes late for the old ticket finds no slot of its generation.
-//!
-//! The ring has as many places as there are slots, so a submitted request always fits. Only where a
-//! client is held up between taking a place in an empty ring and filling it does the dispatcher wait
-//! for it.
+//! so whatever comes late for the old ticket finds no slot of its generation. The ring has as many
+//! places as there are slots, so a submitted request always fits.
 
 use crate::error::{NoResponse, OpenError};
 use crate::socket::{drain, event, signal};
 use crate::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
-use crossbeam_queue::ArrayQueue;
+use curtail_ring::mpsc;
 use slot::{Slot, State};
 use std::future::Future;
 use std::mem;
@@ -32,6 +29,7 @@ mod slot;
 /// The dispatcher's side.
 pub struct Local {
     shared: Arc<Shared>,
+    requests: mpsc::Receiver<u32>,
     /// Signals announced by `rung` and not yet taken out of the bell.
     owed: u64,
     closed: bool,
@@ -41,13 +39,12 @@ pub struct Local {
 #[derive(Clone)]
 pub struct LocalClient {
     shared: Arc<Shared>,
+    requests: mpsc::Sender<u32>,
 }
 
 struct Shared {
     slots: Box<[Slot]>,
     free: Mutex<Vec<u32>>,
-    /// The ring: the slots whose requests the dispatcher has not taken.
-    requests: ArrayQueue<u32>,
     bell: OwnedFd,
     /// The bell has been rung, or is about to be, and the dispatcher has not answered it.
     rung: AtomicBool,
@@ -76,18 +73,18 @@ impl Local {
     pub fn new(capacity: usize) -> Result<(Self, LocalClient), OpenError> {
         let capacity = OpenError::within("number of places", capacity, 1, 1 << 20)?;
         let bell = event().map_err(|error| OpenError::system("eventfd", error))?;
+        let (sender, receiver) = mpsc::channel(capacity);
         let shared = Arc::new(Shared {
             slots: (0..capacity).map(|_| Slot::default()).collect(),
             free: Mutex::new((0..capacity as u32).rev().collect()),
-            requests: ArrayQueue::new(capacity),
             bell,
             rung: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             departed: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
         });
-        let client = LocalClient { shared: shared.clone() };
-        Ok((Self { shared, owed: 0, closed: false }, client))
+        let client = LocalClient { shared: shared.clone(), requests: sender };
+        Ok((Self { shared, requests: receiver, owed: 0, closed: false }, client))
     }
 
     /// Takes the signals out of the bell first, and resets `rung` after that. In the other order, a
@@ -106,7 +103,7 @@ impl Local {
 
     /// Ends the requests that will not be answered any more.
     fn refuse_waiting(&mut self) {
-        while let Some(slot) = self.shared.requests.pop() {
+        while let Some(slot) = self.requests.pop() {
             self.shared.resolve(slot, None, |slot| slot.state = State::Without(NoResponse::Closed));
         }
     }
@@ -129,7 +126,7 @@ impl Transport for Local {
             if into.room() == 0 {
                 break;
             }
-            let Some(index) = self.shared.requests.pop() else { break };
+            let Some(index) = self.requests.pop() else { break };
             // The slot is not locked here: an overloaded dispatcher answers from inside `request`.
             if let Some((payload, peer)) = self.shared.take(index) {
                 into.request(&payload, peer, now_tsc);
@@ -194,7 +191,7 @@ impl LocalClient {
         }
         let Some(index) = lock(&shared.free).pop() else { return Err(Refused::Full(payload)) };
         let generation = shared.slots[index as usize].occupy(payload);
-        let pushed = shared.requests.push(index).is_ok();
+        let pushed = self.requests.push(index).is_ok();
         shared.ring();
         if !pushed || shared.closed.load(Ordering::SeqCst) {
             // The dispatcher may have looked into the ring for the last time before our push. (Only

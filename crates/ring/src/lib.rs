@@ -3,6 +3,7 @@
 //! * [`spsc`]: one producer, one consumer; inboxes of workers and the way back to the dispatcher;
 //! * [`shm`]: the same ring, bit for bit, in memory that two processes share and neither trusts;
 //! * [`frames`]: frames of bytes in such memory, of any length;
+//! * [`mpsc`]: many producers, one consumer; requests of the same process, and jobs of pools;
 //! * [`StealRing`]: one owner, many thieves; threads that have not started;
 //! * [`Inbox`]: many senders, one receiver, linked through what is sent; wake-ups of threads;
 //! * [`BiasedLock`]: what its owner lends while it is away; a worker's jobs while it is stuck;
@@ -20,6 +21,7 @@ mod event_count;
 pub mod frames;
 mod inbox;
 mod layout;
+pub mod mpsc;
 pub mod seqlock;
 #[cfg(not(loom))]
 pub mod shm;

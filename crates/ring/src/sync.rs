@@ -7,7 +7,7 @@ pub(crate) use loom::{
     hint::spin_loop,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     },
     thread::yield_now,
 };
@@ -21,7 +21,7 @@ pub(crate) use std::{
     hint::spin_loop,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 

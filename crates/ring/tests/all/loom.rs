@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use curtail_ring::seqlock::SeqLock;
-use curtail_ring::{EventCount, spsc};
+use curtail_ring::{EventCount, mpsc, spsc};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -104,6 +104,69 @@ fn spsc_abandoned_and_empty_means_all_seen() {
             assert_eq!(consumer.len(), 2);
         }
         sender.join().unwrap();
+    });
+}
+
+/// Two senders, each of which pushes `each` elements, against a receiver that pops meanwhile.
+fn two_senders(each: u32) {
+    let (sender, mut receiver) = mpsc::channel(2);
+    let senders: Vec<_> = [10, 20]
+        .map(|first| {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                (first..first + each).take_while(|n| sender.push(boxed(*n)).is_ok()).count()
+            })
+        })
+        .into();
+    drop(sender);
+    let mut seen = Vec::new();
+    seen.extend(receiver.pop());
+    let sent: usize = senders.into_iter().map(|s| s.join().unwrap()).sum();
+    assert!(receiver.is_abandoned());
+    seen.extend(std::iter::from_fn(|| receiver.pop()));
+    assert_eq!(seen.len(), sent);
+    assert!(sent >= 2, "two fit in any case");
+    for first in [10, 20] {
+        let own: Vec<_> = seen.iter().map(|n| **n).filter(|n| *n / 10 * 10 == first).collect();
+        assert!(own.is_sorted() && own.first().is_none_or(|n| *n == first), "{own:?}");
+    }
+}
+
+#[test]
+fn mpsc_two_senders() {
+    loom::model(|| two_senders(1));
+}
+
+/// More senders' steps than can be tried in every order: at most two pre-emptions.
+#[test]
+fn mpsc_two_senders_overflow() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| two_senders(2));
+}
+
+#[test]
+fn mpsc_slot_is_used_again() {
+    loom::model(|| {
+        let (sender, mut receiver) = mpsc::channel(2);
+        sender.push(boxed(0)).unwrap();
+        sender.push(boxed(1)).unwrap();
+        let other = thread::spawn(move || sender.push(boxed(2)).is_ok());
+        assert_eq!(receiver.pop().as_deref(), Some(&0));
+        let pushed = other.join().unwrap();
+        assert_eq!(receiver.pop().as_deref(), Some(&1));
+        assert_eq!(receiver.pop().as_deref(), pushed.then_some(&2));
+    });
+}
+
+#[test]
+fn mpsc_leftovers_are_dropped() {
+    loom::model(|| {
+        let (sender, mut receiver) = mpsc::channel(2);
+        let other = thread::spawn(move || sender.push(Arc::new(0)).is_ok());
+        drop(receiver.pop());
+        drop(receiver);
+        assert!(other.join().unwrap());
     });
 }
 

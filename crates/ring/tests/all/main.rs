@@ -6,6 +6,7 @@ mod loom_absence;
 mod loom_frames;
 mod loom_steal;
 mod loom_threads;
+mod mpsc;
 mod seqlock;
 mod shm;
 mod spsc;
