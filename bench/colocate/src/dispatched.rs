@@ -2,7 +2,8 @@
 //! dispatcher has the other core, and with it the generator and the core allocator, whose turns are those of
 //! its transport.
 //!
-//! Before the dispatcher runs, and after it, a thread of the kernel gives the core allocator its turns.
+//! Where the dispatcher gives it none, before it runs, without a core, and after its end, a thread of the
+//! kernel does.
 
 use crate::generator::Job;
 use crate::service::{Load, Offer, Sojourns, Turn, daemon_of, load, talk, tell};
@@ -14,9 +15,9 @@ use curtail_shm::monotonic_ns;
 use curtail_workload::spin::spin;
 use curtaild::{Daemon, Stop};
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 /// The policy: of two levels, so that the worker ends quanta by itself.
 const POLICY: &str = "tq";
@@ -32,7 +33,7 @@ pub fn serve(offer: &Offer) -> Result<(), String> {
     let Load { mix, span_ns, expected, jobs, late } = load;
     let options = daemon_of(Some(path), &offer.cpus, offer.interval_ns).expect("there is a path");
     let host = Host::start(&options)?;
-    let wire = Wire { turn, jobs, daemon: None, host: host.place.clone(), ended: false };
+    let wire = Wire { turn, jobs, turns: host.turns.clone(), ended: false };
     let served = Served(Mutex::new(Sojourns::with_capacity(expected)).into());
     let sojourns = served.0.clone();
     let server = Server::builder(served)
@@ -74,8 +75,7 @@ impl App for Served {
 struct Wire {
     turn: Turn,
     jobs: Receiver<Job>,
-    daemon: Option<Daemon>,
-    host: Place,
+    turns: Arc<Turns>,
     ended: bool,
 }
 
@@ -84,13 +84,7 @@ impl Transport for Wire {
         if self.ended {
             return Status::Closed;
         }
-        if self.daemon.is_none() {
-            self.daemon = self.host.take();
-        }
-        if let Some(daemon) = &mut self.daemon {
-            // What goes wrong in it shows when it is the host's again.
-            let _ = daemon.turn();
-        }
+        self.turns.give();
         (self.turn)(monotonic_ns());
         while into.room() > 0 {
             match self.jobs.try_recv() {
@@ -115,9 +109,6 @@ impl Transport for Wire {
 
     fn close(&mut self) {
         self.ended = true;
-        if let Some(daemon) = self.daemon.take() {
-            self.host.give_back(daemon);
-        }
     }
 
     fn describe(&self) -> String {
@@ -142,62 +133,63 @@ impl Reply for Silent {
     }
 }
 
-/// A thread of the kernel that gives the core allocator its turns while nobody has borrowed it.
+/// A core allocator, and when the dispatcher gave it a turn last.
+struct Turns {
+    daemon: std::sync::Mutex<Daemon>,
+    last_ns: AtomicU64,
+}
+
+/// The time after which a core allocator without a turn has lost its dispatcher.
+const LOST: Duration = Duration::from_millis(2);
+
+impl Turns {
+    /// The dispatcher's turn, unless the other thread gives one now.
+    fn give(&self) {
+        self.last_ns.store(monotonic_ns(), Ordering::Relaxed);
+        if let Ok(mut daemon) = self.daemon.try_lock() {
+            // What goes wrong in it goes wrong again on the other thread.
+            let _ = daemon.turn();
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        let since_ns = monotonic_ns().saturating_sub(self.last_ns.load(Ordering::Relaxed));
+        since_ns > LOST.as_nanos() as u64
+    }
+}
+
+/// The thread of the kernel.
 struct Host {
-    place: Place,
-    stop: Stop,
+    turns: Arc<Turns>,
+    ended: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<Result<(), String>>,
-}
-
-/// Where a core allocator is borrowed.
-#[derive(Clone)]
-struct Place {
-    is_wanted: Arc<AtomicBool>,
-    lent: Arc<std::sync::Mutex<mpsc::Receiver<Daemon>>>,
-    back: SyncSender<Daemon>,
-}
-
-impl Place {
-    fn take(&self) -> Option<Daemon> {
-        self.is_wanted.store(true, Ordering::Relaxed);
-        self.lent.try_lock().ok()?.try_recv().ok()
-    }
-
-    fn give_back(&self, daemon: Daemon) {
-        let _ = self.back.try_send(daemon);
-    }
 }
 
 impl Host {
     fn start(options: &curtaild::Options) -> Result<Self, String> {
         let stop = Stop::new().map_err(|error| error.to_string())?;
-        let mut daemon = Daemon::new(options, stop.clone()).map_err(|error| error.to_string())?;
-        let (lend, lent) = mpsc::sync_channel(1);
-        let (back, returned) = mpsc::sync_channel(1);
-        let is_wanted = Arc::new(AtomicBool::new(false));
-        let lent = Arc::new(std::sync::Mutex::new(lent));
-        let place = Place { is_wanted: is_wanted.clone(), lent, back };
+        let daemon = Daemon::new(options, stop).map_err(|error| error.to_string())?;
+        let turns = Arc::new(Turns { daemon: daemon.into(), last_ns: AtomicU64::new(0) });
+        let ended = Arc::new(AtomicBool::new(false));
+        let (shared, over) = (turns.clone(), ended.clone());
         let thread = std::thread::spawn(move || {
-            let text = |error: curtaild::Error| error.to_string();
-            while !is_wanted.load(Ordering::Relaxed) {
-                if !daemon.turn().map_err(text)? {
-                    return Ok(());
+            while !over.load(Ordering::Relaxed) {
+                if shared.is_lost() {
+                    let mut daemon = shared.daemon.lock().unwrap_or_else(PoisonError::into_inner);
+                    daemon.turn().map_err(|error| error.to_string())?;
+                    drop(daemon);
+                    std::thread::yield_now();
+                } else {
+                    std::thread::sleep(LOST);
                 }
-                std::thread::yield_now();
-            }
-            let _ = lend.send(daemon);
-            let mut daemon =
-                returned.recv().map_err(|_| "the dispatcher kept the core allocator")?;
-            while daemon.turn().map_err(text)? {
-                std::thread::yield_now();
             }
             Ok(())
         });
-        Ok(Self { place, stop, thread })
+        Ok(Self { turns, ended, thread })
     }
 
     fn end(self) -> Result<(), String> {
-        self.stop.stop();
+        self.ended.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the core allocator's thread panicked")?
     }
 }
