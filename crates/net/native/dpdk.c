@@ -37,6 +37,7 @@ struct facts {
   uint16_t most_queues;
   uint16_t least_mtu;
   uint16_t most_mtu;
+  uint16_t spreads; /* 1: flows go to all queues; 0: perhaps to one */
 };
 
 struct way {
@@ -99,10 +100,15 @@ static struct rte_mempool *pool(uint16_t id, unsigned queue, const char *way, un
                                         "ring_mt_rts");
 }
 
+/* What the device can tell apart, to spread flows over its queues. */
+static uint64_t flows_of(const struct rte_eth_dev_info *info) {
+  return info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+}
+
 static int configure(struct port *port, const struct settings *wanted,
                      const struct rte_eth_dev_info *info, uint16_t *rings, const char **step) {
   struct rte_eth_conf conf = {.rxmode = {.mtu = wanted->mtu}};
-  uint64_t flows = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+  uint64_t flows = flows_of(info);
   int error;
 
   if (port->queues > 1 && flows != 0) {
@@ -190,6 +196,8 @@ static int begin(struct port *port, const struct settings *wanted, struct facts 
     return error == -EPERM ? -EBUSY : error;
   port->is_ours = true;
   facts->most_queues = RTE_MIN(info.max_rx_queues, info.max_tx_queues);
+  /* Of packet sockets the kernel does it. */
+  facts->spreads = flows_of(&info) != 0 || strcmp(info.driver_name, "net_af_packet") == 0;
   facts->least_mtu = info.min_mtu;
   facts->most_mtu = info.max_mtu;
   if (port->queues > facts->most_queues || wanted->mtu < info.min_mtu || wanted->mtu > info.max_mtu)

@@ -54,6 +54,9 @@ pub struct PacketConfig {
     /// A datagram whose checksum its sender left to a device that makes none, as on virtual links
     /// within a host, is taken. Default: no.
     pub partial: bool,
+    /// The device spreads flows over its queues; otherwise several dispatchers all poll all of them.
+    /// Default: yes.
+    pub spreads: bool,
     /// What [`Transport::describe`] says.
     pub name: String,
 }
@@ -62,7 +65,8 @@ impl PacketConfig {
     /// For a link.
     #[must_use]
     pub const fn new(name: String, hardware: Hardware, mtu: usize) -> Self {
-        Self { hardware, mtu, limit: 2_048, in_progress: 16 << 10, partial: false, name }
+        let (limit, in_progress) = (2_048, 16 << 10);
+        Self { hardware, mtu, limit, in_progress, partial: false, spreads: true, name }
     }
 }
 
@@ -74,6 +78,7 @@ pub struct Packets {
     seen: Reader,
     name: String,
     in_progress: usize,
+    spreads: bool,
     closed: bool,
 }
 
@@ -125,7 +130,8 @@ impl Packets {
             limit: config.limit,
             partial: config.partial,
         };
-        Ok(Self::over(queues, us, config.mtu, (config.name.clone(), config.in_progress)))
+        let packets = Self::over(queues, us, config.mtu, (config.name.clone(), config.in_progress));
+        Ok(Self { spreads: config.spreads, ..packets })
     }
 
     fn over(
@@ -149,6 +155,7 @@ impl Packets {
             seen: Reader::new(us, in_progress),
             name,
             in_progress,
+            spreads: true,
             closed: false,
         }
     }
@@ -289,7 +296,7 @@ impl Transport for Packets {
 
     /// Each of the others has queues of its own, and answers who asks there for our addresses.
     fn splits(&self, parts: usize) -> bool {
-        parts <= self.queues.len()
+        self.spreads && parts <= self.queues.len()
     }
 
     fn split(&mut self, parts: usize) -> Result<Vec<Box<dyn Transport>>, OpenError> {

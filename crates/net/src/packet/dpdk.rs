@@ -71,21 +71,25 @@ pub fn dpdk_queues(
     device: &str,
     config: &DpdkConfig,
 ) -> Result<(Vec<Box<dyn PacketDriver>>, Hardware), OpenError> {
-    queues(device, config, Vec::new())
+    queues(device, config, Vec::new()).map(|(queues, hardware, _)| (queues, hardware))
 }
+
+/// A device's queues, its Ethernet address, and whether it spreads flows over the queues.
+#[cfg(feature = "dpdk")]
+type Device = (Vec<Box<dyn PacketDriver>>, Hardware, bool);
 
 #[cfg(feature = "dpdk")]
 fn queues(
     device: &str,
     config: &DpdkConfig,
     reserved: Vec<std::os::fd::OwnedFd>,
-) -> Result<(Vec<Box<dyn PacketDriver>>, Hardware), OpenError> {
+) -> Result<Device, OpenError> {
     OpenError::within("frames", config.frames, 64, 1 << 15)?;
     OpenError::within("queues", config.queues, 1, 64)?;
     OpenError::within("MTU", config.mtu, super::MTU.0, super::MTU.1)?;
     let failed = |reason| OpenError::Dpdk { device: device.to_owned(), reason };
-    let (queues, hardware) = port::open(device, config, reserved).map_err(failed)?;
-    Ok((queues.into_iter().map(|one| Box::new(one) as _).collect(), hardware))
+    let (queues, hardware, spreads) = port::open(device, config, reserved).map_err(failed)?;
+    Ok((queues.into_iter().map(|one| Box::new(one) as _).collect(), hardware, spreads))
 }
 
 impl Packets {
@@ -107,12 +111,13 @@ impl Packets {
             served.push(address);
             reserved.extend(socket);
         }
-        let (queues, hardware) = queues(device, config, reserved)?;
+        let (queues, hardware, spreads) = queues(device, config, reserved)?;
         let urls: Vec<_> = served.iter().map(|it| format!("dpdk://{device}/{it}")).collect();
         let config = PacketConfig {
             limit: config.limit,
             in_progress: config.in_progress,
             partial: config.partial,
+            spreads,
             ..PacketConfig::new(urls.join(","), hardware, config.mtu)
         };
         Self::new(queues, &served, &config)

@@ -3,11 +3,11 @@
 use crate::common;
 
 use common::frames::{
-    FRAMES, OUR4, OUR6, OURS, Sent, THEIR4, THEIR6, THEIRS, arp, missing, peer, read, request,
-    request4, request6, served, simulated, simulated_queues, solicitation,
+    FRAMES, OUR4, OUR6, OURS, Sent, THEIR4, THEIR6, THEIRS, arp, drivers, missing, peer, read,
+    request, request4, request6, served, simulated, simulated_queues, solicitation,
 };
 use common::{Collect, Echo, LONG, completion, counter, poll_requests};
-use curtail_net::packet::SimulatedLink;
+use curtail_net::packet::{PacketConfig, Packets, SimulatedLink};
 use curtail_net::{Both, FaultConfig, OpenError, Peer, Status, Transport, open};
 use std::net::Ipv6Addr;
 use std::time::Instant;
@@ -213,6 +213,11 @@ fn each_of_several_dispatchers_has_queues_of_its_own() {
     let (mut first, links) = simulated_queues(3, 16_384);
     assert!(first.splits(3) && !first.splits(4), "each needs a queue");
     assert!(matches!(first.split(4), Err(OpenError::Range { .. })), "each needs a queue");
+    let (queues, _links) = drivers(3);
+    let config = PacketConfig::new("dpdk://simulated".to_owned(), OURS, 1_500);
+    let config = PacketConfig { spreads: false, ..config };
+    let one = Packets::new(queues, &served(), &config).unwrap();
+    assert!(!one.splits(2), "all may come by one queue");
     let mut parts: Vec<Box<dyn Transport>> = first.split(2).unwrap();
     parts.insert(0, Box::new(first));
     let queues: Vec<_> = parts.iter().map(|part| counter(&**part, "packet_queues")).collect();

@@ -1,6 +1,8 @@
 //! Frames as a well-behaved host sends them, and what is wrong with those of others.
 
-use curtail_net::packet::{Hardware, PacketConfig, Packets, Simulated, SimulatedLink};
+use curtail_net::packet::{
+    Hardware, PacketConfig, PacketDriver, Packets, Simulated, SimulatedLink,
+};
 use curtail_net::{FaultConfig, Transport};
 use etherparse::icmpv6::NdpOptionSlice;
 use etherparse::{
@@ -38,12 +40,16 @@ pub fn simulated(faults: FaultConfig, partial: bool) -> (Packets, SimulatedLink)
 
 /// A transport over a device of so many queues, each with a wire of its own.
 pub fn simulated_queues(count: usize, in_progress: usize) -> (Packets, Vec<SimulatedLink>) {
-    let queue = |_| Simulated::new(FRAMES, 2_048, FaultConfig::default()).unwrap();
-    let (drivers, links): (Vec<_>, _) = (0..count).map(queue).unzip();
+    let (drivers, links) = drivers(count);
     let config = PacketConfig::new("xdp://simulated".to_owned(), OURS, 1_500);
     let config = PacketConfig { in_progress, ..config };
-    let drivers = drivers.into_iter().map(|one| Box::new(one) as _).collect();
     (Packets::new(drivers, &served(), &config).unwrap(), links)
+}
+
+/// So many queues of a device in memory, and their wires.
+pub fn drivers(count: usize) -> (Vec<Box<dyn PacketDriver>>, Vec<SimulatedLink>) {
+    let queue = |_| Simulated::new(FRAMES, 2_048, FaultConfig::default()).unwrap();
+    (0..count).map(queue).map(|(driver, link)| (Box::new(driver) as _, link)).unzip()
 }
 
 pub fn missing(transport: &dyn Transport) -> u64 {

@@ -40,6 +40,7 @@ struct Facts {
     most_queues: u16,
     least_mtu: u16,
     most_mtu: u16,
+    spreads: u16,
 }
 
 /// A frame: where its bytes are, how many it has or has room for, and its header.
@@ -115,12 +116,13 @@ pub(super) fn start(words: Vec<CString>) -> c_int {
     unsafe { curtail_dpdk_start(count, words.as_mut_ptr()) }
 }
 
-/// Opens a device: its queues and its Ethernet address. `reserved` is kept as long as they live.
+/// Opens a device: its queues, its Ethernet address, and whether it spreads flows over the queues.
+/// `reserved` is kept as long as they live.
 pub(super) fn open(
     device: &str,
     config: &DpdkConfig,
     reserved: Vec<OwnedFd>,
-) -> Result<(Vec<Dpdk>, Hardware), DpdkError> {
+) -> Result<(Vec<Dpdk>, Hardware, bool), DpdkError> {
     if device.is_empty() || device.contains(',') {
         return Err(DpdkError::Name);
     }
@@ -161,7 +163,7 @@ pub(super) fn open(
         queue,
         frames: Box::new([Frame::NONE; BATCH]),
     };
-    Ok(((0..wanted.queues).map(queue).collect(), facts.hardware))
+    Ok(((0..wanted.queues).map(queue).collect(), facts.hardware, facts.spreads != 0))
 }
 
 fn why(error: c_int, wanted: &Settings, facts: &Facts, what: String) -> DpdkError {
