@@ -38,7 +38,7 @@ struct Args {
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
     /// Loads, as shares of the worker's capacity: 0.3,0.5
-    #[arg(long, value_name = "LOADS", value_delimiter = ',', value_parser = positive)]
+    #[arg(long, value_name = "LOADS", value_delimiter = ',', overrides_with = "loads", value_parser = positive)]
     loads: Option<Vec<f64>>,
     /// Length of a run
     #[arg(long, value_name = "S", value_parser = positive)]

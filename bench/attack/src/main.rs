@@ -21,7 +21,7 @@ struct Args {
     #[arg(value_name = "ATTACK", value_parser = attack_parser())]
     attacks: Vec<Attack>,
     /// Under which policies, or `all` [default: tq,shenango; all for sigterm]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', overrides_with = "policies")]
     policies: Option<Vec<String>>,
     /// As little as a test needs
     #[arg(long)]

@@ -37,13 +37,13 @@ struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     looks: Option<Duration>,
     /// share: what the service does [default: exp10,exp100,bimodal]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', overrides_with = "works")]
     works: Option<Vec<String>>,
     /// share: loads [default: 0.2,0.5,0.8]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = positive::<f64>)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', overrides_with = "loads", value_parser = positive::<f64>)]
     loads: Option<Vec<f64>>,
     /// share: process, process_plain, dispatched, inside, inside_plain, linux, linux_nice [default: all]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = way)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', overrides_with = "ways", value_parser = way)]
     ways: Option<Vec<How>>,
     /// share: how often the core allocator looks
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -157,7 +157,7 @@ curtail_status curtail_http_parse(const uint8_t *request, size_t length, curtail
 curtail_bytes curtail_http_header(const uint8_t *request, size_t length, const char *name);
 
 /* Begins the answer anew, with a status from 200 to 599 and a content type, which may be NULL; what is
-   written next is its body. */
+   written next is its body. CURTAIL_MISUSE: another status; the answer stays as it was. */
 curtail_status curtail_response_http(curtail_response *response, uint16_t status,
                                      const char *content_type);
 

@@ -106,6 +106,9 @@ pub unsafe extern "C" fn curtail_response_http(
     content_type: *const c_char,
 ) -> Status {
     let call = || {
+        if !(200..600).contains(&status) {
+            return Err(Failure::misuse(format!("a status is from 200 to 599, not {status}")));
+        }
         let kind = match content_type.is_null() {
             true => "",
             // SAFETY: the caller's promise.

@@ -30,6 +30,8 @@ static int handle(void *context, void *state, const uint8_t *request, size_t len
   CHECK(curtail_http_header(request, length, NULL).at == NULL);
   CHECK(curtail_response_write(response, "gone", 4) == CURTAIL_OK);
   CHECK(curtail_response_http(NULL, 200, NULL) == CURTAIL_MISUSE);
+  CHECK(curtail_response_http(response, 199, NULL) == CURTAIL_MISUSE);
+  CHECK(curtail_response_http(response, 600, NULL) == CURTAIL_MISUSE);
   CHECK(curtail_response_http(response, 201, "text/plain") == CURTAIL_OK);
   return curtail_response_write(response, http.body.at, http.body.length);
 }

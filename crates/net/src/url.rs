@@ -283,12 +283,18 @@ fn size(name: &str, value: &str) -> Result<usize, Reason> {
 }
 
 fn time_or_off(name: &str, value: &str) -> Result<Option<Duration>, Reason> {
-    if value == "off" { Ok(None) } else { duration(name, value).map(Some) }
+    match value {
+        "off" => Ok(None),
+        "0" => Err(bad(name, value, "a duration, like 500ms or 30s, or off")),
+        _ => duration(name, value).map(Some),
+    }
 }
 
 fn duration(name: &str, value: &str) -> Result<Duration, Reason> {
-    let parsed = curtail_notation::duration_ns(value).map(Duration::from_nanos);
-    parsed.map_err(|_| bad(name, value, "a duration, like 500ms or 30s"))
+    // A number without a unit is none; of all, the grammar would take 0.
+    let parsed = curtail_notation::duration_ns(value).ok().filter(|_| number(value).is_none());
+    let parsed = parsed.map(Duration::from_nanos);
+    parsed.ok_or_else(|| bad(name, value, "a duration, like 500ms or 30s"))
 }
 
 fn mode(name: &str, value: &str) -> Result<XdpMode, Reason> {

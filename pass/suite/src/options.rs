@@ -70,14 +70,14 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Set::Own)]
     pub set: Set,
     /// These programs only
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', overrides_with = "only")]
     pub only: Vec<String>,
     /// What to compare with the build without safepoints
-    #[arg(long = "variants", value_name = "NAME,…", value_delimiter = ',', default_value = "flag,clock,armed,rdtsc",
+    #[arg(long = "variants", value_name = "NAME,…", value_delimiter = ',', overrides_with = "names", default_value = "flag,clock,armed,rdtsc",
           value_parser = ["none", "flag", "clock", "armed", "rdtsc"])]
     names: Vec<String>,
     /// At which quanta `armed` fires; `rdtsc` at the first
-    #[arg(long, value_name = "2us,…", value_delimiter = ',', default_value = "2us", value_parser = quantum)]
+    #[arg(long, value_name = "2us,…", value_delimiter = ',', overrides_with = "quanta", default_value = "2us", value_parser = quantum)]
     quanta: Vec<String>,
     /// How often each variant of each program runs
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
@@ -141,7 +141,9 @@ impl Options {
     pub fn read(
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, Error> {
-        let options = Self::try_parse_from(words)?;
+        let mut options = Self::try_parse_from(words)?;
+        // No name: all programs.
+        options.only.retain(|name| !name.is_empty());
         let Self { rounds, layouts, .. } = options;
         // Each as often as the others.
         if rounds.is_multiple_of(layouts) {
@@ -192,6 +194,16 @@ mod tests {
         let options = parse("--variants armed,none --quanta 1us,500ns --only lu,list").unwrap();
         assert_eq!(names(&options), ["none", "armed 1us", "armed 500ns"]);
         assert_eq!(options.only, ["lu", "list"]);
+    }
+
+    #[test]
+    fn of_a_list_given_twice_the_last_one_counts() {
+        let lists =
+            "--variants flag --quanta 2us --only lu --variants armed --quanta 1us --only list";
+        let options = parse(lists).unwrap();
+        assert_eq!(names(&options), ["none", "armed 1us"]);
+        assert_eq!(options.only, ["list"]);
+        assert!(parse("--only lu --only=").unwrap().only.is_empty(), "no name: all");
     }
 
     #[test]

@@ -250,7 +250,7 @@ fn what_is_no_request_is_told() {
         ("load tcp://127.0.0.1:9 --rate 1k --method GET", "http://"),
         ("load http://127.0.0.1:9/ --rate 1k --command PING", "--command is for"),
         ("load memcached://127.0.0.1:9 --rate 1k --command set", "write set KEY VALUE"),
-        ("load memcached://127.0.0.1:9 --rate 1k --command 0:version", "all shares are zero"),
+        ("load memcached://127.0.0.1:9 --rate 1k --command 0:version", "`0` is no share"),
         ("load http://127.0.0.1:9/ --rate 1k --method GET --app kv", "--app"),
         ("load http://127.0.0.1:9/ --rate 1k --body a --body b", "one for http"),
         ("load http://127.0.0.1:9/ --rate 1k --body a --id 0:2", "--id is for udp"),

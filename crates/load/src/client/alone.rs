@@ -1,17 +1,13 @@
-//! A flow with one request in progress at a time: what comes is its answer. Those that are sent
-//! meanwhile wait here, in order.
+//! A flow with one request in progress at a time: what comes is its answer.
 
 use super::socket::{Came, Socket, Url};
 use super::wire::Wire;
 use rustix::event::PollFd;
-use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
 /// After this long without an answer a request is lost.
 const LOST: Duration = Duration::from_secs(1);
-/// Bytes that may wait before no further message is taken.
-const MOST: usize = 64 << 10;
 
 /// The flow, and what it waits for.
 #[derive(Debug)]
@@ -20,48 +16,29 @@ pub(crate) struct Alone {
     socket: Socket,
     /// Which request, and since when.
     asked: Option<(u64, Instant)>,
-    behind: VecDeque<(u64, Vec<u8>)>,
-    bytes: usize,
 }
 
 impl Alone {
     pub(super) fn open(url: &Url) -> io::Result<Self> {
-        let socket = Socket::flow(url, &Wire::Spin)?;
-        Ok(Self { url: url.clone(), socket, asked: None, behind: VecDeque::new(), bytes: 0 })
+        Ok(Self { url: url.clone(), socket: Socket::flow(url, &Wire::Spin)?, asked: None })
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        self.asked.is_some() || !self.behind.is_empty()
+        self.asked.is_some_and(|(_, since)| since.elapsed() < LOST)
     }
 
-    /// `false`: there is no room for it now.
+    /// `false`: there is no room for it now, or another request is in progress.
     pub(super) fn send(&mut self, id: u64, message: &[u8]) -> io::Result<bool> {
-        if self.bytes > MOST {
+        if self.is_busy() {
             return Ok(false);
         }
-        self.bytes += message.len();
-        self.behind.push_back((id, message.to_vec()));
-        self.next()?;
-        Ok(true)
-    }
-
-    /// Sends what is first, where nothing is in progress.
-    fn next(&mut self) -> io::Result<()> {
-        if self.asked.is_some_and(|(_, since)| since.elapsed() >= LOST) {
+        if self.asked.take().is_some() {
             // On a new flow a late answer meets nothing.
-            self.socket = Socket::flow(&self.url, &Wire::Spin)?;
-            self.asked = None;
+            self.socket = Socket::flow_to_be(&self.url, &Wire::Spin)?;
         }
-        if self.asked.is_some() {
-            return Ok(());
-        }
-        let Some((id, message)) = self.behind.front() else { return Ok(()) };
-        if self.socket.send(*id, message)? {
-            self.asked = Some((*id, Instant::now()));
-            self.bytes -= message.len();
-            self.behind.pop_front();
-        }
-        Ok(())
+        let sent = self.socket.send(id, message)?;
+        self.asked = sent.then(|| (id, Instant::now()));
+        Ok(sent)
     }
 
     pub(super) fn receive(
@@ -70,12 +47,16 @@ impl Alone {
         take: &mut dyn FnMut(Came<'_>),
     ) -> io::Result<()> {
         let Self { socket, asked, .. } = self;
-        socket.receive(buffer, &mut |Came { bytes, .. }| {
+        let outcome = socket.receive(buffer, &mut |Came { bytes, .. }| {
             if let Some((id, _)) = asked.take() {
                 take(Came { bytes, of: Some((id, 0)) });
             }
-        })?;
-        self.next()
+        });
+        if outcome.is_err() {
+            // No server listened: no answer comes.
+            *asked = None;
+        }
+        outcome
     }
 
     pub(super) fn poll_fd(&self) -> Option<PollFd<'_>> {
@@ -86,7 +67,21 @@ impl Alone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, UdpSocket};
+
+    /// What comes next.
+    fn next(alone: &mut Alone) -> io::Result<(u8, u64)> {
+        let mut came = None;
+        while came.is_none() {
+            let timeout = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
+            let mut fds = [alone.poll_fd().unwrap()];
+            assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1));
+            let mut keep = |Came { bytes, of }: Came<'_>| came = Some((bytes[0], of.unwrap().0));
+            alone.receive(&mut [0; 64], &mut keep)?;
+        }
+        Ok(came.unwrap())
+    }
 
     #[test]
     fn an_answer_is_of_the_request_in_progress_and_the_next_goes_out_then() {
@@ -95,33 +90,38 @@ mod tests {
         let url = Url::parse(&format!("udp://{}", server.local_addr().unwrap())).unwrap();
         let mut alone = Alone::open(&url).unwrap();
         for id in 1..=3 {
-            assert!(alone.send(id, b"hello").unwrap());
-        }
-        let mut came = Vec::new();
-        for id in 1..=3 {
-            assert!(alone.is_busy());
+            assert!(!alone.is_busy());
+            assert!(alone.send(id.into(), b"hello").unwrap());
+            assert!(alone.is_busy() && !alone.send(9, b"later").unwrap());
             let mut buffer = [0; 64];
             let (length, from) = server.recv_from(&mut buffer).unwrap();
             assert_eq!(&buffer[..length], b"hello");
             server.send_to(&[id], from).unwrap();
-            while came.len() < usize::from(id) {
-                let mut fds = [alone.poll_fd().unwrap()];
-                let timeout = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
-                assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1));
-                let mut keep = |Came { bytes, of }: Came<'_>| came.push((bytes[0], of.unwrap()));
-                alone.receive(&mut [0; 64], &mut keep).unwrap();
-            }
+            assert_eq!(next(&mut alone).unwrap(), (id, id.into()));
         }
-        assert_eq!(came, [(1, (1, 0)), (2, (2, 0)), (3, (3, 0))]);
+        drop(server);
+        assert!(alone.send(4, b"hello").unwrap());
+        assert!(next(&mut alone).is_err(), "no server listens");
         assert!(!alone.is_busy());
     }
 
     #[test]
-    fn what_waits_is_bounded() {
-        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let url = Url::parse(&format!("udp://{}", server.local_addr().unwrap())).unwrap();
+    fn a_lost_request_ends_its_flow_and_the_next_has_another() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = Url::parse(&format!("tcp://{}", server.local_addr().unwrap())).unwrap();
         let mut alone = Alone::open(&url).unwrap();
-        let taken = (0..100).take_while(|&id| alone.send(id, &[0; 1_000]).unwrap()).count();
-        assert_eq!(taken, 1 + MOST / 1_000 + 1);
+        let (_first, _) = server.accept().unwrap();
+        assert!(alone.send(1, b"a").unwrap());
+        alone.asked = Instant::now().checked_sub(LOST).map(|since| (1, since));
+        assert!(!alone.is_busy());
+        assert!(alone.send(2, b"b").unwrap());
+        let (mut second, _) = server.accept().unwrap();
+        // The connection has come about since: what waits for that goes out.
+        alone.receive(&mut [0; 64], &mut |_| ()).unwrap();
+        let mut sent = [0; 5];
+        second.read_exact(&mut sent).unwrap();
+        assert_eq!(&sent, b"\x01\0\0\0b");
+        second.write_all(b"\x01\0\0\0c").unwrap();
+        assert_eq!(next(&mut alone).unwrap(), (b'c', 2));
     }
 }

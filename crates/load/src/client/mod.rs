@@ -66,6 +66,8 @@ pub struct Seen {
     pub lateness: Lateness,
     /// How many were sent by the end of the schedule.
     pub sent_in_time: u64,
+    /// How many found every flow taken, where a flow has one request in progress at a time.
+    pub waited: u64,
     /// Those that were due in each quarter of the window.
     quarters: [Quarter; 4],
     /// Some service time was not known.
@@ -121,6 +123,7 @@ impl Seen {
             tally: Tally::new(plan.services.len()),
             lateness: Lateness::new(u64::MAX),
             sent_in_time: 0,
+            waited: 0,
             quarters: [Quarter::default(); 4],
             unknown_service: false,
             window: plan.warmup_ns..plan.duration_ns,
@@ -193,39 +196,6 @@ impl Client {
         Error::new(format!("{url}: {error}"))
     }
 
-    /// One request of a class, without service of its own, and its answer; `None`: none came.
-    fn ask(&mut self, class: u16, within: Duration) -> Result<Option<Answer>, Error> {
-        let id = self.next_id;
-        self.next_id += 1;
-        let random = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.wire.request((id, class, 0), random, &mut self.message);
-        let until = Instant::now() + within;
-        let Self { url, sockets, wire, buffer, message, .. } = self;
-        let socket = &mut sockets[0];
-        socket.send(id, message).map_err(|error| Self::failure(url, error))?;
-        loop {
-            let (mut found, mut foreign) = (None, None);
-            let mut take = |came: Came<'_>| {
-                foreign = foreign.or(wire.foreign(&came));
-                let answer = wire.outcome(came).filter(|answer| answer.id == id);
-                found = found.or(answer);
-            };
-            socket.receive(buffer, &mut take).map_err(|error| Self::failure(url, error))?;
-            if let Some(status) = foreign {
-                return Err(Self::failure(url, idle::not_ours(status)));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if found.is_some() || left.is_zero() {
-                return Ok(found);
-            }
-            if !socket.before_wait() {
-                continue;
-            }
-            let Some(fd) = socket.poll_fd() else { return Ok(None) };
-            wait(&mut [fd], left)?;
-        }
-    }
-
     /// Offers what is planned, and waits for the answers.
     ///
     /// # Errors
@@ -243,6 +213,7 @@ impl Client {
             start_tsc: clock::now() + Clock::get().cycles(1_000_000),
             random: plan.seed | 1,
             socket: 0,
+            waiting: 0,
             plan,
         };
         drive.run(&mut pace)?;
@@ -260,6 +231,8 @@ struct Drive<'a> {
     random: u64,
     /// Where the next request goes.
     socket: usize,
+    /// The latest request without room at first; 0: none.
+    waiting: u64,
 }
 
 /// Nanoseconds since the start, which lies a little ahead at first: until then it is 0.
@@ -322,7 +295,12 @@ impl Drive<'_> {
         let sent = socket.send(id, message).map_err(|error| Client::failure(url, error))?;
         // Where that one is full, another may have room; it is tried again in its turn.
         self.socket = (self.socket + 1) % sockets_len;
+        let counts = due_ns >= self.plan.warmup_ns;
         if !sent {
+            // It is tried again until there is room, and counts once.
+            let finds_none = counts && matches!(socket, Socket::Alone(_)) && self.waiting != id;
+            self.seen.waited += u64::from(finds_none);
+            self.waiting = id;
             return Ok(false);
         }
         *next_id += 1;
@@ -333,7 +311,6 @@ impl Drive<'_> {
         let seen = &mut self.seen;
         // A spin request without service is an empty one, and that is known.
         seen.unknown_service |= service_ns == 0 && !matches!(wire, Wire::Spin);
-        let counts = due_ns >= self.plan.warmup_ns;
         if counts {
             seen.tally.offered += 1;
             seen.sent_in_time += u64::from(now_ns < self.plan.duration_ns);
@@ -378,8 +355,14 @@ impl Drive<'_> {
     fn pause(&mut self, until_ns: u64, blocked: bool) -> Result<(), Error> {
         /// Between two attempts to send into full sockets.
         const RETRY_NS: u64 = 20_000;
+        /// Between two attempts where an answer frees a flow, and wakes us.
+        const LOOK_NS: u64 = 1_000_000;
         let now_ns = since(self.start_tsc);
-        let left_ns = if blocked { RETRY_NS } else { until_ns.saturating_sub(now_ns) };
+        let left_ns = match (blocked, &self.client.sockets[0]) {
+            (true, Socket::Alone(_)) => LOOK_NS,
+            (true, _) => RETRY_NS,
+            (false, _) => until_ns.saturating_sub(now_ns),
+        };
         if left_ns == 0 || self.plan.spin {
             std::hint::spin_loop();
             return Ok(());

@@ -32,8 +32,12 @@ pub fn told(seen: &Seen) -> String {
     let statuses = by_status(seen);
     let answers = if statuses.is_empty() { "" } else { "; answers " };
     let late = |p| curtail_report::duration(seen.lateness.percentile_ns(p) as f64);
+    let waited = match seen.waited {
+        0 => String::new(),
+        waited => format!("; {waited} waited for a connection: give more --connections"),
+    };
     format!(
-        "sent {} of {} by the end of the schedule, late by {} (p50) and {} (p99), {} overloaded, {} unanswered, {} failed{answers}{}",
+        "sent {} of {} by the end of the schedule, late by {} (p50) and {} (p99), {} overloaded, {} unanswered, {} failed{answers}{}{waited}",
         seen.sent_in_time,
         tally.offered,
         late(50.0),

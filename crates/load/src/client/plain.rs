@@ -93,7 +93,7 @@ impl Plain {
     pub fn commands(url: &Url, lines: &[String], keys: u32, value: usize) -> Result<Self, String> {
         let mut classes: Vec<Class> = Vec::new();
         for line in lines {
-            let (share, line) = share(line);
+            let (share, line) = share(line)?;
             if line.contains(char::is_control) {
                 return Err(format!("`{}`: a command is one line", line.escape_debug()));
             }
@@ -201,10 +201,19 @@ impl Plain {
 }
 
 /// A command's share, which may stand before it, and the command.
-fn share(line: &str) -> (f64, &str) {
-    let given =
-        line.split_once(':').filter(|(share, _)| share.starts_with(|c: char| c.is_ascii_digit()));
-    given.and_then(|(share, line)| Some((share.parse().ok()?, line))).unwrap_or((1.0, line))
+fn share(line: &str) -> Result<(f64, &str), String> {
+    let Some((share, command)) = line.split_once(':') else { return Ok((1.0, line)) };
+    let is_meant = share.starts_with(|c: char| c.is_ascii_digit() || ".,%-+".contains(c))
+        && share.bytes().all(|byte| byte.is_ascii_digit() || b".,%-+eE".contains(&byte));
+    if !is_meant {
+        return Ok((1.0, line));
+    }
+    match share.parse() {
+        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok((number, command)),
+        _ => Err(format!(
+            "`{line}`: `{share}` is no share: write a number above 0, as in 99.8:{command}"
+        )),
+    }
 }
 
 fn memcached(words: &[&str]) -> Result<Form, String> {
@@ -313,6 +322,12 @@ mod tests {
         assert_eq!(plain.classes().collect::<Vec<_>>(), [("get", 99.8), ("set", 0.2)]);
         assert_eq!(written(&mut plain, 0), "get a99\r\n");
         assert_eq!(written(&mut plain, 1), "set k 0 0 3\r\nv99\r\n");
+        for bad in [".5%:get a", "-1:get a", "0:get a", "0,2:set k v", "99%:get a", "-:get a"] {
+            let error = Plain::commands(&redis, &lines(&[bad]), 1, 1).unwrap_err();
+            assert!(error.contains("is no share"), "{error}");
+        }
+        let half = Plain::commands(&redis, &lines(&[".5:get a", "get 1:2"]), 1, 1).unwrap();
+        assert_eq!(half.classes().map(|(_, share)| share).collect::<Vec<_>>(), [0.5, 1.0]);
         for bad in ["", "set k", "set k 0 0 3 v", "get a\r\nget b"] {
             assert!(Plain::commands(&memcached, &lines(&[bad]), 1, 1).is_err(), "{bad}");
         }

@@ -161,6 +161,14 @@ impl Socket {
         }
     }
 
+    /// A flow that waits for nothing now: a connection comes about meanwhile.
+    pub(super) fn flow_to_be(url: &Url, app: &Wire) -> io::Result<Self> {
+        match url.scheme {
+            Scheme::Udp | Scheme::Shm => Self::flow(url, app),
+            _ => Ok(Self::Tcp(Box::new(Stream::begin(url, app)?))),
+        }
+    }
+
     /// Whether a request that is sent here waits for others' answers.
     pub(crate) fn is_busy(&self) -> bool {
         match self {

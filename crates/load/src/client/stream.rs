@@ -7,6 +7,8 @@ use super::socket::{Came, LIMIT, Scheme, Url};
 use super::wire;
 use curtail_net::Framer;
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
@@ -41,11 +43,34 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// A connection that comes about later; what is written until then is not taken.
+fn begin(address: SocketAddr) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let stream = TcpStream::from(socket);
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
 impl Stream {
     /// Bytes that may wait to be written before no further message is taken.
     const STUCK: usize = 64 << 10;
 
     pub(super) fn open(url: &Url, app: &wire::Wire) -> io::Result<Self> {
+        Ok(Self::over(connect(url.address)?, url, app))
+    }
+
+    /// Opens one that comes about later.
+    pub(super) fn begin(url: &Url, app: &wire::Wire) -> io::Result<Self> {
+        Ok(Self::over(begin(url.address)?, url, app))
+    }
+
+    fn over(stream: TcpStream, url: &Url, app: &wire::Wire) -> Self {
         let wire = match (url.scheme, app) {
             (Scheme::Http, wire::Wire::Plain(plain)) => {
                 Wire::Http(Http::new(url, true, plain.heads()))
@@ -55,8 +80,7 @@ impl Stream {
             (Scheme::Memcached, _) => Wire::Ordered(Ordered::new(Dialect::Memcached)),
             (Scheme::Tcp | Scheme::Udp | Scheme::Shm, _) => Wire::Frames(Framer::new(LIMIT)),
         };
-        let (address, stream) = (url.address, Some(connect(url.address)?));
-        Ok(Self { address, stream, out: Vec::new(), written: 0, wire })
+        Self { address: url.address, stream: Some(stream), out: Vec::new(), written: 0, wire }
     }
 
     /// Whether a request that is sent here waits for others' answers.

@@ -134,8 +134,9 @@ impl Wire {
     /// The status of an answer over HTTP that is none of the application's: another server listens.
     pub(super) fn foreign(&self, came: &Came<'_>) -> Option<u16> {
         let (_, status) = came.of.filter(|_| matches!(self, Self::Spin | Self::Kv(_)))?;
-        // Without room, the transport answers.
-        (status != 503 && self.answer(came.bytes).is_none()).then_some(status)
+        // These the transport of ours answers itself: what it refuses, and what it has no answer to.
+        let ours = [0, 400, 413, 414, 417, 431, 500, 503, 504, 505];
+        (!ours.contains(&status) && self.answer(came.bytes).is_none()).then_some(status)
     }
 
     /// Reads an answer; `None`: it is none.
@@ -206,6 +207,13 @@ mod tests {
         assert_eq!(outcome(came(b"", 503)), Some((9, Outcome::Overloaded)));
         assert_eq!(outcome(came(b"what?", 200)), Some((9, Outcome::Failed)));
         assert_eq!(outcome(Came { bytes: b"what?", of: None }), None);
+        for status in [400, 500, 503, 504] {
+            assert_eq!(wire.foreign(&came(b"it failed", status)), None, "{status}");
+        }
+        for status in [200, 301, 404, 405, 501] {
+            assert_eq!(wire.foreign(&came(b"a page", status)), Some(status));
+        }
+        assert_eq!(wire.foreign(&came(&overloaded, 200)), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn good_urls() {
     }
     let named = open("tcp://localhost:0").unwrap().local_addrs()[0];
     assert!(named.ip().is_loopback(), "{named}");
-    assert!(open("tcp://127.0.0.1:0?idle=off&stall=off&keepalive=off").is_ok());
+    assert!(open("tcp://127.0.0.1:0?idle=off&stall=off&keepalive=off&linger=0s").is_ok());
 }
 
 #[test]
@@ -61,6 +61,8 @@ fn bad_urls_say_what_is_wrong() {
         "max=+1",
         "max=1g",
         "idle=5",
+        "linger=0",
+        "idle=0",
         "linger=s",
         "fin=off",
         "prefix=u8",

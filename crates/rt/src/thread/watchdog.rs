@@ -44,7 +44,8 @@ pub struct Stall {
     pub stack: Vec<String>,
     /// What it holds, in words for people: a lock and where it was taken, or a critical section.
     pub holds: Option<String>,
-    /// How many stalls there were so far whose innermost function was the same, this one included.
+    /// How many stalls there were so far whose innermost function was the same, this one included; of
+    /// a sleep, how many long sleeps.
     pub count: u64,
     /// It is in its own sleep, for long, though something waits for it: no code of the program's, but
     /// the kernel, which runs others instead.
@@ -157,6 +158,7 @@ impl Watching {
                 // By flag, a thread that runs alone is not asked to yield.
                 runs_by_clock: matches!(quanta, Mode::Clock | Mode::Signal),
                 seen: Vec::new(),
+                sleeps: 0,
                 is_stuck: Box::new(is_stuck),
             },
             all_stuck,
@@ -194,6 +196,8 @@ struct Watchdog {
     /// What runs comes to a safepoint every quantum, also where nothing waits.
     runs_by_clock: bool,
     seen: Vec<Seen>,
+    /// Long ones so far.
+    sleeps: u64,
     is_stuck: Box<dyn Fn(usize, u32) + Send>,
 }
 
@@ -229,7 +233,10 @@ impl Watchdog {
             let asleep = stuck && kthread.parker.rests();
             let is_told = !asleep || stuck_for >= self.limit * LONG_SLEEP;
             if stuck && is_told && stuck_for >= seen.tell_after {
-                self.tell(index, tid, stuck_for, asleep);
+                match asleep {
+                    true => self.tell_sleep(index, stuck_for),
+                    false => self.tell(index, tid, stuck_for),
+                }
             } else if let Some(place) = seen.place {
                 self.stalls.extend(place, stuck_for);
             }
@@ -240,8 +247,20 @@ impl Watchdog {
         all
     }
 
+    /// Tells of a long sleep: no stall of the program's, so that it has no place among them.
+    fn tell_sleep(&mut self, index: usize, duration: Duration) {
+        let seen = &mut self.seen[index];
+        self.sleeps += u64::from(seen.tell_after == self.limit);
+        seen.tell_after = duration * 2;
+        if let Some(on_stall) = &self.on_stall {
+            let (kthread, count) = (self.first + index, self.sleeps);
+            let (stack, holds) = (Vec::new(), None);
+            on_stall(&Stall { kthread, duration, stack, holds, count, asleep: true });
+        }
+    }
+
     /// Counts a stall, or goes on with one that was counted, and tells of it.
-    fn tell(&mut self, index: usize, tid: libc::pid_t, duration: Duration, asleep: bool) {
+    fn tell(&mut self, index: usize, tid: libc::pid_t, duration: Duration) {
         let again = self.seen[index].place;
         self.seen[index].tell_after = duration * 2;
         let told = self.on_stall.as_ref();
@@ -258,7 +277,7 @@ impl Watchdog {
         timeline::note(EventKind::Stalled, (start, cycles), kthread, 0);
         if let Some(on_stall) = told.filter(|_| looks) {
             let kthread = self.first + index;
-            on_stall(&Stall { kthread, duration, stack, holds, count, asleep });
+            on_stall(&Stall { kthread, duration, stack, holds, count, asleep: false });
         }
     }
 }

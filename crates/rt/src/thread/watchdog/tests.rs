@@ -1,10 +1,11 @@
 use super::*;
 use crate::thread::parker::Parker;
+use crate::thread::stalls::StallPlace;
 use curtail_ring::CachePadded;
 use std::sync::mpsc::channel;
 
 /// Until it has been told of twice, or so many looks have passed.
-fn told(limit: Duration, looks: u32, asleep: bool) -> Vec<Stall> {
+fn told(limit: Duration, looks: u32, asleep: bool) -> (Vec<Stall>, Vec<StallPlace>) {
     let shared = Shared::new(Arc::new(CachePadded::new(Parker::under(None))), None);
     shared.set_mail(Box::new(|| true));
     let (sender, stalls) = channel();
@@ -16,6 +17,7 @@ fn told(limit: Duration, looks: u32, asleep: bool) -> Vec<Stall> {
         first: 0,
         runs_by_clock: false,
         seen: Vec::new(),
+        sleeps: 0,
         is_stuck: Box::new(|_, _| ()),
     };
     std::thread::scope(|scope| {
@@ -42,15 +44,17 @@ fn told(limit: Duration, looks: u32, asleep: bool) -> Vec<Stall> {
         drop(end);
     });
     drop(watchdog);
-    stalls.into_iter().collect()
+    (stalls.into_iter().collect(), watching.stalls().list())
 }
 
 #[test]
 fn a_kthread_in_its_own_sleep_is_no_stall_until_that_is_long() {
     let limit = Duration::from_millis(2);
-    let stalls = told(limit, 50, false);
+    let (stalls, places) = told(limit, 50, false);
     assert!(!stalls[0].asleep, "{stalls:?}");
-    let stalls = told(limit, 250, true);
+    assert_eq!(places.iter().map(|place| place.count).sum::<u64>(), 1, "{places:?}");
+    let (stalls, places) = told(limit, 250, true);
+    assert_eq!(places, [], "it is no stall of the program's");
     let [first, ..] = &stalls[..] else { panic!("a long one is told") };
     assert!(first.asleep && first.duration >= limit * LONG_SLEEP, "{stalls:?}");
     assert!(first.to_string().ends_with("to others"), "{first}");
