@@ -153,23 +153,25 @@ impl KthreadScheduler {
 
     /// The kthread's life, until the first thread has ended.
     pub(super) fn live(&self, kthread: &KThread) {
+        let mut now = clock::now();
         while !self.is_to_stop() {
-            if self.turn(kthread) {
+            if self.turn(kthread, now) {
+                now = clock::now();
                 continue;
             }
             if self.index >= self.common.usual && kthread.alive() == 0 && !kthread.has_threads() {
                 break; // A spare one is no longer needed.
             }
-            self.idle(kthread);
+            now = self.idle(kthread);
         }
     }
 
-    /// Runs what is ready, here or with others; true: there was something.
-    pub(super) fn turn(&self, kthread: &KThread) -> bool {
+    /// Runs what is ready, here or with others; true: there was something. `now`: a fresh TSC reading.
+    pub(super) fn turn(&self, kthread: &KThread, mut now: u64) -> bool {
         self.lives.set(true);
-        let now = clock::now();
         if serving::heed(kthread, now) {
-            self.count_idle(clock::now() - now, 0);
+            let since = std::mem::replace(&mut now, clock::now());
+            self.count_idle(now - since, 0);
         }
         let ran =
             serving::run_ready(kthread, now) || self.steal(kthread) || self.steal_mail(kthread);
@@ -262,15 +264,23 @@ impl KthreadScheduler {
         self.common.peers.iter().any(|peer| peer.batch() > 0)
     }
 
-    /// Looks for work for a while, then sleeps until there is some.
-    fn idle(&self, kthread: &KThread) {
+    /// Looks for work for a while, then sleeps until there is some. Returns a fresh TSC reading: none is
+    /// taken between the end of the search and the work.
+    fn idle(&self, kthread: &KThread) -> u64 {
         let since = clock::now();
-        let found = self.common.spin_cycles > 0 && self.spin(kthread, since);
-        let spun = clock::now();
-        if !found {
-            self.sleep(kthread);
-        }
-        self.count_idle(clock::now() - since, spun - since);
+        let (found, spun) = match self.common.spin_cycles {
+            0 => (false, since),
+            _ => self.spin(kthread, since),
+        };
+        let now = match found {
+            true => spun,
+            false => {
+                self.sleep(kthread);
+                clock::now()
+            }
+        };
+        self.count_idle(now - since, spun - since);
+        now
     }
 
     /// It had no work, or no core. `spun`: of these cycles, those in which it did not sleep.
@@ -281,28 +291,28 @@ impl KthreadScheduler {
         self.idleness.set(idleness);
     }
 
-    /// Looks for work for a while; true: there is some, or it is to stop.
-    fn spin(&self, kthread: &KThread, since: u64) -> bool {
+    /// Looks for work for a while; true: there is some, or it is to stop. With a fresh TSC reading.
+    fn spin(&self, kthread: &KThread, since: u64) -> (bool, u64) {
         let mut now = since;
         loop {
             kthread.poll_closely(now);
             kthread.handle_notices();
             if kthread.has_threads() || kthread.has_batch() || serving::has_reason(kthread) {
-                return true;
+                return (true, now);
             }
             let found = self.look_out(kthread);
             let begun = std::mem::replace(&mut now, clock::now());
             kthread.note_quiet(begun, now);
             if found {
-                return true;
+                return (true, now);
             }
             if now - since > self.common.spin_cycles {
-                return false;
+                return (false, now);
             }
             if self.common.shares_core {
                 match self.yields.pass(now) {
                     Some(after) => now = after,
-                    None => return false,
+                    None => return (false, now),
                 }
             }
         }

@@ -15,8 +15,8 @@ pub struct RunQueue {
     /// While a thread runs: whether requests want the processor.
     pub waits: unsafe fn(*mut ()) -> bool,
     /// By the kthread's own loop, while nothing runs: runs what is ready, requests and threads, until
-    /// nothing is or the kthread is asked for something; true: something ran.
-    pub run_ready: unsafe fn(*mut ()) -> bool,
+    /// nothing is or the kthread is asked for something; true: something ran. With a fresh TSC reading.
+    pub run_ready: unsafe fn(*mut (), u64) -> bool,
     /// By the kthread's own loop, while nothing runs: whether `run_ready` would find something that the
     /// kthread does not see by itself.
     pub has_reason: unsafe fn(*mut ()) -> bool,
@@ -43,12 +43,12 @@ pub fn heed(kthread: &KThread, now: u64) -> bool {
     looks
 }
 
-/// Runs what is ready here; true: something ran.
+/// Runs what is ready here; true: something ran. `now`: a fresh TSC reading.
 #[inline]
 pub(super) fn run_ready(kthread: &KThread, now: u64) -> bool {
     match kthread.run_queue.get() {
         // SAFETY: this kthread calls, and runs nothing.
-        Some(queue) => unsafe { (queue.run_ready)(queue.owner) },
+        Some(queue) => unsafe { (queue.run_ready)(queue.owner, now) },
         None => {
             kthread.poll(now);
             kthread.handle_notices();

@@ -18,9 +18,9 @@ unsafe fn waits(engine: *mut ()) -> bool {
     unsafe { Engine::back(engine.cast(), |engine| engine.has_requests()) }
 }
 
-unsafe fn run_ready(engine: *mut ()) -> bool {
+unsafe fn run_ready(engine: *mut (), now: u64) -> bool {
     // SAFETY: by contract.
-    unsafe { Engine::run_ready(engine.cast()) }
+    unsafe { Engine::run_ready(engine.cast(), now) }
 }
 
 unsafe fn has_reason(engine: *mut ()) -> bool {

@@ -81,11 +81,11 @@ pub(super) fn publish_ready(engine: &Engine) {
 
 impl Engine {
     /// Runs what is ready, until nothing is or the kthread is asked for something; true: something ran.
+    /// `now`: a fresh reading.
     ///
     /// # Safety
     /// `this` is this thread's engine, on which nothing runs; the caller holds no reference into it.
-    pub(super) unsafe fn run_ready(this: *mut Self) -> bool {
-        let mut now = clock::now();
+    pub(super) unsafe fn run_ready(this: *mut Self, mut now: u64) -> bool {
         let mut any = false;
         loop {
             // SAFETY: by contract. The borrow ends before something runs.

@@ -224,7 +224,9 @@ impl World {
 
     /// That kthread takes a turn; true: it had something to do.
     fn act(&self, place: usize) -> bool {
-        self.on(place, |kthread| kthread.scheduler.as_ref().expect("it has one").turn(kthread))
+        self.on(place, |kthread| {
+            kthread.scheduler.as_ref().expect("it has one").turn(kthread, clock::now())
+        })
     }
 
     fn any_place(&self) -> usize {
