@@ -123,7 +123,7 @@ threads)
 echo)
   in_c epoll
   in_go
-  in_rust tokio
+  in_rust tokio monoio
   ;;
 wakeups)
   in_c pthread

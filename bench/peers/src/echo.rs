@@ -2,8 +2,8 @@
 //!
 //! A contestant is a program `echo-NAME tcp|udp` that prints its port. It has one core, the client
 //! ([`client`](crate::client)) the other. In a round, every server is started once per protocol, in
-//! turns; measured are round trips on one connection, on eight and on 64, and the highest rate of an open
-//! loop at which 99% of all messages are back within a millisecond after they were due.
+//! turns; measured are round trips on one connection, on eight, on 64 and on 1,000, and the highest rate of an
+//! open loop at which 99% of all messages are back within a millisecond after they were due.
 
 use crate::Size;
 use crate::client::{Client, Kind};
@@ -19,11 +19,13 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The contestants, in the order of the table.
-pub const SERVERS: [&str; 5] = ["curtail", "curtail_uring", "tokio", "go", "epoll"];
+pub const SERVERS: [&str; 6] = ["curtail", "curtail_uring", "tokio", "monoio", "go", "epoll"];
 /// Connections of the second closed loop.
 const FEW: usize = 8;
 /// Connections of the third.
 const MANY: usize = 64;
+/// Connections of the fourth.
+const THOUSAND: usize = 1_000;
 /// Connections of the open loop.
 const OPEN: usize = 16;
 /// How long a message of the open loop may take.
@@ -52,6 +54,10 @@ pub struct Server {
     pub p50_us_64: f64,
     /// As `p99_us`, on 64 connections at once.
     pub p99_us_64: f64,
+    /// As `p50_us`, on 1,000 connections at once; over TCP alone.
+    pub p50_us_1000: Option<f64>,
+    /// As `p99_us`, on 1,000 connections at once; over TCP alone.
+    pub p99_us_1000: Option<f64>,
     /// Figures without the slices of time in which a neighbour had one of the cores.
     pub undisturbed: Undisturbed,
     /// Every round, in order.
@@ -67,6 +73,8 @@ pub struct Undisturbed {
     pub eight: Option<Spread>,
     /// Round trips on 64 connections at once.
     pub many: Option<Spread>,
+    /// Round trips on 1,000 connections at once.
+    pub thousand: Option<Spread>,
 }
 
 /// One round.
@@ -78,6 +86,9 @@ pub struct Round {
     pub eight: Spread,
     /// Round trips on 64 connections at once.
     pub many: Spread,
+    /// Round trips on 1,000 connections at once, over TCP: of so many datagrams, most sockets' buffers
+    /// have no room.
+    pub thousand: Option<Spread>,
     /// As in [`Server`].
     pub rps: f64,
     /// The search for that rate came to its end; else a neighbour had one of the cores whenever a
@@ -119,6 +130,7 @@ struct Measured {
     one: Trips,
     eight: Trips,
     many: Trips,
+    thousand: Trips,
 }
 
 /// Why a search ends early.
@@ -194,6 +206,10 @@ impl Served {
 
     fn round(&self, first_rps: f64, mut seed: u64) -> Result<Measured, String> {
         let (one, eight, many) = (self.trips(1)?, self.trips(FEW)?, self.trips(MANY)?);
+        let thousand = match self.kind {
+            Kind::Tcp => self.trips(THOUSAND)?,
+            Kind::Udp => Trips::default(),
+        };
         let rps_cpu = self.per_cpu_second()?;
         let (mut client_late, mut repeated, mut most) = (0.0, 0, 0.0_f64);
         let rps = highest(first_rps, 2e6, |rate| {
@@ -220,13 +236,14 @@ impl Served {
             one: spread(&one)?,
             eight: spread(&eight)?,
             many: spread(&many)?,
+            thousand: Spread::of(thousand.all.clone()),
             rps,
             sound,
             rps_cpu,
             client_late,
             repeated,
         };
-        Ok(Measured { round, one, eight, many })
+        Ok(Measured { round, one, eight, many, thousand })
     }
 }
 
@@ -294,13 +311,18 @@ impl Server {
     fn of(measured: Vec<Measured>) -> Option<Self> {
         let mut rounds = Vec::new();
         let (mut one, mut eight, mut many) = (Vec::new(), Vec::new(), Vec::new());
+        let mut thousand = Vec::new();
         for it in measured {
             rounds.push(it.round);
             one.extend(it.one.undisturbed);
             eight.extend(it.eight.undisturbed);
             many.extend(it.many.undisturbed);
+            thousand.extend(it.thousand.undisturbed);
         }
         let every = |value: fn(&Round) -> f64| -> Vec<f64> { rounds.iter().map(value).collect() };
+        let of_thousand = |value: fn(Spread) -> f64| -> Vec<f64> {
+            rounds.iter().filter_map(|it| it.thousand.map(value)).collect()
+        };
         let sound: Vec<f64> = rounds.iter().filter(|r| r.sound).map(|r| r.rps).collect();
         let rps = if sound.is_empty() { every(|r| r.rps) } else { sound };
         Some(Self {
@@ -313,10 +335,13 @@ impl Server {
             p99_us_8: median(&every(|r| r.eight.p99_us))?,
             p50_us_64: median(&every(|r| r.many.p50_us))?,
             p99_us_64: median(&every(|r| r.many.p99_us))?,
+            p50_us_1000: median(&of_thousand(|it| it.p50_us)),
+            p99_us_1000: median(&of_thousand(|it| it.p99_us)),
             undisturbed: Undisturbed {
                 one: Spread::of(one),
                 eight: Spread::of(eight),
                 many: Spread::of(many),
+                thousand: Spread::of(thousand),
             },
             rounds,
         })
@@ -337,6 +362,8 @@ impl Echo {
             "p99 µs, 8",
             "p50 µs, 64",
             "p99 µs, 64",
+            "p50 µs, 1,000",
+            "p99 µs, 1,000",
             "requests/s",
             "per CPU second",
         ];
@@ -344,10 +371,9 @@ impl Echo {
             let head = std::iter::once(kind).chain(heads).map(str::to_owned);
             let mut rows = vec![head.collect::<Vec<_>>()];
             for (name, it) in SERVERS.iter().filter_map(|name| servers.get_key_value(*name)) {
-                let pair = |value, beside: Option<f64>| {
-                    format!("{} ({})", show(Some(value)), show(beside))
-                };
-                let Undisturbed { one, eight, many } = it.undisturbed;
+                let both = |value, beside| format!("{} ({})", show(value), show(beside));
+                let pair = |value, beside| both(Some(value), beside);
+                let Undisturbed { one, eight, many, thousand } = it.undisturbed;
                 rows.push(vec![
                     name.clone(),
                     pair(it.p50_us, one.map(|s| s.p50_us)),
@@ -356,6 +382,8 @@ impl Echo {
                     pair(it.p99_us_8, eight.map(|s| s.p99_us)),
                     pair(it.p50_us_64, many.map(|s| s.p50_us)),
                     pair(it.p99_us_64, many.map(|s| s.p99_us)),
+                    both(it.p50_us_1000, thousand.map(|s| s.p50_us)),
+                    both(it.p99_us_1000, thousand.map(|s| s.p99_us)),
                     pair(it.rps, Some(it.rps_best)),
                     show(Some(it.rps_cpu)),
                 ]);

@@ -85,6 +85,7 @@ fn echo_small() {
         }
         assert!(json[kind].get("go").is_none());
     }
+    positive(&json["tcp"]["curtail"], &["p50_us_1000", "p99_us_1000"]);
     assert!(has_note(&json, "tokio: left out, not built"), "{}", json["notes"]);
 }
 
