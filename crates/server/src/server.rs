@@ -227,6 +227,7 @@ impl Server {
             watchdog: &self.settings.watchdog,
             allocator_config: &self.settings.allocator_config,
             rules: self.rules.clone(),
+            thread_quanta: &self.settings.thread_quanta,
             kind,
             choice,
             busy,

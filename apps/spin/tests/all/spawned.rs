@@ -5,12 +5,14 @@ use crate::common;
 
 use common::{STUCK, dispatcher};
 use curtail::net::{Local, LocalClient};
-use curtail::{App, Response, SafepointKind, Server, Spec, WorkerId, safepoint_kind, spawn};
+use curtail::{
+    App, Builder, Response, SafepointKind, Server, Spec, WorkerId, safepoint_kind, spawn,
+};
 use std::hint::black_box;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A request `0` spawns two threads that compute until it has seen both begin and a request of another
 /// byte comes.
@@ -47,6 +49,62 @@ impl App for Spawns {
             _ => self.open.store(true, Ordering::SeqCst),
         }
         response.write(b"done");
+    }
+}
+
+/// A request spawns two threads of a class, and is answered by which of them began and ended, in turn.
+struct Orders(u16);
+
+impl App for Orders {
+    type Worker = ();
+
+    fn setup_worker(&self, _: WorkerId) {}
+
+    fn handle(&self, (): &(), _: &[u8], response: &mut Response) {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let threads = [b'a', b'b'].map(|name| {
+            let order = order.clone();
+            let thread = Builder::new().class(self.0).spawn(move || {
+                order.lock().unwrap().push(name);
+                let since = Instant::now();
+                while since.elapsed() < Duration::from_millis(20) {
+                    black_box((0..1_000).fold(0_u64, |sum, n| sum ^ black_box(n)));
+                }
+                order.lock().unwrap().push(name);
+            });
+            thread.expect("memory for a stack")
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        response.write(&order.lock().unwrap());
+    }
+}
+
+#[test]
+fn a_class_of_threads_has_a_quantum_of_its_own() {
+    if safepoint_kind() == SafepointKind::None {
+        return;
+    }
+    for policy in ["tq", "concord", "shenango-ps"] {
+        for (class, whole) in [(0, false), (1, true), (2, false)] {
+            let (transport, local) = Local::new(64).unwrap();
+            let server = Server::builder(Orders(class))
+                .policy(Spec::preset(policy).unwrap())
+                .workers(1)
+                .dispatcher(dispatcher())
+                .thread_quantum(1, None)
+                .thread_quantum(2, Some(Duration::from_micros(50)))
+                .transport(Box::new(transport))
+                .build()
+                .unwrap();
+            let handle = server.handle();
+            let server = thread::spawn(move || server.run());
+            let order = ask(&local, 0);
+            assert_eq!(order[0] == order[1], whole, "{policy}, class {class}: {order:?}");
+            handle.shutdown();
+            server.join().unwrap().unwrap();
+        }
     }
 }
 

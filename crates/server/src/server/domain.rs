@@ -16,7 +16,7 @@ use crate::message::JobBuffers;
 use crate::remote::Remote;
 use crate::report::Part;
 use crate::stats::ClassStats;
-use curtail_fiber::safepoint::Kind as SafepointKind;
+use curtail_fiber::safepoint::{Kind as SafepointKind, Mode};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Spec, WorkerId};
 use curtail_rt::clock;
@@ -55,6 +55,8 @@ pub(super) struct Settings<'a> {
     /// About a core allocator.
     pub allocator_config: &'a AllocatorConfig,
     pub rules: Arc<Rules>,
+    /// Of classes of threads that handlers spawn, in cycles.
+    pub thread_quanta: &'a [(u16, Option<u64>)],
     pub kind: SafepointKind,
     pub choice: Choice,
     pub busy: bool,
@@ -64,6 +66,11 @@ impl Settings<'_> {
     /// How threads without a quantum look whether their core is wanted elsewhere.
     pub(super) fn beats(&self) -> Option<Quanta> {
         self.allocator_config.beats(self.kind)
+    }
+
+    /// How threads that handlers spawn are pre-empted, but for the policy's quantum.
+    pub(super) fn quanta(&self, mode: Mode) -> Quanta {
+        Quanta::of_all(mode, 0, false).with_classes(self.thread_quanta.iter().copied())
     }
 }
 
@@ -102,7 +109,7 @@ impl Domain {
             buffers: Arc::new(JobBuffers::new(common.capacity)),
             replies: transports.iter().map(|line| line.reply()).collect(),
             clock: clock::Clock::get(),
-            thread_quanta: Quanta::of_all(thread_mode(common.kind), 0, false),
+            thread_quanta: common.quanta(thread_mode(common.kind)),
             beat: self.kthreads.elastic().and_then(|_| common.allocator_config.beat(common.kind)),
             jobs: common.capacity,
             rules: common.rules.clone(),

@@ -314,7 +314,7 @@ impl KThread {
         self.handle_notices();
         self.watch(now);
         let scheduler = self.scheduler();
-        let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me.class.get()));
+        let quantum = self.quanta.get().and_then(|quanta| quanta.cycles_of(me));
         let look = BatchLook {
             ready: self.has_threads() || super::quanta::has_requests(self),
             called: self.shared.batch.called.load(Ordering::Acquire),

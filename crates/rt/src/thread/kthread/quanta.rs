@@ -24,8 +24,8 @@ pub struct Quanta {
     pub cycles: Arc<AtomicU64>,
     /// A thread's quantum in ticks; 0: it runs to completion. It may change.
     pub usual: Arc<AtomicU32>,
-    /// The quanta of classes that have one of their own, in ticks.
-    pub by_class: Box<[(u16, Option<u32>)]>,
+    /// The quanta of classes of threads that have one of their own, in cycles; `None`: to completion.
+    pub by_class: Box<[(u16, Option<u64>)]>,
 }
 
 impl Quanta {
@@ -39,21 +39,40 @@ impl Quanta {
         }
     }
 
-    /// From the next tick on: quanta of so many cycles for all, or none, and ticks of `beat` cycles.
+    /// The same, with quanta of their own for classes of threads: those, in cycles.
+    #[must_use]
+    pub fn with_classes(self, classes: impl IntoIterator<Item = (u16, Option<u64>)>) -> Self {
+        Self { by_class: classes.into_iter().collect(), ..self }
+    }
+
+    /// From the next tick on: quanta of so many cycles for all whose class has none of its own, or none,
+    /// and then ticks of `beat` cycles, unless a class has a shorter quantum.
     pub fn set(&self, quantum: Option<u64>, beat: u64) {
-        self.cycles.store(quantum.unwrap_or(beat), Ordering::Relaxed);
-        self.usual.store(u32::from(quantum.is_some()), Ordering::Relaxed);
+        let of_classes = self.by_class.iter().filter_map(|&(_, quantum)| quantum);
+        let tick = of_classes.chain([quantum.unwrap_or(beat)]).min().expect("there is one").max(1);
+        self.cycles.store(tick, Ordering::Relaxed);
+        self.usual.store(quantum.map_or(0, |quantum| ticks(quantum, tick)), Ordering::Relaxed);
     }
 
-    /// How long a thread of that class runs while others of its kind are ready, in cycles.
-    pub(super) fn cycles_of(&self, class: u16) -> Option<u64> {
-        self.of(class).map(|ticks| u64::from(ticks) * self.cycles.load(Ordering::Relaxed))
+    /// How long that thread runs while others of its kind are ready, in cycles.
+    pub(super) fn cycles_of(&self, tcb: &Tcb) -> Option<u64> {
+        self.of(tcb).map(|ticks| u64::from(ticks) * self.cycles.load(Ordering::Relaxed))
     }
 
-    fn of(&self, class: u16) -> Option<u32> {
-        let usual = || Some(self.usual.load(Ordering::Relaxed)).filter(|&ticks| ticks != 0);
-        self.by_class.iter().find(|(one, _)| *one == class).map_or_else(usual, |&(_, ticks)| ticks)
+    /// The same in ticks. A request's class is another matter: it has the usual quantum.
+    fn of(&self, tcb: &Tcb) -> Option<u32> {
+        let class = tcb.class.get();
+        let own = self.by_class.iter().find(|(one, _)| *one == class && tcb.task().is_none());
+        match own {
+            Some((_, own)) => own.map(|own| ticks(own, self.cycles.load(Ordering::Relaxed))),
+            None => Some(self.usual.load(Ordering::Relaxed)).filter(|&ticks| ticks != 0),
+        }
     }
+}
+
+/// So many ticks make a quantum, one at least: both in cycles.
+fn ticks(quantum: u64, tick: u64) -> u32 {
+    u32::try_from((quantum + tick / 2) / tick).unwrap_or(u32::MAX).max(1)
 }
 
 impl KThread {
@@ -134,7 +153,7 @@ impl KThread {
         }
         self.ticks.set(if same { self.ticks.get() + 1 } else { 0 });
         self.arm(now);
-        let ticks = self.quanta.get().and_then(|quanta| quanta.of(me.class.get()));
+        let ticks = self.quanta.get().and_then(|quanta| quanta.of(me));
         if ticks.is_none() && self.has_mail() && !std::thread::panicking() {
             // What runs to completion is looked at all the same.
             self.drain_inbox();

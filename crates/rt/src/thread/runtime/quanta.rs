@@ -5,8 +5,6 @@ use crate::clock::Clock;
 use crate::thread::kthread::Quanta;
 use curtail_fiber::Locals;
 use curtail_fiber::safepoint::{Kind, Mode, kind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 impl RuntimeBuilder {
@@ -44,14 +42,10 @@ impl RuntimeBuilder {
             );
             return None;
         }
-        let ticks = |quantum: Option<Duration>| {
-            quantum.map(|quantum| (quantum.as_nanos() / least.as_nanos()).max(1) as u32)
-        };
-        Some(Quanta {
-            mode: Mode::Clock,
-            cycles: Arc::new(AtomicU64::new(Clock::get().cycles(least.as_nanos() as u64))),
-            usual: Arc::new(AtomicU32::new(ticks(self.quantum).unwrap_or(0))),
-            by_class: self.class_quanta.iter().map(|&(class, q)| (class, ticks(q))).collect(),
-        })
+        let cycles = |quantum: Duration| Clock::get().cycles(quantum.as_nanos() as u64);
+        let classes = self.class_quanta.iter().map(|&(class, own)| (class, own.map(cycles)));
+        let quanta = Quanta::of_all(Mode::Clock, 0, false).with_classes(classes);
+        quanta.set(self.quantum.map(cycles), cycles(least));
+        Some(quanta)
     }
 }

@@ -3,6 +3,7 @@
 use super::{ServerBuilder, StartError};
 use crate::server::rules::{ClassRule, Rules};
 use curtail_rt::cancel::OnCancel;
+use curtail_rt::clock::Clock;
 use curtail_rt::thread::Grace;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,24 @@ impl ServerBuilder {
     #[must_use]
     pub fn keep_room(mut self, yes: bool) -> Self {
         self.keeps_room = yes;
+        self
+    }
+
+    /// The quantum of threads of one class that handlers spawn ([`Builder::class`]); `None`: they run to
+    /// completion. It counts in whole multiples of the smallest of all quanta, and holds where requests
+    /// are pre-empted by safepoints. Default: the policy's quantum, or 20 µs where it pre-empts without
+    /// one; to completion where it does not pre-empt.
+    ///
+    /// # Panics
+    /// A quantum of zero.
+    ///
+    /// [`Builder::class`]: curtail_rt::Builder::class
+    #[must_use]
+    pub fn thread_quantum(mut self, class: u16, quantum: Option<Duration>) -> Self {
+        assert!(quantum.is_none_or(|quantum| !quantum.is_zero()), "a quantum of zero");
+        self.thread_quanta.retain(|(other, _)| *other != class);
+        let cycles = |quantum: Duration| Clock::get().cycles(quantum.as_nanos() as u64);
+        self.thread_quanta.push((class, quantum.map(cycles)));
         self
     }
 

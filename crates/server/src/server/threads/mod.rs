@@ -219,7 +219,7 @@ fn plan(settings: &Settings<'_>, kthreads: &KthreadPool) -> Plan {
     let could_be_cut = is_cut(&Choice::make(settings.wished, &cut, settings.kind, false));
     let elastic = kthreads.elastic().is_some();
     let quanta = could_be_cut.then(|| {
-        let quanta = Quanta::of_all(Mode::Clock, 0, false);
+        let quanta = settings.quanta(Mode::Clock);
         let beat = elastic.then(|| settings.allocator_config.heartbeat_cycles());
         set_quanta(&quanta, settings.spec, &settings.choice, beat);
         quanta
