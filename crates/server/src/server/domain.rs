@@ -146,7 +146,7 @@ impl Domain {
         let cores = (&layout.workers[self.workers.clone()], quanta);
         let (links, workers) =
             workers::start(common, self.kthreads, cores, (&self.remote, &shared))?;
-        let _watch = watch(common, &workers.kthreads, self.workers.start, &self.control.0);
+        let _watch = watch(common, &workers.kthreads, &self.control.0);
         let mut notes = Vec::new();
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
@@ -218,15 +218,10 @@ fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
 }
 
 /// Has the workers watched, as long as the answer lives.
-fn watch(
-    common: &Settings<'_>,
-    kthreads: &KthreadPool,
-    first: usize,
-    control: &Arc<Control>,
-) -> Option<Watch> {
+fn watch(common: &Settings<'_>, kthreads: &KthreadPool, control: &Arc<Control>) -> Option<Watch> {
     let control = control.clone();
     let is_stuck = move |worker, picks| control.tell_stuck(worker, picks);
-    common.watchdog.watch(kthreads.peers(), first, common.choice.mode(), is_stuck, || {})
+    common.watchdog.watch(kthreads.watched(), common.choice.mode(), is_stuck, |_| {})
 }
 
 /// Ends all domains when one cannot go on: without it the others are no whole server.

@@ -82,6 +82,7 @@ pub(super) fn start(
     }
     let plan = Plan {
         first: usize::from(shared.first_worker),
+        first_spare: 0,
         cores: cores.to_vec(),
         floats: common.layout.floats,
         tasks: common.tasks,
