@@ -201,10 +201,15 @@ fn where_all_are_stuck_the_first_one_back_serves() {
     }
 }
 
+/// Under `concord` the dispatcher runs requests itself.
+fn with_spares() -> impl Iterator<Item = &'static str> {
+    DISPATCHERLESS.into_iter().chain(POLICIES).filter(|name| *name != "concord")
+}
+
 /// Twice: then the spare worker of the first time serves, and meanwhile it takes nothing.
 #[test]
 fn where_all_are_stuck_a_spare_worker_serves() {
-    for (name, workers) in DISPATCHERLESS.into_iter().flat_map(|name| [(name, 1), (name, 2)]) {
+    for (name, workers) in with_spares().flat_map(|name| [(name, 1), (name, 2)]) {
         in_time(move || {
             let pipe = Pipe::new();
             let app = Does(pipe.clone());
@@ -232,7 +237,7 @@ fn where_all_are_stuck_a_spare_worker_serves() {
 /// Each that is stuck calls for the next, up to four.
 #[test]
 fn spare_workers_that_are_stuck_have_others_come() {
-    for name in DISPATCHERLESS {
+    for name in with_spares() {
         in_time(move || {
             let pipe = Pipe::new();
             let app = Does(pipe.clone());

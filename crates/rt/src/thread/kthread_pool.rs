@@ -186,6 +186,12 @@ impl KthreadPool {
         move |stuck| spares.iter().for_each(|spares| spares.look(stuck))
     }
 
+    /// What starts a spare kthread, if there is a place.
+    pub fn start_spare(&self) -> impl Fn() + Send + use<> {
+        let spares = self.spares.clone();
+        move || spares.iter().for_each(|spares| spares.start())
+    }
+
     /// How many kthreads it starts at the beginning.
     #[allow(clippy::len_without_is_empty, reason = "there is one at least")]
     pub fn len(&self) -> usize {

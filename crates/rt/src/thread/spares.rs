@@ -65,7 +65,7 @@ impl<T> Spares<T> {
     }
 
     /// Starts one more, if there is a place.
-    fn start(&self) {
+    pub(super) fn start(&self) {
         let (common, mut seats) = (&self.common, self.seats());
         let index = common.usual + seats.started.len();
         let is_coming = |peer: &Arc<Shared>| peer.tid().is_none() && !peer.has_ended();

@@ -192,7 +192,7 @@ impl IngressLoop {
                 Command::Cancel(id, _) => self.ingress.cancel(id),
                 Command::Classify(classify) => self.ingress.common.classifier.replace(classify),
                 // The kthreads take from one that is stuck by themselves.
-                Command::Stuck { .. } => {}
+                Command::Stuck { .. } | Command::AllStuck { .. } => {}
                 Command::Switch(spec) => self.switch(spec),
             }
         }
