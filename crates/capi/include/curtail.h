@@ -102,8 +102,9 @@ typedef struct curtail_app {
   /* Called once, by curtail_server_new. Other than 0: a reason not to start, with words of its own in
      error->message if it likes. */
   int (*setup)(void *context, curtail_error *error);
-  /* Called once on each worker's thread (number 0 and on), and on the dispatcher's, which is worker
-     UINT16_MAX and runs requests under some policies. *state goes to the handlers of that thread, which
+  /* Called once on each worker's thread (number 0 and on; spare workers, which start when all others
+     are stuck, come after those), and on the dispatcher's, which is worker UINT16_MAX and runs requests
+     under some policies. *state goes to the handlers of that thread, which
      interrupt each other: no buffer that one of them fills. Other than 0: as above. */
   int (*setup_worker)(void *context, uint16_t worker, void **state, curtail_error *error);
   /* Called on the same thread at the end, for what setup_worker made; not for a worker that is stuck

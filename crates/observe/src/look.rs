@@ -86,9 +86,10 @@ impl Look {
         let share = |now: u64, before: u64| {
             (recent_s > 0.0).then(|| now.saturating_sub(before) as f64 / 1e9 / recent_s)
         };
-        let look = |(index, now): (usize, &curtail::WorkerStats)| {
+        let look = |now: &curtail::WorkerStats| {
             let number = now.worker.0;
-            let was = before.and_then(|before| before.stats.workers.get(index));
+            let mut earlier = before.into_iter().flat_map(|before| &before.stats.workers);
+            let was = earlier.find(|was| was.worker == now.worker);
             let thread = now.tid.and_then(|tid| self.threads.get(&tid));
             let earlier = before.and_then(|before| before.threads.get(&now.tid?).copied());
             let earlier = earlier.unwrap_or_default();
@@ -102,7 +103,7 @@ impl Look {
                 kept_share: thread.and_then(|now| share(now.kept_ns, earlier.kept_ns)),
             }
         };
-        self.stats.workers.iter().enumerate().map(look).collect()
+        self.stats.workers.iter().map(look).collect()
     }
 }
 

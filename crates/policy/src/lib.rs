@@ -166,8 +166,8 @@ pub trait Policy {
         let _ = (now, class);
     }
 
-    /// A job that waited under the policy before, around a live switch: as [`Policy::arrive`], except
-    /// that it has not just arrived.
+    /// A job that waited under the policy before, around a live switch, or that [`Policy::evict`] took out
+    /// in vain: as [`Policy::arrive`], except that it has not just arrived.
     ///
     /// # Panics
     /// Where there is no slot for it.
@@ -257,7 +257,8 @@ pub trait Policy {
         let _ = quantum;
     }
 
-    /// Takes out one waiting job, oldest first, when the policy is being replaced.
+    /// Takes out one waiting job, oldest first: when the policy is being replaced, or for a spare worker,
+    /// where it runs without the policy.
     fn evict(&mut self) -> Option<Job>;
 
     /// The job is on that worker already: told to a policy that replaces another, once for each

@@ -1,5 +1,5 @@
 //! Cancelled jobs that have begun: they run where they began, when nothing else is to run there, and
-//! the policy knows nothing of them.
+//! the policy knows nothing of them. So it is with what spare workers have taken.
 //!
 //! The invariant: `on` counts the jobs on each worker, `last` those of them that are cancelled, and
 //! `waiting` has those that wait for a place there. The dispatcher's are kept apart.
@@ -36,6 +36,19 @@ impl Lasts {
             waiting: 0,
             urgent: VecDeque::with_capacity(workers),
         }
+    }
+
+    /// There are so many workers at least.
+    pub(crate) fn grow(&mut self, workers: usize) {
+        if workers > self.workers.len() {
+            self.workers.resize_with(workers, Here::default);
+        }
+    }
+
+    /// Whether a worker has nothing.
+    pub(crate) fn is_free(&self, worker: usize) -> bool {
+        let here = &self.workers[worker];
+        here.on == 0 && here.waiting.is_empty()
     }
 
     #[inline]
@@ -136,13 +149,15 @@ impl Lasts {
         self.waiting > 0 && !self.look(on).waiting.is_empty()
     }
 
-    /// One that may run now: nothing is on its worker. `up`: which workers take jobs.
-    pub(crate) fn next(&mut self, up: &[bool]) -> Option<(JobId, WorkerId)> {
+    /// One that may run now: nothing is on its worker. `goes_on`: whether a worker runs what has begun
+    /// there.
+    pub(crate) fn next(&mut self, goes_on: impl Fn(usize) -> bool) -> Option<(JobId, WorkerId)> {
         if self.waiting == 0 {
             return None;
         }
-        let free =
-            |&(index, here): &(usize, &Here)| here.on == 0 && up[index] && !here.waiting.is_empty();
+        let free = |&(index, here): &(usize, &Here)| {
+            here.on == 0 && goes_on(index) && !here.waiting.is_empty()
+        };
         let worker = self.workers.iter().enumerate().find(free);
         let on = match worker {
             Some((index, _)) => WorkerId(index as u16),

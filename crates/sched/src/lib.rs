@@ -20,6 +20,7 @@ pub mod record;
 mod room;
 mod rules;
 mod scheduler;
+mod up;
 mod watch;
 
 pub use jobs::Where;
@@ -28,6 +29,9 @@ pub use room::{Room, Shares};
 pub use rules::Setup;
 pub use scheduler::Scheduler;
 pub use watch::Watch;
+
+/// So many spare workers a record may name at most.
+pub const MOST_SPARES: usize = 4;
 
 use curtail_policy::{ClassId, JobId, Nanos, Spec, WorkerId};
 

@@ -10,6 +10,7 @@ use crate::look::Lookout;
 use crate::record::{Call, Tap};
 use crate::room::Room;
 use crate::rules::{Rules, Setup};
+use crate::up::Up;
 use crate::{Action, Arrival, Command, Event, EventKind, Expiry, Full};
 use curtail_policy::{AnyPolicy, Decision, Job, JobId, Nanos, Policy, WorkerId};
 use std::collections::VecDeque;
@@ -37,8 +38,8 @@ pub struct Scheduler<T> {
     /// For workers that time themselves, and of which only [`Self::contended`] is asked: when the
     /// quantum there is renewed next.
     renews: Vec<Nanos>,
-    up: Vec<bool>,
-    /// Cancelled jobs that have begun.
+    up: Up,
+    /// Cancelled jobs that have begun, and those that spare workers have taken.
     lasts: Lasts,
     tap: Option<Box<Tap>>,
 }
@@ -66,7 +67,7 @@ impl<T> Scheduler<T> {
             runs_here: false,
             asked: 0,
             renews: vec![Nanos::ZERO; setup.workers],
-            up: vec![true; setup.workers],
+            up: Up::new(setup.workers),
             lasts: Lasts::new(setup.workers),
             tap,
             setup,
@@ -93,6 +94,7 @@ impl<T> Scheduler<T> {
     ) -> Result<JobId, Full> {
         let id = self.admit(now, &arrival);
         self.note(|| Call::Arrive { now, arrival, admitted: id });
+        self.up.is_bound = false;
         let id = id.ok_or(Full)?;
         self.jobs.insert(id, &arrival, data(id));
         Ok(id)
@@ -115,6 +117,7 @@ impl<T> Scheduler<T> {
     #[inline]
     pub fn handle_event(&mut self, now: Nanos, on: WorkerId, event: Event) {
         self.note(|| Call::Event { now, on, event });
+        self.up.is_bound = false;
         let Event { job, attained, what } = event;
         if self.lasts.any() && self.jobs.is_last(job) {
             return self.last_event(on, event);
@@ -196,7 +199,9 @@ impl<T> Scheduler<T> {
         if let Some(tap) = &mut self.tap {
             tap.note_serviced(on, quanta);
         }
-        self.policy.serviced(on, quanta);
+        if !self.up.is_spare(on) {
+            self.policy.serviced(on, quanta);
+        }
     }
 
     /// A change of how it works.
@@ -213,22 +218,6 @@ impl<T> Scheduler<T> {
             Command::Policy { spec, pins } => {
                 self.switch(now, Setup { spec: *spec, pins, ..self.setup })
             }
-        }
-    }
-
-    /// `on` takes jobs again.
-    pub fn worker_up(&mut self, now: Nanos, on: WorkerId) {
-        if !std::mem::replace(&mut self.up[on.index()], true) {
-            self.note(|| Call::WorkerUp { now, on });
-            self.policy.worker_up(now, on);
-        }
-    }
-
-    /// `on` has no core, or is stuck. What it holds stays there; it gets nothing more until it is up.
-    pub fn worker_down(&mut self, now: Nanos, on: WorkerId) {
-        if std::mem::replace(&mut self.up[on.index()], false) {
-            self.note(|| Call::WorkerDown { now, on });
-            self.policy.worker_down(now, on);
         }
     }
 
@@ -262,7 +251,8 @@ impl<T> Scheduler<T> {
             match self.policy.decide(now) {
                 Decision::Idle => {
                     self.asked = 0;
-                    return if self.lasts.any() { self.run_last() } else { None };
+                    let others = self.lasts.any() || self.up.has_spares();
+                    return if others { self.run_last(now) } else { None };
                 }
                 Decision::Run { job, on, quantum } => {
                     self.asked = 0;
@@ -355,8 +345,11 @@ impl<T> Scheduler<T> {
     pub fn quantum_over(&mut self, now: Nanos, on: WorkerId) -> Expiry {
         let last = self.lasts.runs_on(on);
         let wanted = on == WorkerId::DISPATCHER
-            || if last { self.lasts.others_on(on) } else { self.policy.wants_place(now, on) };
-        if !wanted && !last {
+            || match last || self.up.is_spare(on) {
+                true => self.lasts.others_on(on),
+                false => self.policy.wants_place(now, on),
+            };
+        if !wanted && !last && !self.up.is_spare(on) {
             self.policy.renewed(now, on);
         }
         self.note(|| Call::QuantumOver { now, on, yields: wanted });
@@ -371,7 +364,7 @@ impl<T> Scheduler<T> {
         if self.lasts.runs_on(on) {
             return self.lasts.others_on(on);
         }
-        if self.rules.two_level || self.policy.waiting() == 0 {
+        if self.rules.two_level || self.policy.waiting() == 0 || self.up.is_spare(on) {
             return false;
         }
         if !self.rules.has_wishes {

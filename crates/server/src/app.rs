@@ -52,7 +52,9 @@ pub trait App: Send + Sync + 'static {
 
     /// Called once on each worker's thread, and on each dispatcher's, which may run requests too: there
     /// with [`WorkerId::DISPATCHER`], whose number is 65,535. Workers are numbered from 0 through all
-    /// dispatchers, so what is made here by a worker's number needs a case for that one.
+    /// dispatchers, so what is made here by a worker's number needs a case for that one. So it does for
+    /// spare workers, whose numbers come after all others': one is started, and set up, when all
+    /// others are stuck, and is there until the server ends.
     fn setup_worker(&self, worker: WorkerId) -> Self::Worker;
 
     /// The class of a request; called on the dispatcher, must be quick, must accept any bytes.

@@ -24,6 +24,10 @@ pub(crate) enum Command {
         worker: usize,
         picks: u32,
     },
+    /// All workers that the policy knows are stuck; and so are all spare ones that live, or are not.
+    AllStuck {
+        spares: bool,
+    },
 }
 
 pub(crate) struct Control {
@@ -62,10 +66,20 @@ impl Control {
     /// Tells of a worker that is stuck, again and again as long as it is. One such message a worker lies
     /// in the box at most.
     pub(crate) fn tell_stuck(&self, worker: usize, picks: u32) {
-        let is_told =
-            |it: &Command| matches!(it, Command::Stuck { worker: of, .. } if *of == worker);
+        self.post_once(
+            Command::Stuck { worker, picks },
+            |it| matches!(it, Command::Stuck { worker: of, .. } if *of == worker),
+        );
+    }
+
+    /// Tells that all workers are stuck, again and again as long as they are.
+    pub(crate) fn tell_all_stuck(&self, spares: bool) {
+        self.post_once(Command::AllStuck { spares }, |it| matches!(it, Command::AllStuck { .. }));
+    }
+
+    fn post_once(&self, command: Command, is_told: impl Fn(&Command) -> bool) {
         if !self.mail.lock().unwrap_or_else(|p| p.into_inner()).iter().any(is_told) {
-            self.post(Command::Stuck { worker, picks });
+            self.post(command);
         }
     }
 

@@ -13,10 +13,12 @@ mod link;
 mod log;
 mod orders;
 mod place;
+mod spares;
 
 pub(crate) use cancel::Deadlines;
 pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config, thread_mode};
+pub(crate) use spares::Spares;
 
 use crate::ask::{self, Asker, Entry, TurnedAway};
 use crate::control::Control;
@@ -32,6 +34,7 @@ use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
 use curtail_policy::{Nanos, WorkerId};
 use curtail_rt::clock::{self, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
+use curtail_rt::thread::SPARES;
 use curtail_rt::yields::Yields;
 use curtail_sched::record::Tap;
 use curtail_sched::{EventKind, Scheduler, Setup, Watch};
@@ -104,7 +107,9 @@ pub(crate) struct DispatcherConfig {
     pub kind: Kind,
     pub busy: bool,
     pub shares_core: bool,
+    /// Those that the policy knows, then spare ones that have had requests.
     pub workers: Vec<WorkerLink>,
+    pub spares: Spares,
     pub lines: Vec<Line>,
     /// By class, and one row more for unknown requests.
     pub classes: Vec<ClassStats>,
@@ -131,7 +136,7 @@ impl Dispatcher {
         setup.pins |= config.choice.effective == Preempt::Signal;
         let clock = config.shared.clock;
         Self {
-            watch: Watch::new(setup.workers, setup.spec.quantum),
+            watch: Watch::new(setup.workers + SPARES, setup.spec.quantum),
             sched: Scheduler::new(setup, tap),
             gap_counters: GapCounters::default(),
             events: Vec::with_capacity(EVENTS),

@@ -52,7 +52,7 @@ impl Part {
             preempt: dispatcher.config.choice.effective,
             preempt_note: dispatcher.config.choice.note.clone(),
             quantum,
-            workers: dispatcher.config.workers.len(),
+            workers: dispatcher.sched.setup().workers,
             malformed: tally.malformed,
             unsent,
             abandoned,

@@ -167,7 +167,8 @@ fn time(call: &Call) -> Option<Nanos> {
 
 /// Whether its workers and jobs exist.
 fn is_within(call: &Call, setup: &Setup) -> bool {
-    let worker = |on: WorkerId| on != WorkerId::DISPATCHER && on.index() < setup.workers;
+    let all = setup.workers + curtail_sched::MOST_SPARES;
+    let worker = |on: WorkerId| on != WorkerId::DISPATCHER && on.index() < all;
     let anywhere = |on: WorkerId| on == WorkerId::DISPATCHER || worker(on);
     match call {
         Call::Begin(_) | Call::Quantum { .. } | Call::Arrive { .. } | Call::Poll { .. } => true,

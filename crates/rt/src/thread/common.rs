@@ -27,6 +27,8 @@ pub(super) struct Common {
     pub live: AtomicUsize,
     /// Those that were started at the beginning; the others are spare.
     pub usual: usize,
+    /// All usual ones are stuck, as far as the watchdog has seen.
+    pub needs_spares: AtomicBool,
     /// Under a core allocator.
     pub elastic: Option<Arc<Elastic>>,
     /// How the kthreads ask the kernel.
@@ -34,9 +36,9 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Of `usual` kthreads, with that many seats in all.
+    /// Of `usual` kthreads, and so many spare ones at most.
     pub(super) fn new(
-        (usual, seats): (usize, usize),
+        (usual, spares): (usize, usize),
         spin_cycles: u64,
         shares_core: bool,
         elastic: Option<Arc<Elastic>>,
@@ -49,7 +51,7 @@ impl Common {
             Shared::new(Arc::new(CachePadded::new(Parker::under(doorbell))), line)
         };
         let common = Arc::new(Self {
-            peers: (0..seats).map(shared).collect(),
+            peers: (0..usual + spares).map(shared).collect(),
             bits: CachePadded::default(),
             lookout: AtomicBool::new(false),
             stop: AtomicBool::new(false),
@@ -58,6 +60,7 @@ impl Common {
             shares_core,
             live: AtomicUsize::new(usual),
             usual,
+            needs_spares: AtomicBool::new(false),
             elastic,
             io: io.settle(),
         });

@@ -14,6 +14,8 @@ use super::grace::TaskSettings;
 use super::kthread::{GapCounts, KThread, Quanta, Shared};
 use super::runtime::SPIN_ELASTIC;
 use super::scheduler::KthreadScheduler;
+use super::spares::{SPARES, Spares, Stuck};
+use super::watchdog::Watched;
 use crate::clock::{self, Clock};
 use crate::socket::uring::IoPlan;
 use crate::topology::{Idle, pin};
@@ -21,6 +23,7 @@ use crate::wait;
 use curtail_fiber::StackError;
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -36,9 +39,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const WAKE_AGAIN: Duration = Duration::from_millis(1);
 
 /// How the kthreads are to be.
+#[derive(Clone)]
 pub struct Plan {
-    /// What others know the first of them by, which have the numbers that follow.
+    /// What others know the first of them by, which have the numbers that follow, and the first spare
+    /// one.
     pub first: usize,
+    pub first_spare: usize,
     /// Each kthread's core; without effect under a core allocator.
     pub cores: Vec<usize>,
     /// Kthreads are not pinned to their cores.
@@ -60,26 +66,22 @@ pub struct KthreadReport {
 }
 
 struct Started {
+    index: usize,
     thread: thread::JoinHandle<()>,
+    is_ready: Receiver<Result<(), String>>,
     lived: Receiver<KthreadReport>,
 }
 
 /// A runtime's kthreads for a server.
 pub struct KthreadPool {
     common: Arc<Common>,
-    /// How many it starts: the first of `common`'s.
+    /// How many it starts: the first of `common`'s. Then come those that are joined, then spare ones.
     count: usize,
-    first: usize,
+    /// What the first one is known as, and the first spare one.
+    first: (usize, usize),
     members: Vec<Started>,
+    spares: Option<Arc<Spares<Started>>>,
     has_stopped: bool,
-}
-
-struct Peers(Arc<Common>, usize);
-
-impl AsRef<[Arc<Shared>]> for Peers {
-    fn as_ref(&self) -> &[Arc<Shared>] {
-        &self.0.peers[..self.1]
-    }
 }
 
 /// What a kthread keeps until it ends: made and dropped on its thread.
@@ -96,12 +98,13 @@ impl KthreadPool {
         };
         let shares_core = idle.shares_core && elastic.is_none();
         let io = IoPlan::inherited();
-        let common = Common::new((all, all), spin_cycles, shares_core, elastic, io);
-        Self { common, count, first: 0, members: Vec::new(), has_stopped: false }
+        let common = Common::new((all, SPARES), spin_cycles, shares_core, elastic, io);
+        let (first, members) = ((0, count), Vec::new());
+        Self { common, count, first, members, spares: None, has_stopped: false }
     }
 
-    /// Starts the kthreads. `enter` is called on each one's thread, with its number, before it runs
-    /// anything.
+    /// Starts the kthreads. `enter` is called on each one's thread, with its place among the usual ones
+    /// and the spare ones after them, before it runs anything.
     ///
     /// # Errors
     /// Which kthread could not be started, and why. Then all have ended.
@@ -110,20 +113,35 @@ impl KthreadPool {
         plan: &Plan,
         enter: impl Fn(usize) -> Result<KthreadState, String> + Clone + Send + 'static,
     ) -> Result<(), (usize, String)> {
-        self.first = plan.first;
+        self.first = (plan.first, plan.first_spare);
         if let Some(elastic) = &self.common.elastic {
             elastic.watch(&self.common);
         }
-        for (index, &core) in plan.cores.iter().enumerate().take(self.count) {
-            match start_one(&self.common, (index, core), plan, enter.clone()) {
-                Ok(client) => self.members.push(client),
+        for index in 0..self.count {
+            let started = start_one(&self.common, (index, index), plan, enter.clone());
+            let ended = |_| Err("it ended by a panic of the runtime".to_owned());
+            let started = started.map_err(|error| error.to_string()).and_then(|started| {
+                started.is_ready.recv().unwrap_or_else(ended).map(|()| started)
+            });
+            match started {
+                Ok(started) => self.members.push(started),
                 Err(error) => {
                     self.stop(&mut Vec::new(), |_| {});
                     return Err((index, error));
                 }
             }
         }
+        let (common, plan, joined) =
+            (self.common.clone(), plan.clone(), self.common.usual - self.count);
+        self.spares = Some(Spares::new(&self.common, move |seat| {
+            start_one(&common, (seat - joined, seat), &plan, enter.clone())
+        }));
         Ok(())
+    }
+
+    /// Where a kthread sits: one that it starts, or a spare one after those.
+    fn seat(&self, index: usize) -> usize {
+        if index < self.count { index } else { self.common.usual + index - self.count }
     }
 
     /// Makes the calling thread one of the kthreads that are not started, from now on and until the
@@ -143,7 +161,12 @@ impl KthreadPool {
 
     /// What others may touch of a kthread.
     pub fn peer(&self, index: usize) -> &Arc<Shared> {
-        &self.common.peers[index]
+        &self.common.peers[self.seat(index)]
+    }
+
+    /// What others may touch of the first kthread that is joined.
+    pub fn joined(&self) -> &Arc<Shared> {
+        &self.common.peers[self.count]
     }
 
     /// Under which core allocator they are.
@@ -152,14 +175,32 @@ impl KthreadPool {
     }
 
     /// The kthreads that it starts, for the watchdog.
-    pub fn peers(&self) -> impl AsRef<[Arc<Shared>]> + Send + use<> {
-        Peers(self.common.clone(), self.count)
+    pub fn watched(&self) -> Watched {
+        let kthreads = (0..self.count + SPARES).map(|index| self.peer(index).clone()).collect();
+        Watched { kthreads, usual: self.count, first: self.first.0, first_spare: self.first.1 }
     }
 
-    /// How many kthreads it starts.
+    /// What starts spare kthreads where the watchdog finds all others stuck.
+    pub fn spares(&self) -> impl Fn(Stuck) + Send + use<> {
+        let spares = self.spares.clone();
+        move |stuck| spares.iter().for_each(|spares| spares.look(stuck))
+    }
+
+    /// What starts a spare kthread, if there is a place.
+    pub fn start_spare(&self) -> impl Fn() + Send + use<> {
+        let spares = self.spares.clone();
+        move || spares.iter().for_each(|spares| spares.start())
+    }
+
+    /// How many kthreads it starts at the beginning.
     #[allow(clippy::len_without_is_empty, reason = "there is one at least")]
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// How many have been started, spare ones included.
+    pub fn started(&self) -> usize {
+        self.count + self.spares.as_ref().map_or(0, |spares| spares.started())
     }
 
     /// A thread is to start on this kthread, or on one that takes it from there.
@@ -180,12 +221,12 @@ impl KthreadPool {
 
     /// How many threads have started on the kthreads that it starts, and have not ended.
     fn alive(&self) -> usize {
-        self.common.peers[..self.count].iter().map(|peer| peer.alive()).sum()
+        (0..self.count + SPARES).map(|index| self.peer(index).alive()).sum()
     }
 
     /// Whether a kthread has a core, as far as that is the core allocator's affair.
     pub fn has_core(&self, index: usize) -> bool {
-        !self.common.peers[index].is_parked()
+        !self.peer(index).is_parked()
     }
 
     /// Whether a core allocator has given a core to a kthread since that time (TSC), or has got one back.
@@ -195,12 +236,12 @@ impl KthreadPool {
 
     /// The kernel's number of a kthread.
     pub fn tid(&self, index: usize) -> Option<u32> {
-        self.common.peers[index].tid().map(i32::cast_unsigned)
+        self.peer(index).tid().map(i32::cast_unsigned)
     }
 
     /// How often threads of a kthread were made to yield.
     pub fn cuts(&self, index: usize) -> u64 {
-        self.common.peers[index].cuts()
+        self.peer(index).cuts()
     }
 
     /// Waits until no thread is left, for `most` at most.
@@ -225,22 +266,26 @@ impl KthreadPool {
         self.common.stop();
         let mut lives = Vec::new();
         let until = Instant::now() + PATIENCE;
-        let members = std::mem::take(&mut self.members);
-        for (index, client) in members.into_iter().enumerate() {
-            let number = self.first + index;
-            match self.wait_for(&client, until, || nudge(index)) {
+        let mut members = std::mem::take(&mut self.members);
+        members.extend(self.spares.iter().flat_map(|spares| spares.take()));
+        for started in members {
+            let index = started.index;
+            let number = self.watched().number(index);
+            match self.wait_for(&started, until, || nudge(index)) {
                 Ok(lived) => {
                     lives.push(lived);
-                    let _ = client.thread.join();
+                    let _ = started.thread.join();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let _ = client.thread.join();
-                    notes.push(format!("worker {number} ended by a panic of the runtime"));
+                    let _ = started.thread.join();
+                    let error = started.is_ready.try_recv().ok().and_then(Result::err);
+                    let error = error.as_deref().unwrap_or("it ended by a panic of the runtime");
+                    notes.push(format!("worker {number}: {error}"));
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     // Its other threads and requests run no more, whenever it comes back.
-                    self.common.peers[index].give_up();
-                    wait::forget(&self.common.peers[index], |tcb| tcb.resumed().is_some());
+                    self.peer(index).give_up();
+                    wait::forget(self.peer(index), |tcb| tcb.resumed().is_some());
                     notes
                         .push(format!("worker {number} is stuck in a request and was left behind"));
                 }
@@ -256,7 +301,7 @@ impl KthreadPool {
     /// was woken already.
     fn wait_for(
         &self,
-        client: &Started,
+        started: &Started,
         until: Instant,
         nudge: impl Fn(),
     ) -> Result<KthreadReport, RecvTimeoutError> {
@@ -264,7 +309,7 @@ impl KthreadPool {
             nudge();
             let left = until.saturating_duration_since(Instant::now());
             let most = left.min(WAKE_AGAIN);
-            match client.lived.recv_timeout(most) {
+            match started.lived.recv_timeout(most) {
                 Err(RecvTimeoutError::Timeout) if most < left => self.common.wake_parked(),
                 report => return report,
             }
@@ -294,12 +339,16 @@ impl Drop for KthreadPool {
 
 fn start_one(
     common: &Arc<Common>,
-    (index, core): (usize, usize),
+    (index, seat): (usize, usize),
     plan: &Plan,
     enter: impl FnOnce(usize) -> Result<KthreadState, String> + Send + 'static,
-) -> Result<Started, String> {
+) -> io::Result<Started> {
     let (common, tasks, quanta) = (common.clone(), plan.tasks, plan.quanta.clone());
-    let (floats, number) = (plan.floats, plan.first + index);
+    let (floats, core) = (plan.floats, plan.cores[index % plan.cores.len()]);
+    let number = match seat.checked_sub(common.usual) {
+        None => plan.first + index,
+        Some(spare) => plan.first_spare + spare,
+    };
     let (ready, is_ready) = sync_channel(1);
     let (report, lived): (SyncSender<KthreadReport>, _) = sync_channel(1);
     let life = move || {
@@ -309,7 +358,7 @@ fn start_one(
         {
             tracing::warn!(target: LOG, %problem, worker = number);
         }
-        let kthread = match KthreadScheduler::take(&common, index, tasks, quanta) {
+        let kthread = match KthreadScheduler::take(&common, seat, tasks, quanta) {
             Ok(kthread) => kthread,
             Err(error) => return drop(ready.send(Err(error.to_string()))),
         };
@@ -322,15 +371,8 @@ fn start_one(
             Err(error) => drop(ready.send(Err(error))),
         }
     };
-    let thread = thread::Builder::new()
-        .name(format!("curtail-{number}"))
-        .spawn(life)
-        .map_err(|error| error.to_string())?;
-    match is_ready.recv() {
-        Ok(Ok(())) => Ok(Started { thread, lived }),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err("it ended by a panic of the runtime".to_owned()),
-    }
+    let thread = thread::Builder::new().name(format!("curtail-{number}")).spawn(life)?;
+    Ok(Started { index, thread, is_ready, lived })
 }
 
 fn live(kthread: &KThread) -> KthreadReport {

@@ -32,6 +32,7 @@ mod runtime;
 mod scheduler;
 mod scope;
 mod serving;
+mod spares;
 mod spawn;
 mod stack_of;
 mod stall_log;
@@ -58,6 +59,7 @@ pub use runtime::inherited_kthreads;
 pub use runtime::{Runtime, RuntimeBuilder, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use serving::{RunQueue, announce_if_parked, heed, is_to_stop, is_wanted};
+pub use spares::{SPARES, Stuck};
 pub use spawn::{Builder, spawn};
 pub use stalls::StallPlace;
 pub use stalls::Stalls;
@@ -67,7 +69,7 @@ pub use task::served_cycles;
 pub use task::{OwnerVtable, QueuedVtable, RequestVtable, Task, TaskVtable};
 pub use tcb::Tcb;
 pub use watchdog::Stall;
-pub use watchdog::{Watch, Watching};
+pub use watchdog::{Watch, Watched, Watching};
 
 /// Lets others run that are ready; returns when it is the caller's turn again. A plain thread asks
 /// the kernel for the same.

@@ -10,28 +10,25 @@ mod quanta;
 use super::common::Common;
 use super::elastic::{AllocatorConfig, DaemonError, Elastic};
 use super::grace::TaskSettings;
-use super::kthread::{KThread, Shared};
+use super::kthread::KThread;
 use super::look::Look;
 use super::scheduler::KthreadScheduler;
+use super::spares::{SPARES, Spares};
 use super::spawn::Builder;
-use super::watchdog::{Stall, Watch, Watching};
+use super::watchdog::{Stall, Watch, Watched, Watching};
 use crate::clock::Clock;
 use crate::socket::uring::Io;
 use crate::topology::{Usable, check_cores, pin};
 use curtail_fiber::safepoint::{Kind, Mode, kind};
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The target of what is logged here.
 const LOG: &str = "curtail::thread::runtime";
 
+/// Each has a bit of `idle`.
 const MOST_KTHREADS: usize = 64 - SPARES;
-/// Bits of `idle`.
-const MOST_SEATS: usize = 64;
-/// Seats for kthreads that are started when all others are stuck.
-const SPARES: usize = 4;
 const STACK: usize = 1 << 20;
 /// How long a kthread without work looks for some, and under a core allocator.
 const SPIN: Duration = Duration::from_micros(20);
@@ -252,6 +249,7 @@ impl RuntimeBuilder {
 struct Started {
     common: Arc<Common>,
     threads: Vec<std::thread::JoinHandle<()>>,
+    spares: Arc<Spares<std::thread::JoinHandle<()>>>,
     _watch: Option<Watch>,
 }
 
@@ -269,8 +267,7 @@ impl RuntimeBuilder {
         let elastic = Elastic::register(&self.allocator_config, count)?;
         let usual = if elastic.is_some() { SPIN_ELASTIC } else { SPIN };
         let spin_cycles = Clock::get().cycles(self.spin.unwrap_or(usual).as_nanos() as u64);
-        let seats = (count + SPARES).min(MOST_SEATS);
-        let common = Common::new((count, seats), spin_cycles, false, elastic, self.plan());
+        let common = Common::new((count, SPARES), spin_cycles, false, elastic, self.plan());
         if let Some(elastic) = &common.elastic {
             elastic.watch(&common);
         }
@@ -287,7 +284,6 @@ impl RuntimeBuilder {
                 }
             }
         }
-        let (watched, calls, settings) = (common.clone(), common.clone(), self.clone());
         let has_quanta = self.is_quantum_asked && self.quantum.is_some();
         let has_quanta = has_quanta || !self.class_quanta.is_empty();
         let mode = match (has_quanta || kind() == Kind::Clock, kind()) {
@@ -296,21 +292,16 @@ impl RuntimeBuilder {
             // Its threads yield nowhere by themselves: only those that wait make one stuck.
             (true, _) => Mode::Flag,
         };
-        let all_stuck = move || start_spare(&watched, &settings);
+        let (of, settings) = (common.clone(), self.clone());
+        let spares = Spares::new(&common, move |index| start_kthread(&of, index, &settings));
+        let (looking, calls) = (spares.clone(), common.clone());
+        let kthreads = common.peers.clone();
+        let watched = Watched { kthreads, usual: count, first: 0, first_spare: count };
         let is_stuck = move |_, _| calls.call_one();
-        let watch = self.watchdog.watch(PeersOf(common.clone()), 0, mode, is_stuck, all_stuck);
-        let look = Look::new(PeersOf(common.clone()), self.watchdog.stalls(), self.quantum);
+        let watch = self.watchdog.watch(watched, mode, is_stuck, move |stuck| looking.look(stuck));
+        let look = Look::new(common.peers.clone(), self.watchdog.stalls(), self.quantum);
         self.on_start.0.iter().for_each(|f| f(&look));
-        Ok(Started { common, threads, _watch: watch })
-    }
-}
-
-/// For the watchdog.
-struct PeersOf(Arc<Common>);
-
-impl AsRef<[Arc<Shared>]> for PeersOf {
-    fn as_ref(&self) -> &[Arc<Shared>] {
-        &self.0.peers
+        Ok(Started { common, threads, spares, _watch: watch })
     }
 }
 
@@ -325,23 +316,6 @@ fn start_kthread(
         let kthread = take_seat(&common, index, &settings);
         kthread.scheduler().live(&kthread);
     })
-}
-
-/// All kthreads are stuck: one more, if there is a place, which runs what has not started and ends
-/// when there is nothing more.
-fn start_spare(common: &Arc<Common>, settings: &RuntimeBuilder) {
-    let is_free = |index: &usize| common.peers[*index].tid().is_none();
-    let stealable = common.peers.iter().any(|peer| peer.stealable() > 0);
-    let Some(index) = (common.usual..common.peers.len()).find(is_free) else { return };
-    if stealable && !common.stop.load(Ordering::Acquire) {
-        common.live.fetch_add(1, Ordering::AcqRel);
-        if let Err(error) = start_kthread(common, index, settings) {
-            common.live.fetch_sub(1, Ordering::AcqRel);
-            tracing::warn!(
-                target: LOG, %error, "all kthreads are stuck, and no other can be started"
-            );
-        }
-    }
 }
 
 /// Makes the calling thread kthread `index`.
@@ -366,7 +340,7 @@ impl Started {
     /// Waits for the other kthreads. One that runs a thread without end is left behind.
     fn end(self) {
         let until = std::time::Instant::now() + PATIENCE;
-        for thread in self.threads {
+        for thread in self.threads.into_iter().chain(self.spares.take()) {
             while !thread.is_finished() && std::time::Instant::now() < until {
                 self.common.wake_parked();
                 std::thread::park_timeout(Duration::from_micros(50));

@@ -127,9 +127,10 @@ impl KthreadScheduler {
         self.lives.get() && self.common.peers.iter().any(|peer| ptr::eq(Arc::as_ptr(peer), other))
     }
 
-    /// Whether it is the runtime's only kthread, and will be.
-    pub(super) fn is_alone(&self) -> bool {
-        self.common.peers.len() == 1
+    /// Whether it may take from others. A spare one that is not needed may not.
+    #[inline]
+    fn takes(&self) -> bool {
+        self.index < self.common.usual || self.common.needs_spares.load(Ordering::Acquire)
     }
 
     /// The runtime ends when that thread has.
@@ -155,20 +156,19 @@ impl KthreadScheduler {
     pub(super) fn live(&self, kthread: &KThread) {
         let mut now = clock::now();
         while !self.is_to_stop() {
-            if self.turn(kthread, now) {
-                now = clock::now();
-                continue;
-            }
-            if self.index >= self.common.usual && kthread.alive() == 0 && !kthread.has_threads() {
-                break; // A spare one is no longer needed.
-            }
-            now = self.idle(kthread);
+            now = match self.turn(kthread, now) {
+                true => clock::now(),
+                false => self.idle(kthread),
+            };
         }
     }
 
     /// Runs what is ready, here or with others; true: there was something. `now`: a fresh TSC reading.
     pub(super) fn turn(&self, kthread: &KThread, mut now: u64) -> bool {
         self.lives.set(true);
+        if !self.takes() {
+            self.hand_over(kthread);
+        }
         if serving::heed(kthread, now) {
             let since = std::mem::replace(&mut now, clock::now());
             self.count_idle(now - since, 0);
@@ -178,10 +178,20 @@ impl KthreadScheduler {
         ran || take_packets(kthread) || self.run_batch(kthread)
     }
 
+    /// A spare kthread is not needed: what the others may take is theirs.
+    #[cold]
+    fn hand_over(&self, kthread: &KThread) {
+        kthread.shared.clear_out(|tcb| {
+            // SAFETY: what was in the queue has not ended, and is ours now.
+            self.common.peers[0].submit(unsafe { &*tcb });
+            self.common.wake_for(0);
+        });
+    }
+
     /// Takes threads from another kthread; true: there was one.
     fn steal(&self, kthread: &KThread) -> bool {
         let peers = &self.common.peers;
-        if self.common.live.load(Ordering::Relaxed) == 1 {
+        if self.is_the_only_one() || !self.takes() {
             return false;
         }
         let now = clock::now();
@@ -214,8 +224,9 @@ impl KthreadScheduler {
 
     /// Takes what lies in the inboxes of busy kthreads; true: there was something.
     fn steal_mail(&self, kthread: &KThread) -> bool {
-        let others = self.common.peers.iter().filter(|peer| !Arc::ptr_eq(peer, &kthread.shared));
-        { others }.any(|peer| moving::steal_mail(kthread, peer))
+        let mut others =
+            self.common.peers.iter().filter(|peer| !Arc::ptr_eq(peer, &kthread.shared));
+        self.takes() && others.any(|peer| moving::steal_mail(kthread, peer))
     }
 
     /// Nothing else is ready: runs a batch thread until it leaves the processor; true: the kthread is
@@ -226,7 +237,7 @@ impl KthreadScheduler {
             return false;
         }
         let (common, bit) = (&self.common, bit(self.index));
-        let alone = common.live.load(Ordering::Relaxed) == 1;
+        let alone = self.is_the_only_one();
         kthread.shared.take_call();
         if !alone {
             common.bits.batch.fetch_or(bit, Ordering::SeqCst);
@@ -257,20 +268,20 @@ impl KthreadScheduler {
     }
 
     fn someone_has_work(&self) -> bool {
-        self.common.peers.iter().any(|peer| peer.stealable() > 0)
+        self.takes() && self.common.peers.iter().any(|peer| peer.stealable() > 0)
     }
 
     fn someone_has_batch(&self) -> bool {
-        self.common.peers.iter().any(|peer| peer.batch() > 0)
+        self.takes() && self.common.peers.iter().any(|peer| peer.batch() > 0)
     }
 
     /// Looks for work for a while, then sleeps until there is some. Returns a fresh TSC reading: none is
     /// taken between the end of the search and the work.
     fn idle(&self, kthread: &KThread) -> u64 {
         let since = clock::now();
-        let (found, spun) = match self.common.spin_cycles {
-            0 => (false, since),
-            _ => self.spin(kthread, since),
+        let (found, spun) = match self.common.spin_cycles > 0 && self.takes() {
+            true => self.spin(kthread, since),
+            false => (false, since),
         };
         let now = match found {
             true => spun,
@@ -340,12 +351,13 @@ impl KthreadScheduler {
                 return;
             }
         }
-        let bit = bit(self.index);
+        // One that takes nothing is not asked to.
+        let bit = if self.takes() { bit(self.index) } else { 0 };
         self.common.bits.idle.fetch_or(bit, Ordering::SeqCst);
         let has_work = || self.someone_has_work() || self.someone_has_batch();
         let own = || serving::has_reason(kthread) || self.is_to_stop();
         let work = || own() || has_work() || self.steal_mail(kthread);
-        let is_lookout = self.is_lookout();
+        let is_lookout = self.takes() && self.is_lookout();
         kthread.rest(work, is_lookout.then_some(LOOKOUT));
         if is_lookout {
             self.common.lookout.store(false, Ordering::Relaxed);

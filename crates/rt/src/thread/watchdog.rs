@@ -9,10 +9,11 @@
 //! core: that is told only where it lasts ([`LONG_SLEEP`]).
 //!
 //! Stalls are counted by place ([`super::stalls`]). What has not started goes on elsewhere: others
-//! steal it, and where all kthreads are stuck, a spare one is started. Under a core allocator a
+//! steal it, and where all kthreads are stuck, a spare one is started (`spares`). Under a core allocator a
 //! kthread that is stuck in the kernel gives its core back; one that is parked is not stuck.
 
 use super::kthread::Shared;
+use super::spares::Stuck;
 use super::stack_of::look_at;
 use super::stall_log::{Detail, StallLog};
 use super::stalls::{Stalls, function_of};
@@ -134,34 +135,31 @@ impl Watching {
         self.ignores_stalls = true;
     }
 
-    /// Watches `kthreads`, which are known as `first` and so on; `quanta`: how what runs there is
-    /// pre-empted. `is_stuck` is called at each look for each that is stuck, with its index and its
-    /// count of picks; `all_stuck` at each look that finds all of them stuck.
+    /// Watches kthreads; `quanta`: how what runs there is pre-empted. `is_stuck` is called at each look
+    /// for each that is stuck, with its index and its count of picks; `looked` after each look.
     pub fn watch(
         &self,
-        kthreads: impl AsRef<[Arc<Shared>]> + Send + 'static,
-        first: usize,
+        watched: Watched,
         quanta: Mode,
         is_stuck: impl Fn(usize, u32) + Send + 'static,
-        all_stuck: impl Fn() + Send + 'static,
+        looked: impl Fn(Stuck) + Send + 'static,
     ) -> Option<Watch> {
         let usual = Duration::from_millis(if quanta == Mode::Off { 100 } else { 10 });
         let limit = self.limit.unwrap_or(Some(usual))?;
         let on_stall = self.on_stall.clone().unwrap_or_else(default_on_stall);
         Some(Watch::over(
-            kthreads,
             Watchdog {
                 limit,
                 on_stall: (!self.ignores_stalls).then_some(on_stall),
                 stalls: self.stalls.clone(),
-                first,
+                watched,
                 // By flag, a thread that runs alone is not asked to yield.
                 runs_by_clock: matches!(quanta, Mode::Clock | Mode::Signal),
                 seen: Vec::new(),
                 sleeps: 0,
                 is_stuck: Box::new(is_stuck),
             },
-            all_stuck,
+            looked,
         ))
     }
 }
@@ -172,10 +170,32 @@ impl fmt::Debug for Watching {
     }
 }
 
+/// Kthreads that are watched.
+pub struct Watched {
+    /// The usual ones, then the spare ones.
+    pub kthreads: Box<[Arc<Shared>]>,
+    pub usual: usize,
+    /// What the first one of each kind is known as.
+    pub first: usize,
+    pub first_spare: usize,
+}
+
+impl Watched {
+    pub(super) fn number(&self, index: usize) -> usize {
+        match index.checked_sub(self.usual) {
+            None => self.first + index,
+            Some(spare) => self.first_spare + spare,
+        }
+    }
+}
+
 /// What the watchdog knows of one kthread.
 #[derive(Clone, Copy)]
 struct Seen {
     beats: u32,
+    /// Since when it has been at the same thing.
+    picked: Instant,
+    /// Since when that was to be told of.
     since: Instant,
     /// Processor time that it had had then.
     cpu: Duration,
@@ -191,8 +211,7 @@ struct Watchdog {
     /// `None`: no stack is looked at, either.
     on_stall: Option<OnStall>,
     stalls: Arc<Stalls>,
-    /// The first kthread's number.
-    first: usize,
+    watched: Watched,
     /// What runs comes to a safepoint every quantum, also where nothing waits.
     runs_by_clock: bool,
     seen: Vec<Seen>,
@@ -207,25 +226,23 @@ impl Watchdog {
         self.limit / 2
     }
 
-    /// Looks at all kthreads, and tells of those that are stuck; true: all that live are.
-    fn look(&mut self, kthreads: &[Arc<Shared>]) -> bool {
+    /// Looks at all kthreads, and tells of those that are stuck.
+    fn look(&mut self) -> Stuck {
         let now = Instant::now();
-        let fresh =
-            Seen { beats: 0, since: now, cpu: Duration::ZERO, tell_after: self.limit, place: None };
-        self.seen.resize(kthreads.len(), fresh);
-        let mut all = true;
-        for (index, kthread) in kthreads.iter().enumerate() {
+        let mut found = Stuck { usual: true, all: true };
+        for index in 0..self.watched.kthreads.len() {
+            let kthread = self.watched.kthreads[index].clone();
             let Some(tid) = kthread.tid() else { continue };
-            let (beats, waits) = (kthread.progress.beats(), kthread.keeps_waiting());
-            let counts = waits || (self.runs_by_clock && kthread.runs_something());
-            if beats != self.seen[index].beats || !counts {
-                self.seen[index] = Seen { beats, cpu: processor_time(tid), ..fresh };
-            }
+            let waits = kthread.keeps_waiting();
+            let is_at_it = self.see(index, &kthread, (tid, waits), now);
             let seen = self.seen[index];
             let stuck_for = now - seen.since;
             let stuck = stuck_for >= self.limit && is_its_own_doing(tid, seen.cpu, self.limit);
-            // It is reported before a spare one takes its queue: after that nothing waits for it.
-            all &= stuck && waits;
+            // Where nothing waits, only what is in the kernel may not come to the runtime.
+            found.all &= is_at_it && (stuck || is_blocked(tid));
+            if index < self.watched.usual {
+                found.usual = found.all;
+            }
             if stuck && waits {
                 (self.is_stuck)(index, kthread.picks());
             }
@@ -244,7 +261,37 @@ impl Watchdog {
                 kthread.give_core_back();
             }
         }
-        all
+        found
+    }
+
+    /// Notes what a kthread is at; true: at one and the same thing for longer than the limit.
+    fn see(
+        &mut self,
+        index: usize,
+        kthread: &Shared,
+        (tid, waits): (libc::pid_t, bool),
+        now: Instant,
+    ) -> bool {
+        let (beats, runs) = (kthread.progress.beats(), kthread.runs_something());
+        let fresh = Seen {
+            beats,
+            picked: now,
+            since: now,
+            cpu: processor_time(tid),
+            tell_after: self.limit,
+            place: None,
+        };
+        if self.seen.len() <= index {
+            self.seen.resize(index + 1, fresh);
+        }
+        let seen = &mut self.seen[index];
+        let picked = if beats != seen.beats || !runs { now } else { seen.picked };
+        let counts = waits || (self.runs_by_clock && runs);
+        if beats != seen.beats || !counts {
+            *seen = fresh;
+        }
+        seen.picked = picked;
+        runs && !kthread.is_parked() && now - picked >= self.limit
     }
 
     /// Tells of a long sleep: no stall of the program's, so that it has no place among them.
@@ -253,7 +300,7 @@ impl Watchdog {
         self.sleeps += u64::from(seen.tell_after == self.limit);
         seen.tell_after = duration * 2;
         if let Some(on_stall) = &self.on_stall {
-            let (kthread, count) = (self.first + index, self.sleeps);
+            let (kthread, count) = (self.watched.number(index), self.sleeps);
             let (stack, holds) = (Vec::new(), None);
             on_stall(&Stall { kthread, duration, stack, holds, count, asleep: true });
         }
@@ -273,10 +320,9 @@ impl Watchdog {
         self.seen[index].place = Some(place);
         let cycles = Clock::get().cycles(duration.as_nanos() as u64);
         let start = clock::now().saturating_sub(cycles);
-        let kthread = (self.first + index) as u32;
-        timeline::note(EventKind::Stalled, (start, cycles), kthread, 0);
+        let kthread = self.watched.number(index);
+        timeline::note(EventKind::Stalled, (start, cycles), kthread as u32, 0);
         if let Some(on_stall) = told.filter(|_| looks) {
-            let kthread = self.first + index;
             on_stall(&Stall { kthread, duration, stack, holds, count, asleep: false });
         }
     }
@@ -316,18 +362,12 @@ pub struct Watch {
 
 impl Watch {
     /// Starts it. Where the system gives no thread, nothing is watched, and that is told.
-    fn over(
-        kthreads: impl AsRef<[Arc<Shared>]> + Send + 'static,
-        mut watchdog: Watchdog,
-        all_stuck: impl Fn() + Send + 'static,
-    ) -> Self {
+    fn over(mut watchdog: Watchdog, looked: impl Fn(Stuck) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let body = move || {
             while !stopped.load(Ordering::Acquire) {
-                if watchdog.look(kthreads.as_ref()) {
-                    all_stuck();
-                }
+                looked(watchdog.look());
                 std::thread::park_timeout(watchdog.pause());
             }
         };

@@ -2,9 +2,10 @@
 //! has begun is the policy's affair no more: it runs when nothing else is to run on its worker.
 
 use super::Scheduler;
+use crate::jobs::Placed;
 use crate::record::Call;
 use crate::{Action, Event, EventKind, Where};
-use curtail_policy::{JobId, Nanos, Policy, WorkerId};
+use curtail_policy::{Job, JobId, Nanos, Policy, WorkerId};
 
 /// For so long such a job runs, where the policy has no quantum.
 const QUANTUM: Nanos = Nanos::from_micros(5);
@@ -76,9 +77,31 @@ impl<T> Scheduler<T> {
         self.lasts.queue(job, on);
     }
 
-    /// Nothing else is to be done: a cancelled job runs on a worker that has no other.
-    pub(super) fn run_last(&mut self) -> Option<Action> {
-        let (job, on) = self.lasts.next(&self.up)?;
+    /// Nothing else is to be done: a spare worker takes a job that waits, or a cancelled job runs on a
+    /// worker that has no other.
+    #[cold]
+    pub(super) fn run_last(&mut self, now: Nanos) -> Option<Action> {
+        while let Some((Job { id: job, class, .. }, on)) =
+            self.up.relieve(now, &mut self.policy, |spare| self.lasts.is_free(spare))
+        {
+            self.room.placed(class);
+            match self.jobs.placed(job, on) {
+                Placed::Sent => {
+                    // As if it had been cancelled, for this table.
+                    self.jobs.cancel(job, true);
+                    self.lasts.comes(on);
+                    self.lasts.begin(on, true);
+                    let quantum = self.setup.spec.quantum.filter(|_| !self.rules.two_level);
+                    return Some(Action::Run { job, on, quantum });
+                }
+                Placed::Dropped => {
+                    self.room.leaves(class);
+                    return Some(Action::Drop { job });
+                }
+                Placed::Last => self.lasts.wait(job, on),
+            }
+        }
+        let (job, on) = self.lasts.next(|worker| self.up.goes_on(worker))?;
         self.jobs.send_last(job, on);
         self.runs_here |= on == WorkerId::DISPATCHER;
         let quantum = Some(self.setup.spec.quantum.unwrap_or(QUANTUM));

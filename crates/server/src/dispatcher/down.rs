@@ -38,6 +38,10 @@ impl Downs {
         self.0.is_empty()
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn has(&self, on: WorkerId) -> bool {
         self.0.iter().any(|down| down.on == on)
     }
@@ -86,13 +90,15 @@ impl Downs {
 
 impl Dispatcher {
     /// A worker is stuck where it has been since that pick. Nothing moves where there is no other one that
-    /// takes jobs.
-    pub(super) fn rescue(&mut self, worker: usize, picks: u32, now: u64) {
-        let on = WorkerId(worker as u16);
+    /// takes jobs, nor from a spare one. `None`: all are stuck, and spare ones take jobs.
+    pub(super) fn rescue(&mut self, worker: usize, since: Option<u32>, now: u64) {
+        let (on, usual) = (WorkerId(worker as u16), self.sched.setup().workers);
         let others = self.down.0.iter().filter(|down| down.on != on).count() + 1;
-        if others == self.config.workers.len()
-            || self.config.workers[worker].remote.kthread.picks() != picks
-        {
+        if worker >= usual || (since.is_some() && others == usual) {
+            return;
+        }
+        let picks = self.config.workers[worker].remote.kthread.picks();
+        if since.is_some_and(|since| since != picks) {
             return;
         }
         if let Some((jobs, _)) = self.take_from(on, now) {
@@ -131,6 +137,7 @@ impl Dispatcher {
         let (workers, sched) = (&self.config.workers, &mut self.sched);
         let shares =
             !self.down.is_empty() && self.down.take_back(workers, |on| sched.worker_up(time, on));
+        self.config.spares.end(&self.down, &mut self.sched, time);
         if !self.cores_move {
             return;
         }

@@ -31,7 +31,18 @@ impl Dispatcher {
                 Command::Stats(answer) => drop(answer.send(self.stats(now))),
                 Command::Quantum(quantum) => self.set_quantum(quantum, now),
                 Command::Switch(spec) => self.switch(spec, now),
-                Command::Stuck { worker, picks } => self.rescue(worker, picks, now),
+                Command::Stuck { worker, picks } => {
+                    self.rescue(worker, Some(picks), now);
+                }
+                Command::AllStuck { spares } => {
+                    let usual = self.sched.setup().workers;
+                    (0..usual).for_each(|worker| self.rescue(worker, None, now));
+                    let (time, config) = (self.nanos(now), &mut self.config);
+                    let workers = (&mut config.workers, &self.down);
+                    if config.spares.relieve(workers, &mut self.sched, spares, time) {
+                        self.reconfigure();
+                    }
+                }
                 Command::Cancel(id, cause) => self.cancel(id, cause, now),
                 Command::Classify(classify) => self.asker.classifier().replace(classify),
             }
@@ -65,7 +76,7 @@ impl Dispatcher {
     fn reconfigure(&mut self) {
         let spec = &self.sched.setup().spec;
         let (choice, kind) = (&self.config.choice, self.config.kind);
-        let config = config_of(spec, choice, kind, self.config.workers.len());
+        let config = config_of(spec, choice, kind, self.sched.setup().workers);
         let own = own_config(spec, choice, kind);
         // SAFETY: this thread's engine, which runs nothing while commands are carried out.
         unsafe { (*self.config.own).set_config(own) };

@@ -41,8 +41,11 @@ pub(crate) struct ServerShared {
     /// (cycles).
     pub beat: Option<(Mode, u64)>,
     pub jobs: usize,
-    /// The number in the server of this dispatcher's first worker.
+    /// How many workers this dispatcher has, and the numbers in the server of the first and of the first
+    /// spare one.
+    pub workers: u16,
     pub first_worker: u16,
+    pub first_spare: u16,
     pub rules: Arc<Rules>,
     pub control: Arc<Control>,
     /// The dispatcher's number.
@@ -106,6 +109,10 @@ impl ServerShared {
 
     /// One of this dispatcher's workers, as the application and people know it.
     pub(crate) fn in_server(&self, id: WorkerId) -> WorkerId {
-        if id == WorkerId::DISPATCHER { id } else { WorkerId(id.0 + self.first_worker) }
+        match id.0.checked_sub(self.workers) {
+            _ if id == WorkerId::DISPATCHER => id,
+            None => WorkerId(id.0 + self.first_worker),
+            Some(spare) => WorkerId(spare + self.first_spare),
+        }
     }
 }

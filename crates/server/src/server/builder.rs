@@ -373,7 +373,7 @@ impl ServerBuilder {
             let kthreads = KthreadPool::new((workers.len(), joined), idle, elastic.clone());
             let remote = match joined {
                 0 => Remote::new(),
-                _ => Remote::of(kthreads.peer(workers.len()).clone()),
+                _ => Remote::of(kthreads.joined().clone()),
             };
             Ok(Domain::new((index, workers), (kthreads, remote), waiter))
         };

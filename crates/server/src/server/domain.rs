@@ -23,7 +23,7 @@ use curtail_rt::clock;
 use curtail_rt::context::NEVER;
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::thread::{
-    AllocatorConfig, KThread, KthreadPool, Quanta, TaskSettings, Watch, Watching,
+    AllocatorConfig, KThread, KthreadPool, Quanta, SPARES, Stuck, TaskSettings, Watch, Watching,
 };
 use curtail_rt::topology::{Layout, pin};
 use curtail_sched::Setup;
@@ -116,7 +116,9 @@ impl Domain {
             control: self.control.0.clone(),
             index: self.index as u64,
             deadlines: (0..common.capacity).map(|_| AtomicU64::new(NEVER)).collect(),
+            workers: self.workers.len() as u16,
             first_worker: self.workers.start as u16,
+            first_spare: (common.layout.workers.len() + self.index * SPARES) as u16,
         }
     }
 
@@ -151,9 +153,9 @@ impl Domain {
         let classes = shared.app.classes();
         let asker = asker(common, classes.len())?;
         let cores = (&layout.workers[self.workers.clone()], quanta);
-        let (links, workers) =
+        let (links, spares, workers) =
             workers::start(common, self.kthreads, cores, (&self.remote, &shared))?;
-        let _watch = watch(common, &workers.kthreads, self.workers.start, &self.control.0);
+        let _watch = watch(common, &workers.kthreads, &self.control.0);
         let mut notes = Vec::new();
         if let Some(Err(problem)) = layout.dispatchers.get(self.index).copied().map(pin) {
             notes.push(problem);
@@ -172,6 +174,7 @@ impl Domain {
             busy: common.busy,
             shares_core: !layout.dedicated,
             workers: links,
+            spares,
             lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
             classes: names.into_iter().map(ClassStats::new).collect(),
             control: self.control.0.clone(),
@@ -225,15 +228,16 @@ fn asker(common: &Settings<'_>, classes: usize) -> Result<Asker, RunError> {
 }
 
 /// Has the workers watched, as long as the answer lives.
-fn watch(
-    common: &Settings<'_>,
-    kthreads: &KthreadPool,
-    first: usize,
-    control: &Arc<Control>,
-) -> Option<Watch> {
-    let control = control.clone();
-    let is_stuck = move |worker, picks| control.tell_stuck(worker, picks);
-    common.watchdog.watch(kthreads.peers(), first, common.choice.mode(), is_stuck, || {})
+fn watch(common: &Settings<'_>, kthreads: &KthreadPool, control: &Arc<Control>) -> Option<Watch> {
+    let (one, all, spares) = (control.clone(), control.clone(), kthreads.spares());
+    let is_stuck = move |worker, picks| one.tell_stuck(worker, picks);
+    let looked = move |stuck: Stuck| {
+        spares(stuck);
+        if stuck.usual {
+            all.tell_all_stuck(stuck.all);
+        }
+    };
+    common.watchdog.watch(kthreads.watched(), common.choice.mode(), is_stuck, looked)
 }
 
 /// Ends all domains when one cannot go on: without it the others are no whole server.

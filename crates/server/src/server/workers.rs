@@ -2,13 +2,13 @@
 
 use super::RunError;
 use super::domain::Settings;
-use crate::dispatcher::{WorkerLink, config_of};
+use crate::dispatcher::{Spares, WorkerLink, config_of};
 use crate::engine::{Config, Counts, Engine, Links, Orders, ServerShared};
 use crate::remote::Remote;
 use curtail_policy::WorkerId;
 use curtail_ring::spsc;
 use curtail_rt::clock;
-use curtail_rt::thread::{KthreadPool, KthreadReport, KthreadState, Plan, Quanta};
+use curtail_rt::thread::{KthreadPool, KthreadReport, KthreadState, Plan, Quanta, SPARES};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Messages under way to a worker; more wait at the dispatcher.
@@ -53,18 +53,18 @@ impl Drop for Life {
     }
 }
 
-/// Starts a dispatcher's workers, one on each of the cores.
+/// Starts a dispatcher's workers, one on each of the cores; the spare ones are still to be started.
 pub(super) fn start(
     common: &Settings<'_>,
     mut kthreads: KthreadPool,
     (cores, quanta): (&[usize], Option<Quanta>),
     (dispatcher, shared): (&Arc<Remote>, &ServerShared),
-) -> Result<(Vec<WorkerLink>, Workers), RunError> {
+) -> Result<(Vec<WorkerLink>, Spares, Workers), RunError> {
     let config = config_of(common.spec, &common.choice, common.kind, cores.len());
     let mut links = Vec::new();
     let mut remotes = Vec::new();
     let mut parts = Vec::new();
-    for index in 0..cores.len() {
+    for index in 0..cores.len() + SPARES {
         let (messages, inbox) = spsc::channel(INBOX);
         let (events, news) = spsc::channel(OUTBOX);
         let remote = Arc::new(Remote::of(kthreads.peer(index).clone()));
@@ -82,6 +82,7 @@ pub(super) fn start(
     }
     let plan = Plan {
         first: usize::from(shared.first_worker),
+        first_spare: usize::from(shared.first_spare),
         cores: cores.to_vec(),
         floats: common.layout.floats,
         tasks: common.tasks,
@@ -102,7 +103,8 @@ pub(super) fn start(
         worker: shared.in_server(WorkerId(index as u16)),
         error,
     })?;
-    Ok((links, Workers { kthreads, remotes, counted }))
+    let spares = Spares::new(links.split_off(cores.len()), kthreads.start_spare());
+    Ok((links, spares, Workers { kthreads, remotes, counted }))
 }
 
 impl Workers {

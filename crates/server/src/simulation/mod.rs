@@ -8,7 +8,8 @@
 //! **What is varied**: the policy, among all that have a dispatcher; workers; quanta; what requests do
 //! (compute, yield, sleep, lock, wait for each other, spawn, panic, look whether they are cancelled);
 //! classifiers that wait; deadlines, departures and the program's cancelling, under each rule; switches
-//! of the policy and of the quantum; workers that are stuck, and workers whose cores come and go.
+//! of the policy and of the quantum; workers that are stuck, and workers whose cores come and go; a spare
+//! worker.
 //!
 //! **What is to hold** is in [`state`]: each request ends once, with one answer at most, which is its own;
 //! its handler runs once, on thread-locals of its own; nothing that is ready waits for ever. A worker has a

@@ -72,6 +72,8 @@ pub(super) struct World {
     pub to_send: u64,
     /// The workers' cores come and go.
     pub cores_move: bool,
+    /// It has one worker, which is stuck now and then, and a spare one.
+    pub has_spare: bool,
     pub alive: Cell<bool>,
     pub steps: Cell<u64>,
 }
@@ -241,6 +243,9 @@ impl World {
             if acts != self.dispatcher_place() && random.once_in(16) {
                 let picks = self.places[acts].kthread.shared.picks();
                 self.control.post(Command::Stuck { worker: acts, picks });
+            }
+            if self.has_spare && random.once_in(4) {
+                self.control.tell_all_stuck(random.once_in(2));
             }
             actor
         };

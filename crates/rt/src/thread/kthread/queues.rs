@@ -179,7 +179,7 @@ impl KThread {
 
     /// Whether there are other kthreads that run threads or requests.
     pub(crate) fn runs_beside_others(&self) -> bool {
-        self.scheduler.as_ref().is_none_or(|scheduler| !scheduler.is_alone())
+        self.scheduler.as_ref().is_none_or(|scheduler| !scheduler.is_the_only_one())
     }
 
     /// Its place in a runtime.
@@ -197,9 +197,12 @@ impl KThread {
             0 => victim.overflow.take(most, |tcb| self.shared.fresh.push(tcb.as_ptr())),
             stolen => stolen,
         };
-        if let (Some(ours), Some(theirs)) = (&self.shared.line, &victim.line) {
-            // `push_fresh` has counted the others.
-            ours.count_put(if stolen == 0 { taken as u32 } else { 0 });
+        // `push_fresh` has counted the others.
+        if let Some(ours) = self.shared.line.as_ref().filter(|_| stolen == 0) {
+            ours.count_put(taken as u32);
+        }
+        // A spare kthread has no line.
+        if let Some(theirs) = &victim.line {
             theirs.count_taken_by_other(taken as u32);
         }
         taken

@@ -14,7 +14,7 @@ fn told(limit: Duration, looks: u32, asleep: bool) -> (Vec<Stall>, Vec<StallPlac
         limit,
         on_stall: Some(Arc::new(move |stall| sender.send(stall.clone()).unwrap())),
         stalls: watching.stalls(),
-        first: 0,
+        watched: Watched { kthreads: [shared.clone()].into(), usual: 1, first: 0, first_spare: 1 },
         runs_by_clock: false,
         seen: Vec::new(),
         sleeps: 0,
@@ -38,7 +38,7 @@ fn told(limit: Duration, looks: u32, asleep: bool) -> (Vec<Stall>, Vec<StallPlac
         });
         is_ready.recv().unwrap();
         for _ in 0..looks {
-            watchdog.look(std::slice::from_ref(&shared));
+            let _ = watchdog.look();
             std::thread::park_timeout(limit / 2);
         }
         drop(end);

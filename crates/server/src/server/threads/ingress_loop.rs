@@ -192,7 +192,7 @@ impl IngressLoop {
                 Command::Cancel(id, _) => self.ingress.cancel(id),
                 Command::Classify(classify) => self.ingress.common.classifier.replace(classify),
                 // The kthreads take from one that is stuck by themselves.
-                Command::Stuck { .. } => {}
+                Command::Stuck { .. } | Command::AllStuck { .. } => {}
                 Command::Switch(spec) => self.switch(spec),
             }
         }
@@ -203,7 +203,7 @@ impl IngressLoop {
     /// Somebody asks how it stands: the kthreads that have requests in progress tell of them.
     fn ask_kthreads(&mut self, answer: SyncSender<Stats>, now: u64) {
         self.ingress.common.looks.ask();
-        for kthread in 0..self.ingress.kthreads.len() {
+        for kthread in 0..self.ingress.kthreads.started() {
             if self.has_to_tell(kthread) {
                 self.ingress.kthreads.peer(kthread).notify();
             }
@@ -225,7 +225,8 @@ impl IngressLoop {
         const PATIENCE_NS: u64 = 3_000_000;
         let Some(&(_, since)) = self.asked.first() else { return };
         let waits = self.clock().ns(now.saturating_sub(since)) < PATIENCE_NS;
-        if !waits || !(0..self.ingress.kthreads.len()).any(|kthread| self.has_to_tell(kthread)) {
+        if !waits || !(0..self.ingress.kthreads.started()).any(|kthread| self.has_to_tell(kthread))
+        {
             for (answer, _) in std::mem::take(&mut self.asked) {
                 // Who has asked may have gone.
                 let _ = answer.send(self.stats());
@@ -261,7 +262,7 @@ impl IngressLoop {
     }
 
     pub(super) fn preemptions(&self) -> u64 {
-        (0..self.ingress.kthreads.len()).map(|index| self.ingress.kthreads.cuts(index)).sum()
+        (0..self.ingress.kthreads.started()).map(|index| self.ingress.kthreads.cuts(index)).sum()
     }
 
     pub(super) fn unsent(&self) -> u64 {
@@ -296,7 +297,7 @@ impl IngressLoop {
             in_system,
             waiting: self.ingress.waiting(),
             preemptions: self.preemptions(),
-            workers: (0..self.ingress.kthreads.len()).map(worker).collect(),
+            workers: (0..self.ingress.kthreads.started()).map(worker).collect(),
             policy: self.spec.name.clone(),
             quantum: self.spec.quantum,
             preempt: self.choice.effective,

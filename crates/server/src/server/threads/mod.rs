@@ -42,7 +42,9 @@ use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
 use curtail_rt::clock::{self, Clock, GAP_NS};
 use curtail_rt::preempt::{Choice, Preempt};
-use curtail_rt::thread::{KThread, KthreadPool, KthreadReport, KthreadState, Plan, Port, Quanta};
+use curtail_rt::thread::{
+    KThread, KthreadPool, KthreadReport, KthreadState, Plan, Port, Quanta, SPARES, Watch,
+};
 use curtail_rt::topology::pin;
 use ingress::Ingress;
 use ingress_loop::IngressLoop;
@@ -134,7 +136,7 @@ pub(super) fn run(
     let mode = plan.quanta.as_ref().map_or(Mode::Off, |quanta| quanta.mode);
     let (kthread, asker) = asker(settings, &common, &domain.remote)?;
     let kthreads = start(domain.kthreads, &plan, &common, lent)?;
-    let _watch = settings.watchdog.watch(kthreads.peers(), 0, mode, |_, _| {}, || {});
+    let _watch = watch(settings, &kthreads, &common, mode);
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
     let mut ingress_loop = IngressLoop {
@@ -184,6 +186,23 @@ pub(super) fn run(
     Ok(report(ingress_loop, &lives, watched, notes))
 }
 
+/// Has the kthreads watched, as long as the answer lives, and spare ones started.
+fn watch(
+    settings: &Settings<'_>,
+    kthreads: &KthreadPool,
+    common: &KthreadsShared,
+    mode: Mode,
+) -> Option<Watch> {
+    let (spares, has_port) = (kthreads.spares(), common.port.is_some());
+    let looked = move |stuck| {
+        // What came by the port is answered by kthreads that the core allocator knows.
+        if !has_port {
+            spares(stuck);
+        }
+    };
+    settings.watchdog.watch(kthreads.watched(), mode, |_, _| {}, looked)
+}
+
 /// What the kthreads and the ingress loop have in common.
 fn common(
     settings: &Settings<'_>,
@@ -193,12 +212,13 @@ fn common(
     busy: bool,
     port: Option<Arc<Port>>,
 ) -> Arc<KthreadsShared> {
+    let seats = domain.workers.len() + SPARES;
     let counters = |_| CachePadded::new(KthreadCounters::new(names.iter().cloned()));
     Arc::new(KthreadsShared {
         app: settings.app.clone(),
         replies,
         done: CachePadded::default(),
-        counters: domain.workers.clone().map(counters).collect(),
+        counters: (0..seats).map(counters).collect(),
         clock: Clock::get(),
         ingress_loop: (!busy).then(|| domain.remote.clone()),
         classifier: Arc::new(Classifier::new(settings.app.clone(), names.len() - 1)),
@@ -207,7 +227,7 @@ fn common(
         port,
         rules: settings.rules.clone(),
         asked: Asked::default(),
-        looks: Looks::new(domain.workers.len()),
+        looks: Looks::new(seats),
         long_sleep: LongSleep::new(!lent.datagrams.is_empty()),
         accept_queues: domain.workers.clone().map(|_| AcceptQueue::default()).collect(),
     })
@@ -227,6 +247,7 @@ fn plan(settings: &Settings<'_>, kthreads: &KthreadPool) -> Plan {
     let beats = || settings.beats().filter(|_| elastic);
     Plan {
         first: 0,
+        first_spare: settings.layout.workers.len(),
         cores: settings.layout.workers.clone(),
         floats: settings.layout.floats,
         tasks: settings.tasks,
@@ -269,9 +290,12 @@ fn start(
     common: &Arc<KthreadsShared>,
     lent: Lent,
 ) -> Result<KthreadPool, RunError> {
-    let common = common.clone();
+    let (common, usual) = (common.clone(), kthreads.len());
     let enter = move |index| {
         let context = WorkerContext::new(common.clone(), index)?;
+        if index >= usual {
+            return Ok(context as KthreadState);
+        }
         for (transport, streams) in &lent.streams {
             accept::start(&common, streams, *transport)
                 .map_err(|error| format!("it cannot accept connections: {error}"))?;
