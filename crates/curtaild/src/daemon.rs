@@ -154,7 +154,8 @@ impl Daemon {
         loop {
             let now_ns = monotonic_ns();
             self.decide(now_ns);
-            if self.own_core.ask(now_ns) {
+            // While a port is opened, that is what runs there.
+            if !self.ports.is_busy() && self.own_core.ask(now_ns) {
                 self.log.say(now_ns, "crowded", &own_core::message());
             }
             let mut pause = self.pause(now_ns);

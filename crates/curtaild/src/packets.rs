@@ -57,6 +57,7 @@ impl Daemon {
     /// Tells the programs whose ports are open, or can't be.
     pub(crate) fn take_opened(&mut self, now_ns: u64) {
         while let Some(Opened { serial, result }) = self.ports.next() {
+            self.own_core.forget();
             let found = self.programs.iter().position(|it| it.serial == serial);
             let ends = found.and_then(|at| self.programs[at].opening.take());
             let (Some(at), Some(ends)) = (found, ends) else {
