@@ -12,9 +12,9 @@ need_rust
 pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null ||
   skip "no DPDK 22.11 or later here (apt install dpdk-dev): packets by DPDK are not tried"
 say "DPDK $(pkg-config --modversion libdpdk)"
-cargo clippy --quiet -p curtail-net -p dns --features curtail-net/dpdk,dns/dpdk --all-targets -- -D warnings
-features=curtail-net/dpdk,dns/dpdk,curtail-cli/dpdk
-build=(-p curtail-net -p dns -p curtail-cli)
+cargo clippy --quiet -p curtail-net -p curtaild -p dns --features curtail-net/dpdk,curtaild/dpdk,dns/dpdk --all-targets -- -D warnings
+features=curtail-net/dpdk,curtaild/dpdk,dns/dpdk,curtail-cli/dpdk
+build=(-p curtail-net -p curtaild -p dns -p curtail-cli)
 if [ -n "${CURTAIL_LEVELDB_DIR:-}" ] || apps/kv/fetch-leveldb.sh >/dev/null; then
   build+=(-p kv)
   features+=,kv/dpdk

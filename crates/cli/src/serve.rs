@@ -35,8 +35,8 @@ pub(crate) struct Serve {
     /// Where: udp://IP:PORT,tcp://IP:PORT,shm:///FILE (shared memory, for clients on this host),
     /// xdp://IFACE/IP:PORT or dpdk://DEVICE/IP:PORT (UDP past the kernel's network), or http://IP:PORT
     /// (bodies of requests and answers are what is sent by the others); port 0: the kernel chooses.
-    /// daemon+udp://IP:PORT: the core allocator receives the datagrams and sends the answers (with
-    /// --daemon)
+    /// daemon+udp://IP:PORT, daemon+xdp://… or daemon+dpdk://…: the core allocator receives the
+    /// datagrams and sends the answers (with --daemon)
     #[arg(long, value_name = "URLS")]
     listen: String,
     #[command(flatten)]

@@ -12,11 +12,12 @@
 use crate::counts::Counts;
 use crate::door::{Door, Event};
 use crate::idlers::Idlers;
+use crate::interfaces::Interfaces;
 use crate::log::{Form, Log};
+use crate::opener::Ports;
 use crate::options::{Idle, Options};
 use crate::own_core::{self, OwnCore};
 use crate::packets::Companion;
-use crate::port::Opener;
 use crate::program::Program;
 use crate::register::Guest;
 use crate::slots::Slots;
@@ -65,7 +66,8 @@ pub struct Daemon {
     /// When a kthread had a core last, or something happened.
     pub(crate) active_ns: u64,
     door_ns: u64,
-    pub(crate) opener: Opener,
+    pub(crate) interfaces: Interfaces,
+    pub(crate) ports: Ports,
     pub(crate) companion: Option<Companion>,
     is_verbose: bool,
     said_ns: u64,
@@ -114,6 +116,8 @@ impl Daemon {
             holders: vec![None; cpus.len()],
             own_core: OwnCore::new(shared != cpus, now_ns),
             cpus,
+            ports: Ports::start(shared.clone())?,
+            interfaces: options.interfaces.clone().unwrap_or_default(),
             shared,
             door,
             programs: Vec::new(),
@@ -129,7 +133,6 @@ impl Daemon {
             active_ns: now_ns,
             door_ns: now_ns,
             companion: None,
-            opener: Box::new(open_port),
             is_verbose: options.verbose,
             said_ns: now_ns,
             said: Counts::default(),
@@ -151,13 +154,17 @@ impl Daemon {
         loop {
             let now_ns = monotonic_ns();
             self.decide(now_ns);
-            if self.own_core.ask(now_ns) {
+            // While a port is opened, that is what runs there.
+            if !self.ports.is_busy() && self.own_core.ask(now_ns) {
                 self.log.say(now_ns, "crowded", &own_core::message());
             }
             let mut pause = self.pause(now_ns);
             let serves = pause == Some(Duration::ZERO);
             if serves {
                 pause = Some(self.nap(now_ns));
+            }
+            if pause != Some(Duration::ZERO) && !self.ports_may_wait() {
+                pause = Some(Duration::ZERO);
             }
             if pause != Some(Duration::ZERO) {
                 self.counts.sleeps += 1;
@@ -208,6 +215,7 @@ impl Daemon {
             }
             self.handle(monotonic_ns(), event);
         }
+        self.take_opened(now_ns);
         // Out of descriptors before; there may be some now.
         self.door.reopen().map_err(system("epoll"))?;
         Ok(true)
@@ -254,7 +262,7 @@ impl Daemon {
         let quiet = now_ns.saturating_sub(self.active_ns) >= self.linger_ns;
         if self.programs.iter().all(|it| it.kthreads.is_empty()) {
             // What is shut is tried again.
-            return self.door.is_shut().then_some(DOZE);
+            return (self.door.is_shut() || self.ports.is_busy()).then_some(DOZE);
         }
         if !quiet || self.companion.is_some() || self.asks_always() {
             return Some(Duration::ZERO);
@@ -379,16 +387,4 @@ fn siblings(cpus: &[u32]) -> Vec<CoreInfo> {
         same.nth(at ^ 1).map(|other| CoreId(other as u32))
     };
     (0..cpus.len()).map(|core| CoreInfo { sibling: sibling(core) }).collect()
-}
-
-/// Opens a port for a program.
-fn open_port(url: &str) -> Result<Box<dyn curtail_net::Transport>, String> {
-    // The clients of shared memory are woken in a way that a port's loop has no part in, and a program
-    // is not to use an interface with the daemon's capabilities.
-    for scheme in ["shm://", "xdp://", "dpdk://"] {
-        if url.contains(scheme) {
-            return Err(format!("the core allocator's port is for sockets, not for {scheme}"));
-        }
-    }
-    curtail_net::open(url).map_err(|error| error.to_string())
 }

@@ -13,7 +13,9 @@ mod counts;
 mod daemon;
 mod door;
 mod idlers;
+mod interfaces;
 mod log;
+mod opener;
 mod options;
 mod own_core;
 mod packets;
@@ -25,9 +27,10 @@ mod slots;
 mod status;
 
 pub use daemon::{Daemon, Stop};
+pub use interfaces::Interfaces;
+pub use opener::Opener;
 pub use options::{Cores, Idle, Options};
 pub use packets::Companion;
-pub use port::Opener;
 
 /// Why there is no daemon, or why it has ended.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! What the daemon is asked to do, as its command line writes it.
 
+use crate::interfaces::Interfaces;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,6 +64,11 @@ pub struct Options {
     /// How many kthreads all programs may have together
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub slots: u32,
+    /// Interfaces and devices that programs may have ports on (`daemon+xdp://…`), with all addresses
+    /// there: xdp://eth0,dpdk://0000:03:00.0. Options follow a `?`; those of DPDK's start and of the
+    /// device can be said here only. The daemon needs the rights that `curtail doctor` names
+    #[arg(long, value_name = "URLS")]
+    pub interfaces: Option<Interfaces>,
     /// Print what happens as JSON, one object a line, on standard output
     #[arg(long)]
     pub json: bool,
@@ -73,7 +79,7 @@ pub struct Options {
     #[arg(long, short)]
     pub verbose: bool,
     /// Ask the daemon at that socket what it does, print its answer (JSON), and end
-    #[arg(long, conflicts_with_all = ["cores", "json", "quiet", "verbose"])]
+    #[arg(long, conflicts_with_all = ["cores", "interfaces", "json", "quiet", "verbose"])]
     pub status: bool,
 }
 

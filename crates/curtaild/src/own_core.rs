@@ -57,6 +57,11 @@ impl OwnCore {
         self.spins
     }
 
+    /// What the daemon waited for so far is not another program's doing.
+    pub(crate) fn forget(&mut self) {
+        self.waited_ns = None;
+    }
+
     /// Whether another program is on the core that was not there before; asks the kernel where it is time to.
     pub(crate) fn ask(&mut self, now_ns: u64) -> bool {
         if !self.exists || now_ns < self.next_ns {
@@ -134,6 +139,15 @@ mod tests {
             assert!(!step(&mut core, 1) && core.spins());
         }
         assert!(step(&mut core, 50));
+    }
+
+    #[test]
+    fn what_is_forgotten_does_not_count() {
+        let mut core = OwnCore::new(true, 0);
+        assert!(!core.decide(0, 0));
+        core.forget();
+        assert!(!core.decide(100, 100) && core.spins());
+        assert!(core.decide(200, 150) && !core.spins());
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Ports of programs: opened, and kept going.
 
 use crate::daemon::Daemon;
-use crate::port::{Opener, Port};
+use crate::opener::{Opened, Opener};
+use crate::port::Port;
 use curtail_alloc::Nanos;
-use curtail_net::Waiter;
-use curtail_shm::monotonic_ns;
-use curtail_shm::session::SessionError;
+use curtail_net::{Transport, Waiter};
+use curtail_shm::{DaemonEnd, monotonic_ns};
 use rustix::fd::{AsFd, OwnedFd};
 
 /// Called in each turn of the daemon's loop, with the time in ns; true: it had something to do.
@@ -21,40 +21,70 @@ impl Daemon {
     /// What makes a port from its URL, instead of the kernel's sockets: for generators of load, which
     /// are packets that come from nowhere.
     pub fn open_ports_by(&mut self, opener: Opener) {
-        self.opener = opener;
+        self.ports.open_by(opener);
     }
 
-    /// A program asks for a port, and learns what became of it.
-    ///
-    /// # Errors
-    /// Where the program has gone.
-    pub(crate) fn open_port(
-        &mut self,
-        now_ns: u64,
-        at: usize,
-        url: &str,
-        rings: OwnedFd,
-    ) -> Result<(), SessionError> {
-        match self.try_open(at, url, rings) {
-            Ok(url) => {
-                let text = format!("{} has the port {url}", self.programs[at].label());
-                self.log.say(now_ns, "port", &text);
-                self.programs[at].session.opened(&url)
-            }
-            Err(why) => self.programs[at].session.refuse(&why),
+    /// A program asks for a port. It learns what became of it when that is open: [`Daemon::take_opened`].
+    pub(crate) fn open_port(&mut self, now_ns: u64, at: usize, url: &str, rings: OwnedFd) {
+        if let Err(why) = self.try_open(at, url, rings) {
+            self.refuse_port(now_ns, at, &why);
         }
     }
 
-    fn try_open(&mut self, at: usize, url: &str, rings: OwnedFd) -> Result<String, String> {
-        let program = &self.programs[at];
-        if program.port.is_some() {
+    fn try_open(&mut self, at: usize, url: &str, rings: OwnedFd) -> Result<(), String> {
+        let program = &mut self.programs[at];
+        if program.port.is_some() || program.opening.is_some() {
             return Err("it has a port".to_owned());
         }
         if program.is_batch() {
             return Err("a batch program has no port".to_owned());
         }
-        let kthreads = program.kthreads.len() as u32;
-        let port = Port::open(&mut self.opener, url, rings, kthreads)?;
+        let url = self.interfaces.admit(url)?;
+        let ends = DaemonEnd::map(rings, program.kthreads.len() as u32);
+        program.opening = Some(ends.map_err(|error| error.to_string())?);
+        self.ports.open(program.serial, url);
+        Ok(())
+    }
+
+    fn refuse_port(&mut self, now_ns: u64, at: usize, why: &str) {
+        let program = &self.programs[at];
+        self.log.say(now_ns, "no-port", &format!("{} has no port: {why}", program.label()));
+        if let Err(error) = program.session.refuse(why) {
+            self.dismiss(now_ns, at, &error.to_string());
+        }
+    }
+
+    /// Tells the programs whose ports are open, or can't be.
+    pub(crate) fn take_opened(&mut self, now_ns: u64) {
+        while let Some(Opened { serial, result }) = self.ports.next() {
+            self.own_core.forget();
+            let found = self.programs.iter().position(|it| it.serial == serial);
+            let ends = found.and_then(|at| self.programs[at].opening.take());
+            let (Some(at), Some(ends)) = (found, ends) else {
+                // The program has left.
+                self.ports.close(result);
+                continue;
+            };
+            match result.and_then(|transport| self.start_port(at, transport, ends)) {
+                Ok(url) => {
+                    let text = format!("{} has the port {url}", self.programs[at].label());
+                    self.log.say(now_ns, "port", &text);
+                    if let Err(error) = self.programs[at].session.opened(&url) {
+                        self.dismiss(now_ns, at, &error.to_string());
+                    }
+                }
+                Err(why) => self.refuse_port(now_ns, at, &why),
+            }
+        }
+    }
+
+    fn start_port(
+        &mut self,
+        at: usize,
+        transport: Box<dyn Transport>,
+        ends: Vec<DaemonEnd>,
+    ) -> Result<String, String> {
+        let port = Port::new(transport, ends);
         let text = |error: std::io::Error| format!("its port can't be watched: {error}");
         let bell = Waiter::new(&port.wait_fds()).map_err(text)?;
         let bell = bell.as_fd().try_clone_to_owned().map_err(text)?;
@@ -62,6 +92,12 @@ impl Daemon {
         let url = port.url();
         self.programs[at].port = Some(port);
         Ok(url)
+    }
+
+    /// Right before the daemon sleeps; false: a port has something to do that nothing would tell of.
+    pub(crate) fn ports_may_wait(&mut self) -> bool {
+        let ports = self.programs.iter_mut().filter_map(|program| program.port.as_mut());
+        ports.fold(true, |all, port| all & port.may_wait())
     }
 
     /// Carries what is there, of all ports; false: there was nothing.

@@ -76,6 +76,10 @@ pub(crate) fn decode(words: PeerWords) -> Option<Peer> {
                 _ => Ipv6Addr::from_bits(u128::from(first) << 64 | u128::from(second)).into(),
             };
             let [a, b, hardware @ ..] = last.to_be_bytes();
+            // No packet comes from a group.
+            if hardware[0] & 1 == 1 {
+                return None;
+            }
             let address = u16::from_be_bytes([a, b]);
             Peer::Packet { queue: socket, address, hardware, from: SocketAddr::new(ip, port) }
         }
@@ -118,6 +122,8 @@ mod tests {
     fn words_of_no_peer_are_none() {
         assert_eq!(decode([8, 0, 0, 0, 0]), None);
         assert_eq!(decode([1, u64::MAX, 0, 0, 0]), None);
+        let packet = |first: u64| decode([6, 1, 0, 0, first << 40]);
+        assert!(packet(2).is_some() && packet(3).is_none(), "a group has no port");
         assert_eq!(decode([3, 1, 1 << 32, 0, 0]), None);
     }
 }

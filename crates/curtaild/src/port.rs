@@ -1,5 +1,5 @@
 //! A program's port: the daemon receives its packets, spreads them over its kthreads, and sends what
-//! they answer (Shenango §4.3 and §6: the IOKernel, here on the kernel's sockets).
+//! they answer (Shenango §4.3 and §6: the IOKernel, here on the kernel's sockets or past its network).
 //!
 //! Packets go to the kthreads that have cores, in turn. When none has one, all go to the same
 //! kthread, whose queue tells the allocator of them. A full ring drops, and the drop is counted.
@@ -8,15 +8,11 @@ use crate::peer::{decode, encode};
 use curtail_alloc::{KthreadLook, Queue};
 use curtail_net::{Completion, Intake, Outcome, Peer, Reply, Status, Transport};
 use curtail_shm::{Answer, Arrival, DaemonEnd, RING_CAPACITY};
-use rustix::fd::OwnedFd;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// Answers of one kthread that are sent before another's turn.
 const AT_ONCE: usize = 32;
-
-/// Makes what a URL names: sockets by default.
-pub type Opener = Box<dyn FnMut(&str) -> Result<Box<dyn Transport>, String> + Send>;
 
 /// The ends of one kthread's rings.
 struct Lane {
@@ -53,16 +49,10 @@ pub(crate) struct Moved {
 }
 
 impl Port {
-    pub(crate) fn open(
-        opener: &mut Opener,
-        url: &str,
-        rings: OwnedFd,
-        kthreads: u32,
-    ) -> Result<Self, String> {
-        let ends = DaemonEnd::map(rings, kthreads).map_err(|error| error.to_string())?;
-        let transport = opener(url)?;
+    /// `ends`: those of the rings of each kthread.
+    pub(crate) fn new(transport: Box<dyn Transport>, ends: Vec<DaemonEnd>) -> Self {
         let lane = |end| Lane { end, tail: 0, is_broken: false, runs: false };
-        Ok(Self {
+        Self {
             reply: transport.reply(),
             transport,
             lanes: ends.into_iter().map(lane).collect(),
@@ -72,7 +62,7 @@ impl Port {
             dropped: 0,
             received: 0,
             answered: 0,
-        })
+        }
     }
 
     /// Where it listens, with the port that the kernel chose.
@@ -83,6 +73,17 @@ impl Port {
     /// Readable when packets have come; empty: it is to be asked always.
     pub(crate) fn wait_fds(&self) -> Vec<RawFd> {
         self.transport.wait_fds()
+    }
+
+    /// To be asked right before each wait for [`Port::wait_fds`]; false: something has come that they
+    /// do not tell of.
+    pub(crate) fn may_wait(&mut self) -> bool {
+        self.transport.before_wait()
+    }
+
+    /// What the transport has counted: what it refused, lost and could not send.
+    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.transport.counters()
     }
 
     /// Packets go to this kthread, or not.

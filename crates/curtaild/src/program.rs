@@ -3,7 +3,9 @@
 use crate::port::Port;
 use curtail_alloc::{KthreadLook, Nanos, ProgramId, Queue};
 use curtail_shm::session::Session;
-use curtail_shm::{Ask, Board, CoreIndex, Look, MapError, PageView, PollWords, Slot, kthreads};
+use curtail_shm::{
+    Ask, Board, CoreIndex, DaemonEnd, Look, MapError, PageView, PollWords, Slot, kthreads,
+};
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;
 
@@ -60,6 +62,8 @@ pub(crate) struct Program {
     /// Readable when packets have come: what the program passed, and its port's.
     pub(crate) pollers: [Option<OwnedFd>; 2],
     pub(crate) port: Option<Port>,
+    /// The rings of a port that is being opened.
+    pub(crate) opening: Option<Vec<DaemonEnd>>,
     /// What its kthreads' safepoints poll, where the program has passed that.
     pub(crate) poll_words: Option<PollWords>,
     /// The pollers are watched.

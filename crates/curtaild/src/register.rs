@@ -113,7 +113,7 @@ impl Daemon {
             Ok(page) => page,
             Err(error) => return Err((session, error.to_string())),
         };
-        let (spec, wants) = (*page.spec(), wishes(page.spec()));
+        let wants = wishes(page.spec());
         let kthreads = wants.kthreads;
         let Some(first) = self.slots.take(kthreads) else {
             let why = format!("no room for {kthreads} kthreads more: see --slots");
@@ -136,6 +136,7 @@ impl Daemon {
             page,
             pollers: [None, None],
             port: None,
+            opening: None,
             poll_words: None,
             is_armed: false,
             first,
@@ -149,13 +150,7 @@ impl Daemon {
         };
         // Its words are fresh: an answer to an older word of the slot is none to these.
         self.park_all(&program);
-        let text = format!(
-            "{} registered: {}, {kthreads} kthreads, {} cores guaranteed, {} more at most",
-            program.label(),
-            if program.is_batch() { "batch" } else { "latency-critical" },
-            spec.guaranteed,
-            spec.burstable
-        );
+        let text = line_about(&program);
         let watched = self.door.watch(&program.pidfd, Event::Died(serial));
         let welcomed = watched
             .map_err(SessionError::System)
@@ -190,11 +185,9 @@ impl Daemon {
                 Ok(()) => return,
                 Err(error) => format!("its poll words: {error}"),
             },
-            Ok(Some(Request::Port { url, rings })) => match self.open_port(now_ns, at, &url, rings)
-            {
-                Ok(()) => return,
-                Err(error) => error.to_string(),
-            },
+            Ok(Some(Request::Port { url, rings })) => {
+                return self.open_port(now_ns, at, &url, rings);
+            }
             Ok(Some(Request::Status)) => {
                 let text = self.status(now_ns);
                 match self.programs[at].session.answer(&text) {
@@ -206,7 +199,11 @@ impl Daemon {
             Err(SessionError::Closed) => return self.goodbye(now_ns, at),
             Err(error) => error.to_string(),
         };
-        // It sees the end of its session, and goes on without a daemon.
+        self.dismiss(now_ns, at, &problem);
+    }
+
+    /// It sees the end of its session, and goes on without a daemon.
+    pub(crate) fn dismiss(&mut self, now_ns: u64, at: usize, problem: &str) {
         let program = self.remove(now_ns, at);
         self.counts.turned_away += 1;
         self.log.say(now_ns, "dismissed", &format!("{} is dismissed: {problem}", program.label()));
@@ -259,8 +256,9 @@ impl Daemon {
     /// Its cores and slots are free at once.
     fn remove(&mut self, now_ns: u64, at: usize) -> Program {
         let mut program = self.programs.remove(at);
-        if let Some(port) = &mut program.port {
+        if let Some(mut port) = program.port.take() {
             port.flush();
+            self.ports.close(port);
         }
         self.allocator.remove_program(Nanos(now_ns), program.id);
         self.park_all(&program);
@@ -281,6 +279,19 @@ fn only_closed(error: SessionError) -> Result<(), SessionError> {
         SessionError::Closed => Ok(()),
         error => Err(error),
     }
+}
+
+/// What is printed of a program that was taken in.
+fn line_about(program: &Program) -> String {
+    let spec = program.page.spec();
+    format!(
+        "{} registered: {}, {} kthreads, {} cores guaranteed, {} more at most",
+        program.label(),
+        if program.is_batch() { "batch" } else { "latency-critical" },
+        program.kthreads.len(),
+        spec.guaranteed,
+        spec.burstable
+    )
 }
 
 /// Batch programs float over all cores; they have no kthreads and no slots here.

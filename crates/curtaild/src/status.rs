@@ -5,6 +5,7 @@ use crate::program::Program;
 use curtail_alloc::{CoreId, Holding, KthreadId};
 use curtail_shm::Class;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 impl Daemon {
     pub(crate) fn status(&self, now_ns: u64) -> String {
@@ -68,6 +69,7 @@ impl Daemon {
             "port": program.port.as_ref().map(|port| json!({
                 "url": port.url(), "received": port.received, "answered": port.answered,
                 "dropped": port.dropped,
+                "counters": port.counters().into_iter().collect::<BTreeMap<_, _>>(),
             })),
             "grants": program.grants,
             "evictions": program.evictions,

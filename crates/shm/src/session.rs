@@ -114,7 +114,7 @@ pub struct Session(OwnedFd);
 
 impl Session {
     /// A program's: connects to the daemon and hands in its page. Waits for the answer, for 5 s at
-    /// most. The name is cut to 108 bytes.
+    /// most. The name is cut to 236 bytes.
     ///
     /// # Errors
     /// Where nothing listens there, the daemon refuses, or it answers nonsense.
@@ -187,16 +187,16 @@ impl Session {
 
     /// A program's: the daemon receives packets for it from now on, and puts them into its rings. The
     /// answer is the URL with the port that the kernel chose, where 0 was asked for. To be called
-    /// before [`Session::wait_for_end`]. Waits for 5 s at most.
+    /// before [`Session::wait_for_end`]. Waits for 30 s at most: a device may take seconds.
     ///
     /// # Errors
-    /// Where the URL is longer than 108 bytes, the daemon refuses, or it has ended.
+    /// Where the URL is longer than 236 bytes, the daemon refuses, or it has ended.
     pub fn open_port(&self, url: &str, rings: BorrowedFd<'_>) -> Result<String, SessionError> {
         if url.len() > TEXT {
             return Err(SessionError::Message("its URL is too long"));
         }
         self.send(PORT, (0, 0), url, Some(rings))?;
-        self.limit(Some(Duration::from_secs(5)))?;
+        self.limit(Some(Duration::from_secs(30)))?;
         let (packet, _) = self.receive()?;
         self.limit(None)?;
         match packet.kind {

@@ -47,6 +47,7 @@ impl Running {
             grace,
             linger: Duration::from_millis(1),
             slots: 16,
+            interfaces: None,
             json: false,
             quiet: true,
             verbose: false,

@@ -12,6 +12,7 @@ mod calibrate;
 mod cli;
 mod compare;
 mod cores;
+mod daemon_packets;
 mod demo;
 mod elastic_serve;
 mod figures;

@@ -3,7 +3,7 @@
 
 #[path = "../../../net/tests/common/namespace.rs"]
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests of the transport")]
-mod namespace;
+pub(crate) mod namespace;
 
 use crate::common::curtail;
 use crate::server::Server;

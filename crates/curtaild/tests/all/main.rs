@@ -3,8 +3,11 @@
 mod common;
 #[path = "common/process.rs"]
 mod process;
+#[path = "../../../net/tests/common/mod.rs"]
+mod wire;
 
 mod command;
 mod faults;
 mod grants;
+mod packets;
 mod ports;

@@ -12,11 +12,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// What a kthread makes of a packet.
-type Answerer = fn(&[u8], &mut Answer);
+pub(crate) type Answerer = fn(&[u8], &mut Answer);
 
 /// A program with a port, whose kthreads answer what comes and park.
-struct Service {
-    address: SocketAddr,
+pub(crate) struct Service {
+    pub(crate) url: String,
     stop: Arc<AtomicBool>,
     session: Session,
     view: Arc<BoardView>,
@@ -25,11 +25,14 @@ struct Service {
 
 impl Service {
     fn start(daemon: &Daemon, kthreads: u32, answer: Answerer) -> Self {
+        Self::at(daemon, "udp://127.0.0.1:0", kthreads, answer)
+    }
+
+    pub(crate) fn at(daemon: &Daemon, url: &str, kthreads: u32, answer: Answerer) -> Self {
         let page = Arc::new(Page::create(&critical(kthreads, 0, kthreads)).unwrap());
         let (session, welcome) = Session::connect(&daemon.path, "service", page.fd()).unwrap();
         let mut rings = Rings::create(kthreads).unwrap();
-        let url = session.open_port("udp://127.0.0.1:0", rings.fd()).unwrap();
-        let address = url.strip_prefix("udp://").unwrap().parse().unwrap();
+        let url = session.open_port(url, rings.fd()).unwrap();
         let view = Arc::new(BoardView::map(welcome.board).unwrap());
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..kthreads).map(|index| {
@@ -39,11 +42,15 @@ impl Service {
             std::thread::spawn(move || live(index, slot, end, &page, &view, &stop, answer))
         });
         let threads = threads.collect();
-        Self { address, stop, session, view, threads }
+        Self { url, stop, session, view, threads }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.url.strip_prefix("udp://").unwrap().parse().unwrap()
     }
 
     /// How many packets each kthread has answered.
-    fn end(self) -> Vec<u64> {
+    pub(crate) fn end(self) -> Vec<u64> {
         self.stop.store(true, Ordering::Release);
         self.session.leave();
         let ended = |thread: JoinHandle<u64>| {
@@ -91,7 +98,7 @@ fn live(
     done
 }
 
-fn echo(payload: &[u8], answer: &mut Answer) {
+pub(crate) fn echo(payload: &[u8], answer: &mut Answer) {
     assert!(answer.set_payload(payload));
 }
 
@@ -113,7 +120,7 @@ fn ask(client: &UdpSocket, number: u32) {
 fn packets_are_answered_whether_or_not_anybody_has_a_core() {
     let daemon = Daemon::start("port", &["--linger", "1ms"]);
     let service = Service::start(&daemon, 2, echo);
-    let clients = [client(service.address), client(service.address)];
+    let clients = [client(service.address()), client(service.address())];
     for number in 0..500 {
         ask(&clients[number as usize % 2], number);
     }
@@ -135,7 +142,7 @@ fn packets_are_answered_whether_or_not_anybody_has_a_core() {
 fn what_is_too_large_is_dropped_and_counted() {
     let daemon = Daemon::start("large", &[]);
     let service = Service::start(&daemon, 1, echo);
-    let client = client(service.address);
+    let client = client(service.address());
     client.send(&[1; 1_900]).unwrap();
     client.send(&[2; 1_472]).unwrap();
     let mut buffer = [0; 2_000];
@@ -152,11 +159,11 @@ fn answers_that_can_not_be_demote_their_program() {
         answer.peer[0] = if payload[0] == 0 { u64::MAX } else { answer.peer[0] };
     };
     let (liar, honest) = (Service::start(&daemon, 1, forged), Service::start(&daemon, 1, echo));
-    let victim = client(liar.address);
+    let victim = client(liar.address());
     victim.send(&[0]).unwrap();
     victim.send(&[77]).unwrap();
     until("it is demoted", || daemon.count("demoted") == 1);
-    let client = client(honest.address);
+    let client = client(honest.address());
     (0..50).for_each(|number| ask(&client, number));
     liar.end();
     honest.end();

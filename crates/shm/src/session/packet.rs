@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"CRTL");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 pub(super) const HELLO: u32 = 1;
 pub(super) const WELCOME: u32 = 2;
 pub(super) const REFUSED: u32 = 3;
@@ -23,7 +23,7 @@ pub(super) const PORT: u32 = 7;
 pub(super) const OPENED: u32 = 8;
 pub(super) const POLL_PAGES: u32 = 9;
 /// Of a name or a reason.
-pub(super) const TEXT: usize = 108;
+pub(super) const TEXT: usize = 236;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -278,7 +278,7 @@ fn a_refusal_says_why() {
     });
     let session = accepted(&listener);
     let Request::Hello { name, .. } = request(&session).unwrap() else { panic!("no hello") };
-    assert_eq!(name.len(), 108);
+    assert_eq!(name.len(), 236);
     session.refuse("no cores are left").unwrap();
     let error = program.join().unwrap();
     assert_eq!(error.to_string(), "the daemon refuses: no cores are left");
@@ -310,8 +310,8 @@ fn nonsense_ends_a_session() {
     let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
     let kind = rustix::net::SocketType::SEQPACKET;
     let mut valid = b"CRTL".to_vec();
-    valid.extend([1_u32, 1, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
-    valid.resize(128, 0);
+    valid.extend([2_u32, 1, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
+    valid.resize(256, 0);
     let with = |at: usize, byte: u8| {
         let mut changed = valid.clone();
         changed[at] = byte;

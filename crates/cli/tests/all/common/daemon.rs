@@ -45,6 +45,16 @@ impl Running {
 
     /// It manages so many cores, if there are as many.
     pub(crate) fn of_cores(name: &str, cores: usize, set: impl FnOnce(&mut Daemon)) -> Self {
+        Self::of(name, cores, &[], set)
+    }
+
+    /// It was started with more words.
+    pub(crate) fn of(
+        name: &str,
+        cores: usize,
+        more: &[&str],
+        set: impl FnOnce(&mut Daemon),
+    ) -> Self {
         let path = std::env::temp_dir().join(format!("curtail-{name}-{}.sock", std::process::id()));
         let all = kthreads::allowed_cpus().unwrap();
         let core = *all.last().unwrap();
@@ -52,6 +62,7 @@ impl Running {
         let core_list = own.collect::<Vec<_>>().join(",");
         let line = ["curtaild", "--quiet", "--cores", &core_list, "--socket"];
         let line = line.iter().map(PathBuf::from).chain([path.clone()]);
+        let line = line.chain(more.iter().map(PathBuf::from));
         let options = Options::try_parse_from(line).unwrap();
         let stop = Stop::new().unwrap();
         let mut daemon = Daemon::new(&options, stop.clone()).unwrap();

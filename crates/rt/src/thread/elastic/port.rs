@@ -19,8 +19,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 pub struct Port {
     /// What was asked for.
     asked: String,
-    /// The address with the number that the kernel chose, once it has been opened.
-    url: Mutex<String>,
+    /// What is asked for next time, and what is said of it: once it has been opened, both with the number
+    /// that the kernel chose.
+    urls: Mutex<(String, String)>,
     closed: AtomicBool,
     unsent: AtomicU64,
     /// The threads that take packets in, one on each kthread.
@@ -37,7 +38,7 @@ impl Port {
     pub(super) fn new(url: &str) -> Self {
         Self {
             asked: url.to_owned(),
-            url: Mutex::new(url.to_owned()),
+            urls: Mutex::new((url.to_owned(), url.to_owned())),
             closed: AtomicBool::new(false),
             unsent: AtomicU64::new(0),
             porters: Mutex::default(),
@@ -48,17 +49,16 @@ impl Port {
     pub(super) fn open(&self, session: &Session, kthreads: u32) -> Result<Lanes, String> {
         let told = |error: &dyn std::fmt::Display| format!("port {}: {error}", self.asked);
         let mut rings = Rings::create(kthreads).map_err(|error| told(&error))?;
-        let url = self.url();
+        let url = locked(&self.urls).0.clone();
         let opened = session.open_port(&url, rings.fd().as_fd()).map_err(|error| told(&error))?;
-        let options = self.asked.split_once('?').map(|(_, options)| format!("?{options}"));
-        *locked(&self.url) = opened + &options.unwrap_or_default();
+        *locked(&self.urls) = urls(&opened, &self.asked);
         let ends = (0..kthreads).map(|index| rings.take(index).map(Lane::new));
         ends.collect::<Option<_>>().map(Lanes).ok_or_else(|| told(&"its rings"))
     }
 
     /// Where it is.
     pub fn url(&self) -> String {
-        locked(&self.url).clone()
+        locked(&self.urls).1.clone()
     }
 
     /// Nothing more is taken in.
@@ -85,6 +85,35 @@ impl Port {
     pub fn count_unsent(&self) {
         self.unsent.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The places of `opened` with the options of `asked`, and the same with what the daemon says of each.
+/// All URLs of one scheme share their options.
+fn urls(opened: &str, asked: &str) -> (String, String) {
+    let scheme = |url: &str| url.trim().split("://").next().unwrap_or_default().to_owned();
+    let parts = |url: &str, more: &str| {
+        let same = asked.split(',').filter(|other| scheme(other) == scheme(url));
+        let mut options: Vec<&str> = Vec::new();
+        for option in same.filter_map(|other| other.split_once('?')).flat_map(|it| it.1.split('&'))
+        {
+            if !options.contains(&option) {
+                options.push(option);
+            }
+        }
+        options.retain(|option| !more.split('&').any(|known| known == *option));
+        let options = [more].into_iter().chain(options).filter(|it| !it.is_empty());
+        options.collect::<Vec<_>>().join("&")
+    };
+    let (mut again, mut shown) = (Vec::new(), Vec::new());
+    for url in opened.split(',') {
+        let (place, said) = url.split_once('?').unwrap_or((url, ""));
+        for (list, said) in [(&mut again, ""), (&mut shown, said)] {
+            let options = parts(url, said);
+            let mark = if options.is_empty() { "" } else { "?" };
+            list.push(format!("{place}{mark}{options}"));
+        }
+    }
+    (again.join(","), shown.join(","))
 }
 
 /// The rings of one session, by kthread.
@@ -147,5 +176,28 @@ impl Lanes {
     /// [`PushError`]: nothing was sent.
     pub(super) fn send(&self, index: usize, answer: Answer) -> Result<(), PushError> {
         locked(&self.0[index].answers).push(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::urls;
+
+    #[test]
+    fn a_port_is_asked_for_again_where_it_was_and_with_its_options() {
+        let both = |again: &str, shown: &str| (again.to_owned(), shown.to_owned());
+        assert_eq!(urls("udp://[::1]:7", "udp://[::1]:0"), both("udp://[::1]:7", "udp://[::1]:7"));
+        let one = "udp://1.1.1.1:7?max=9&rcvbuf=1m";
+        assert_eq!(urls("udp://1.1.1.1:7", "udp://a:0?max=9&rcvbuf=1m"), both(one, one));
+        // The daemon says the mode; which one there is next time is open.
+        assert_eq!(
+            urls("xdp://e/1.1.1.1:7?mode=copy,udp://1.1.1.1:8", "udp://a:0, xdp://e/a:0?max=9"),
+            both(
+                "xdp://e/1.1.1.1:7?max=9,udp://1.1.1.1:8",
+                "xdp://e/1.1.1.1:7?mode=copy&max=9,udp://1.1.1.1:8"
+            )
+        );
+        let asked = "xdp://e/1.1.1.1:7?mode=copy";
+        assert_eq!(urls(asked, asked), both(asked, asked));
     }
 }

@@ -44,10 +44,15 @@ impl ServerBuilder {
         self
     }
 
-    /// The daemon receives datagrams for the server at that URL (`udp://IP:PORT`; port 0: the kernel
-    /// chooses), spreads them over the workers that have cores, and sends what they answer
-    /// (Shenango §4.3): the server makes no system call for them. Datagrams and answers of up to 1,472
-    /// bytes. The port is closed while there is no daemon, and opened again by the next one, at the
+    /// The daemon receives datagrams for the server at that URL, spreads them over the workers that have
+    /// cores, and sends what they answer (Shenango §4.3): the server makes no system call for them.
+    /// Datagrams and answers of up to 1,472 bytes.
+    ///
+    /// `udp://IP:PORT` is a socket of the kernel's; port 0: the kernel chooses. `xdp://IFACE/IP:PORT` and
+    /// `dpdk://DEVICE/IP:PORT` go past the kernel's network, by the interfaces that the daemon's
+    /// `--interfaces` names; the daemon needs the rights for that, and the server does not.
+    ///
+    /// The port is closed while there is no daemon, and opened again by the next one, at the
     /// same number. Such a server can do without other transports. See [`Server::listens`].
     ///
     /// [`Server::listens`]: crate::Server::listens
