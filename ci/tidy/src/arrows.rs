@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/signal", &["crates/fiber"]),
     ("crates/shm", &["crates/ring"]),
     ("crates/report", &[]),
+    ("crates/chart", &["crates/report"]),
     ("crates/curtaild", &["crates/alloc", "crates/net", "crates/notation", "crates/shm"]),
     ("crates/driver", &[]),
     ("crates/verify", &["crates/driver"]),
@@ -38,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "apps/spin",
             "crates/alloc",
+            "crates/chart",
             "crates/curtail",
             "crates/load",
             "crates/net",
