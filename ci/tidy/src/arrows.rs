@@ -102,7 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("crates/tower", &["crates/curtail"]),
     ("crates/observe", &["crates/curtail", "crates/report"]),
-    ("crates/capi", &["crates/curtail", "crates/notation"]),
+    ("crates/capi", &["crates/curtail", "crates/notation", "crates/observe"]),
 ];
 
 /// What tests may use beyond that: the instruments, the policies, and what kthreads call.
