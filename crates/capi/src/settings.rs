@@ -6,6 +6,7 @@
 use crate::border::{CError, Failure, Status, given, guard, text};
 use curtail::policy::{Shape, UnknownPolicy};
 use curtail::{DispatcherMode, Preempt, ServerBuilder, Spec};
+use curtail_observe::Observable;
 use std::ffi::c_char;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -37,6 +38,7 @@ struct ServerSettings {
     seed: Option<u64>,
     record: Option<PathBuf>,
     keep_out: Vec<String>,
+    observable: Option<String>,
     by_hand: bool,
 }
 
@@ -73,6 +75,7 @@ const OF_SERVER: &[&str] = &[
     "seed",
     "record",
     "keep-out",
+    "observable",
     "safepoints-by-hand",
 ];
 
@@ -202,6 +205,7 @@ impl ServerSettings {
             "seed" => self.seed = Some(plain(value)?),
             "record" => self.record = Some(value.into()),
             "keep-out" => self.keep_out.push(value.to_owned()),
+            "observable" => self.observable = Some(value.to_owned()),
             "safepoints-by-hand" => self.by_hand = plain(value)?,
             other => unreachable!("{other} is in OF_SERVER"),
         }
@@ -234,6 +238,9 @@ impl ServerSettings {
         }
         if let Some(file) = &self.record {
             builder = builder.record(file);
+        }
+        if let Some(name) = &self.observable {
+            builder = builder.observable(name);
         }
         if self.by_hand { builder.safepoints_by_hand() } else { builder }
     }

@@ -6,6 +6,7 @@
 
 /* What the library calls instead of libm's. */
 double curtail_log2(double x);
+double curtail_pow(double x, double y);
 
 static curtail_error error;
 static atomic_int set_up, torn_down, released;
@@ -119,6 +120,27 @@ static void bad_settings(void) {
   CHECK(curtail_log2(200) > 7.6438561897747 && curtail_log2(200) < 7.6438561897748);
   CHECK(curtail_log2(0) < -1e308 && curtail_log2(0x1p-1070) == -1070 &&
         curtail_log2(-1) != curtail_log2(-1));
+  static const double powers[][3] = {
+      {2, 0.5, 1.4142135623730951},
+      {10, -2.5, 0.0031622776601683794},
+      {0.3, 0.333, 0.669701663687948},
+      {9, 0.5, 3},
+      {1e300, 0.01, 1000},
+      {2, -1073.5, 0},
+      {0, 0.5, 0},
+      {1, 1e300, 1},
+      {-2, 3, -8},
+      {1.0000001, 3e9, 1.9423975992963885e130},
+      {-1, 3000000001.0, -1},
+      {-1, 3000000000.0, 1},
+  };
+  for (size_t i = 0; i < sizeof powers / sizeof *powers; i++) {
+    double got = curtail_pow(powers[i][0], powers[i][1]), wanted = powers[i][2];
+    double off = got > wanted ? got - wanted : wanted - got;
+    CHECK(off <= 1e-300 || off <= 1e-12 * (wanted > 0 ? wanted : -wanted));
+  }
+  CHECK(curtail_pow(0, -0.5) > 1e308 && curtail_pow(2, 1024.5) > 1e308);
+  CHECK(curtail_pow(-2, 0.5) != curtail_pow(-2, 0.5));
   curtail_settings_free(s);
   curtail_settings_free(NULL);
 }

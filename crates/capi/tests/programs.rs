@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -211,6 +212,19 @@ fn a_client_over_shared_memory() {
 #[test]
 fn requests_of_http_come_taken_apart() {
     passes("tests/http.c", Compilers::Plain);
+}
+
+#[test]
+fn a_server_of_c_is_observable() {
+    let scratch = TempDir::new().unwrap();
+    let program = compile("examples/primes.c", Compilers::Plain, &scratch);
+    let primes = Primes::start(&program, &["workers=1", "observable=primes of c"]);
+    assert_eq!(primes.ask("100"), "100: 25 primes, says worker 0");
+    let address = curtail_observe::address(primes.child.id()).unwrap();
+    let mut stream = UnixStream::connect_addr(&address).unwrap();
+    stream.write_all(b"\n").unwrap();
+    let look = BufReader::new(stream).lines().next().unwrap().unwrap();
+    assert!(look.contains(r#""app":"primes of c""#) && look.contains("short"), "{look}");
 }
 
 #[test]

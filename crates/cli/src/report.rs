@@ -43,8 +43,8 @@ impl Report {
             curtail_report::write_text(file, &self.page(&runs))?;
         }
         if let Some(file) = &self.svg {
-            let options = curtail_report::SvgOptions::default();
-            curtail_report::write_text(file, &curtail_report::svg(&runs, &options)?)?;
+            let options = curtail_chart::SvgOptions::default();
+            curtail_report::write_text(file, &curtail_chart::svg(&runs, &options)?)?;
         }
         if let Some(file) = &self.json {
             curtail_report::write_runs(file, &runs)?;

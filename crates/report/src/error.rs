@@ -11,7 +11,8 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    /// An error said in one line.
+    pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), source: None }
     }
 

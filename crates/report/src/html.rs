@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 const UPLOT_JS: &str = include_str!("../assets/uPlot.iife.min.js");
 const UPLOT_CSS: &str = include_str!("../assets/uPlot.min.css");
 const REPORT_JS: &str = include_str!("../assets/report.js");
-const REPORT_CSS: &str = include_str!("../assets/report.css");
+/// The style sheet of pages.
+pub const STYLE: &str = include_str!("../assets/report.css");
 
 /// What the page shows besides the runs.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +58,7 @@ pub fn html(runs: &[Run], options: &HtmlOptions) -> String {
     );
     let _ = write!(
         page,
-        "<title>{}</title>\n<style>\n{UPLOT_CSS}\n{REPORT_CSS}</style>\n</head>\n<body>\n\
+        "<title>{}</title>\n<style>\n{UPLOT_CSS}\n{STYLE}</style>\n</head>\n<body>\n\
          <header><h1>{}</h1><p class=\"sub\">{}</p></header>\n<main>\n",
         escape(&title),
         escape(&title),
@@ -168,7 +169,9 @@ fn json(data: &Data<'_>) -> String {
     text.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-pub(crate) fn escape(text: &str) -> String {
+/// A text as it stands in HTML, none of it markup.
+#[must_use]
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

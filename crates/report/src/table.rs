@@ -320,7 +320,8 @@ pub(crate) fn verdict(run: &Run) -> String {
 }
 
 /// A name from a file on one line of a terminal: control characters would move the cursor.
-pub(crate) fn plain(name: &str) -> String {
+#[must_use]
+pub fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

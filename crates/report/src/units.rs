@@ -11,8 +11,9 @@ pub(crate) fn chosen(ns: f64) -> String {
     trimmed(&duration(ns))
 }
 
-/// `10.0 µs` as `10 µs`.
-pub(crate) fn trimmed(text: &str) -> String {
+/// A figure without trailing zeros: `10.0 µs` as `10 µs`.
+#[must_use]
+pub fn trimmed(text: &str) -> String {
     let (number, unit) = text.split_at(text.find(' ').unwrap_or(text.len()));
     if !number.contains('.') {
         return text.to_owned();

@@ -18,10 +18,11 @@ use crate::kv::{self, Measured};
 use crate::output;
 use clap::Args;
 use curtail::{Report, SafepointKind};
+use curtail_chart::SvgOptions;
 use curtail_experiment::runtime::fill_runtime;
 use curtail_load::client::{self, Client, Plan, Seen};
 use curtail_policy::{Nanos, Spec};
-use curtail_report::{HtmlOptions, Run, SvgOptions};
+use curtail_report::{HtmlOptions, Run};
 use curtail_workload::{Arrivals, Requests, Until, duration_ns, format_duration};
 use kv_app::KvOptions;
 use mixes::Mix;
@@ -221,7 +222,7 @@ impl Demo {
         let class = sentence::CLASS.to_owned();
         let picture = SvgOptions { class: Some(class), ..SvgOptions::default() };
         // Where nothing was answered there is nothing to draw; the table says so.
-        match curtail_report::svg(runs, &picture) {
+        match curtail_chart::svg(runs, &picture) {
             Ok(svg) => curtail_report::write_text(&file("demo.svg")?, &svg)?,
             Err(error) => say!("note: {error}"),
         }

@@ -6,8 +6,9 @@ use super::Asked;
 use super::beside::Beside;
 use super::simulate::How;
 use crate::{Error, Length, Offer, Setting, Source};
+use curtail_chart::Unit;
 use curtail_policy::Spec;
-use curtail_report::{Metric, Quantile, Unit};
+use curtail_report::{Metric, Quantile};
 use curtail_sim::sweep;
 use curtail_workload::{Arrivals, NAMED, Phases};
 

@@ -2,9 +2,8 @@
 
 use super::auto::{Cell, NAME, POLICIES, show, workloads};
 use crate::Error;
-use curtail_report::{
-    Axis, Chart, ChartCurve, ChartPoint, Listing, SCHEMA, Section, Unit, columns, page, write_text,
-};
+use curtail_chart::{Axis, Chart, ChartCurve, ChartPoint, Listing, Section, Unit, page};
+use curtail_report::{SCHEMA, columns, write_text};
 use serde_json::{Value, json};
 use std::path::Path;
 

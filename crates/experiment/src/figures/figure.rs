@@ -3,7 +3,7 @@
 use super::drawn::{Drawn, Finding};
 use super::sharing::{self, Sharing};
 use super::system::System;
-use curtail_report::Unit;
+use curtail_chart::Unit;
 
 /// A simulated figure of a paper.
 pub(crate) struct Figure {

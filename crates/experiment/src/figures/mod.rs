@@ -26,7 +26,8 @@ mod tiny_quanta;
 mod write;
 
 use crate::Error;
-use curtail_report::{Section, Unit, page, write_text};
+use curtail_chart::{Section, Unit, page};
+use curtail_report::write_text;
 use curtail_sim::Costs;
 use figure::{Figure, Scale};
 pub use measured::ELSEWHERE;

@@ -3,7 +3,7 @@
 use super::drawn::{Drawn, Finding};
 use super::figure::{Curve, Figure, Scale, Statement, Sweep};
 use super::sharing::{Of, Sharing};
-use curtail_report::Unit;
+use curtail_chart::Unit;
 use curtail_sim::HandOvers;
 
 const WORKLOAD: &str = "exp10";

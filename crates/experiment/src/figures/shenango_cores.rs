@@ -3,7 +3,7 @@
 use super::drawn::{Drawn, Finding};
 use super::figure::{Curve, Figure, Scale, Statement, Sweep};
 use super::sharing::{Of, Sharing};
-use curtail_report::Unit;
+use curtail_chart::Unit;
 use curtail_sim::HandOvers;
 
 const RATES_K: &[u32] = &[100, 200, 400, 600, 800, 1_000, 1_100, 1_200, 1_300, 1_400];

@@ -4,8 +4,8 @@ use super::drawn::{Drawn, Finding};
 use super::figure::{Curve, Figure, Of, Scale, Statement, Sweep};
 use super::system::System;
 use super::{LOADS, SLOWDOWN, SUSTAINED};
+use curtail_chart::Unit;
 use curtail_policy::Ties;
-use curtail_report::Unit;
 use curtail_sim::Costs;
 
 const WORKLOAD: &str = "extreme-bimodal";

@@ -3,9 +3,8 @@
 use super::drawn::{Drawn, Finding};
 use super::figure::{Figure, Scale};
 use crate::Error;
-use curtail_report::{
-    Axis, Chart, ChartCurve, ChartPoint, Listing, SCHEMA, Section, columns, page, write_text,
-};
+use curtail_chart::{Axis, Chart, ChartCurve, ChartPoint, Listing, Section, page};
+use curtail_report::{SCHEMA, columns, write_text};
 use serde_json::{Value, json};
 use std::path::Path;
 

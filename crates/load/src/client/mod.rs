@@ -12,6 +12,8 @@ mod plain;
 mod socket;
 mod stream;
 mod template;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use crate::{Error, Lateness, Pace, Tally};
@@ -287,10 +289,11 @@ impl Drive<'_> {
         let random = self.random ^ (self.random >> 32);
         wire.request((id, class, asked_ns), random, message);
         let sockets_len = sockets.len();
-        // One on which it does not wait for others' answers, if there is one.
-        let mut in_turn = (self.socket..sockets_len).chain(0..self.socket);
-        let free = in_turn.find(|&at| !sockets[at].is_busy());
-        self.socket = free.unwrap_or(self.socket);
+        // One on which it does not wait for others' answers, if there is one, or for a connection.
+        let in_turn = (self.socket..sockets_len).chain(0..self.socket);
+        let free = in_turn.clone().find(|&at| !sockets[at].is_busy());
+        let there = || in_turn.clone().find(|&at| !sockets[at].comes_about());
+        self.socket = free.or_else(there).unwrap_or(self.socket);
         let socket = &mut sockets[self.socket];
         let sent = socket.send(id, message).map_err(|error| Client::failure(url, error))?;
         // Where that one is full, another may have room; it is tried again in its turn.

@@ -178,6 +178,11 @@ impl Socket {
         }
     }
 
+    /// Whether a request that is sent here waits for a connection.
+    pub(crate) fn comes_about(&self) -> bool {
+        matches!(self, Self::Tcp(stream) if stream.comes_about())
+    }
+
     /// Sends one message, the request of that id. `false`: there is no room for it now, try again
     /// later; nothing was sent.
     pub(crate) fn send(&mut self, id: u64, message: &[u8]) -> io::Result<bool> {
@@ -357,6 +362,11 @@ mod tests {
         for (id, answer) in answers.into_iter().enumerate() {
             assert!(socket.send(id as u64, b"GET / HTTP/1.1\r\n\r\n").unwrap());
             let (mut server, _) = listener.accept().unwrap();
+            while socket.comes_about() {
+                let fd = socket.poll_fd().unwrap();
+                assert_eq!(rustix::event::poll(&mut [fd], Some(&timeout)), Ok(1));
+                socket.receive(&mut [0; 64], &mut |_| ()).unwrap();
+            }
             server.read_exact(&mut [0; 18]).unwrap();
             server.write_all(answer.as_bytes()).unwrap();
             drop(server);

@@ -1,5 +1,6 @@
 //! One TCP connection of the client, and what is half sent or half received on it. A connection to
-//! any server of HTTP may end, and is made anew for the next request.
+//! any server of HTTP may end, and is made anew for the next request, which waits here until it has
+//! come about.
 
 use super::http::Http;
 use super::ordered::{Dialect, Ordered};
@@ -22,6 +23,8 @@ pub(super) struct Stream {
     address: SocketAddr,
     /// None after it has ended.
     stream: Option<TcpStream>,
+    /// It was begun, and has not taken anything yet.
+    comes_about: bool,
     out: Vec<u8>,
     /// Of `out`, what the kernel has already.
     written: usize,
@@ -62,15 +65,15 @@ impl Stream {
     const STUCK: usize = 64 << 10;
 
     pub(super) fn open(url: &Url, app: &wire::Wire) -> io::Result<Self> {
-        Ok(Self::over(connect(url.address)?, url, app))
+        Ok(Self::over(connect(url.address)?, false, url, app))
     }
 
     /// Opens one that comes about later.
     pub(super) fn begin(url: &Url, app: &wire::Wire) -> io::Result<Self> {
-        Ok(Self::over(begin(url.address)?, url, app))
+        Ok(Self::over(begin(url.address)?, true, url, app))
     }
 
-    fn over(stream: TcpStream, url: &Url, app: &wire::Wire) -> Self {
+    fn over(stream: TcpStream, comes_about: bool, url: &Url, app: &wire::Wire) -> Self {
         let wire = match (url.scheme, app) {
             (Scheme::Http, wire::Wire::Plain(plain)) => {
                 Wire::Http(Http::new(url, true, plain.heads()))
@@ -80,7 +83,8 @@ impl Stream {
             (Scheme::Memcached, _) => Wire::Ordered(Ordered::new(Dialect::Memcached)),
             (Scheme::Tcp | Scheme::Udp | Scheme::Shm, _) => Wire::Frames(Framer::new(LIMIT)),
         };
-        Self { address: url.address, stream: Some(stream), out: Vec::new(), written: 0, wire }
+        let (address, stream) = (url.address, Some(stream));
+        Self { address, stream, comes_about, out: Vec::new(), written: 0, wire }
     }
 
     /// Whether a request that is sent here waits for others' answers.
@@ -92,10 +96,16 @@ impl Stream {
         }
     }
 
+    /// Whether a request that is sent here waits for the connection.
+    pub(super) fn comes_about(&self) -> bool {
+        self.comes_about
+    }
+
     /// Sends one message, the request of that id. `false`: there is no room for it now.
     pub(super) fn send(&mut self, id: u64, message: &[u8]) -> io::Result<bool> {
         if self.stream.is_none() {
-            self.stream = Some(connect(self.address)?);
+            self.stream = Some(begin(self.address)?);
+            self.comes_about = true;
         }
         self.flush()?;
         if self.out.len() - self.written > Self::STUCK {
@@ -124,7 +134,10 @@ impl Stream {
         while self.written < self.out.len() {
             match stream.write(&self.out[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => self.written += n,
+                Ok(n) => {
+                    self.written += n;
+                    self.comes_about = false;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // What was read last tells that it has ended; what is left has no one to go to.
@@ -160,6 +173,7 @@ impl Stream {
                     if length == 0 || (http.survives() && http.is_closing() && !http.is_amid()) {
                         http.ended(take)?;
                         self.stream = None;
+                        self.comes_about = false;
                         self.out.clear();
                         self.written = 0;
                     }
@@ -188,7 +202,8 @@ impl Stream {
     }
 }
 
-/// The peer has ended the connection.
+/// The peer has ended the connection, or does not answer the kernel.
 fn is_end(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut};
+    matches!(error.kind(), ConnectionReset | BrokenPipe | TimedOut)
 }

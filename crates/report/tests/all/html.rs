@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{run, sweep};
-use curtail_report::{HtmlOptions, Line, Metric, Quantile, Run, SvgOptions, html, svg};
+use curtail_report::{HtmlOptions, Line, Metric, Quantile, Run, html};
 
 fn data(page: &str) -> serde_json::Value {
     let open = "<script type=\"application/json\" id=\"data\">";
@@ -79,37 +79,4 @@ fn a_page_of_no_runs_is_a_page() {
     let page = html(&[], &HtmlOptions::default());
     assert!(page.contains("<h1>No runs</h1>") && page.ends_with("</html>\n"));
     assert_eq!(data(&page)["runs"], serde_json::json!([]));
-}
-
-#[test]
-fn the_picture_has_every_curve_and_marks_invalid_points() {
-    let options = SvgOptions { class: Some("short".into()), ..SvgOptions::default() };
-    let picture = svg(&sweep(), &options).unwrap();
-    assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
-    for text in
-        ["extreme-bimodal, short requests: p99 sojourn time", "fcfs", "tq 2 µs", "offered load"]
-    {
-        assert!(picture.contains(text), "no {text}");
-    }
-    // Six points: fcfs has circles, one of them hollow; tq has squares.
-    let circles: Vec<_> = picture.match_indices("<circle").map(|(at, _)| &picture[at..]).collect();
-    assert_eq!(circles.len(), 2 * 3);
-    let white = circles.iter().filter(|c| c[..c.find('>').unwrap()].contains("fill=\"#FFFFFF\""));
-    assert_eq!(white.count(), 1);
-    assert_eq!(picture.matches("<polygon").count(), 3);
-}
-
-#[test]
-fn names_cannot_become_markup_in_the_picture() {
-    let picture = svg(&[run("<b>&\"", None, 0.5, 1_000)], &SvgOptions::default()).unwrap();
-    assert!(!picture.contains("<b>") && picture.contains("&lt;b&gt;&amp;"), "{picture}");
-}
-
-#[test]
-fn nothing_to_draw_is_an_error_that_says_so() {
-    let options =
-        SvgOptions { metric: Metric::Slowdown, quantile: Quantile::P90, ..SvgOptions::default() };
-    let error = svg(&sweep(), &options).unwrap_err().to_string();
-    assert_eq!(error, "nothing to draw: no run has a load and a p90 of slowdown");
-    assert!(svg(&[], &SvgOptions::default()).is_err());
 }

@@ -5,7 +5,7 @@ use super::super::figure::{Curve, Figure, Scale};
 use super::super::system::Ends;
 use super::systems::{CONCORDS_INTERRUPT, LOADS, at, c_fcfs, concord, shinjuku};
 use super::{Claim, Measured, Paper, Reading, Tail, UNKNOWN, claim};
-use curtail_report::Unit;
+use curtail_chart::Unit;
 
 /// What the figures have in common.
 const FIGURE: Figure = Figure {

@@ -8,7 +8,7 @@ use super::systems::{
 };
 use super::{Measured, Paper, Reading, Tail, UNKNOWN, claim, packets};
 use crate::Classifier;
-use curtail_report::Unit;
+use curtail_chart::Unit;
 
 const HIGH: &str = "high-bimodal";
 const EXTREME: &str = "extreme-bimodal";

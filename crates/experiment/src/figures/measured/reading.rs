@@ -1,7 +1,8 @@
 //! What is read off a figure's curves, as data.
 
 use super::super::drawn::{Drawn, DrawnCurve, DrawnPoint};
-use curtail_report::{Metric, Quantile, Unit};
+use curtail_chart::Unit;
+use curtail_report::{Metric, Quantile};
 
 /// Which tail: p99.9, of all requests or of a class.
 #[derive(Clone, Copy, Debug)]

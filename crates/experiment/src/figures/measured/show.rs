@@ -2,7 +2,8 @@
 
 use super::{Both, Claim, Paper};
 use crate::Error;
-use curtail_report::{Listing, SCHEMA, Section, columns, page, write_text};
+use curtail_chart::{Listing, Section, page};
+use curtail_report::{SCHEMA, columns, write_text};
 use serde_json::{Value, json};
 use std::path::Path;
 

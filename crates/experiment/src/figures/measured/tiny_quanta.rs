@@ -5,8 +5,8 @@ use super::super::figure::{Curve, Figure, Scale, Sweep};
 use super::super::system::System;
 use super::systems::{LOADS, TINY_QUANTAS_INTERRUPT, at, shinjuku, stealing, tiny_quanta};
 use super::{Measured, Paper, Reading, Tail, UNKNOWN, claim, packets};
+use curtail_chart::Unit;
 use curtail_policy::{Balance, CoreKind};
-use curtail_report::Unit;
 use curtail_sim::Costs;
 use curtail_workload::Service;
 

@@ -10,8 +10,9 @@ mod table;
 use super::Bench;
 use crate::{Error, Length, Offer, Point, Setting, Source};
 use curtail::Preempt;
+use curtail_chart::SvgOptions;
 use curtail_policy::{PreemptKind, Spec};
-use curtail_report::{HtmlOptions, Run, SvgOptions, Undisturbed};
+use curtail_report::{HtmlOptions, Run, Undisturbed};
 use curtail_sim::{Costs, Hints};
 use curtail_workload::spin::Calibration;
 pub use table::{Figure, Line, Pair, QUANTILES, calmest, heads, lines, markdown};
@@ -124,5 +125,5 @@ pub fn picture(pairs: &[&Pair]) -> Result<String, Error> {
     let class = pairs.first().and_then(|pair| pair.simulated.classes.first());
     let options =
         SvgOptions { class: class.map(|class| class.name.clone()), ..SvgOptions::default() };
-    Ok(curtail_report::svg(&runs, &options)?)
+    Ok(curtail_chart::svg(&runs, &options)?)
 }

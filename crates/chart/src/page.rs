@@ -1,10 +1,8 @@
 //! A page of pictures, each with words and a table: one HTML file, for a double click, offline.
 
-use crate::html::escape;
-use crate::{Chart, Error};
+use crate::Chart;
+use curtail_report::{Error, STYLE, escape};
 use std::fmt::Write as _;
-
-const REPORT_CSS: &str = include_str!("../assets/report.css");
 
 /// A picture and what belongs to it.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +41,7 @@ pub fn page(title: &str, sections: &[Section]) -> Result<String, Error> {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{REPORT_CSS}figure svg {{ max-width: 100%; height: auto; }}\n\
+         <title>{title}</title>\n<style>\n{STYLE}figure svg {{ max-width: 100%; height: auto; }}\n\
          </style>\n</head>\n<body>\n<header><h1>{title}</h1></header>\n<main>\n"
     );
     for section in sections {

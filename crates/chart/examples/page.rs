@@ -1,9 +1,8 @@
 //! Makes a page, and a picture beside it, of a result file:
-//! `cargo run -p curtail-report --example page -- runs.json page.html picture.svg`
+//! `cargo run -p curtail-chart --example page -- runs.json page.html picture.svg`
 
-use curtail_report::{
-    HtmlOptions, Line, Metric, Quantile, SvgOptions, html, read, svg, write_text,
-};
+use curtail_chart::{SvgOptions, svg};
+use curtail_report::{HtmlOptions, Line, Metric, Quantile, html, read, write_text};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();

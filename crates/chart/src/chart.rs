@@ -1,10 +1,7 @@
 //! A picture of curves in a plane, as SVG: what is on which axis is the caller's. One thread draws;
 //! the same chart gives the same text.
 
-use crate::Error;
-use crate::series::{COLOURS, shape};
-use crate::table::plain;
-use crate::units::{duration, rate, ratio, trimmed};
+use curtail_report::{COLOURS, Error, duration, plain, rate, ratio, shape, trimmed};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
