@@ -50,6 +50,7 @@ pub use join::JoinHandle;
 pub use kthread::{GapCounts, InProgress, KThread, Quanta, Shared};
 pub use kthread_pool::{KthreadPool, KthreadReport, KthreadState, Plan};
 pub use look::{KthreadStats, Look, ThreadStack, stacks};
+pub(crate) use park::Token;
 pub use park::{Thread, ThreadId, current, park, park_timeout};
 pub use parker::{Bell, Parker};
 pub(crate) use resumer::preempted;
