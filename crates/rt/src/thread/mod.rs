@@ -34,7 +34,6 @@ mod scope;
 mod serving;
 mod spawn;
 mod stack_of;
-mod stall_log;
 mod stalls;
 mod suspended;
 mod task;
