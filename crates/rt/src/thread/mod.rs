@@ -64,7 +64,7 @@ pub use stalls::Stalls;
 pub use suspended::{Suspended, SuspendedStack, suspended};
 pub(crate) use task::cause;
 pub use task::served_cycles;
-pub use task::{OwnerVtable, QueuedVtable, RequestVtable, Task, TaskVtable};
+pub use task::{Task, TaskVtable};
 pub use tcb::Tcb;
 pub use watchdog::Stall;
 pub use watchdog::{Watch, Watching};
