@@ -1,10 +1,10 @@
 //! A class's gate: how many jobs of it are under way, and what became of the others.
 
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use super::shared::locked;
 use curtail_server::stats::histogram;
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What is counted of one class.
@@ -61,12 +61,6 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-struct Times {
-    queueing_ns: Histogram<u64>,
-    service_ns: Histogram<u64>,
-    sojourn_ns: Histogram<u64>,
-}
-
 /// A class's gate, which counts its jobs.
 pub(super) struct Gate {
     pub name: Arc<str>,
@@ -76,7 +70,8 @@ pub(super) struct Gate {
     under_way: AtomicUsize,
     pub in_progress: AtomicUsize,
     pub counts: Counts,
-    times: Mutex<Times>,
+    /// Queueing, service and sojourn times in nanoseconds.
+    times: Mutex<[Histogram<u64>; 3]>,
 }
 
 impl Gate {
@@ -86,9 +81,6 @@ impl Gate {
         max_age: Option<Duration>,
         max_age_cycles: u64,
     ) -> Self {
-        // Two digits: some kilobytes each.
-        let times =
-            Times { queueing_ns: histogram(2), service_ns: histogram(2), sojourn_ns: histogram(2) };
         Self {
             name: name.into(),
             limit,
@@ -97,7 +89,8 @@ impl Gate {
             under_way: AtomicUsize::new(0),
             in_progress: AtomicUsize::new(0),
             counts: Counts::default(),
-            times: Mutex::new(times),
+            // Two digits: some kilobytes each.
+            times: Mutex::new([(); 3].map(|()| histogram(2))),
         }
     }
 
@@ -115,24 +108,16 @@ impl Gate {
         self.under_way.load(Ordering::SeqCst)
     }
 
-    /// A job has ended on a worker.
-    pub(super) fn record(&self, queueing_ns: u64, service_ns: u64, sojourn_ns: u64) {
-        enter_critical();
-        {
-            let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-            times.queueing_ns.saturating_record(queueing_ns);
-            times.service_ns.saturating_record(service_ns);
-            times.sojourn_ns.saturating_record(sojourn_ns);
-        }
-        leave_critical();
+    /// A job has ended on a worker, after these queueing, service and sojourn times.
+    pub(super) fn record(&self, ns: [u64; 3]) {
+        locked(&self.times, |times| {
+            times.iter_mut().zip(ns).for_each(|(times, ns)| times.saturating_record(ns));
+        });
     }
 
     pub(super) fn stats(&self) -> ClassStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (queueing_ns, service_ns, sojourn_ns) = {
-            let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-            (times.queueing_ns.clone(), times.service_ns.clone(), times.sojourn_ns.clone())
-        };
+        let [queueing_ns, service_ns, sojourn_ns] = locked(&self.times, |times| times.clone());
         ClassStats {
             name: self.name.clone(),
             under_way: self.under_way(),

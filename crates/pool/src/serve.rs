@@ -90,7 +90,7 @@ impl Serve {
     ) {
         let clock = Clock::get();
         let sojourn = clock::now().saturating_sub(state.submitted_tsc);
-        gate.record(clock.ns(waited), clock.ns(served), clock.ns(sojourn));
+        gate.record([waited, served, sojourn].map(|cycles| clock.ns(cycles)));
         let name = || gate.name.clone();
         let (result, counter) = match result {
             Ok(value) => (Ok(value), &gate.counts.completed),

@@ -3,11 +3,11 @@
 use super::error::{Error, Refused, Why};
 use super::gate::{Gate, count};
 use super::state::{Body, State, Value};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_net::LocalClient;
 use curtail_policy::ClassId;
 use curtail_rt::cancel::Cause;
 use curtail_rt::clock;
+use curtail_rt::sync::no_preempt;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -49,11 +49,8 @@ impl Drop for Place<'_> {
 }
 
 /// Runs `f` with what the mutex guards; a worker does not go on with another job in between.
-fn locked<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
-    enter_critical();
-    let result = f(&mut lock(mutex));
-    leave_critical();
-    result
+pub(super) fn locked<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
+    no_preempt(|| f(&mut lock(mutex)))
 }
 
 /// No code of the user's runs under these locks.

@@ -9,13 +9,14 @@
 //! waits may be left behind, with what it holds.
 
 use super::error::Error;
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use super::shared::locked;
 use curtail_rt::cancel::Cause;
 use curtail_rt::context::Context;
+use curtail_rt::sync::no_preempt;
 use std::any::Any;
 use std::mem::replace;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
 /// What a job brings.
@@ -49,14 +50,6 @@ pub(super) struct State {
     inner: Mutex<Inner>,
 }
 
-/// Runs `f` as one piece: this worker does not go on with another job in between.
-fn whole<R>(f: impl FnOnce() -> R) -> R {
-    enter_critical();
-    let result = f();
-    leave_critical();
-    result
-}
-
 impl State {
     pub(super) fn new(class: u16, submitted_tsc: u64, body: Body) -> Self {
         let inner =
@@ -72,8 +65,7 @@ impl State {
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut Inner) -> R) -> R {
-        // No code of the user's runs under the lock, so it is never poisoned half-way.
-        whole(|| f(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
+        locked(&self.inner, f)
     }
 
     pub(super) fn waits(&self) -> bool {
@@ -195,6 +187,6 @@ impl State {
 /// An executor's waker takes locks of its threads: whole, too.
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        whole(|| waker.wake());
+        no_preempt(|| waker.wake());
     }
 }

@@ -6,7 +6,6 @@
 
 use crate::block::{self, Deadline, Queue, Spin, Wait};
 use crate::thread::KThread;
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
@@ -192,7 +191,7 @@ impl Pool {
 /// The job is alive until this returns.
 unsafe fn carry_out(job: *const Head) {
     match POOL.with(|pool| pool.push(job)) {
-        Hands::There => wake_idle(),
+        Hands::There => _ = block::with_queue(&IDLE, |locked| locked.pop()),
         Hands::New => {
             if !start_one() {
                 let ours = POOL.with(|pool| {
@@ -244,15 +243,6 @@ fn without_signals(f: impl FnOnce()) {
     set(before);
 }
 
-fn wake_idle() {
-    enter_critical();
-    let idle = IDLE.lock().pop();
-    if let Some(idle) = idle {
-        block::wake(idle);
-    }
-    leave_critical();
-}
-
 /// Whether signals are kept away from the pool's threads.
 static NO_SIGNALS: AtomicBool = AtomicBool::new(false);
 
@@ -280,15 +270,10 @@ fn serve() {
 
 /// Tells the waiter that the job is done. The job is gone then.
 fn finish(head: &Head) {
-    enter_critical();
-    let mut locked = head.waiter.lock();
-    head.done.store(true, Ordering::Relaxed);
-    let waiter = locked.pop();
-    drop(locked);
-    if let Some(waiter) = waiter {
-        block::wake(waiter);
-    }
-    leave_critical();
+    block::with_queue(&head.waiter, |locked| {
+        head.done.store(true, Ordering::Relaxed);
+        locked.pop()
+    });
 }
 
 /// Waits for work; false: there was none for so long that the thread is to go.

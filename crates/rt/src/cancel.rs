@@ -1,7 +1,7 @@
 //! Cancellation of requests: why, and how a handler notices.
 //!
 //! **Who touches what.** A request's control block has the mark ([`Cancel`]), which its home alone
-//! touches. The canceller (the dispatcher, the front, a connection's thread) leaves word and sends
+//! touches. The canceller (the dispatcher, the ingress loop, a connection's thread) leaves word and sends
 //! the kthread a notice (`thread::Shared::notify`); the kthread finds out which of its requests are
 //! meant and marks them (`KThread::cancel`), which ends the wait that such a request is in.
 //!

@@ -1,11 +1,10 @@
 //! Futures on threads: [`block_on`].
 
-use crate::block::{self, Deadline, Queue, Wait};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
+use crate::block::Deadline;
+use crate::thread::Token;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         );
         match polled {
             Poll::Ready(output) => return output,
-            Poll::Pending => signal.wait(),
+            Poll::Pending => _ = signal.0.take(None),
         }
     }
 }
@@ -42,57 +41,29 @@ pub fn block_on_for<F: Future + Unpin>(future: &mut F, duration: Duration) -> Op
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return Some(output),
-            Poll::Pending if signal.wait_until(until) => {}
+            Poll::Pending if signal.0.take(until) => {}
             Poll::Pending => return None,
         }
     }
 }
 
-/// A wake-up, which stays until it is waited for.
-struct Signal {
-    /// Changes under the queue's lock.
-    woken: AtomicBool,
-    waiter: Queue,
-}
+/// Wakes the thread that polls.
+#[derive(Default)]
+struct Signal(Token);
 
 impl Signal {
     fn new() -> (Arc<Self>, Waker) {
-        let signal = Arc::new(Self { woken: AtomicBool::new(false), waiter: Queue::new() });
+        let signal = Arc::<Self>::default();
         (signal.clone(), Waker::from(signal))
-    }
-
-    fn wait(&self) {
-        let ended = self.wait_until(None);
-        debug_assert!(ended, "without a deadline");
-    }
-
-    /// False: the deadline has passed.
-    fn wait_until(&self, deadline: Option<Deadline>) -> bool {
-        let still = || !self.woken.swap(false, Ordering::Acquire);
-        let expired = block::wait_in(&self.waiter, 0, deadline, still, || {}) == Wait::Expired;
-        if expired && (deadline.is_none() || block::over_limit()) {
-            block::end_by_limit();
-        }
-        !expired
     }
 }
 
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
+        self.0.leave();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        enter_critical();
-        let mut locked = self.waiter.lock();
-        let waiter = locked.pop();
-        if waiter.is_none() {
-            self.woken.store(true, Ordering::Release);
-        }
-        drop(locked);
-        if let Some(waiter) = waiter {
-            block::wake(waiter);
-        }
-        leave_critical();
+        self.0.leave();
     }
 }

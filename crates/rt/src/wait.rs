@@ -7,7 +7,6 @@
 
 use crate::block::{self, Deadline, Node, Place, Queue, Wait};
 use crate::thread::{KThread, Shared, Tcb, without_limit};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_ring::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,14 +98,7 @@ pub fn wake_one(address: usize) -> bool {
     if share.waiting.load(Ordering::SeqCst) == 0 {
         return false;
     }
-    enter_critical();
-    let woken = share.queue.lock().pop_key(address);
-    let any = woken.is_some();
-    if let Some(woken) = woken {
-        block::wake(woken);
-    }
-    leave_critical();
-    any
+    block::with_queue(&share.queue, |locked| locked.pop_key(address))
 }
 
 /// Wakes all that wait for `address`.
@@ -142,7 +134,8 @@ pub fn forget(home: &Arc<Shared>, which: impl Fn(&Tcb) -> bool) -> Vec<*const Tc
 }
 
 fn look_at(queue: &Queue, leave: impl FnMut(&Node<block::Who>) -> bool) {
-    enter_critical();
-    queue.lock().remove_where(leave);
-    leave_critical();
+    block::with_queue(queue, |locked| {
+        locked.remove_where(leave);
+        None
+    });
 }

@@ -10,7 +10,7 @@ use curtail_net::Outcome;
 use curtail_policy::Job;
 use curtail_rt::cancel::{Cause, OnCancel};
 use curtail_rt::context::Facts;
-use curtail_rt::thread::{OwnerVtable, RequestVtable, Task, TaskVtable};
+use curtail_rt::thread::{Task, TaskVtable};
 use std::{ptr, slice};
 
 /// A request on a worker: from its first run until it has left, through all yields.
@@ -29,11 +29,8 @@ pub(crate) struct DispatchedRequest {
 }
 
 /// What the tasks of such requests do.
-static VTABLE: TaskVtable = TaskVtable {
-    run,
-    request: Some(RequestVtable { cause, left: |_| false, rule, facts }),
-    owner: OwnerVtable::Resumer { expired },
-};
+static VTABLE: TaskVtable =
+    TaskVtable { facts: Some(facts), cause, rule, expired, ..TaskVtable::of(run) };
 
 impl DispatchedRequest {
     /// One that is to begin.

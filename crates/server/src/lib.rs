@@ -3,8 +3,8 @@
 //! Programs depend on `curtail`, which has all of this that is for them; the rest is for Curtail's other
 //! crates, and changes from version to version.
 //!
-//! A request's way: `intake` → scheduler → `dispatcher` → ring → `worker` → `engine` (a fiber runs
-//! the handler) → ring → `dispatcher`.
+//! A request's way: `intake` → scheduler → `dispatcher` → ring → `engine` (a task runs the handler)
+//! → ring → `dispatcher`.
 //!
 //! Under a policy without a dispatcher: `server::threads` (the calling thread takes requests in) →
 //! a thread's way ([`curtail_rt`]) → inbox → `server::threads`.

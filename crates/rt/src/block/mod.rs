@@ -263,20 +263,43 @@ pub(crate) fn wake(woken: Woken<Who>) {
     }
 }
 
-/// Wakes all that are in `queue` now; how many.
-pub(crate) fn wake_all(queue: &Queue) -> usize {
+/// Calls `change` with `queue` locked, then unlocks it and makes ready whom `change` has taken out;
+/// whether there was one. The queue may be gone with that one's wait.
+#[inline]
+pub(crate) fn with_queue(
+    queue: &Queue,
+    change: impl FnOnce(&mut Locked<'_, Who>) -> Option<Woken<Who>>,
+) -> bool {
+    // A waker is not pre-empted with the queue locked, nor before it has woken whom it took out.
+    enter_critical();
+    let woken = change(&mut queue.lock());
+    let any = woken.is_some();
+    if let Some(woken) = woken {
+        wake(woken);
+    }
+    leave_critical();
+    any
+}
+
+/// Wakes one after the other of those that `next` takes out of `queue`; how many.
+pub(crate) fn wake_each(
+    queue: &Queue,
+    mut next: impl FnMut(&mut Locked<'_, Who>) -> Option<Woken<Who>>,
+) -> usize {
     enter_critical();
     let mut count = 0;
-    // One at a time: a waiter that enters later is behind those that are here now, and waiting is
-    // checked by the waiters again, so one too many does no harm.
-    loop {
-        let woken = queue.lock().pop();
-        let Some(woken) = woken else { break };
-        wake(woken);
+    while with_queue(queue, &mut next) {
         count += 1;
     }
     leave_critical();
     count
+}
+
+/// Wakes all that are in `queue` now; how many.
+pub(crate) fn wake_all(queue: &Queue) -> usize {
+    // A waiter that enters later is behind those that are here now, and waiting is checked by the
+    // waiters again, so one too many does no harm.
+    wake_each(queue, |locked| locked.pop())
 }
 
 /// Whether the time of the caller's [`crate::time::timeout`] is over, or its request is cancelled.

@@ -51,6 +51,14 @@ macro_rules! handle {
                 Ok(Self { source: self.source.clone() })
             }
 
+            /// Its own address.
+            ///
+            /// # Errors
+            /// What the kernel says.
+            pub fn local_addr(&self) -> io::Result<SocketAddr> {
+                self.with_std(<$std>::local_addr)
+            }
+
             /// The error that the socket has met since it was asked last, as std's.
             ///
             /// # Errors
@@ -123,6 +131,23 @@ macro_rules! handle {
             fn into_raw_fd(self) -> RawFd {
                 self.source.into_fd().into_raw_fd()
             }
+        }
+    };
+}
+
+/// Methods of std's type that do not wait, passed on.
+macro_rules! pass_on {
+    ($type:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $of:ty),*) -> $result:ty;)*) => {
+        impl $type {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                /// What the kernel says.
+                pub fn $name(&self $(, $argument: $of)*) -> io::Result<$result> {
+                    self.with_std(|same| same.$name($($argument),*))
+                }
+            )*
         }
     };
 }
@@ -266,4 +291,4 @@ macro_rules! stream {
     };
 }
 
-pub(super) use {handle, listener, stream, timeouts};
+pub(super) use {handle, listener, pass_on, stream, timeouts};

@@ -1,7 +1,7 @@
 //! TCP, as in std.
 
 use super::address;
-use super::handle::{handle, listener, stream, timeouts, widen};
+use super::handle::{handle, listener, pass_on, stream, timeouts, widen};
 use crate::block::Deadline;
 use crate::socket::{Operations, Side, Source};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -54,30 +54,6 @@ impl TcpStream {
         Ok(stream)
     }
 
-    /// The peer's address.
-    ///
-    /// # Errors
-    /// Not connected (any more).
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::net::TcpStream::peer_addr)
-    }
-
-    /// Its own address.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::net::TcpStream::local_addr)
-    }
-
-    /// Ends one direction, or both. Waits in that direction end, in whatever thread.
-    ///
-    /// # Errors
-    /// Not connected (any more).
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.with_std(|stream| stream.shutdown(how))
-    }
-
     /// Reads, and leaves what is read to be read again.
     ///
     /// # Errors
@@ -85,38 +61,22 @@ impl TcpStream {
     pub fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.source.peek(buffer)
     }
+}
 
+pass_on! {
+    TcpStream:
+    /// The peer's address; an error where it is not connected (any more).
+    peer_addr() -> SocketAddr;
+    /// Ends one direction, or both. Waits in that direction end, in whatever thread.
+    shutdown(how: Shutdown) -> ();
     /// Whether small writes are sent at once (`TCP_NODELAY`).
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.with_std(|stream| stream.set_nodelay(nodelay))
-    }
-
+    set_nodelay(nodelay: bool) -> ();
     /// See [`TcpStream::set_nodelay`].
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn nodelay(&self) -> io::Result<bool> {
-        self.with_std(std::net::TcpStream::nodelay)
-    }
-
+    nodelay() -> bool;
     /// How many routers a packet may pass (`IP_TTL`).
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        self.with_std(|stream| stream.set_ttl(ttl))
-    }
-
+    set_ttl(ttl: u32) -> ();
     /// See [`TcpStream::set_ttl`].
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn ttl(&self) -> io::Result<u32> {
-        self.with_std(std::net::TcpStream::ttl)
-    }
+    ttl() -> u32;
 }
 
 /// Takes connections, as [`std::net::TcpListener`]; [`crate::net`] says what differs.
@@ -139,14 +99,6 @@ impl TcpListener {
         Ok(Self::from(listener))
     }
 
-    /// Its own address.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::net::TcpListener::local_addr)
-    }
-
     /// Waits for the next connection.
     ///
     /// # Errors
@@ -160,22 +112,14 @@ impl TcpListener {
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
     }
+}
 
+pass_on! {
+    TcpListener:
     /// How many routers a packet may pass (`IP_TTL`).
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        self.with_std(|listener| listener.set_ttl(ttl))
-    }
-
+    set_ttl(ttl: u32) -> ();
     /// See [`TcpListener::set_ttl`].
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn ttl(&self) -> io::Result<u32> {
-        self.with_std(std::net::TcpListener::ttl)
-    }
+    ttl() -> u32;
 }
 
 /// See [`TcpListener::incoming`].

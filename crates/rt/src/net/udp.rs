@@ -1,7 +1,7 @@
 //! UDP, as in std.
 
 use super::address;
-use super::handle::{handle, timeouts};
+use super::handle::{handle, pass_on, timeouts};
 use crate::socket::{Operations, Side, Source};
 use std::fmt;
 use std::io;
@@ -34,22 +34,6 @@ impl UdpSocket {
     /// No address, or what the kernel says.
     pub fn connect<A: ToSocketAddrs>(&self, address: A) -> io::Result<()> {
         self.with_std(|socket| socket.connect(address))
-    }
-
-    /// Its own address.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::net::UdpSocket::local_addr)
-    }
-
-    /// The address that it is connected to.
-    ///
-    /// # Errors
-    /// Not connected.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::net::UdpSocket::peer_addr)
     }
 
     /// Waits for a datagram: its length, cut to that of `buffer`, and where it is from.
@@ -103,24 +87,10 @@ impl UdpSocket {
     }
 }
 
-/// Settings that std's socket has, passed on.
-macro_rules! settings {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $of:ty),*) -> $result:ty;)*) => {
-        impl UdpSocket {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Errors
-                /// What the kernel says.
-                pub fn $name(&self $(, $argument: $of)*) -> io::Result<$result> {
-                    self.with_std(|socket| socket.$name($($argument),*))
-                }
-            )*
-        }
-    };
-}
-
-settings! {
+pass_on! {
+    UdpSocket:
+    /// The peer's address; an error where it is not connected (any more).
+    peer_addr() -> SocketAddr;
     /// Whether it may send to broadcast addresses.
     set_broadcast(on: bool) -> ();
     /// See [`UdpSocket::set_broadcast`].

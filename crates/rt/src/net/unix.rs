@@ -1,7 +1,7 @@
 //! Unix sockets that connect, as in std.
 
 use super::address;
-use super::handle::{handle, listener, set_mode, stream, timeouts, widen};
+use super::handle::{handle, listener, pass_on, set_mode, stream, timeouts, widen};
 use crate::block;
 use crate::socket::{Operations, Side, Source};
 use rustix::io::Errno;
@@ -65,30 +65,14 @@ impl UnixStream {
         let (one, other) = std::os::unix::net::UnixStream::pair()?;
         Ok((Self::of(one.into()), Self::of(other.into())))
     }
+}
 
-    /// Its own address.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::os::unix::net::UnixStream::local_addr)
-    }
-
-    /// The peer's address.
-    ///
-    /// # Errors
-    /// Not connected (any more).
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::os::unix::net::UnixStream::peer_addr)
-    }
-
+pass_on! {
+    UnixStream:
+    /// The peer's address; an error where it is not connected (any more).
+    peer_addr() -> SocketAddr;
     /// Ends one direction, or both. Waits in that direction end, in whatever thread.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.with_std(|stream| stream.shutdown(how))
-    }
+    shutdown(how: Shutdown) -> ();
 }
 
 /// Waits on an ordinary thread, in pieces, so that a timeout can end it.
@@ -137,14 +121,6 @@ impl UnixListener {
         let listener = std::os::unix::net::UnixListener::bind_addr(address)?;
         widen(&listener)?;
         Ok(Self::from(listener))
-    }
-
-    /// Its own address.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(std::os::unix::net::UnixListener::local_addr)
     }
 
     /// Waits for the next connection.

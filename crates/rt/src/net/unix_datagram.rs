@@ -1,7 +1,7 @@
 //! Datagrams over Unix sockets, as in std.
 
 use super::address;
-use super::handle::{handle, timeouts};
+use super::handle::{handle, pass_on, timeouts};
 use crate::block::Deadline;
 use crate::socket::{Operations, Side, Source};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -66,38 +66,6 @@ impl UnixDatagram {
     /// What the kernel says.
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
         self.with_std(|socket| socket.connect(path))
-    }
-
-    /// Lets [`UnixDatagram::send`] send to that address.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn connect_addr(&self, address: &SocketAddr) -> io::Result<()> {
-        self.with_std(|socket| socket.connect_addr(address))
-    }
-
-    /// Its own address.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(Std::local_addr)
-    }
-
-    /// The address that it is connected to.
-    ///
-    /// # Errors
-    /// Not connected.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.with_std(Std::peer_addr)
-    }
-
-    /// Ends one direction, or both. Waits in that direction end, in whatever thread.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.with_std(|socket| socket.shutdown(how))
     }
 
     /// Waits for a datagram: its length, cut to that of `buffer`, and where it is from.
@@ -177,4 +145,14 @@ impl UnixDatagram {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(self, PollFlags::OUT)], Some(&now)).is_ok_and(|ready| ready > 0)
     }
+}
+
+pass_on! {
+    UnixDatagram:
+    /// Lets [`UnixDatagram::send`] send to that address.
+    connect_addr(address: &SocketAddr) -> ();
+    /// The peer's address; an error where it is not connected (any more).
+    peer_addr() -> SocketAddr;
+    /// Ends one direction, or both. Waits in that direction end, in whatever thread.
+    shutdown(how: Shutdown) -> ();
 }

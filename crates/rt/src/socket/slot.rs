@@ -5,7 +5,6 @@
 use super::poller::{Epoll, Poller};
 use super::slab;
 use crate::block::{self, Queue, Spin};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use std::io;
@@ -42,28 +41,22 @@ impl Waiters {
 
     /// It may have become ready: all that wait try again.
     pub(super) fn signal(&self) {
-        enter_critical();
-        let mut locked = self.queue.lock();
-        self.ticks.store(self.ticks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
-        let first = locked.pop();
-        drop(locked);
-        if let Some(first) = first {
-            block::wake(first);
+        let any = block::with_queue(&self.queue, |locked| {
+            self.ticks.store(self.ticks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+            locked.pop()
+        });
+        if any {
             block::wake_all(&self.queue);
         }
-        leave_critical();
     }
 
     /// Whether a thread waits that may still run.
     fn has_any(&self) -> bool {
         let mut any = false;
-        enter_critical();
-        let none = self.queue.lock().pop_if(|_| {
-            any = true;
-            false
+        block::with_queue(&self.queue, |locked| {
+            any = locked.first_live().is_some();
+            None
         });
-        leave_critical();
-        debug_assert!(none.is_none());
         any
     }
 

@@ -1,7 +1,6 @@
 //! [`Barrier`]: as `std::sync::Barrier`.
 
 use crate::block::{self, Queue, Wait};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -74,24 +73,17 @@ impl Barrier {
 
     /// Wakes those of a round. Others of the next one may be in the queue behind them.
     fn let_go(&self, round: u32) {
-        enter_critical();
-        loop {
-            let woken = self.queue.lock().pop_if(|node| node.note() == round);
-            let Some(woken) = woken else { break };
-            block::wake(woken);
-        }
-        leave_critical();
+        block::wake_each(&self.queue, |locked| locked.pop_if(|node| node.note() == round));
     }
 
     /// One of a round does not wait any longer.
     fn withdraw(&self, round: u32) {
-        enter_critical();
-        let locked = self.queue.lock();
-        if self.round.load(Ordering::Relaxed) == round {
-            self.here.store(self.here.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
-        }
-        drop(locked);
-        leave_critical();
+        block::with_queue(&self.queue, |_| {
+            if self.round.load(Ordering::Relaxed) == round {
+                self.here.store(self.here.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+            }
+            None
+        });
     }
 }
 

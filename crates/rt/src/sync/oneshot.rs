@@ -3,7 +3,6 @@
 //! The state changes under the queue's lock, in which the receiver alone waits.
 
 use crate::block::{self, Deadline, Queue, Wait};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,23 +30,16 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Changes the state if it is still empty, and wakes the receiver; false: it is not.
-    fn finish(&self, state: u32, before: impl FnOnce()) -> bool {
-        enter_critical();
-        let mut locked = self.queue.lock();
-        let empty = self.state.load(Ordering::Relaxed) == EMPTY;
-        let mut woken = None;
-        if empty {
+    /// Changes the state if it is still empty, and wakes the receiver.
+    fn finish(&self, state: u32, before: impl FnOnce()) {
+        block::with_queue(&self.queue, |locked| {
+            if self.state.load(Ordering::Relaxed) != EMPTY {
+                return None;
+            }
             before();
             self.state.store(state, Ordering::Release);
-            woken = locked.pop();
-        }
-        drop(locked);
-        if let Some(woken) = woken {
-            block::wake(woken);
-        }
-        leave_critical();
-        empty
+            locked.pop()
+        });
     }
 
     /// The value, if it was sent and not taken. By the receiver.

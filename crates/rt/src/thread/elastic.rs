@@ -128,7 +128,7 @@ impl Elastic {
         let elastic = Arc::new(Self {
             page: Arc::new(page),
             name: allocator_config::program(),
-            is_batch: allocator_config.is_batch(),
+            is_batch: allocator_config.batch,
             link: Mutex::new(None),
             epoch: AtomicU32::new(0),
             is_distrusted: AtomicBool::new(false),
@@ -136,7 +136,7 @@ impl Elastic {
             cores: sched_getaffinity(None).ok(),
             pollers,
             doorbell: Arc::new(doorbell),
-            port: allocator_config.port().map(|url| Arc::new(Port::new(url))),
+            port: allocator_config.port.as_deref().map(|url| Arc::new(Port::new(url))),
             poll_pages: poll_pages(allocator_config, kthreads),
             watcher: Mutex::new(None),
             path: path.clone(),
@@ -276,8 +276,8 @@ impl Elastic {
 
 /// `None`: there are to be none, or the safepoints would not look at them.
 fn poll_pages(allocator_config: &AllocatorConfig, kthreads: usize) -> Option<PollPages> {
-    if !allocator_config.has_poll_pages()
-        || allocator_config.is_batch()
+    if !allocator_config.poll_pages
+        || allocator_config.batch
         || Safepoint::this_thread().page().is_none()
     {
         return None;

@@ -7,7 +7,6 @@ use super::park::Thread;
 use super::spawn::{free, free_packet};
 use super::tcb::{Block, DETACHED, DONE, RUNNING};
 use crate::block::{self, Place, Wait};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -91,14 +90,14 @@ impl<T> Drop for JoinHandle<T> {
 
 /// Leaves a thread to itself; false: it has ended already.
 fn detach(block: &Block) -> bool {
-    enter_critical();
-    let locked = block.joiners.lock();
-    let running = block.progress.load(Ordering::Relaxed) == RUNNING;
-    if running {
-        block.progress.store(DETACHED, Ordering::Relaxed);
-    }
-    drop(locked);
-    leave_critical();
+    let mut running = false;
+    block::with_queue(&block.joiners, |_| {
+        running = block.progress.load(Ordering::Relaxed) == RUNNING;
+        if running {
+            block.progress.store(DETACHED, Ordering::Relaxed);
+        }
+        None
+    });
     if !running {
         // It may be on its way off its stack.
         let still = || block.progress.load(Ordering::Acquire) != DONE;

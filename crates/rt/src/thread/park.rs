@@ -12,36 +12,46 @@ use std::time::Duration;
 pub(super) struct Inner {
     id: u64,
     name: Option<Arc<str>>,
-    /// `unpark` came before `park`. Changes under the lock of `parked`.
-    token: AtomicBool,
-    /// The thread itself, if it is parked.
-    parked: Queue,
+    pub(super) token: Token,
 }
 
 impl Inner {
     pub(super) fn new(name: Option<Arc<str>>) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { id, name, token: AtomicBool::new(false), parked: Queue::new() })
+        Arc::new(Self { id, name, token: Token::default() })
+    }
+}
+
+/// One thread's wait, and its end, which may come before it.
+#[derive(Debug, Default)]
+pub(crate) struct Token {
+    /// The end came first: the token is there. Changes under the lock of `parked`.
+    left: AtomicBool,
+    /// The thread, if it waits.
+    parked: Queue,
+}
+
+impl Token {
+    /// Waits for the token, and takes it; false: the deadline has passed.
+    pub(crate) fn take(&self, deadline: Option<Deadline>) -> bool {
+        let still = || !self.left.swap(false, Ordering::Acquire);
+        let expired = block::wait_in(&self.parked, 0, deadline, still, || {}) == Wait::Expired;
+        if expired && (deadline.is_none() || block::over_limit()) {
+            block::end_by_limit();
+        }
+        !expired
     }
 
-    fn park(&self, deadline: Option<Deadline>) -> Wait {
-        let still = || !self.token.swap(false, Ordering::Acquire);
-        block::wait_in(&self.parked, 0, deadline, still, || {})
-    }
-
-    fn unpark(&self) {
-        curtail_fiber::safepoint::enter_critical();
-        let mut locked = self.parked.lock();
-        let parked = locked.pop();
-        if parked.is_none() {
-            self.token.store(true, Ordering::Release);
-        }
-        drop(locked);
-        if let Some(parked) = parked {
-            block::wake(parked);
-        }
-        curtail_fiber::safepoint::leave_critical();
+    /// Ends the wait, the present one or the next.
+    pub(crate) fn leave(&self) {
+        block::with_queue(&self.parked, |locked| {
+            let parked = locked.pop();
+            if parked.is_none() {
+                self.left.store(true, Ordering::Release);
+            }
+            parked
+        });
     }
 }
 
@@ -64,7 +74,7 @@ impl Thread {
     /// Lets its [`park`] return, the present one or the next.
     pub fn unpark(&self) {
         match &self.0 {
-            Kind::Ours(inner) => inner.unpark(),
+            Kind::Ours(inner) => inner.token.leave(),
             Kind::Plain(thread) => thread.unpark(),
         }
     }
@@ -117,11 +127,7 @@ pub fn current() -> Thread {
 /// does not return for nothing.
 pub fn park() {
     match KThread::current_tcb() {
-        Some(tcb) => {
-            if tcb.identity().park(None) == Wait::Expired {
-                block::end_by_limit();
-            }
-        }
+        Some(tcb) => _ = tcb.identity().token.take(None),
         None => std::thread::park(),
     }
 }
@@ -129,12 +135,7 @@ pub fn park() {
 /// [`park`], for `duration` at most.
 pub fn park_timeout(duration: Duration) {
     match KThread::current_tcb() {
-        Some(tcb) => {
-            let deadline = Deadline::after(duration);
-            if tcb.identity().park(deadline) == Wait::Expired && block::over_limit() {
-                block::end_by_limit();
-            }
-        }
+        Some(tcb) => _ = tcb.identity().token.take(Deadline::after(duration)),
         None => std::thread::park_timeout(duration),
     }
 }

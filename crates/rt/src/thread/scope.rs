@@ -28,15 +28,10 @@ struct Data {
 impl Data {
     fn ended(&self) {
         // Under the lock: the one that waits either sees the count or is in the queue.
-        curtail_fiber::safepoint::enter_critical();
-        let mut locked = self.waiting.lock();
-        let last = self.running.fetch_sub(1, Ordering::AcqRel) == 1;
-        let woken = if last { locked.pop() } else { None };
-        drop(locked);
-        if let Some(woken) = woken {
-            block::wake(woken);
-        }
-        curtail_fiber::safepoint::leave_critical();
+        block::with_queue(&self.waiting, |locked| {
+            let last = self.running.fetch_sub(1, Ordering::AcqRel) == 1;
+            if last { locked.pop() } else { None }
+        });
     }
 
     /// Until all have ended; a limit of the caller's has to wait, too.

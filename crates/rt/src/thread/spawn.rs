@@ -15,7 +15,6 @@ use super::kthread::KThread;
 use super::task;
 use super::tcb::{Block, Calls, DETACHED, DONE, LEAVING, RUNNING, Tcb};
 use crate::block::{self, Queue};
-use curtail_fiber::safepoint::{enter_critical, leave_critical};
 use curtail_fiber::{ContextKind, Label, Locals, end_thread_locals};
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -309,14 +308,14 @@ unsafe extern "C" fn main(block: *mut ()) -> ! {
 /// The result is in the packet: from now on it is for the caller that joins, unless the handle has
 /// gone.
 fn leave_result(block: &Block) -> u32 {
-    enter_critical();
-    let locked = block.joiners.lock();
-    let was = block.progress.load(Ordering::Relaxed);
-    if was != DETACHED {
-        block.progress.store(LEAVING, Ordering::Relaxed);
-    }
-    drop(locked);
-    leave_critical();
+    let mut was = DETACHED;
+    block::with_queue(&block.joiners, |_| {
+        was = block.progress.load(Ordering::Relaxed);
+        if was != DETACHED {
+            block.progress.store(LEAVING, Ordering::Relaxed);
+        }
+        None
+    });
     was
 }
 
@@ -334,19 +333,16 @@ pub(super) fn publish_end(ended: *const Tcb) {
         // SAFETY: it waits for this, on another kthread, and for nothing else: nothing wakes it but this.
         return unsafe { KThread::make_ready(joiner) };
     }
-    enter_critical();
-    let mut locked = block.joiners.lock();
-    let detached = block.progress.load(Ordering::Relaxed) == DETACHED;
-    block.progress.store(DONE, Ordering::Release);
-    let joiner = locked.pop();
-    drop(locked);
+    let mut detached = false;
+    block::with_queue(&block.joiners, |locked| {
+        detached = block.progress.load(Ordering::Relaxed) == DETACHED;
+        block.progress.store(DONE, Ordering::Release);
+        locked.pop()
+    });
     if detached {
         // SAFETY: its handle has gone, so nothing refers to it any more; it has emptied its packet.
         unsafe { free(ended) };
-    } else if let Some(joiner) = joiner {
-        block::wake(joiner);
     }
-    leave_critical();
 }
 
 pub(super) fn free_packet(block: &Block) {

@@ -1,5 +1,7 @@
 //! Stalls by place: how often code ran, or blocked in the kernel, for longer than the limit without a
-//! safepoint, and where.
+//! safepoint, and where; and which have been told of. A place is told of with its stack once, then in
+//! one line, each time it has become ten times as frequent. So a program that stalls all the time says
+//! so, and is still read.
 //!
 //! Written by watchdogs, read by any thread; under one lock, which neither holds for long.
 
@@ -13,6 +15,8 @@ const PLACES: usize = 64;
 const LOOKS: usize = 10;
 /// The place of those that were not looked at.
 const ELSEWHERE: usize = 0;
+/// Between two that are told of.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A place at which code stalled: it ran, or was in a system call, for longer than the watchdog's
 /// limit, and no safepoint came.
@@ -38,7 +42,42 @@ pub struct Stalls(Mutex<Table>);
 struct Table {
     /// The first is for those that were not looked at.
     places: Vec<StallPlace>,
+    /// By place: from which count on it is told of (again); 0: it was not yet.
+    tell_from: Vec<u64>,
+    /// When one was told of last.
+    told: Option<Instant>,
     looks: VecDeque<Instant>,
+}
+
+/// How much is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    Nothing,
+    /// Without the stack.
+    Line,
+    All,
+}
+
+impl Table {
+    /// The place of a stall with that stack, which is made if there is room for one more.
+    fn index_of(&mut self, stack: &[String]) -> usize {
+        if self.places.is_empty() {
+            self.push("elsewhere");
+        }
+        let Some(function) = function_of(stack) else { return ELSEWHERE };
+        let known = self.places.iter().position(|place| place.function == function);
+        known.unwrap_or_else(|| match self.places.len() {
+            PLACES => ELSEWHERE,
+            _ => self.push(function),
+        })
+    }
+
+    fn push(&mut self, function: &str) -> usize {
+        let (function, longest) = (function.to_owned(), Duration::ZERO);
+        self.places.push(StallPlace { function, count: 0, longest, stack: Vec::new() });
+        self.tell_from.push(0);
+        self.places.len() - 1
+    }
 }
 
 impl Stalls {
@@ -61,22 +100,9 @@ impl Stalls {
 
     /// One more stall. Its place's number, and how many there were at it.
     pub(super) fn add(&self, stack: &[String], duration: Duration) -> (usize, u64) {
-        let places = &mut self.table().places;
-        if places.is_empty() {
-            places.push(StallPlace::new("elsewhere"));
-        }
-        let function = function_of(stack);
-        let known = function
-            .and_then(|function| places.iter().position(|place| place.function == function));
-        let index = match (known, function) {
-            (Some(index), _) => index,
-            (None, Some(function)) if places.len() < PLACES => {
-                places.push(StallPlace::new(function));
-                places.len() - 1
-            }
-            _ => ELSEWHERE,
-        };
-        let place = &mut places[index];
+        let table = &mut *self.table();
+        let index = table.index_of(stack);
+        let place = &mut table.places[index];
         place.count += 1;
         place.longest = place.longest.max(duration);
         if !stack.is_empty() {
@@ -102,18 +128,28 @@ impl Stalls {
         (index, self.table().places.get(index).map_or(0, |place| place.count))
     }
 
+    /// How much is to be told of a stall with that stack, where there were `count` at its place.
+    pub(super) fn detail(&self, stack: &[String], count: u64, now: Instant) -> Detail {
+        let table = &mut *self.table();
+        let index = table.index_of(stack);
+        let from = &mut table.tell_from[index];
+        let is_soon = table.told.is_some_and(|at| now.saturating_duration_since(at) < PAUSE);
+        if is_soon || count < *from {
+            return Detail::Nothing;
+        }
+        table.told = Some(now);
+        match std::mem::replace(from, count.saturating_mul(10)) {
+            0 => Detail::All,
+            _ => Detail::Line,
+        }
+    }
+
     /// Where there were some, the most frequent first.
     pub fn list(&self) -> Vec<StallPlace> {
         let mut places = self.table().places.clone();
         places.retain(|place| place.count > 0);
         places.sort_by_key(|place| std::cmp::Reverse(place.count));
         places
-    }
-}
-
-impl StallPlace {
-    fn new(function: &str) -> Self {
-        Self { function: function.to_owned(), count: 0, longest: Duration::ZERO, stack: Vec::new() }
     }
 }
 
@@ -215,5 +251,26 @@ mod tests {
         assert_eq!(list.iter().map(|place| place.count).sum::<u64>(), 1_000);
         let now = Instant::now();
         assert_eq!((0..100).filter(|_| stalls.may_look(now)).count(), LOOKS);
+    }
+
+    #[test]
+    fn a_place_is_told_of_once_and_when_it_is_ten_times_as_frequent() {
+        let (stalls, start) = (Stalls::default(), Instant::now());
+        let tell = |function: &str, count, seconds| {
+            stalls.detail(&stack(&[function]), count, start + Duration::from_secs(seconds))
+        };
+        let said: Vec<_> = (1..=200).map(|count| (count, tell("f", count, 2 * count))).collect();
+        let said: Vec<_> =
+            said.into_iter().filter(|(_, detail)| *detail != Detail::Nothing).collect();
+        assert_eq!(said, [(1, Detail::All), (10, Detail::Line), (100, Detail::Line)]);
+        // Another place has its stack told, but not in the same second.
+        assert_eq!(tell("g", 1, 1_000), Detail::All);
+        assert_eq!(tell("h", 1, 1_000), Detail::Nothing);
+        assert_eq!(tell("h", 7, 1_001), Detail::All);
+        assert_eq!(tell("h", 69, 1_100), Detail::Nothing);
+        assert_eq!(tell("h", 70, 1_101), Detail::Line);
+        // Many places are not all told of.
+        let told = (0..200).map(|n| tell(&n.to_string(), 1, 2_000 + 2 * n));
+        assert_eq!(told.filter(|detail| *detail == Detail::All).count(), PLACES - 3);
     }
 }

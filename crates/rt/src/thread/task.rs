@@ -4,11 +4,11 @@
 //! what starts does so on a stack that was used just before. A task also keeps the time that it has had on
 //! a core, which other threads do without.
 //!
-//! There are two ways to run one ([`OwnerVtable`]), and its memory is its owner's in both:
+//! There are two ways to run one, and its memory is its owner's in both:
 //!
 //! * From a kthread's queues, in a server without a dispatcher. The memory is lent to the runtime when the
 //!   task is handed in ([`super::KthreadPool::submit`]), and is the owner's again when
-//!   [`QueuedVtable::ended`] is called. In between it is touched by the kthread that has it.
+//!   [`TaskVtable::ended`] is called. In between it is touched by the kthread that has it.
 //! * By a [`Resumer`](super::Resumer), one at a time: a worker's engine under a dispatcher.
 
 use super::kthread::{InProgress, KThread};
@@ -24,43 +24,24 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// What a task does.
+/// What a task does, and what is asked and told about it.
 pub struct TaskVtable {
     /// On its own stack. Must not unwind.
     pub run: unsafe fn(*const Task),
-    /// Of a request.
-    pub request: Option<RequestVtable>,
-    /// Who runs it.
-    pub owner: OwnerVtable,
-}
-
-/// What is asked about a request.
-pub struct RequestVtable {
-    /// Whether it is cancelled, and why. While it is in progress, by its kthread, which may run it.
+    /// Of a request: what is known of it. On its own stack.
+    pub facts: Option<unsafe fn(*const Task) -> Facts>,
+    /// Of a request: whether it is cancelled, and why. While it is in progress, by its kthread, which may
+    /// run it.
     pub cause: unsafe fn(*const Task) -> Option<Cause>,
     /// Whether who asked has gone: a longer look, on its own stack.
     pub left: unsafe fn(*const Task) -> bool,
     /// What becomes of it when it is cancelled.
     pub rule: unsafe fn(*const Task) -> OnCancel,
-    /// What is known of it. On its own stack.
-    pub facts: unsafe fn(*const Task) -> Facts,
-}
-
-/// Who runs a task.
-pub enum OwnerVtable {
-    /// The kthread, from its queues.
-    Kthread(QueuedVtable),
-    /// A resumer, which learns of its end.
-    Resumer {
-        /// Its quantum is over: whether it is to leave the processor. On its own stack.
-        expired: unsafe fn(*const Task) -> bool,
-    },
-}
-
-/// What a kthread tells of a task from its queues.
-pub struct QueuedVtable {
-    /// It has left its stack for ever, or there was none to start on: then it has never run. By a
-    /// kthread; must neither wait nor unwind.
+    /// Where it has a resumer: its quantum is over, and whether it is to leave the processor. On its own
+    /// stack.
+    pub expired: unsafe fn(*const Task) -> bool,
+    /// From a kthread's queues: it has left its stack for ever, or there was none to start on; then it has
+    /// never run. By a kthread; must neither wait nor unwind.
     pub ended: unsafe fn(*const Task),
     /// Whether it may be left where it is, for ever; true: it is counted. On its own stack.
     pub may_abandon: unsafe fn(*const Task) -> bool,
@@ -69,6 +50,24 @@ pub struct QueuedVtable {
     /// The kthread has looked after a notice at those that are in progress there. By that kthread; must
     /// neither wait, nor allocate, nor unwind.
     pub noticed: fn(InProgress<'_>),
+}
+
+impl TaskVtable {
+    /// No request; nothing else is asked or told about it.
+    pub const fn of(run: unsafe fn(*const Task)) -> Self {
+        Self {
+            run,
+            facts: None,
+            cause: |_| None,
+            left: |_| false,
+            rule: |_| OnCancel::default(),
+            expired: |_| false,
+            ended: |_| (),
+            may_abandon: |_| false,
+            abandoned: |_| (),
+            noticed: |_| (),
+        }
+    }
 }
 
 /// A task: a thread that gets its stack when it starts.
@@ -182,57 +181,46 @@ impl Task {
     /// Whether it is a request.
     #[inline]
     pub(crate) fn is_request(&self) -> bool {
-        self.vtable.request.is_some()
-    }
-
-    /// What may be asked about it, with the pointer to ask by; `None`: it is no request.
-    fn ask<R>(&self, what: impl FnOnce(&RequestVtable, *const Self) -> R) -> Option<R> {
-        self.vtable.request.as_ref().map(|request| what(request, self.tcb.task.get()))
+        self.vtable.facts.is_some()
     }
 
     /// Whether it is cancelled, as far as can be seen.
     pub(crate) fn cause(&self) -> Option<Cause> {
         // SAFETY: as `renew` was promised; its kthread calls.
-        self.ask(|request, this| unsafe { (request.cause)(this) }).flatten()
+        unsafe { (self.vtable.cause)(self.tcb.task.get()) }
     }
 
     /// Whether who asked has gone; it calls.
     pub(super) fn has_left(&self) -> bool {
         // SAFETY: as above.
-        self.ask(|request, this| unsafe { (request.left)(this) }).unwrap_or(false)
+        unsafe { (self.vtable.left)(self.tcb.task.get()) }
     }
 
     pub(super) fn rule(&self) -> OnCancel {
         // SAFETY: as above.
-        self.ask(|request, this| unsafe { (request.rule)(this) }).unwrap_or_default()
+        unsafe { (self.vtable.rule)(self.tcb.task.get()) }
     }
 
     /// What is known of it, if it is a request.
     pub(crate) fn facts(&self) -> Option<Facts> {
         // SAFETY: as above.
-        self.ask(|request, this| unsafe { (request.facts)(this) })
+        self.vtable.facts.map(|facts| unsafe { facts(self.tcb.task.get()) })
     }
 
-    /// What its kthread tells of it, if that has it in its queues.
-    pub(super) fn queued(&self) -> Option<&'static QueuedVtable> {
-        match &self.vtable.owner {
-            OwnerVtable::Kthread(queued) => Some(queued),
-            OwnerVtable::Resumer { .. } => None,
-        }
+    /// Its kthread tells of those that are in progress there.
+    pub(super) fn noticed(&self, all: InProgress<'_>) {
+        (self.vtable.noticed)(all);
     }
 
     pub(super) fn may_abandon(&self) -> bool {
         // SAFETY: as above.
-        self.queued().is_some_and(|queued| unsafe { (queued.may_abandon)(self.tcb.task.get()) })
+        unsafe { (self.vtable.may_abandon)(self.tcb.task.get()) }
     }
 
     /// Its quantum is over, and it calls: whether it is to leave the processor for its resumer.
     pub(crate) fn expired(&self) -> bool {
-        match &self.vtable.owner {
-            // SAFETY: as above.
-            OwnerVtable::Resumer { expired } => unsafe { expired(self.tcb.task.get()) },
-            OwnerVtable::Kthread(_) => false,
-        }
+        // SAFETY: as above.
+        unsafe { (self.vtable.expired)(self.tcb.task.get()) }
     }
 
     /// Runs `f` with the deadline set, on its own stack.
@@ -330,10 +318,8 @@ impl Task {
     /// It is its owner's again.
     pub(super) fn come_to_an_end(&self) {
         self.let_go();
-        if let Some(queued) = self.queued() {
-            // SAFETY: as `renew` was promised.
-            unsafe { (queued.ended)(self.tcb.task.get()) }
-        }
+        // SAFETY: as `renew` was promised.
+        unsafe { (self.vtable.ended)(self.tcb.task.get()) }
     }
 }
 
@@ -351,11 +337,8 @@ pub(super) unsafe extern "C" fn main(task: *mut ()) -> ! {
 pub(super) fn publish_end(task: &Task) {
     if task.left.get() {
         // Its stack stays, with what lies there.
-        if let Some(queued) = task.queued() {
-            // SAFETY: as `renew` was promised.
-            unsafe { (queued.abandoned)(task.tcb.task.get()) }
-        }
-        return;
+        // SAFETY: as `renew` was promised.
+        return unsafe { (task.vtable.abandoned)(task.tcb.task.get()) };
     }
     if let Some(stack) = task.stack.take() {
         KThread::here().give_stack_of_request(stack);

@@ -15,15 +15,14 @@
 use super::kthread::Shared;
 use super::spares::Stuck;
 use super::stack_of::look_at;
-use super::stall_log::{Detail, StallLog};
-use super::stalls::{Stalls, function_of};
+use super::stalls::{Detail, Stalls, function_of};
 use crate::clock::{self, Clock};
 use crate::timeline::{self, EventKind};
 use curtail_fiber::safepoint::Mode;
 use std::fmt;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The target of what is logged here.
@@ -79,14 +78,11 @@ impl fmt::Display for Stall {
 }
 
 /// Tells of it in the log, or on standard error where the log takes no warnings; of each place with
-/// its stack once ([`StallLog`]).
-fn default_on_stall() -> OnStall {
-    let log = Mutex::new(StallLog::default());
+/// its stack once ([`Stalls::detail`]).
+fn default_on_stall(stalls: Arc<Stalls>) -> OnStall {
     Arc::new(move |stall| {
-        let place = function_of(&stall.stack).unwrap_or_default();
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
         let text = stall.to_string();
-        match log.next(place, stall.count, Instant::now()) {
+        match stalls.detail(&stall.stack, stall.count, Instant::now()) {
             Detail::Nothing => {}
             Detail::Line => warn(text.lines().next().unwrap_or_default()),
             Detail::All => warn(&text),
@@ -146,7 +142,8 @@ impl Watching {
     ) -> Option<Watch> {
         let usual = Duration::from_millis(if quanta == Mode::Off { 100 } else { 10 });
         let limit = self.limit.unwrap_or(Some(usual))?;
-        let on_stall = self.on_stall.clone().unwrap_or_else(default_on_stall);
+        let on_stall = self.on_stall.clone();
+        let on_stall = on_stall.unwrap_or_else(|| default_on_stall(self.stalls.clone()));
         Some(Watch::over(
             Watchdog {
                 limit,

@@ -5,7 +5,7 @@ use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use curtail_fiber::{FiberStack, Label, StackError, StackPool};
 use curtail_policy::WorkerId;
-use curtail_rt::thread::{KThread, Left, OwnerVtable, Resumer, Task, TaskVtable};
+use curtail_rt::thread::{KThread, Left, Resumer, Task, TaskVtable};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,12 +38,8 @@ pub(super) struct Runner {
     panic: Cell<Option<Box<dyn Any + Send>>>,
 }
 
-static VTABLE: TaskVtable = TaskVtable {
-    run,
-    request: None,
-    // Time is not kept for what is asked about a request.
-    owner: OwnerVtable::Resumer { expired: |_| false },
-};
+// Time is not kept for what is asked about a request.
+static VTABLE: TaskVtable = TaskVtable::of(run);
 
 impl Runner {
     /// One that is idle. The application outlives what it does.

@@ -285,7 +285,7 @@ impl ServerBuilder {
         }
         // The smallest part must do, too.
         self.spec.validate(workers / dispatchers)?;
-        if self.transports.is_empty() && self.allocator_config.port().is_none() {
+        if self.transports.is_empty() && self.allocator_config.port.is_none() {
             return Err(StartError::NoTransport);
         }
         if !(1..=1 << 22).contains(&self.capacity) {

@@ -43,15 +43,10 @@ impl Op {
         let op = ptr::with_exposed_provenance::<Self>(number as usize);
         // SAFETY: by contract; its thread waits until this has let go of the lock.
         let Some(op) = (unsafe { op.as_ref() }) else { return };
-        enter_critical();
-        let mut locked = op.waiter.lock();
-        op.result.store(result.into(), Ordering::Relaxed);
-        let waiter = locked.pop();
-        drop(locked);
-        if let Some(waiter) = waiter {
-            block::wake(waiter);
-        }
-        leave_critical();
+        block::with_queue(&op.waiter, |locked| {
+            op.result.store(result.into(), Ordering::Relaxed);
+            locked.pop()
+        });
     }
 
     fn is_pending(&self) -> bool {

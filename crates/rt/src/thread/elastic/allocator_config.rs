@@ -30,16 +30,21 @@ impl DaemonError {
 /// What the user asks of a core allocator.
 #[derive(Clone, Debug)]
 pub struct AllocatorConfig {
-    /// What the program says.
-    daemon: Option<PathBuf>,
+    /// What the program says: see [`RuntimeBuilder::daemon`].
+    pub daemon: Option<PathBuf>,
     /// What `$CURTAILD` says.
     inherited: Option<PathBuf>,
-    guaranteed: u32,
-    burstable: Option<u32>,
-    batch: bool,
-    heartbeat: Duration,
-    port: Option<String>,
-    poll_pages: bool,
+    /// See [`RuntimeBuilder::guaranteed`].
+    pub guaranteed: usize,
+    /// See [`RuntimeBuilder::burstable`].
+    pub burstable: Option<usize>,
+    pub(super) batch: bool,
+    /// See [`RuntimeBuilder::heartbeat`].
+    pub heartbeat: Duration,
+    /// The port that the daemon is to have for the program: see `ServerBuilder::daemon_port`.
+    pub port: Option<String>,
+    /// See [`RuntimeBuilder::poll_page`].
+    pub poll_pages: bool,
 }
 
 impl Default for AllocatorConfig {
@@ -59,53 +64,9 @@ impl Default for AllocatorConfig {
 }
 
 impl AllocatorConfig {
-    /// See [`RuntimeBuilder::daemon`].
-    pub fn set_daemon(&mut self, path: PathBuf) {
-        self.daemon = Some(path);
-    }
-
-    /// See [`RuntimeBuilder::guaranteed`].
-    pub fn set_guaranteed(&mut self, cores: usize) {
-        self.guaranteed = u32::try_from(cores).unwrap_or(u32::MAX);
-    }
-
-    /// So many are guaranteed, or more.
-    pub fn guarantee_at_least(&mut self, cores: usize) {
-        self.guaranteed = self.guaranteed.max(u32::try_from(cores).unwrap_or(u32::MAX));
-    }
-
-    /// See [`RuntimeBuilder::burstable`].
-    pub fn set_burstable(&mut self, cores: usize) {
-        self.burstable = Some(u32::try_from(cores).unwrap_or(u32::MAX));
-    }
-
-    /// See [`RuntimeBuilder::heartbeat`].
-    pub fn set_heartbeat(&mut self, heartbeat: Duration) {
-        self.heartbeat = heartbeat;
-    }
-
-    /// See [`RuntimeBuilder::poll_page`].
-    pub fn set_poll_pages(&mut self, are_lent: bool) {
-        self.poll_pages = are_lent;
-    }
-
     /// The heartbeat in cycles.
     pub fn heartbeat_cycles(&self) -> u64 {
         Clock::get().cycles(self.heartbeat.as_nanos() as u64).max(1)
-    }
-
-    pub(super) fn has_poll_pages(&self) -> bool {
-        self.poll_pages
-    }
-
-    /// See `ServerBuilder::daemon_port`.
-    pub fn set_port(&mut self, url: String) {
-        self.port = Some(url);
-    }
-
-    /// The port that the daemon is to have for the program.
-    pub fn port(&self) -> Option<&str> {
-        self.port.as_deref()
     }
 
     /// Where the daemon is to be; `None`: there is to be none.
@@ -116,10 +77,6 @@ impl AllocatorConfig {
     /// The program can't do without it.
     pub fn is_must(&self) -> bool {
         self.daemon.is_some() || self.port.is_some()
-    }
-
-    pub(super) fn is_batch(&self) -> bool {
-        self.batch
     }
 
     /// Threads run to completion, and look now and then whether the core is wanted elsewhere; where
@@ -139,15 +96,16 @@ impl AllocatorConfig {
     }
 
     pub(super) fn spec(&self, kthreads: usize) -> Spec {
-        let kthreads = kthreads as u32;
+        let cores = |cores: usize| u32::try_from(cores).unwrap_or(u32::MAX);
+        let burstable = self.burstable.unwrap_or(kthreads.saturating_sub(self.guaranteed));
         Spec {
             class: match self.batch {
                 true => Class::Batch { looks: are_followed() },
                 false => Class::LatencyCritical,
             },
-            kthreads,
-            guaranteed: self.guaranteed,
-            burstable: self.burstable.unwrap_or(kthreads.saturating_sub(self.guaranteed)),
+            kthreads: cores(kthreads),
+            guaranteed: cores(self.guaranteed),
+            burstable: cores(burstable),
         }
     }
 }
@@ -161,21 +119,21 @@ impl RuntimeBuilder {
     ///
     /// Default: the one at `$CURTAILD`, if that is set; if it is not there, a warning, and none.
     pub fn daemon(mut self, path: impl Into<PathBuf>) -> Self {
-        self.allocator_config.set_daemon(path.into());
+        self.allocator_config.daemon = Some(path.into());
         self
     }
 
     /// How many cores the daemon is to have for the program whenever it needs them; it refuses to
     /// promise one twice. Default: 0.
     pub fn guaranteed(mut self, cores: usize) -> Self {
-        self.allocator_config.set_guaranteed(cores);
+        self.allocator_config.guaranteed = cores;
         self
     }
 
     /// How many cores it may have besides, as long as no other program is guaranteed them. Default:
     /// as many as it has kthreads, less those that are guaranteed.
     pub fn burstable(mut self, cores: usize) -> Self {
-        self.allocator_config.set_burstable(cores);
+        self.allocator_config.burstable = Some(cores);
         self
     }
 
@@ -194,7 +152,7 @@ impl RuntimeBuilder {
     /// themselves. Default: 5 µs. Flag builds look when the daemon says so
     /// ([`RuntimeBuilder::poll_page`]); programs without safepoints between two threads only.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
-        self.allocator_config.set_heartbeat(heartbeat);
+        self.allocator_config.heartbeat = heartbeat;
         self
     }
 
@@ -203,7 +161,7 @@ impl RuntimeBuilder {
     /// not, it sends a signal after its `--grace`. The word shares its page with what safepoints call, so
     /// only a daemon of the program's own user gets it. Default: true.
     pub fn poll_page(mut self, is_lent: bool) -> Self {
-        self.allocator_config.set_poll_pages(is_lent);
+        self.allocator_config.poll_pages = is_lent;
         self
     }
 }

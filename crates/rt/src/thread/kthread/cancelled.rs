@@ -1,7 +1,7 @@
 //! Cancelled requests on their kthread: how they are found, marked, and put behind all others.
 //!
 //! The canceller sends a notice, which stands in the inbox as if it were a thread; the kthread then
-//! asks each request in progress whether it is meant ([`super::super::task::RequestVtable::cause`]). One
+//! asks each request in progress whether it is meant ([`super::super::task::TaskVtable::cause`]). One
 //! notice does for any number of requests.
 
 use super::KThread;
@@ -49,10 +49,7 @@ impl KThread {
         }
         // SAFETY: as above.
         if let Some(first) = unsafe { self.in_progress.get().as_ref() } {
-            let all = InProgress { kthread: self, next: first, now: clock::now() };
-            if let Some(queued) = first.queued() {
-                (queued.noticed)(all);
-            }
+            first.noticed(InProgress { kthread: self, next: first, now: clock::now() });
         }
     }
 

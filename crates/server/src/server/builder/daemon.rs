@@ -24,7 +24,7 @@ impl ServerBuilder {
     /// dispatchers, a warning, and none.
     #[must_use]
     pub fn daemon(mut self, path: impl Into<PathBuf>) -> Self {
-        self.allocator_config.set_daemon(path.into());
+        self.allocator_config.daemon = Some(path.into());
         self
     }
 
@@ -32,7 +32,7 @@ impl ServerBuilder {
     /// promise one twice. Default: 0, and 1 where there is a dispatcher.
     #[must_use]
     pub fn guaranteed(mut self, cores: usize) -> Self {
-        self.allocator_config.set_guaranteed(cores);
+        self.allocator_config.guaranteed = cores;
         self
     }
 
@@ -40,7 +40,7 @@ impl ServerBuilder {
     /// as many as it has workers, less those that are guaranteed.
     #[must_use]
     pub fn burstable(mut self, cores: usize) -> Self {
-        self.allocator_config.set_burstable(cores);
+        self.allocator_config.burstable = Some(cores);
         self
     }
 
@@ -58,7 +58,7 @@ impl ServerBuilder {
     /// [`Server::listens`]: crate::Server::listens
     #[must_use]
     pub fn daemon_port(mut self, url: impl Into<String>) -> Self {
-        self.allocator_config.set_port(url.into());
+        self.allocator_config.port = Some(url.into());
         self
     }
 
@@ -67,7 +67,7 @@ impl ServerBuilder {
     /// Default: 5 µs.
     #[must_use]
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
-        self.allocator_config.set_heartbeat(heartbeat);
+        self.allocator_config.heartbeat = heartbeat;
         self
     }
 
@@ -76,7 +76,7 @@ impl ServerBuilder {
     /// [`RuntimeBuilder::poll_page`]: curtail_rt::RuntimeBuilder::poll_page
     #[must_use]
     pub fn poll_page(mut self, is_lent: bool) -> Self {
-        self.allocator_config.set_poll_pages(is_lent);
+        self.allocator_config.poll_pages = is_lent;
         self
     }
 }
@@ -90,7 +90,8 @@ impl ServerBuilder {
     /// With the core allocator, which may have a port for it.
     pub(super) fn register(&mut self, workers: usize) -> Result<Option<Arc<Elastic>>, StartError> {
         let own = self.own_kthreads();
-        self.allocator_config.guarantee_at_least(own);
+        let guaranteed = &mut self.allocator_config.guaranteed;
+        *guaranteed = own.max(*guaranteed);
         let elastic = Elastic::register(&self.allocator_config, workers + own)?;
         if let Some(port) = elastic.as_ref().and_then(|elastic| elastic.port()) {
             let line = PortLine::new(port.clone());
@@ -102,7 +103,7 @@ impl ServerBuilder {
 
     /// Whether there is to be a core allocator.
     pub(super) fn is_elastic(&self) -> Result<bool, StartError> {
-        if self.allocator_config.port().is_some() && self.allocator_config.path().is_none() {
+        if self.allocator_config.port.is_some() && self.allocator_config.path().is_none() {
             let text = "a port of the core allocator needs one: `daemon`, or $CURTAILD";
             return Err(StartError::Setting(text.to_owned()));
         }
@@ -110,7 +111,7 @@ impl ServerBuilder {
             return Ok(self.allocator_config.path().is_some());
         }
         let name = &self.spec.name;
-        if self.allocator_config.port().is_some() {
+        if self.allocator_config.port.is_some() {
             return Err(StartError::Setting(format!(
                 "a port of the core allocator is for servers without a dispatcher (`shenango`), not for \
                  `{name}`"

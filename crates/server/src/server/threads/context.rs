@@ -24,9 +24,7 @@ use curtail_rt::cancel::{Cause, OnCancel};
 use curtail_rt::clock::{self, Clock};
 use curtail_rt::contain::contain;
 use curtail_rt::context::{Facts, NEVER, RequestId};
-use curtail_rt::thread::{
-    KThread, OwnerVtable, Port, QueuedVtable, RequestVtable, Task, TaskVtable,
-};
+use curtail_rt::thread::{KThread, Port, Task, TaskVtable};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -92,12 +90,11 @@ pub(super) struct WorkerContext {
     spare_bytes: Cell<usize>,
 }
 
+const REQUEST: TaskVtable = TaskVtable { facts: Some(facts), ..TaskVtable::of(run) };
+
 /// What the threads of requests do.
-pub(super) static VTABLE: TaskVtable = TaskVtable {
-    run,
-    request: Some(RequestVtable { cause, left, rule, facts }),
-    owner: OwnerVtable::Kthread(QueuedVtable { ended, may_abandon, abandoned, noticed }),
-};
+pub(super) static VTABLE: TaskVtable =
+    TaskVtable { cause, left, rule, ended, may_abandon, abandoned, noticed, ..REQUEST };
 
 impl WorkerContext {
     /// The calling kthread's, from now on and until it is dropped.
