@@ -39,7 +39,7 @@ impl Quanta {
         }
     }
 
-    /// The same, with quanta of their own for classes of threads: those, in cycles.
+    /// These quanta, with quanta of their own for classes of threads: those, in cycles.
     #[must_use]
     pub fn with_classes(self, classes: impl IntoIterator<Item = (u16, Option<u64>)>) -> Self {
         Self { by_class: classes.into_iter().collect(), ..self }
@@ -59,7 +59,7 @@ impl Quanta {
         self.of(tcb).map(|ticks| u64::from(ticks) * self.cycles.load(Ordering::Relaxed))
     }
 
-    /// The same in ticks. A request's class is another matter: it has the usual quantum.
+    /// Its quantum in ticks. A request's class is another matter: it has the usual quantum.
     fn of(&self, tcb: &Tcb) -> Option<u32> {
         let class = tcb.class.get();
         let own = self.by_class.iter().find(|(one, _)| *one == class && tcb.task().is_none());
