@@ -11,6 +11,7 @@ mod helps;
 mod locks;
 mod noise;
 mod orders;
+mod quanta;
 mod spawned;
 mod spin;
 mod waiting;
