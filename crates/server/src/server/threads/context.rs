@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct KthreadsShared {
     pub app: Arc<dyn ErasedApp>,
     /// By transport.
-    pub replies: Box<[Arc<dyn Reply>]>,
+    pub replies: Arc<[Arc<dyn Reply>]>,
     /// Requests that have ended, on their way back to the ingress loop.
     pub done: CachePadded<Inbox<Request>>,
     /// By kthread.
