@@ -25,7 +25,7 @@ use crate::jobs::{ByteQuota, JobRecord, prefetch};
 use crate::message::Event;
 use crate::stats::row;
 use crate::transport_loop::{PollTerms, TransportLoop};
-use curtail_net::{Completion, Outcome};
+use curtail_net::Completion;
 use curtail_policy::{Nanos, WorkerId};
 use curtail_rt::clock;
 use curtail_rt::preempt::Preempt;
@@ -212,41 +212,24 @@ impl Dispatcher {
     fn ended(&mut self, event: &Event) {
         self.forget(event.job);
         let held = self.sched.data(event.job);
-        let (arrived, of) = (held.message.arrived_tsc, held.message.class);
-        let clock = self.config.shared.clock;
-        let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
-        let class = row(&mut self.base.entry.classes, of);
-        match event.outcome {
-            Outcome::Done => class.completed += 1,
-            Outcome::Failed => class.failed += 1,
-            Outcome::Dropped => class.dropped += 1,
-            Outcome::Orphaned => class.orphaned += 1,
-            Outcome::Cancelled if event.began => class.cancelled_running += 1,
-            Outcome::Cancelled => class.cancelled_queued += 1,
-            Outcome::Abandoned => class.abandoned += 1,
-        }
-        if matches!(event.outcome, Outcome::Done | Outcome::Failed) {
-            class.sojourn_ns.saturating_record(ns(arrived, event.at_tsc));
-            class.queueing_ns.saturating_record(ns(arrived, event.started_tsc));
-            class.service_ns.saturating_record(clock.ns(event.ran_cycles));
-        }
+        let (class, arrived_tsc) = (held.message.class, held.message.arrived_tsc);
         let last_gap = event.gap_tsc.max(self.base.kthread.last_gap());
-        self.base.publish(
-            held.transport,
-            &Completion {
-                peer: held.peer,
-                class: of.0,
-                outcome: event.outcome,
-                tag: held.tag,
-                request_bytes: held.bytes,
-                arrived_tsc: arrived,
-                started_tsc: event.started_tsc,
-                finished_tsc: event.at_tsc,
-                ran_cycles: event.ran_cycles,
-                preemptions: event.preemptions,
-                disturbed: last_gap >= arrived,
-            },
-        );
+        let ended = Completion {
+            peer: held.peer,
+            class: class.0,
+            outcome: event.outcome,
+            tag: held.tag,
+            request_bytes: held.bytes,
+            arrived_tsc,
+            started_tsc: event.started_tsc,
+            finished_tsc: event.at_tsc,
+            ran_cycles: event.ran_cycles,
+            preemptions: event.preemptions,
+            disturbed: last_gap >= arrived_tsc,
+        };
+        let clock = self.config.shared.clock;
+        row(&mut self.base.entry.classes, class).note_end(&ended, event.began, clock);
+        self.base.publish(held.transport, &ended);
     }
 }
 

@@ -108,34 +108,18 @@ impl Ingress {
     /// `last_gap`: when the machine last took time away from the ingress loop (TSC).
     pub(super) fn drain_ended(
         &mut self,
-        mut request: Box<Request>,
+        request: Box<Request>,
         entry: &mut EntryState,
         last_gap: u64,
     ) -> Option<Completion> {
-        let Request { origin, body, .. } = &mut *request;
-        let completion = match body.started_tsc {
-            0 => {
-                // There was no stack for it.
-                let payload = std::mem::take(&mut body.payload);
-                let RequestOrigin { peer, transport, arrived_tsc, class, .. } = *origin;
-                let origin = Origin { peer, transport, arrived_tsc };
-                entry.refuse_late(&payload, origin, class);
-                body.payload = payload;
-                None
-            }
-            started_tsc => Some(Completion {
-                peer: origin.peer,
-                class: origin.class.0,
-                outcome: body.outcome,
-                tag: body.tag,
-                request_bytes: body.payload.len() as u32,
-                arrived_tsc: origin.arrived_tsc,
-                started_tsc,
-                finished_tsc: body.finished_tsc,
-                ran_cycles: body.ran_cycles,
-                preemptions: body.preemptions,
-                disturbed: last_gap.max(body.gap_tsc) >= origin.arrived_tsc,
-            }),
+        let completion = if request.body.started_tsc != 0 {
+            Some(request.completion(last_gap))
+        } else {
+            // There was no stack for it.
+            let RequestOrigin { peer, transport, arrived_tsc, class, .. } = request.origin;
+            let origin = Origin { peer, transport, arrived_tsc };
+            entry.refuse_late(&request.body.payload, origin, class);
+            None
         };
         self.put_away(request);
         completion

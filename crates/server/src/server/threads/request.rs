@@ -8,7 +8,7 @@
 
 use crate::Response;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
-use curtail_net::{InFlight, Outcome, Peer};
+use curtail_net::{Completion, InFlight, Outcome, Peer};
 use curtail_policy::ClassId;
 use curtail_ring::Linked;
 use curtail_rt::clock::{self, Clock};
@@ -147,6 +147,24 @@ impl Request {
         body.gap_tsc = 0;
         body.packet = None;
         self.origin.in_flight = None;
+    }
+
+    /// What became of it. `last_gap`: when the machine last took time from the thread that tells it (TSC).
+    pub(super) fn completion(&self, last_gap: u64) -> Completion {
+        let Self { origin, body, .. } = self;
+        Completion {
+            peer: origin.peer,
+            class: origin.class.0,
+            outcome: body.outcome,
+            tag: body.tag,
+            request_bytes: body.payload.len() as u32,
+            arrived_tsc: origin.arrived_tsc,
+            started_tsc: body.started_tsc,
+            finished_tsc: body.finished_tsc,
+            ran_cycles: body.ran_cycles,
+            preemptions: body.preemptions,
+            disturbed: last_gap.max(body.gap_tsc) >= origin.arrived_tsc,
+        }
     }
 
     /// Makes it one that can be handed in.
