@@ -1,10 +1,10 @@
 //! Where requests enter a server without a dispatcher: those that the ingress loop's transports bring.
 //!
-//! The ingress loop's alone. The invariants: `KthreadsShared::quota` has a place for each request that is
-//! lent and not back, and `kept` counts the buffers of those in `spare`.
+//! The ingress loop's alone. The invariant: `KthreadsShared::quota` has a place for each request that is
+//! lent and not back.
 
 use super::context::{KthreadsShared, VTABLE};
-use super::request::{Request, RequestOrigin};
+use super::request::{Request, RequestOrigin, SpareRequests};
 use crate::ask::{EntryState, Inquiry, Origin, tag};
 use crate::jobs::KEEP_IN_ALL;
 use curtail_net::{Completion, PeakTrim};
@@ -20,9 +20,7 @@ const KEEP_REQUESTS: usize = 512;
 pub(super) struct Ingress {
     pub common: Arc<KthreadsShared>,
     pub kthreads: KthreadPool,
-    #[allow(clippy::vec_box, reason = "a request has one address for life")]
-    spare: Vec<Box<Request>>,
-    kept: usize,
+    spare: SpareRequests,
     trim: PeakTrim,
     /// How many were handed in so far.
     handed_in: u64,
@@ -35,8 +33,7 @@ impl Ingress {
         Self {
             common,
             kthreads,
-            spare: Vec::new(),
-            kept: 0,
+            spare: SpareRequests::new(KEEP_REQUESTS, KEEP_IN_ALL),
             trim: PeakTrim::default(),
             handed_in: 0,
             next: 0,
@@ -76,7 +73,7 @@ impl Ingress {
         }
         let Origin { peer, transport, arrived_tsc } = *origin;
         let deadline_tsc = rules.deadline(class, *deadline, arrived_tsc);
-        let mut request = self.take_request();
+        let mut request = self.spare.pop().unwrap_or_else(|| Request::new(&VTABLE));
         request.origin = RequestOrigin {
             class,
             peer,
@@ -98,12 +95,6 @@ impl Ingress {
         true
     }
 
-    fn take_request(&mut self) -> Box<Request> {
-        let Some(request) = self.spare.pop() else { return Request::new(&VTABLE) };
-        self.kept -= request.body.payload.capacity();
-        request
-    }
-
     /// A request is back: what became of it; `None`: it is refused, and told of when it was.
     /// `last_gap`: when the machine last took time away from the ingress loop (TSC).
     pub(super) fn drain_ended(
@@ -121,18 +112,9 @@ impl Ingress {
             entry.refuse_late(&request.body.payload, origin, class);
             None
         };
-        self.put_away(request);
-        completion
-    }
-
-    fn put_away(&mut self, mut request: Box<Request>) {
         self.common.quota.give(request.origin.class, request.body.payload.len());
-        request.renew();
-        let bytes = self.kept + request.body.payload.capacity();
-        if self.spare.len() < KEEP_REQUESTS && bytes <= KEEP_IN_ALL {
-            self.kept = bytes;
-            self.spare.push(request);
-        }
+        self.spare.put_away(request);
+        completion
     }
 
     /// Gives up what was handed in and has not started; the kthreads have ended.

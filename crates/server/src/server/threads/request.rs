@@ -133,7 +133,7 @@ impl Request {
     }
 
     /// As new, for the next request; its buffers stay, if they are not large.
-    pub(super) fn renew(&mut self) {
+    fn renew(&mut self) {
         let body = &mut self.body;
         body.response.clear();
         body.payload.clear();
@@ -185,6 +185,39 @@ impl Request {
     pub(super) unsafe fn back(request: *mut Self) -> Box<Self> {
         // SAFETY: by contract.
         unsafe { Box::from_raw(request) }
+    }
+}
+
+/// Requests that are kept for the next ones.
+pub(super) struct SpareRequests {
+    #[allow(clippy::vec_box, reason = "a request has one address for life")]
+    kept: Vec<Box<Request>>,
+    /// Of their buffers.
+    bytes: usize,
+    most: usize,
+    most_bytes: usize,
+}
+
+impl SpareRequests {
+    /// At most so many, with so many bytes.
+    pub(super) fn new(most: usize, most_bytes: usize) -> Self {
+        Self { kept: Vec::new(), bytes: 0, most, most_bytes }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Box<Request>> {
+        let request = self.kept.pop()?;
+        self.bytes -= request.body.payload.capacity();
+        Some(request)
+    }
+
+    /// Keeps a request, as new, if there is room for it.
+    pub(super) fn put_away(&mut self, mut request: Box<Request>) {
+        request.renew();
+        let bytes = self.bytes + request.body.payload.capacity();
+        if self.kept.len() < self.most && bytes <= self.most_bytes {
+            self.bytes = bytes;
+            self.kept.push(request);
+        }
     }
 }
 
