@@ -28,7 +28,7 @@ use crate::server::Rules;
 use curtail_fiber::{Locals, StackError, StackPool};
 use curtail_rt::contain::discard;
 use curtail_rt::thread::{KThread, Left, Resumer};
-pub(crate) use entry::{Entry, EntryParts, TurnedAway, tag};
+pub(crate) use entry::{Entry, EntryState, tag};
 pub(crate) use inquiry::{Inquiry, Origin, Question};
 pub(crate) use lead::{Loop, drive};
 pub(crate) use payload::{Incoming, Payload};

@@ -5,6 +5,7 @@
 //! One thread, whose loop is a task, since it asks the application ([`crate::ask`]). Everything in here is
 //! its own; workers are reached through rings, through the words in [`Remote`], and in their absence.
 
+mod admit;
 mod cancel;
 mod down;
 mod elastic;
@@ -20,81 +21,43 @@ pub(crate) use link::WorkerLink;
 pub(crate) use orders::{config_of, own_config, thread_mode};
 pub(crate) use spares::Spares;
 
-use crate::ask::{self, Asker, Entry, TurnedAway};
-use crate::control::Control;
+use crate::ask::{self, Asker, Entry};
 use crate::engine::{Engine, ServerShared};
-use crate::intake::{DispatcherIngress, batch};
 use crate::jobs::{ByteQuota, JobRecord, prefetch};
-use crate::losses::Losses;
 use crate::message::Event;
-use crate::remote::Remote;
-use crate::stats::{ClassStats, row};
-use curtail_fiber::safepoint::Kind;
-use curtail_net::{Completion, Outcome, Status, Transport, Waiter};
+use crate::stats::row;
+use crate::transport_loop::{PollTerms, TransportLoop};
+use curtail_net::Completion;
 use curtail_policy::{Nanos, WorkerId};
-use curtail_rt::clock::{self, GAP_NS};
-use curtail_rt::preempt::{Choice, Preempt};
+use curtail_rt::clock;
+use curtail_rt::preempt::Preempt;
 use curtail_rt::thread::SPARES;
 use curtail_rt::yields::Yields;
 use curtail_sched::record::Tap;
 use curtail_sched::{EventKind, Scheduler, Setup, Watch};
 use down::Downs;
 pub(crate) use elastic::Elastic;
-use log::DecisionLog;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Events taken from one worker before the next is looked at.
 /// More than arrivals, so that a dispatcher that can't keep up serves what it has first.
 const EVENTS: usize = 256;
-/// What one arrival or one event may cost the dispatcher before its turn looks like a gap.
-pub(crate) const ITEM_NS: u64 = 150;
-
-/// A transport and whether it may still bring something.
-pub(crate) struct Line {
-    pub transport: Box<dyn Transport>,
-    pub open: bool,
-}
-
-/// Counts that end in the report.
-#[derive(Default)]
-pub(crate) struct GapCounters {
-    pub malformed: u64,
-    pub gaps: u64,
-    pub gap_cycles: u64,
-    pub last_gap_tsc: u64,
-}
-
 pub(crate) struct Dispatcher {
     pub config: DispatcherConfig,
+    pub base: TransportLoop,
     pub sched: Scheduler<JobRecord>,
-    pub gap_counters: GapCounters,
     watch: Watch,
     events: Vec<Event>,
     /// Of this turn: jobs that wait again, which are told of after the arrivals.
     returns: Vec<(WorkerId, Event)>,
-    asker: Asker,
-    turned_away: TurnedAway,
-    decision_log: DecisionLog,
+    /// How often the policy in force had changed its mind when that was logged; `None`: nothing was.
+    logged: Option<u64>,
     down: Downs,
-    losses: Losses,
-    gap_cycles: u64,
-    item_cycles: u64,
-    /// When this turn began (TSC), and how much it had to do.
-    turn: u64,
     yields: Yields,
-    items: u64,
-    /// The time of this turn (TSC), and whether it had anything to do.
-    now: u64,
-    active: bool,
-    /// How long jobs may take to leave, at the end.
-    drain_cycles: u64,
-    closing: Option<u64>,
     deadlines: Deadlines,
     /// Its workers' cores come and go.
     pub(crate) cores_move: bool,
-    /// Peers have gone; slots that are to be looked at for that, and where the look is.
-    departed: bool,
+    /// Slots that are to be looked at for peers that have gone, and where the look is.
     to_look: usize,
     looks_at: usize,
 }
@@ -102,22 +65,11 @@ pub(crate) struct Dispatcher {
 /// What a dispatcher starts from.
 pub(crate) struct DispatcherConfig {
     pub shared: ServerShared,
-    pub wished: Preempt,
-    pub choice: Choice,
-    pub kind: Kind,
-    pub busy: bool,
-    pub shares_core: bool,
     /// Those that the policy knows, then spare ones that have had requests.
     pub workers: Vec<WorkerLink>,
     pub spares: Spares,
-    pub lines: Vec<Line>,
-    /// By class, and one row more for unknown requests.
-    pub classes: Vec<ClassStats>,
-    pub control: Arc<Control>,
-    pub waiter: Waiter,
     /// The dispatcher's own engine, for as long as it runs.
     pub own: *mut Engine,
-    pub own_remote: Arc<Remote>,
     /// Where a core allocator has cores for it and its workers.
     pub elastic: Option<Elastic>,
     /// The bytes of the requests in the system.
@@ -128,36 +80,23 @@ impl Dispatcher {
     /// `tap`: where the scheduler's calls are recorded.
     pub(crate) fn new(
         config: DispatcherConfig,
-        asker: Asker,
+        base: TransportLoop,
         mut setup: Setup,
         tap: Option<Tap>,
     ) -> Self {
-        config.choice.limit(&mut setup.spec, config.kind);
-        setup.pins |= config.choice.effective == Preempt::Signal;
-        let clock = config.shared.clock;
+        base.config.choice.limit(&mut setup.spec, base.config.kind);
+        setup.pins |= base.config.choice.effective == Preempt::Signal;
         Self {
+            base,
             watch: Watch::new(setup.workers + SPARES, setup.spec.quantum),
             sched: Scheduler::new(setup, tap),
-            gap_counters: GapCounters::default(),
             events: Vec::with_capacity(EVENTS),
             returns: Vec::with_capacity(EVENTS),
-            asker,
-            turned_away: Vec::new(),
-            decision_log: DecisionLog::default(),
+            logged: None,
             down: Downs::default(),
-            losses: Losses::default(),
-            gap_cycles: clock.cycles(GAP_NS),
-            item_cycles: clock.cycles(ITEM_NS),
-            turn: 0,
             yields: Yields::new(),
-            items: 0,
-            now: 0,
-            active: false,
-            drain_cycles: 0,
-            closing: None,
             deadlines: Deadlines::new(config.shared.deadlines.clone()),
             cores_move: config.elastic.is_some(),
-            departed: false,
             to_look: 0,
             looks_at: 0,
             config,
@@ -172,8 +111,7 @@ impl Dispatcher {
 
     /// Before its first turn.
     pub(crate) fn begin(&mut self, drain: Duration) {
-        self.drain_cycles = self.config.shared.clock.cycles(drain.as_nanos() as u64);
-        self.turn = clock::now();
+        self.base.begin(drain);
         self.gather();
     }
 
@@ -182,44 +120,45 @@ impl Dispatcher {
     fn gather(&mut self) {
         let mut now = clock::now();
         if self.config.elastic.as_ref().is_some_and(|elastic| elastic.heed(now)) {
-            now = clock::now();
-            self.turn = now;
+            now = self.base.restart_turn();
         }
-        self.now = now;
-        self.note_gap(now);
-        self.active = self.drain_worker_events(now);
-        self.active |= self.take_requests(now);
-        if self.asker.parked() > 0 {
-            self.active |= self.asker.go_on() || self.asker.has_ready();
-        }
+        self.base.begin_turn(now);
+        self.base.active = self.drain_worker_events(now);
+        let hints = self.sched.setup().spec.dispatch.uses_hints();
+        self.base.active |= self.base.poll(PollTerms::new(self.sched.is_short(), hints), |_| true);
+        self.base.active |= self.base.go_on();
     }
 
     /// The rest of a turn, in which jobs get their places; false: it was the last.
     fn decide(&mut self) -> bool {
-        let now = self.now;
-        self.publish_turned_away();
-        self.active |= self.cancel_some(now);
+        let now = self.base.entry.now;
+        self.base.publish_turned_away();
+        self.base.active |= self.cancel_some(now);
         self.take_back(now);
         self.look_after_down(now);
-        self.active |= self.place(now);
+        self.base.active |= self.place(now);
         if let Some(elastic) = &mut self.config.elastic {
             elastic.publish_waiting(now, &self.sched, &self.config.workers, &self.down);
         }
         self.apply_commands(now);
-        self.log_decisions(now);
-        let staged = self.asker.has_staged();
+        if self.base.is_to_look() {
+            self.log();
+        }
+        let staged = self.base.entry.asker.has_staged();
         // Also in the middle of work, which may be a handler's that never ends, here.
-        if self.closing.is_some_and(|since| now.saturating_sub(since) > self.drain_cycles) {
+        if self.base.has_drained() {
             return staged;
         }
-        if self.active || staged {
+        if self.base.active || staged {
             self.config.elastic.iter_mut().for_each(|elastic| elastic.note_active(now));
             return true;
         }
-        if self.is_done() {
+        if self.in_system() == 0 && self.base.is_closed() {
             return false;
         }
-        self.idle();
+        if !self.base.spins() {
+            self.sleep();
+        }
         true
     }
 
@@ -229,22 +168,7 @@ impl Dispatcher {
 
     /// Jobs, and requests that are not jobs yet.
     pub(crate) fn in_system(&self) -> usize {
-        self.sched.len() + self.asker.parked()
-    }
-
-    fn is_done(&self) -> bool {
-        self.in_system() == 0 && self.config.lines.iter().all(|line| !line.open)
-    }
-
-    /// A turn of the loop is short; a long one was interrupted by the machine.
-    fn note_gap(&mut self, now: u64) {
-        let cycles = now - self.turn;
-        if cycles > self.gap_cycles + self.items * self.item_cycles {
-            self.gap_counters.gaps += 1;
-            self.gap_counters.gap_cycles += cycles;
-            self.gap_counters.last_gap_tsc = now;
-        }
-        (self.turn, self.items) = (now, 0);
+        self.sched.len() + self.base.entry.asker.parked()
     }
 
     /// Takes the workers' news, and tells of jobs that left their places.
@@ -255,7 +179,7 @@ impl Dispatcher {
             let worker = &mut self.config.workers[index];
             if worker.events.pop_batch(&mut events, EVENTS) > 0 {
                 heard = true;
-                self.items += events.len() as u64;
+                self.base.items += events.len() as u64;
                 events.iter().for_each(|event| prefetch(&self.sched, event.job));
                 for event in events.drain(..) {
                     let on = WorkerId(index as u16);
@@ -293,88 +217,36 @@ impl Dispatcher {
     fn ended(&mut self, event: &Event) {
         self.forget(event.job);
         let held = self.sched.data(event.job);
-        let (arrived, of) = (held.message.arrived_tsc, held.message.class);
-        let clock = self.config.shared.clock;
-        let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
-        let class = row(&mut self.config.classes, of);
-        match event.outcome {
-            Outcome::Done => class.completed += 1,
-            Outcome::Failed => class.failed += 1,
-            Outcome::Dropped => class.dropped += 1,
-            Outcome::Orphaned => class.orphaned += 1,
-            Outcome::Cancelled if event.began => class.cancelled_running += 1,
-            Outcome::Cancelled => class.cancelled_queued += 1,
-            Outcome::Abandoned => class.abandoned += 1,
-        }
-        if matches!(event.outcome, Outcome::Done | Outcome::Failed) {
-            class.sojourn_ns.saturating_record(ns(arrived, event.at_tsc));
-            class.queueing_ns.saturating_record(ns(arrived, event.started_tsc));
-            class.service_ns.saturating_record(clock.ns(event.ran_cycles));
-        }
-        let last_gap = event.gap_tsc.max(self.gap_counters.last_gap_tsc);
-        self.config.lines[usize::from(held.transport)].transport.completed(&Completion {
+        let (class, arrived_tsc) = (held.message.class, held.message.arrived_tsc);
+        let last_gap = event.gap_tsc.max(self.base.kthread.last_gap());
+        let ended = Completion {
             peer: held.peer,
-            class: of.0,
+            class: class.0,
             outcome: event.outcome,
             tag: held.tag,
             request_bytes: held.bytes,
-            arrived_tsc: arrived,
+            arrived_tsc,
             started_tsc: event.started_tsc,
             finished_tsc: event.at_tsc,
             ran_cycles: event.ran_cycles,
             preemptions: event.preemptions,
-            disturbed: last_gap >= arrived,
-        });
-    }
-
-    fn take_requests(&mut self, now: u64) -> bool {
-        let mut lines = std::mem::take(&mut self.config.lines);
-        let mut taken = 0;
-        for (index, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.open) {
-            let mut ingress = self.ingress(index, now);
-            line.open = line.transport.poll(now, &mut ingress) == Status::Open;
-            taken += ingress.taken;
-        }
-        self.config.lines = lines;
-        self.items += taken as u64;
-        taken > 0
-    }
-
-    /// Where requests of that transport come in.
-    fn ingress(&mut self, transport: usize, now: u64) -> DispatcherIngress<'_> {
-        DispatcherIngress {
-            hints: self.sched.setup().spec.dispatch.uses_hints(),
-            batch: batch(&self.sched),
-            asker: &mut self.asker,
-            clock: self.config.shared.clock,
-            now: self.config.shared.clock.nanos(now),
-            now_tsc: now,
-            sched: &mut self.sched,
-            byte_quota: &mut self.config.byte_quota,
-            buffers: &self.config.shared.buffers,
-            classes: &mut self.config.classes,
-            malformed: &mut self.gap_counters.malformed,
-            replies: &self.config.shared.replies,
-            turned_away: &mut self.turned_away,
-            transport: transport as u16,
-            taken: 0,
-            rules: &self.config.shared.rules,
-            deadlines: &mut self.deadlines,
-            departed: &mut self.departed,
-        }
+            disturbed: last_gap >= arrived_tsc,
+        };
+        let clock = self.config.shared.clock;
+        row(&mut self.base.entry.classes, class).note_end(&ended, event.began, clock);
+        self.base.publish(held.transport, &ended);
     }
 }
 
 impl ask::Loop for Dispatcher {
     #[inline]
     fn asker(&mut self) -> &mut Asker {
-        &mut self.asker
+        &mut self.base.entry.asker
     }
 
     #[inline]
     fn handle_answers(&mut self) {
-        // Of no transport: each inquiry knows where it came from.
-        self.ingress(0, self.now).settle_answered();
+        self.settle_answered();
     }
 
     #[inline]

@@ -3,8 +3,8 @@
 //! Programs depend on `curtail`, which has all of this that is for them; the rest is for Curtail's other
 //! crates, and changes from version to version.
 //!
-//! A request's way: `intake` → scheduler → `dispatcher` → ring → `engine` (a task runs the handler)
-//! → ring → `dispatcher`.
+//! A request's way: `transport_loop` → `ask` → `dispatcher`, which has the scheduler → ring → `engine` (a task
+//! runs the handler) → ring → `dispatcher`.
 //!
 //! Under a policy without a dispatcher: `server::threads` (the calling thread takes requests in) →
 //! a thread's way ([`curtail_rt`]) → inbox → `server::threads`.
@@ -17,7 +17,6 @@ mod control;
 mod dispatched;
 mod dispatcher;
 mod engine;
-mod intake;
 mod jobs;
 mod losses;
 mod message;
@@ -33,6 +32,7 @@ mod simulation;
 mod spread;
 #[doc(hidden)]
 pub mod stats;
+mod transport_loop;
 
 pub use app::{App, Class, ClassifyFn};
 pub use response::Response;

@@ -6,7 +6,7 @@ use crate::server::WorkerReports;
 use crate::stats::{Cpu, Noise, Report, Stats, add_counts, split};
 use curtail_policy::Spec;
 use curtail_rt::clock::GAP_NS;
-use curtail_rt::thread::GapCounts;
+use curtail_rt::thread::{GapCounts, KthreadReport};
 
 /// One dispatcher's part of it.
 pub(crate) struct Part {
@@ -20,18 +20,17 @@ impl Part {
     pub(crate) fn new(
         dispatcher: Dispatcher,
         workers: WorkerReports,
-        (own, own_gaps): (Counts, GapCounts),
+        own: Counts,
         watched_cycles: u64,
         notes: Vec<String>,
     ) -> Self {
-        let unsent = dispatcher.unsent();
+        let (unsent, gaps) = (dispatcher.base.unsent(), dispatcher.base.kthread.gaps());
         let decided = dispatcher.decided();
-        let tally = &dispatcher.gap_counters;
-        let total: u64 = workers.lives.iter().map(|lived| lived.total_cycles).sum();
+        let total = total_cycles(&workers.lives);
         let counts = || workers.counts.iter().chain([&own]);
-        let all_gaps = || workers.lives.iter().map(|lived| lived.gaps).chain([own_gaps]);
-        let gaps = tally.gaps + all_gaps().map(|gaps| gaps.gaps).sum::<u64>();
-        let lost = tally.gap_cycles + all_gaps().map(|gaps| gaps.cycles).sum::<u64>();
+        let in_handlers =
+            |counts: &Counts| counts.run_cycles.saturating_sub(counts.overhead_cycles);
+        let app_cycles = workers.counts.iter().map(in_handlers).sum();
         let mut late_ns = Counts::default().late_ns;
         for counts in counts() {
             late_ns.add(&counts.late_ns).expect("same bounds");
@@ -39,21 +38,20 @@ impl Part {
         let abandoned = dispatcher.in_system();
         let ticks = dispatcher.ticks();
         let Spec { name, quantum, .. } = dispatcher.sched.setup().spec.clone();
-        let (classes, unknown) = split(dispatcher.config.classes);
+        let (classes, unknown) = split(dispatcher.base.entry.classes);
         let watched_cycles = total + watched_cycles;
-        let lost_share = share(lost, watched_cycles);
         let report = Report {
-            cpu: cpu(&workers, total),
-            noise: Noise { gap_threshold_ns: GAP_NS, gaps, lost_share },
+            cpu: cpu(&workers.lives, app_cycles),
+            noise: noise(&workers.lives, gaps, watched_cycles),
             preemptions: counts().map(|counts| counts.preemptions).sum(),
             late_ns,
             ticks,
             policy: name,
-            preempt: dispatcher.config.choice.effective,
-            preempt_note: dispatcher.config.choice.note.clone(),
+            preempt: dispatcher.base.config.choice.effective,
+            preempt_note: dispatcher.base.config.choice.note.clone(),
             quantum,
             workers: dispatcher.sched.setup().workers,
-            malformed: tally.malformed,
+            malformed: dispatcher.base.entry.malformed,
             unsent,
             abandoned,
             classes,
@@ -137,12 +135,27 @@ pub(crate) fn merge_stats(parts: Vec<Stats>) -> Stats {
     all.expect("a server has a dispatcher")
 }
 
-fn cpu(workers: &WorkerReports, total: u64) -> Cpu {
-    let in_handlers = |counts: &Counts| counts.run_cycles.saturating_sub(counts.overhead_cycles);
-    let app = share(workers.counts.iter().map(in_handlers).sum(), total);
-    let idle = share(workers.lives.iter().map(|lived| lived.idle_cycles).sum(), total);
-    let busy_s = workers.lives.iter().map(|lived| lived.busy.as_secs_f64()).sum();
+/// `app_cycles`: in handlers.
+pub(crate) fn cpu(kthreads: &[KthreadReport], app_cycles: u64) -> Cpu {
+    let total = total_cycles(kthreads);
+    let app = share(app_cycles, total);
+    let idle = share(kthreads.iter().map(|kthread| kthread.idle_cycles).sum(), total);
+    let busy_s = kthreads.iter().map(|kthread| kthread.busy.as_secs_f64()).sum();
     Cpu { app, idle, switch: (1.0 - app - idle).max(0.0), busy_s }
+}
+
+/// `own`: the gaps of the thread that polls the transports; `watched_cycles`: of all threads.
+pub(crate) fn noise(kthreads: &[KthreadReport], own: GapCounts, watched_cycles: u64) -> Noise {
+    let all = || kthreads.iter().map(|kthread| kthread.gaps).chain([own]);
+    Noise {
+        gap_threshold_ns: GAP_NS,
+        gaps: all().map(|gaps| gaps.gaps).sum(),
+        lost_share: share(all().map(|gaps| gaps.cycles).sum(), watched_cycles),
+    }
+}
+
+pub(crate) fn total_cycles(kthreads: &[KthreadReport]) -> u64 {
+    kthreads.iter().map(|kthread| kthread.total_cycles).sum()
 }
 
 fn share(part: u64, whole: u64) -> f64 {

@@ -1,6 +1,8 @@
 //! What a server knows about itself: always on, kept by the dispatcher, copied out on demand.
 
+use curtail_net::{Completion, Outcome};
 use curtail_policy::{ClassId, Nanos, WorkerId};
+use curtail_rt::clock::Clock;
 use curtail_rt::{Preempt, StallPlace, Ticks};
 use hdrhistogram::Histogram;
 
@@ -58,6 +60,25 @@ impl ClassStats {
 }
 
 impl ClassStats {
+    /// A request that was let in has ended. `began`: its handler had begun.
+    pub(crate) fn note_end(&mut self, ended: &Completion, began: bool, clock: Clock) {
+        match ended.outcome {
+            Outcome::Done => self.completed += 1,
+            Outcome::Failed => self.failed += 1,
+            Outcome::Dropped => self.dropped += 1,
+            Outcome::Orphaned => self.orphaned += 1,
+            Outcome::Cancelled if began => self.cancelled_running += 1,
+            Outcome::Cancelled => self.cancelled_queued += 1,
+            Outcome::Abandoned => self.abandoned += 1,
+        }
+        if matches!(ended.outcome, Outcome::Done | Outcome::Failed) {
+            let since_arrival = |tsc: u64| clock.ns(tsc.saturating_sub(ended.arrived_tsc));
+            self.sojourn_ns.saturating_record(since_arrival(ended.finished_tsc));
+            self.queueing_ns.saturating_record(since_arrival(ended.started_tsc));
+            self.service_ns.saturating_record(clock.ns(ended.ran_cycles));
+        }
+    }
+
     /// A row in which nothing is counted.
     #[must_use]
     pub fn none() -> Self {

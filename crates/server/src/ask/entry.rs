@@ -7,111 +7,127 @@ use curtail_policy::ClassId;
 use curtail_rt::cancel::Cause;
 use std::sync::Arc;
 
-/// What becomes of requests that are not let in. The thread that polls their transports tells
-/// these.
-pub(crate) type TurnedAway = Vec<(u16, Completion)>;
-
-/// What an entry has.
-pub(crate) struct EntryParts<'a> {
-    pub asker: &'a mut Asker,
-    pub classes: &'a mut [ClassStats],
-    pub malformed: &'a mut u64,
-    pub replies: &'a [Arc<dyn Reply>],
-    pub turned_away: &'a mut TurnedAway,
-    pub now_tsc: u64,
+/// What an entry has, whatever it lets requests in to.
+pub(crate) struct EntryState {
+    pub asker: Asker,
+    /// What is counted where requests enter, by class, and one row more for unknown requests.
+    pub classes: Vec<ClassStats>,
+    /// Inputs that were no requests.
+    pub malformed: u64,
+    /// By transport.
+    pub replies: Arc<[Arc<dyn Reply>]>,
+    /// What became of requests that are not let in, with their transports, which are not told yet.
+    pub turned_away: Vec<(u16, Completion)>,
+    /// Peers of requests in progress have gone.
+    pub departed: bool,
+    /// The time of this turn (TSC).
+    pub now: u64,
 }
 
 /// Where requests enter a server.
 pub(crate) trait Entry {
-    fn parts(&mut self) -> EntryParts<'_>;
+    fn state(&mut self) -> &mut EntryState;
 
     /// Lets a request in, of which it takes what it needs; false: there is no room.
     fn admit(&mut self, id: Id, class: ClassId) -> bool;
 
-    /// A request has come.
-    #[inline]
-    fn come(&mut self, payload: Incoming<'_>, origin: Origin, hint: bool) {
-        self.parts().asker.stage(Question::Class { hint }, payload, origin);
-    }
-
     /// Deals with all that was answered.
     #[inline]
     fn settle_answered(&mut self) {
-        let mut answered = std::mem::take(&mut self.parts().asker.answered);
+        let mut answered = std::mem::take(&mut self.state().asker.answered);
         answered.drain(..).for_each(|id| self.settle(id));
-        self.parts().asker.answered = answered;
+        self.state().asker.answered = answered;
     }
 
     /// A question has its answer.
     #[inline]
     fn settle(&mut self, id: Id) {
-        let inquiry = self.parts().asker.get(id);
+        let state = self.state();
+        let inquiry = state.asker.get(id);
         match (inquiry.question, inquiry.class) {
-            (Question::Refusal { class }, _) => self.refused(id, class, Outcome::Dropped),
+            (Question::Refusal { class }, _) => state.refused(id, class, Outcome::Dropped),
             (Question::Cancellation { class, .. }, _) => {
-                self.refused(id, class, Outcome::Cancelled)
+                state.refused(id, class, Outcome::Cancelled)
             }
-            (Question::Class { .. }, _) if inquiry.unasked => self.refuse(id, ClassId::UNKNOWN),
+            (Question::Class { .. }, _) if inquiry.unasked => state.refuse(id, ClassId::UNKNOWN),
             // A classifier that panics at some bytes costs that request, not the server.
             (Question::Class { .. }, None) => {
-                let parts = self.parts();
-                *parts.malformed += 1;
-                let last = parts.asker.classifier().last();
-                parts.turn_away(id, last, Outcome::Failed);
+                state.malformed += 1;
+                let last = state.asker.classifier().last();
+                state.turn_away(id, last, Outcome::Failed);
             }
             (Question::Class { .. }, Some(class)) => match self.admit(id, class) {
-                true => self.parts().asker.put_away(id),
-                false => self.refuse(id, class),
+                true => self.state().asker.put_away(id),
+                false => self.state().refuse(id, class),
             },
         }
     }
+}
 
-    /// There is no room: tells the client so, and counts it for its class alone.
-    #[cold]
-    fn refuse(&mut self, id: Id, class: ClassId) {
-        let parts = self.parts();
-        row(parts.classes, class).dropped += 1;
-        match parts.asker.get(id).origin.peer {
-            Peer::None => parts.turn_away(id, class, Outcome::Dropped),
-            _ => parts.asker.stage_again(id, Question::Refusal { class }),
+impl EntryState {
+    /// `names`: of the classes, and at the end that of unknown requests.
+    pub(crate) fn new(
+        asker: Asker,
+        names: impl IntoIterator<Item = String>,
+        replies: Arc<[Arc<dyn Reply>]>,
+    ) -> Self {
+        Self {
+            asker,
+            classes: names.into_iter().map(ClassStats::new).collect(),
+            malformed: 0,
+            replies,
+            turned_away: Vec::new(),
+            departed: false,
+            now: 0,
         }
     }
 
     /// Refuses a request that was let in.
     #[cold]
-    fn refuse_late(&mut self, payload: &[u8], origin: Origin, class: ClassId) {
-        let parts = self.parts();
-        row(parts.classes, class).dropped += 1;
-        parts.asker.stage(Question::Refusal { class }, Incoming::Lent(payload), origin);
+    pub(crate) fn refuse_late(&mut self, payload: &[u8], origin: Origin, class: ClassId) {
+        row(&mut self.classes, class).dropped += 1;
+        self.asker.stage(Question::Refusal { class }, Incoming::Lent(payload), origin);
     }
 
     /// A request that was let in was cancelled before it began: what is to be answered?
-    fn cancelled(&mut self, payload: &[u8], origin: Origin, (class, cause): (ClassId, Cause)) {
+    pub(crate) fn cancelled(
+        &mut self,
+        payload: &[u8],
+        origin: Origin,
+        (class, cause): (ClassId, Cause),
+    ) {
         let question = Question::Cancellation { class, cause };
-        self.parts().asker.stage(question, Incoming::Lent(payload), origin);
+        self.asker.stage(question, Incoming::Lent(payload), origin);
+    }
+
+    /// There is no room: tells the client so, and counts it for its class alone.
+    #[cold]
+    fn refuse(&mut self, id: Id, class: ClassId) {
+        row(&mut self.classes, class).dropped += 1;
+        match self.asker.get(id).origin.peer {
+            Peer::None => self.turn_away(id, class, Outcome::Dropped),
+            _ => self.asker.stage_again(id, Question::Refusal { class }),
+        }
     }
 
     /// The application has said what to answer.
     fn refused(&mut self, id: Id, class: ClassId, outcome: Outcome) {
-        let parts = self.parts();
-        let inquiry = parts.asker.get(id);
+        let inquiry = self.asker.get(id);
         let origin = inquiry.origin;
         if origin.peer != Peer::None {
             if inquiry.unasked {
                 inquiry.refusal.refuse();
             }
-            inquiry.refusal.send(&*parts.replies[usize::from(origin.transport)], origin.peer);
+            inquiry.refusal.send(&*self.replies[usize::from(origin.transport)], origin.peer);
         }
-        parts.turn_away(id, class, outcome);
+        self.turn_away(id, class, outcome);
     }
-}
 
-impl EntryParts<'_> {
     /// The request is not let in.
-    fn turn_away(self, id: Id, class: ClassId, outcome: Outcome) {
+    fn turn_away(&mut self, id: Id, class: ClassId, outcome: Outcome) {
         let inquiry = self.asker.get(id);
         let (origin, bytes) = (inquiry.origin, inquiry.payload.bytes());
-        let completion = completion(bytes, &origin, (class, outcome), self.now_tsc);
+        let completion = completion(bytes, &origin, (class, outcome), self.now);
         self.turned_away.push((origin.transport, completion));
         self.asker.put_away(id);
     }

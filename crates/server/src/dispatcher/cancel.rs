@@ -5,7 +5,7 @@
 //! jobs in pieces, one a turn, so that no turn is long.
 
 use super::Dispatcher;
-use crate::ask::{Entry, Origin};
+use crate::ask::Origin;
 use crate::jobs::JobRecord;
 use crate::message::{Event, Message};
 use crate::stats::row;
@@ -77,7 +77,7 @@ impl Dispatcher {
                 self.cancel_job(job, Cause::Deadline, now);
             }
         }
-        if std::mem::take(&mut self.departed) {
+        if std::mem::take(&mut self.base.entry.departed) {
             self.to_look = self.config.shared.jobs;
         }
         let looks = self.to_look.min(LOOKS);
@@ -127,13 +127,13 @@ impl Dispatcher {
             Where::Waiting => {}
             Where::On(on) | Where::Blocked(on) => {
                 let worker = (on != WorkerId::DISPATCHER).then(|| &self.config.workers[on.index()]);
-                let remote = worker.map_or(&self.config.own_remote, |worker| &worker.remote);
+                let remote = worker.map_or(&self.base.remote, |worker| &worker.remote);
                 let mut cancels = remote.cancels.lock().unwrap_or_else(PoisonError::into_inner);
                 cancels.push((job, arrived_tsc, cause));
                 drop(cancels);
                 remote.kthread.notify();
                 if let Some(worker) = worker.filter(|_| runs) {
-                    worker.preempt(now, self.config.choice.effective);
+                    worker.preempt(now, self.base.config.choice.effective);
                 }
             }
         }
@@ -155,11 +155,11 @@ impl Dispatcher {
                 length => message.payload[..usize::from(length)].to_vec(),
             };
             self.forget(job);
-            row(&mut self.config.classes, message.class).cancelled_queued += 1;
+            row(&mut self.base.entry.classes, message.class).cancelled_queued += 1;
             let arrived_tsc = message.arrived_tsc;
             let origin = Origin { peer, transport: transport as u16, arrived_tsc };
             let asked = (message.class, cause);
-            return self.ingress(transport, now).cancelled(&payload, origin, asked);
+            return self.base.entry.cancelled(&payload, origin, asked);
         }
         let outcome = match cause {
             Cause::Departed => Outcome::Orphaned,
@@ -193,14 +193,6 @@ impl Dispatcher {
         self.config.byte_quota.left(held.message.class, held.bytes);
         if held.deadline_tsc != NEVER {
             self.deadlines.end(job);
-        }
-    }
-
-    /// Tells the transports of requests that were not let in, or dropped.
-    #[inline]
-    pub(super) fn publish_turned_away(&mut self) {
-        for (transport, completion) in self.turned_away.drain(..) {
-            self.config.lines[usize::from(transport)].transport.completed(&completion);
         }
     }
 }

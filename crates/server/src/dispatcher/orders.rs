@@ -2,11 +2,10 @@
 
 use super::Dispatcher;
 use super::link::WorkerLink;
-use super::log::DecisionLog;
 use crate::control::Command;
 use crate::engine::Config;
 use crate::server::knowing;
-use crate::stats::{RequestState, RequestStats, Stats, WorkerStats, add_counts, split};
+use crate::stats::{RequestState, RequestStats, Stats, WorkerStats, split};
 use curtail_fiber::safepoint::{Kind, Mode};
 use curtail_fiber::ticks::Ticks;
 use curtail_policy::{ClassId, Nanos, Spec, WorkerId};
@@ -19,15 +18,12 @@ const THREAD_QUANTUM: Nanos = Nanos(20_000);
 
 impl Dispatcher {
     pub(super) fn apply_commands(&mut self, now: u64) {
-        if !self.config.control.has_mail() {
+        if !self.base.control.has_mail() {
             return;
         }
-        for command in self.config.control.take() {
+        for command in self.base.control.take() {
             match command {
-                Command::Shutdown => {
-                    self.closing.get_or_insert(now);
-                    self.config.lines.iter_mut().for_each(|line| line.transport.close());
-                }
+                Command::Shutdown => self.base.close(),
                 Command::Stats(answer) => drop(answer.send(self.stats(now))),
                 Command::Quantum(quantum) => self.set_quantum(quantum, now),
                 Command::Switch(spec) => self.switch(spec, now),
@@ -44,7 +40,7 @@ impl Dispatcher {
                     }
                 }
                 Command::Cancel(id, cause) => self.cancel(id, cause, now),
-                Command::Classify(classify) => self.asker.classifier().replace(classify),
+                Command::Classify(classify) => self.base.entry.asker.classifier().replace(classify),
             }
         }
     }
@@ -53,16 +49,17 @@ impl Dispatcher {
     /// the new policy, and the workers get their part of it.
     fn switch(&mut self, spec: Spec, now: u64) {
         let mut spec = knowing(spec, &*self.config.shared.app);
-        self.config.choice =
-            Choice::make(self.config.wished, &spec, self.config.kind, self.config.busy);
-        self.config.choice.limit(&mut spec, self.config.kind);
+        let config = &mut self.base.config;
+        config.choice = Choice::make(config.wished, &spec, config.kind, config.busy);
+        config.choice.limit(&mut spec, config.kind);
         // For good once signals have interrupted handlers: then it is not only safepoints where they
         // may be continued.
-        let pins = self.sched.setup().pins || self.config.choice.effective == Preempt::Signal;
+        let pins = self.sched.setup().pins || config.choice.effective == Preempt::Signal;
         self.watch.set_quantum(spec.quantum);
         let command = curtail_sched::Command::Policy { spec: Box::new(spec), pins };
         self.sched.handle_command(self.nanos(now), command);
-        self.decision_log = DecisionLog::default();
+        self.logged = None;
+        self.base.look_soon();
         self.reconfigure();
     }
 
@@ -75,7 +72,7 @@ impl Dispatcher {
     /// Gives the workers their orders for the policy in force.
     fn reconfigure(&mut self) {
         let spec = &self.sched.setup().spec;
-        let (choice, kind) = (&self.config.choice, self.config.kind);
+        let (choice, kind) = (&self.base.config.choice, self.base.config.kind);
         let config = config_of(spec, choice, kind, self.sched.setup().workers);
         let own = own_config(spec, choice, kind);
         // SAFETY: this thread's engine, which runs nothing while commands are carried out.
@@ -92,36 +89,28 @@ impl Dispatcher {
 
     pub(crate) fn stats(&self, now: u64) -> Stats {
         let workers = self.worker_stats();
-        let (classes, unknown) = split(self.config.classes.clone());
+        let (classes, unknown) = split(self.base.entry.classes.clone());
         let spec = &self.sched.setup().spec;
         Stats {
             classes,
             unknown,
             decided: self.decided(),
-            malformed: self.gap_counters.malformed,
-            unsent: self.unsent(),
+            malformed: self.base.entry.malformed,
+            unsent: self.base.unsent(),
             in_system: self.in_system(),
-            waiting: self.sched.waiting() + self.asker.parked(),
+            waiting: self.sched.waiting() + self.base.entry.asker.parked(),
             preemptions: workers.iter().map(|worker| worker.preemptions).sum(),
             workers,
             policy: spec.name.clone(),
             quantum: spec.quantum,
-            preempt: self.config.choice.effective,
-            preempt_note: self.config.choice.note.clone(),
+            preempt: self.base.config.choice.effective,
+            preempt_note: self.base.config.choice.note.clone(),
             ticks: self.ticks(),
             oldest: self.oldest(self.nanos(now)),
-            transports: self.transports(),
+            transports: self.base.transports(),
             // The handle knows them.
             stalls: Vec::new(),
         }
-    }
-
-    pub(super) fn transports(&self) -> Vec<(&'static str, u64)> {
-        let mut all = Vec::new();
-        for line in &self.config.lines {
-            add_counts(&mut all, line.transport.counters());
-        }
-        all
     }
 
     /// Whether a request has begun that came back from its worker: at the end it is left behind.
@@ -185,16 +174,12 @@ impl Dispatcher {
 
     /// What the policy has decided for itself.
     pub(crate) fn decided(&self) -> Option<String> {
-        let name = |class: ClassId| match self.config.classes.get(usize::from(class.0)) {
+        let name = |class: ClassId| match self.base.entry.classes.get(usize::from(class.0)) {
             Some(row) => row.name.clone(),
             None if class == ClassId::UNKNOWN => "unknown".to_owned(),
             None => format!("class {}", class.0),
         };
         self.sched.policy().explain(name)
-    }
-
-    pub(crate) fn unsent(&self) -> u64 {
-        self.config.shared.replies.iter().map(|reply| reply.dropped()).sum()
     }
 }
 

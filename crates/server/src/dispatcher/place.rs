@@ -28,7 +28,7 @@ impl Dispatcher {
             if self.watch.look(time, on, since)
                 && self.sched.quantum_over(time, on) == Expiry::Yield
             {
-                worker.preempt(now, self.config.choice.effective);
+                worker.preempt(now, self.base.config.choice.effective);
             }
         }
     }
@@ -47,7 +47,7 @@ impl Dispatcher {
                     let worker = &mut self.config.workers[on.index()];
                     // First the reason, then the word: a worker that it stops asks for the reason.
                     worker.set_contended(true);
-                    worker.preempt(now, self.config.choice.effective);
+                    worker.preempt(now, self.base.config.choice.effective);
                 }
                 Action::Drop { job } => self.drop_cancelled(job, now),
                 Action::Run { job, on: WorkerId::DISPATCHER, quantum } => {
@@ -66,7 +66,7 @@ impl Dispatcher {
             worker.flush();
         }
         // After the decisions: a job that has a place by now does not want another's.
-        if self.config.choice.is_watched() {
+        if self.base.config.choice.is_watched() {
             self.keep_time(now);
         }
         self.publish_contended(time);
@@ -92,8 +92,8 @@ impl Dispatcher {
             (*self.config.own).admit(message, now);
             Engine::run(self.config.own, clock::now());
         }
-        self.turn = clock::now();
-        self.drain_own_events(self.turn);
+        let now = self.base.restart_turn();
+        self.drain_own_events(now);
     }
 
     pub(super) fn drain_own_events(&mut self, now: u64) -> bool {
@@ -124,7 +124,7 @@ impl Dispatcher {
         }
         // Where flags are raised the scheduler is asked when a quantum has ended; here it must be
         // said beforehand.
-        let by_flag = self.config.choice.effective == Preempt::Flag;
+        let by_flag = self.base.config.choice.effective == Preempt::Flag;
         let waits = self.sched.waiting() > 0;
         for (index, worker) in self.config.workers.iter_mut().enumerate() {
             let on = WorkerId(index as u16);

@@ -6,16 +6,16 @@
 
 use super::{Handle, Rules, RunError, workers};
 use crate::app::ErasedApp;
-use crate::ask::Asker;
+use crate::ask::{Asker, EntryState};
 use crate::classify::Classifier;
 use crate::control::{Control, Obeyed};
-use crate::dispatcher::{Dispatcher, DispatcherConfig, Elastic, Line, own_config, thread_mode};
+use crate::dispatcher::{Dispatcher, DispatcherConfig, Elastic, own_config, thread_mode};
 use crate::engine::{Engine, ServerShared};
 use crate::jobs::ByteQuota;
 use crate::message::JobBuffers;
 use crate::remote::Remote;
 use crate::report::Part;
-use crate::stats::ClassStats;
+use crate::transport_loop::{LoopConfig, TransportLoop};
 use curtail_fiber::safepoint::{Kind as SafepointKind, Mode};
 use curtail_net::{Transport, Waiter};
 use curtail_policy::{Spec, WorkerId};
@@ -71,6 +71,17 @@ impl Settings<'_> {
     /// How threads that handlers spawn are pre-empted, but for the policy's quantum.
     pub(super) fn quanta(&self, mode: Mode) -> Quanta {
         Quanta::of_all(mode, 0, false).with_classes(self.thread_quanta.iter().copied())
+    }
+
+    /// `busy`: the loop never sleeps.
+    pub(super) fn loop_config(&self, busy: bool) -> LoopConfig {
+        LoopConfig {
+            wished: self.wished,
+            kind: self.kind,
+            choice: self.choice.clone(),
+            busy,
+            shares_core: !self.layout.dedicated,
+        }
     }
 }
 
@@ -145,7 +156,7 @@ impl Domain {
         let quanta = Some(shared.thread_quanta.clone());
         shared.set_thread_quanta(&config);
         let failed = |error| RunError::Worker { worker: WorkerId::DISPATCHER, error };
-        let kthread = self.join(common, quanta.clone()).map_err(failed)?;
+        let _kthread = self.join(common, quanta.clone()).map_err(failed)?;
         let core = common.spec.build_core(*capacity);
         let (id, remote) = (WorkerId::DISPATCHER, self.remote.clone());
         let mut own =
@@ -166,25 +177,19 @@ impl Domain {
         let names: Vec<String> = names.collect();
         let byte_quota = ByteQuota::new(common.memory, names.len() - 1, common.keeps_room);
         let setup = setup(common, self.index, links.len());
-        let parts = DispatcherConfig {
+        let entry = EntryState::new(asker, names, shared.replies.clone());
+        let own_links = (self.control.0.clone(), self.remote, self.waiter);
+        let base =
+            TransportLoop::new(common.loop_config(common.busy), entry, transports, own_links);
+        let config = DispatcherConfig {
             shared,
-            wished: common.wished,
-            choice: choice.clone(),
-            kind: common.kind,
-            busy: common.busy,
-            shares_core: !layout.dedicated,
             workers: links,
             spares,
-            lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
-            classes: names.into_iter().map(ClassStats::new).collect(),
-            control: self.control.0.clone(),
-            waiter: self.waiter,
             own: &raw mut *own,
-            own_remote: self.remote,
             elastic: workers.kthreads.elastic().map(|_| Elastic::here()),
             byte_quota,
         };
-        let mut dispatcher = Dispatcher::new(parts, asker, setup, tap);
+        let mut dispatcher = Dispatcher::new(config, base, setup, tap);
         let begun = clock::now();
         let ended = catch_unwind(AssertUnwindSafe(|| dispatcher.run(common.drain)));
         let watched = clock::now() - begun;
@@ -199,8 +204,7 @@ impl Domain {
         if let Err(panic) = ended {
             resume_unwind(panic);
         }
-        let own = (own.take_counts(), kthread.gaps());
-        Ok(Part::new(dispatcher, reports, own, watched, notes))
+        Ok(Part::new(dispatcher, reports, own.take_counts(), watched, notes))
     }
 }
 

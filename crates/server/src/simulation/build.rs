@@ -6,18 +6,18 @@ use super::state::State;
 use super::transport::{Played, Wire};
 use super::world::{Place, World};
 use crate::app::ErasedApp;
-use crate::ask::Asker;
+use crate::ask::{Asker, EntryState};
 use crate::classify::Classifier;
 use crate::control::Control;
 use crate::dispatcher::{
-    Dispatcher, DispatcherConfig, Line, Spares, WorkerLink, config_of, own_config, thread_mode,
+    Dispatcher, DispatcherConfig, Spares, WorkerLink, config_of, own_config, thread_mode,
 };
 use crate::engine::{Engine, Links, Orders, ServerShared};
 use crate::jobs::ByteQuota;
 use crate::message::JobBuffers;
 use crate::remote::Remote;
 use crate::server::{ClassRule, Rules};
-use crate::stats::ClassStats;
+use crate::transport_loop::{LoopConfig, TransportLoop};
 use curtail_fiber::safepoint::{self, Kind};
 use curtail_net::{Reply, Waiter};
 use curtail_policy::{Nanos, Spec, WorkerId, dispatched};
@@ -156,25 +156,26 @@ fn dispatcher(
     let classifier = Arc::new(Classifier::new(shared.app.clone(), 3));
     let app: (Arc<dyn ErasedApp>, _) = (shared.app.clone(), shared.rules.clone());
     let asker = Asker::new(app, classifier, STACK, 4_096).expect("memory for a stack");
-    let config = DispatcherConfig {
+    let entry = EntryState::new(asker, names(), shared.replies.clone());
+    let config = LoopConfig {
         wished: Preempt::Clock,
         choice,
         kind: Kind::Clock,
         busy: true,
         shares_core: false,
+    };
+    let waiter = Waiter::new(&[]).expect("a descriptor");
+    let links = (shared.control.clone(), own_remote.clone(), waiter);
+    let base = TransportLoop::new(config, entry, vec![Box::new(line.clone())], links);
+    let config = DispatcherConfig {
         spares: Spares::new(workers.split_off(setup.workers), || ()),
         workers,
-        lines: vec![Line { transport: Box::new(line.clone()), open: true }],
-        classes: names().into_iter().map(ClassStats::new).collect(),
-        control: shared.control.clone(),
-        waiter: Waiter::new(&[]).expect("a descriptor"),
         own,
-        own_remote: own_remote.clone(),
         elastic: None,
         byte_quota: ByteQuota::new(600, 3, setup.keeps_room),
         shared,
     };
-    let mut dispatcher = Dispatcher::new(config, asker, setup, None);
+    let mut dispatcher = Dispatcher::new(config, base, setup, None);
     dispatcher.begin(Duration::from_secs(3_600));
     dispatcher
 }

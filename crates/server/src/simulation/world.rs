@@ -268,7 +268,7 @@ impl World {
         on(self.places.last().expect("the dispatcher's"));
         // SAFETY: made by `World::new`, and used by nothing any more.
         let dispatcher = unsafe { Box::from_raw(self.dispatcher) };
-        let counts = &dispatcher.config.classes;
+        let counts = &dispatcher.base.entry.classes;
         let sum = |of: fn(&ClassStats) -> u64| counts.iter().map(of).sum::<u64>();
         let state = &self.app.state;
         let known = |which: Outcome| state.count(|outcome, _| outcome == which);

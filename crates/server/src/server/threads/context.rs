@@ -10,7 +10,7 @@ use super::looks::{Looks, noticed};
 use super::port;
 use super::quota::AdmissionQuota;
 use super::receive::LongSleep;
-use super::request::{Request, RequestOrigin, left};
+use super::request::{Request, RequestOrigin, SpareRequests, left};
 use crate::app::ErasedApp;
 use crate::classify::Classifier;
 use crate::remote::Remote;
@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct KthreadsShared {
     pub app: Arc<dyn ErasedApp>,
     /// By transport.
-    pub replies: Box<[Arc<dyn Reply>]>,
+    pub replies: Arc<[Arc<dyn Reply>]>,
     /// Requests that have ended, on their way back to the ingress loop.
     pub done: CachePadded<Inbox<Request>>,
     /// By kthread.
@@ -85,9 +85,7 @@ pub(super) struct WorkerContext {
     pub index: usize,
     state: Box<dyn Any>,
     buffers: RefCell<Vec<Box<[u8]>>>,
-    #[allow(clippy::vec_box, reason = "a request has one address for life")]
-    spare: RefCell<Vec<Box<Request>>>,
-    spare_bytes: Cell<usize>,
+    spare: RefCell<SpareRequests>,
 }
 
 const REQUEST: TaskVtable = TaskVtable { facts: Some(facts), ..TaskVtable::of(run) };
@@ -106,8 +104,7 @@ impl WorkerContext {
             index,
             state,
             buffers: RefCell::default(),
-            spare: RefCell::default(),
-            spare_bytes: Cell::new(0),
+            spare: RefCell::new(SpareRequests::new(KEEP_REQUESTS, KEEP_BYTES)),
         });
         KThread::here().post.set((&raw const *context).cast());
         Ok(context)
@@ -147,19 +144,12 @@ impl WorkerContext {
 
     /// A request that nothing has come for.
     pub(super) fn take_request(&self) -> Box<Request> {
-        let Some(request) = self.spare.borrow_mut().pop() else { return Request::new(&VTABLE) };
-        self.spare_bytes.set(self.spare_bytes.get() - request.body.payload.capacity());
-        request
+        let kept = self.spare.borrow_mut().pop();
+        kept.unwrap_or_else(|| Request::new(&VTABLE))
     }
 
-    pub(super) fn put_away(&self, mut request: Box<Request>) {
-        request.renew();
-        let bytes = self.spare_bytes.get() + request.body.payload.capacity();
-        let mut spare = self.spare.borrow_mut();
-        if spare.len() < KEEP_REQUESTS && bytes <= KEEP_BYTES {
-            self.spare_bytes.set(bytes);
-            spare.push(request);
-        }
+    pub(super) fn put_away(&self, request: Box<Request>) {
+        self.spare.borrow_mut().put_away(request);
     }
 
     /// Asks the application about a request that a thread of this kthread has brought, whose payload and

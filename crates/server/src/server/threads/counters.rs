@@ -6,7 +6,6 @@
 
 use super::request::Request;
 use crate::stats::{ClassStats, row};
-use curtail_net::Outcome;
 use curtail_policy::ClassId;
 use curtail_rt::clock::Clock;
 use std::cell::UnsafeCell;
@@ -67,35 +66,12 @@ impl KthreadCounters {
     }
 
     /// A request that started here has ended.
-    pub(super) fn end(&self, Request { origin, body, .. }: &Request, clock: Clock) {
+    pub(super) fn end(&self, request: &Request, clock: Clock) {
         add(&self.ended, 1);
-        add(&self.ran_cycles, body.ran_cycles);
-        let ns = |to: u64| clock.ns(to.saturating_sub(origin.arrived_tsc));
-        self.with(|rows| {
-            let class = row(rows, origin.class);
-            match body.outcome {
-                Outcome::Done => class.completed += 1,
-                Outcome::Failed | Outcome::Dropped => class.failed += 1,
-                Outcome::Orphaned => {
-                    class.orphaned += 1;
-                    return;
-                }
-                Outcome::Cancelled => {
-                    match body.began {
-                        true => class.cancelled_running += 1,
-                        false => class.cancelled_queued += 1,
-                    }
-                    return;
-                }
-                Outcome::Abandoned => {
-                    class.abandoned += 1;
-                    return;
-                }
-            }
-            class.sojourn_ns.saturating_record(ns(body.finished_tsc));
-            class.queueing_ns.saturating_record(ns(body.started_tsc));
-            class.service_ns.saturating_record(clock.ns(body.ran_cycles));
-        });
+        add(&self.ran_cycles, request.body.ran_cycles);
+        let ended = request.completion(0);
+        let class = request.origin.class;
+        self.with(|rows| row(rows, class).note_end(&ended, request.body.began, clock));
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut [ClassStats]) -> R) -> R {

@@ -24,13 +24,13 @@ mod request;
 
 use super::domain::{Domain, Settings};
 use super::{RunError, StartError};
-use crate::ask::Asker;
+use crate::ask::{Asker, EntryState};
 use crate::classify::Classifier;
-use crate::dispatcher::{GapCounters, Line};
 use crate::engine::Counts;
-use crate::losses::Losses;
 use crate::remote::Remote;
-use crate::stats::{ClassStats, Cpu, Noise, Report};
+use crate::report::{cpu, noise, total_cycles};
+use crate::stats::Report;
+use crate::transport_loop::TransportLoop;
 use accept::AcceptQueue;
 use asked::Asked;
 use context::{KthreadsShared, WorkerContext};
@@ -40,7 +40,7 @@ use curtail_fiber::ticks::Ticks;
 use curtail_net::{Datagrams, Reply, Streams, Transport};
 use curtail_policy::{PreemptKind, Spec, SpecError, WorkerId};
 use curtail_ring::CachePadded;
-use curtail_rt::clock::{self, Clock, GAP_NS};
+use curtail_rt::clock::{self, Clock};
 use curtail_rt::preempt::{Choice, Preempt};
 use curtail_rt::thread::{
     KThread, KthreadPool, KthreadReport, KthreadState, Plan, Port, Quanta, SPARES, Watch,
@@ -134,48 +134,28 @@ pub(super) fn run(
     let plan = plan(settings, &domain.kthreads);
     let quanta = plan.quanta.clone();
     let mode = plan.quanta.as_ref().map_or(Mode::Off, |quanta| quanta.mode);
-    let (kthread, asker) = asker(settings, &common, &domain.remote)?;
+    let (_kthread, asker) = asker(settings, &common, &domain.remote)?;
     let kthreads = start(domain.kthreads, &plan, &common, lent)?;
     let _watch = watch(settings, &kthreads, &common, mode);
     let pinned = settings.layout.dispatchers.first().copied().map(pin);
     let mut notes: Vec<String> = pinned.and_then(Result::err).into_iter().collect();
+    let entry = EntryState::new(asker, names, common.replies.clone());
+    let links = (domain.control.0.clone(), domain.remote, domain.waiter);
     let mut ingress_loop = IngressLoop {
-        ingress: Ingress::new(
-            (common, kthreads),
-            asker,
-            names.into_iter().map(ClassStats::new).collect(),
-        ),
-        kthread,
-        lines: transports.into_iter().map(|transport| Line { transport, open: true }).collect(),
+        base: TransportLoop::new(settings.loop_config(busy), entry, transports, links),
+        ingress: Ingress::new(common, kthreads),
         spec: settings.spec.clone(),
-        choice: settings.choice.clone(),
-        wished: settings.wished,
-        kind: settings.kind,
         quanta,
         beat_cycles,
-        control: domain.control.0.clone(),
-        waiter: domain.waiter,
-        remote: domain.remote,
-        busy,
-        shares_core: idle.shares_core,
-        gaps: GapCounters::default(),
-        turn: 0,
-        items: 0,
-        now: 0,
-        active: false,
-        losses: Losses::default(),
-        look: 0,
         look_at_lent: 0,
         brought: 0,
         asked: Vec::new(),
-        drain_cycles: 0,
-        closing: None,
     };
     let begun = clock::now();
     let ended = catch_unwind(AssertUnwindSafe(|| ingress_loop.run(settings.drain)));
     let watched = clock::now() - begun;
     drop(domain.control);
-    if ended.is_ok() && ingress_loop.ingress.in_system() == 0 {
+    if ended.is_ok() && ingress_loop.in_system() == 0 {
         ingress_loop.ingress.kthreads.settle(Duration::from_nanos(clock.ns(idle.patience_cycles)));
     }
     let lives = ingress_loop.ingress.kthreads.stop(&mut notes, |_| {});
@@ -208,7 +188,7 @@ fn common(
     settings: &Settings<'_>,
     domain: &Domain,
     names: &[String],
-    (replies, lent): (Box<[Arc<dyn Reply>]>, &Lent),
+    (replies, lent): (Arc<[Arc<dyn Reply>]>, &Lent),
     busy: bool,
     port: Option<Arc<Port>>,
 ) -> Arc<KthreadsShared> {
@@ -321,41 +301,27 @@ fn report(
     watched: u64,
     notes: Vec<String>,
 ) -> Report {
-    let total: u64 = lives.iter().map(|lived| lived.total_cycles).sum();
-    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    let ran =
-        ingress_loop.ingress.common.counters.iter().map(|counters| counters.ran_cycles()).sum();
-    let app = share(ran, total);
-    let idle = share(lives.iter().map(|lived| lived.idle_cycles).sum(), total);
-    let lost =
-        lives.iter().map(|lived| lived.gaps.cycles).sum::<u64>() + ingress_loop.gaps.gap_cycles;
+    let ran = |counters: &CachePadded<KthreadCounters>| counters.ran_cycles();
+    let app_cycles = ingress_loop.ingress.common.counters.iter().map(ran).sum();
+    let gaps = ingress_loop.base.kthread.gaps();
     let (classes, unknown) = ingress_loop.classes();
     Report {
         policy: ingress_loop.spec.name.clone(),
-        preempt: ingress_loop.choice.effective,
-        preempt_note: ingress_loop.choice.note.clone(),
+        preempt: ingress_loop.base.config.choice.effective,
+        preempt_note: ingress_loop.base.config.choice.note.clone(),
         quantum: ingress_loop.spec.quantum,
         workers: ingress_loop.ingress.kthreads.len(),
         preemptions: ingress_loop.preemptions(),
         late_ns: Counts::default().late_ns,
         ticks: Ticks::default(),
-        cpu: Cpu {
-            app,
-            idle,
-            switch: (1.0 - app - idle).max(0.0),
-            busy_s: lives.iter().map(|lived| lived.busy.as_secs_f64()).sum(),
-        },
-        noise: Noise {
-            gap_threshold_ns: GAP_NS,
-            gaps: ingress_loop.gaps.gaps + lives.iter().map(|lived| lived.gaps.gaps).sum::<u64>(),
-            lost_share: share(lost, total + watched),
-        },
+        cpu: cpu(lives, app_cycles),
+        noise: noise(lives, gaps, total_cycles(lives) + watched),
         classes,
         unknown,
         decided: None,
-        malformed: ingress_loop.ingress.malformed(),
-        unsent: ingress_loop.unsent(),
-        abandoned: ingress_loop.ingress.in_system(),
+        malformed: ingress_loop.malformed(),
+        unsent: ingress_loop.base.unsent(),
+        abandoned: ingress_loop.in_system(),
         notes,
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::Response;
 use curtail_fiber::safepoint::{enter_critical, leave_critical};
-use curtail_net::{InFlight, Outcome, Peer};
+use curtail_net::{Completion, InFlight, Outcome, Peer};
 use curtail_policy::ClassId;
 use curtail_ring::Linked;
 use curtail_rt::clock::{self, Clock};
@@ -133,7 +133,7 @@ impl Request {
     }
 
     /// As new, for the next request; its buffers stay, if they are not large.
-    pub(super) fn renew(&mut self) {
+    fn renew(&mut self) {
         let body = &mut self.body;
         body.response.clear();
         body.payload.clear();
@@ -147,6 +147,24 @@ impl Request {
         body.gap_tsc = 0;
         body.packet = None;
         self.origin.in_flight = None;
+    }
+
+    /// What became of it. `last_gap`: when the machine last took time from the thread that tells it (TSC).
+    pub(super) fn completion(&self, last_gap: u64) -> Completion {
+        let Self { origin, body, .. } = self;
+        Completion {
+            peer: origin.peer,
+            class: origin.class.0,
+            outcome: body.outcome,
+            tag: body.tag,
+            request_bytes: body.payload.len() as u32,
+            arrived_tsc: origin.arrived_tsc,
+            started_tsc: body.started_tsc,
+            finished_tsc: body.finished_tsc,
+            ran_cycles: body.ran_cycles,
+            preemptions: body.preemptions,
+            disturbed: last_gap.max(body.gap_tsc) >= origin.arrived_tsc,
+        }
     }
 
     /// Makes it one that can be handed in.
@@ -167,6 +185,39 @@ impl Request {
     pub(super) unsafe fn back(request: *mut Self) -> Box<Self> {
         // SAFETY: by contract.
         unsafe { Box::from_raw(request) }
+    }
+}
+
+/// Requests that are kept for the next ones.
+pub(super) struct SpareRequests {
+    #[allow(clippy::vec_box, reason = "a request has one address for life")]
+    kept: Vec<Box<Request>>,
+    /// Of their buffers.
+    bytes: usize,
+    most: usize,
+    most_bytes: usize,
+}
+
+impl SpareRequests {
+    /// At most so many, with so many bytes.
+    pub(super) fn new(most: usize, most_bytes: usize) -> Self {
+        Self { kept: Vec::new(), bytes: 0, most, most_bytes }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Box<Request>> {
+        let request = self.kept.pop()?;
+        self.bytes -= request.body.payload.capacity();
+        Some(request)
+    }
+
+    /// Keeps a request, as new, if there is room for it.
+    pub(super) fn put_away(&mut self, mut request: Box<Request>) {
+        request.renew();
+        let bytes = self.bytes + request.body.payload.capacity();
+        if self.kept.len() < self.most && bytes <= self.most_bytes {
+            self.bytes = bytes;
+            self.kept.push(request);
+        }
     }
 }
 
