@@ -8,7 +8,8 @@
 # bench.sh colocate [EXPERIMENT…] [OPTIONS], services and batch work on the same cores
 # (bench/colocate/README.md), or
 # bench.sh attack [ATTACK…] [OPTIONS], attacks on a server from outside (bench/attack/README.md), or
-# bench.sh transports [SECONDS_EACH], round trips over each transport (crates/net/examples), or
+# bench.sh transports [SECONDS_EACH], round trips over each transport (crates/net/examples), and the
+# servers of echo, or
 # bench.sh leveldb [OPTIONS], what safepoints cost LevelDB (bench/leveldb/measure.py), or
 # bench.sh sweep [CRATE…], popular crates inside of pre-empted jobs and threads
 # (bench/sweep/README.md), or
@@ -71,8 +72,10 @@ if [ "${1:-}" = transports ]; then
   shift
   need_rust
   mkdir -p "$target/bench"
-  exec cargo run --quiet --release -p curtail-net --example transport_cost -- \
+  cargo run --quiet --release -p curtail-net --example transport_cost -- \
     "${1:-1}" "$target/bench/transports.json"
+  say "servers of others beside Curtail's"
+  exec ci/bench.sh echo --rounds 3
 fi
 
 if [ "${1:-}" = colocate ]; then
