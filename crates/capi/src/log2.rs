@@ -13,9 +13,13 @@ pub(crate) extern "C" fn curtail_log2(x: f64) -> f64 {
         _ => {}
     }
     let bits = x.to_bits();
-    let exponent = (bits >> 52) as i32 - 1023;
-    let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | (1023 << 52));
-    // Twice the inverse of tanh; a third at most, so that 20 terms are exact to the last digit but one.
+    let mut exponent = (bits >> 52) as i32 - 1023;
+    let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | (1023 << 52));
+    // Around 1, so that little below 1 nothing cancels out.
+    if mantissa > std::f64::consts::SQRT_2 {
+        (mantissa, exponent) = (mantissa / 2.0, exponent + 1);
+    }
+    // Twice the inverse of tanh; a fifth at most, so that 20 terms are exact to the last digit but one.
     let z = (mantissa - 1.0) / (mantissa + 1.0);
     let (mut term, mut sum) = (z, 0.0);
     for odd in 0..20 {

@@ -38,7 +38,20 @@ impl FromStr for Interfaces {
                 }
             }
         };
-        text.split(',').map(interface).collect::<Result<_, _>>().map(Self)
+        let all = text.split(',').map(interface).collect::<Result<Vec<_>, _>>()?;
+        for (at, one) in all.iter().enumerate() {
+            if all[..at].iter().any(|other| other.place == one.place) {
+                return Err(format!("{} is named twice", one.place));
+            }
+        }
+        // It starts once, for all of its devices.
+        let of_dpdk = all.iter().filter(|one| one.place.starts_with("dpdk:"));
+        let mut words = of_dpdk.map(|one| one.options.split('&').find(|it| it.starts_with("eal=")));
+        let first = words.next();
+        if words.any(|other| Some(other) != first) {
+            return Err("all devices of DPDK have the same `eal=`: it starts once".to_owned());
+        }
+        Ok(Self(all))
     }
 }
 
@@ -120,5 +133,12 @@ mod tests {
             let error = text.parse::<Interfaces>().unwrap_err();
             assert!(error.contains("is no interface"), "{text}: {error}");
         }
+        let twice = "xdp://eth0,xdp://eth0?mode=copy".parse::<Interfaces>().unwrap_err();
+        assert!(twice.contains("xdp://eth0 is named twice"), "{twice}");
+        for other in ["dpdk://b", "dpdk://b?eal=--no-huge", "dpdk://b?queues=2"] {
+            let error = format!("dpdk://a?eal=-m;64,{other}").parse::<Interfaces>().unwrap_err();
+            assert!(error.contains("have the same `eal=`"), "{error}");
+        }
+        assert!("dpdk://a?eal=-m;64,xdp://a,dpdk://b?eal=-m;64".parse::<Interfaces>().is_ok());
     }
 }

@@ -1,19 +1,22 @@
 //! Opens and closes ports, on a thread of its own: a name or a device may take seconds, and a daemon
 //! that shows no life for a twentieth of one has no programs any more.
 //!
-//! One thread does it in turn, so what a program has left is closed before the next one asks for it.
+//! One thread does it in turn. What a program has left is closed before the next one asks for it, and
+//! what a program asked for that has left is not opened.
 
 use crate::{Error, system};
 use curtail_net::Transport;
 use curtail_shm::kthreads;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
 
 /// Makes what a URL names: sockets and interfaces by default.
 pub type Opener = Box<dyn FnMut(&str) -> Result<Box<dyn Transport>, String> + Send>;
 
 enum Job {
     OpenBy(Opener),
-    Open { serial: u32, url: String },
+    Open { serial: u32, url: String, wanted: Weak<()> },
     Close(Box<dyn Send>),
 }
 
@@ -51,10 +54,12 @@ impl Ports {
         self.give(Job::OpenBy(opener));
     }
 
-    /// [`Ports::next`] says what became of it.
-    pub(crate) fn open(&mut self, serial: u32, url: String) {
+    /// [`Ports::next`] says what became of it. It is wanted as long as the program keeps what this returns.
+    pub(crate) fn open(&mut self, serial: u32, url: String) -> Arc<()> {
+        let wanted = Arc::new(());
         self.pending += 1;
-        self.give(Job::Open { serial, url });
+        self.give(Job::Open { serial, url, wanted: Arc::downgrade(&wanted) });
+        wanted
     }
 
     /// What goes is a transport, or has one.
@@ -75,7 +80,7 @@ impl Ports {
     }
 
     fn give(&self, job: Job) {
-        // The thread is there as long as this is; a panic of an opener's ends it, and its ports.
+        // The thread is there as long as this is.
         let _ = self.jobs.send(job);
     }
 }
@@ -86,12 +91,23 @@ fn work(jobs: &Receiver<Job>, tell: &Sender<Opened>) {
     for job in jobs {
         match job {
             Job::OpenBy(other) => opener = other,
-            Job::Open { serial, url } => {
-                let opened = Opened { serial, result: opener(&url) };
+            Job::Open { serial, url, wanted } => {
+                let result = open(&mut opener, &url, &wanted);
                 // Where the daemon has ended, the port goes with the message.
-                let _ = tell.send(opened);
+                let _ = tell.send(Opened { serial, result });
             }
             Job::Close(port) => drop(port),
         }
     }
+}
+
+/// The port, unless its program has left, before or meanwhile.
+fn open(opener: &mut Opener, url: &str, wanted: &Weak<()>) -> Result<Box<dyn Transport>, String> {
+    const LEFT: &str = "its program has left";
+    if wanted.strong_count() == 0 {
+        return Err(LEFT.to_owned());
+    }
+    let opened = catch_unwind(AssertUnwindSafe(|| opener(url)))
+        .unwrap_or_else(|_| Err("it could not be opened: a panic".to_owned()))?;
+    if wanted.strong_count() == 0 { Err(LEFT.to_owned()) } else { Ok(opened) }
 }

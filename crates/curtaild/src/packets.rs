@@ -41,8 +41,8 @@ impl Daemon {
         }
         let url = self.interfaces.admit(url)?;
         let ends = DaemonEnd::map(rings, program.kthreads.len() as u32);
-        program.opening = Some(ends.map_err(|error| error.to_string())?);
-        self.ports.open(program.serial, url);
+        let ends = ends.map_err(|error| error.to_string())?;
+        program.opening = Some((ends, self.ports.open(program.serial, url)));
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Daemon {
             self.own_core.forget();
             let found = self.programs.iter().position(|it| it.serial == serial);
             let ends = found.and_then(|at| self.programs[at].opening.take());
-            let (Some(at), Some(ends)) = (found, ends) else {
+            let (Some(at), Some((ends, _))) = (found, ends) else {
                 // The program has left.
                 self.ports.close(result);
                 continue;
@@ -86,9 +86,14 @@ impl Daemon {
     ) -> Result<String, String> {
         let port = Port::new(transport, ends);
         let text = |error: std::io::Error| format!("its port can't be watched: {error}");
-        let bell = Waiter::new(&port.wait_fds()).map_err(text)?;
-        let bell = bell.as_fd().try_clone_to_owned().map_err(text)?;
-        self.watch_poller(at, 1, bell).map_err(text)?;
+        let watched = Waiter::new(&port.wait_fds())
+            .and_then(|bell| bell.as_fd().try_clone_to_owned())
+            .and_then(|bell| self.watch_poller(at, 1, bell));
+        if let Err(error) = watched {
+            // Closing may take long.
+            self.ports.close(port);
+            return Err(text(error));
+        }
         let url = port.url();
         self.programs[at].port = Some(port);
         Ok(url)

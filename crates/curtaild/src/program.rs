@@ -8,6 +8,7 @@ use curtail_shm::{
 };
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;
+use std::sync::Arc;
 
 /// Where a kthread is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub(crate) struct Program {
     pub(crate) pollers: [Option<OwnedFd>; 2],
     pub(crate) port: Option<Port>,
     /// The rings of a port that is being opened.
-    pub(crate) opening: Option<Vec<DaemonEnd>>,
+    pub(crate) opening: Option<(Vec<DaemonEnd>, Arc<()>)>,
     /// What its kthreads' safepoints poll, where the program has passed that.
     pub(crate) poll_words: Option<PollWords>,
     /// The pollers are watched.

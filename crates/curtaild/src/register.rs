@@ -72,7 +72,13 @@ impl Daemon {
                 Err(SessionError::Message("no hello came first"))
             }
             Ok(None) => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => {
+                if let SessionError::Message(_) = error {
+                    // It may be of another version, and tells so of what it can't read.
+                    let _ = guest.session.refuse("not a message of this version of Curtail");
+                }
+                Err(error)
+            }
         };
         // One that only looks whether a daemon is there closes without a word.
         if let Err(error) = outcome.or_else(only_closed) {

@@ -114,7 +114,7 @@ pub struct Session(OwnedFd);
 
 impl Session {
     /// A program's: connects to the daemon and hands in its page. Waits for the answer, for 5 s at
-    /// most. The name is cut to 236 bytes.
+    /// most. The name is cut to 1,004 bytes.
     ///
     /// # Errors
     /// Where nothing listens there, the daemon refuses, or it answers nonsense.
@@ -190,14 +190,19 @@ impl Session {
     /// before [`Session::wait_for_end`]. Waits for 30 s at most: a device may take seconds.
     ///
     /// # Errors
-    /// Where the URL is longer than 236 bytes, the daemon refuses, or it has ended.
+    /// Where the URL is longer than 1,004 bytes, the daemon refuses, or it has ended.
     pub fn open_port(&self, url: &str, rings: BorrowedFd<'_>) -> Result<String, SessionError> {
         if url.len() > TEXT {
             return Err(SessionError::Message("its URL is too long"));
         }
         self.send(PORT, (0, 0), url, Some(rings))?;
         self.limit(Some(Duration::from_secs(30)))?;
-        let (packet, _) = self.receive()?;
+        let (packet, _) = self.receive().map_err(|error| match error {
+            SessionError::System(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                io::Error::new(error.kind(), "no answer about a port within 30 s").into()
+            }
+            other => other,
+        })?;
         self.limit(None)?;
         match packet.kind {
             OPENED => Ok(packet.text()),

@@ -119,7 +119,9 @@ impl Plain {
 }
 
 fn by_signal(server: ServerBuilder) -> ServerBuilder {
-    server.policy(preset("tq").with_quantum(QUANTUM).unwrap()).preempt(Preempt::Signal).workers(1)
+    let spec = preset("tq").with_quantum(QUANTUM).unwrap();
+    // Unwatched: where ticks are late, no spare worker does what they are to do.
+    server.policy(spec).preempt(Preempt::Signal).workers(1).watchdog(None)
 }
 
 /// Both ways to keep time: the dispatcher's ticks, and the worker's own timer.

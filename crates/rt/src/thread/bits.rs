@@ -20,8 +20,8 @@ pub(super) struct Bits {
     pub batch: AtomicU64,
 }
 
-/// A kthread's bit; 0: it has none, and comes by itself only. Of a dispatcher's many workers, the first have
-/// some.
+/// A kthread's bit; 0: it has none, and comes by itself only, or where the watchdog has it look. The first
+/// 64 have one.
 pub(super) fn bit(index: usize) -> u64 {
     u32::try_from(index).ok().and_then(|index| 1_u64.checked_shl(index)).unwrap_or(0)
 }

@@ -187,9 +187,9 @@ impl KthreadPool {
     }
 
     /// What starts a spare kthread, if there is a place.
-    pub fn start_spare(&self) -> impl Fn() + Send + use<> {
+    pub fn start_spare(&self) -> impl Fn() -> bool + Send + use<> {
         let spares = self.spares.clone();
-        move || spares.iter().for_each(|spares| spares.start())
+        move || spares.as_ref().is_some_and(|spares| spares.start())
     }
 
     /// How many kthreads it starts at the beginning.

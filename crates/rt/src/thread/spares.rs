@@ -59,13 +59,15 @@ impl<T> Spares<T> {
             return;
         }
         match stuck.all {
-            true => self.start(),
+            true => {
+                self.start();
+            }
             false => common.peers[common.usual..].iter().for_each(|peer| peer.parker.unpark()),
         }
     }
 
-    /// Starts one more, if there is a place.
-    pub(super) fn start(&self) {
+    /// Starts one more, if there is a place; true: it has.
+    pub(super) fn start(&self) -> bool {
         let (common, mut seats) = (&self.common, self.seats());
         let index = common.usual + seats.started.len();
         let is_coming = |peer: &Arc<Shared>| peer.tid().is_none() && !peer.has_ended();
@@ -73,16 +75,20 @@ impl<T> Spares<T> {
             || common.stop.load(Ordering::Acquire)
             || common.peers[common.usual..index].iter().any(is_coming)
         {
-            return;
+            return false;
         }
         common.live.fetch_add(1, Ordering::AcqRel);
         match (seats.start)(index) {
-            Ok(one) => seats.started.push(one),
+            Ok(one) => {
+                seats.started.push(one);
+                true
+            }
             Err(error) => {
                 common.live.fetch_sub(1, Ordering::AcqRel);
                 tracing::warn!(
                     target: LOG, %error, "all kthreads are stuck, and no other can be started"
                 );
+                false
             }
         }
     }

@@ -141,7 +141,8 @@ impl Dispatcher {
         if !self.cores_move {
             return;
         }
-        for index in 0..self.config.workers.len() {
+        // Spare workers have no cores of the allocator's.
+        for index in 0..self.sched.setup().workers {
             let on = WorkerId(index as u16);
             let kthread = &self.config.workers[index].remote.kthread;
             let parked = kthread.is_parked() && !self.down.is_parked(on);

@@ -18,8 +18,8 @@ const _: () = assert!(SPARES <= curtail_sched::MOST_SPARES, "or records could no
 pub(crate) struct Spares {
     /// Of those whose engines were not there yet, the next one last.
     links: Vec<WorkerLink>,
-    /// Starts the next one's thread.
-    start: Box<dyn Fn() + Send>,
+    /// Starts the next one's thread; false: that can't be.
+    start: Box<dyn Fn() -> bool + Send>,
     /// So many are left to start.
     left: usize,
     /// How many have joined the others and take what waits.
@@ -27,8 +27,11 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// `start` starts the next one's thread.
-    pub(crate) fn new(mut links: Vec<WorkerLink>, start: impl Fn() + Send + 'static) -> Self {
+    /// `start` starts the next one's thread; false: that can't be.
+    pub(crate) fn new(
+        mut links: Vec<WorkerLink>,
+        start: impl Fn() -> bool + Send + 'static,
+    ) -> Self {
         links.reverse();
         Self { left: links.len(), links, start: Box::new(start), up: 0 }
     }
@@ -54,8 +57,7 @@ impl Spares {
         // The runtime may have started one for threads.
         self.left = self.left.min(self.links.len());
         if all && sched.waiting() > 0 && self.left == self.links.len() && self.left > 0 {
-            self.left -= 1;
-            (self.start)();
+            self.left -= usize::from((self.start)());
         }
         workers.len() > known
     }

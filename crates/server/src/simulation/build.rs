@@ -168,7 +168,7 @@ fn dispatcher(
     let links = (shared.control.clone(), own_remote.clone(), waiter);
     let base = TransportLoop::new(config, entry, vec![Box::new(line.clone())], links);
     let config = DispatcherConfig {
-        spares: Spares::new(workers.split_off(setup.workers), || ()),
+        spares: Spares::new(workers.split_off(setup.workers), || true),
         workers,
         own,
         elastic: None,

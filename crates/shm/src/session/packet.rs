@@ -23,7 +23,7 @@ pub(super) const PORT: u32 = 7;
 pub(super) const OPENED: u32 = 8;
 pub(super) const POLL_PAGES: u32 = 9;
 /// Of a name or a reason.
-pub(super) const TEXT: usize = 236;
+pub(super) const TEXT: usize = 1_004;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -95,7 +95,7 @@ fn a_port_is_asked_for_with_its_rings() {
             let rings = Rings::create(2).unwrap();
             let first = session.open_port("udp://127.0.0.1:0", rings.fd()).unwrap();
             let second = session.open_port("udp://127.0.0.1:0", rings.fd()).unwrap_err();
-            let long = session.open_port(&"u".repeat(300), rings.fd()).unwrap_err();
+            let long = session.open_port(&"u".repeat(1_005), rings.fd()).unwrap_err();
             (first, second.to_string(), long.to_string())
         }
     });

@@ -273,12 +273,12 @@ fn a_refusal_says_why() {
         let path = path.clone();
         move || {
             let page = Page::create(&SPEC).unwrap();
-            Session::connect(&path, &"n".repeat(300), page.fd()).map(|_| ()).unwrap_err()
+            Session::connect(&path, &"n".repeat(1_100), page.fd()).map(|_| ()).unwrap_err()
         }
     });
     let session = accepted(&listener);
     let Request::Hello { name, .. } = request(&session).unwrap() else { panic!("no hello") };
-    assert_eq!(name.len(), 236);
+    assert_eq!(name.len(), 1_004);
     session.refuse("no cores are left").unwrap();
     let error = program.join().unwrap();
     assert_eq!(error.to_string(), "the daemon refuses: no cores are left");
@@ -311,7 +311,7 @@ fn nonsense_ends_a_session() {
     let kind = rustix::net::SocketType::SEQPACKET;
     let mut valid = b"CRTL".to_vec();
     valid.extend([2_u32, 1, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
-    valid.resize(256, 0);
+    valid.resize(1_024, 0);
     let with = |at: usize, byte: u8| {
         let mut changed = valid.clone();
         changed[at] = byte;

@@ -80,13 +80,16 @@ impl AfXdp {
         };
         sockopt::set_xdp_umem_reg(&socket, area).map_err(failed)?;
         let size = shape.frames;
-        sockopt::set_xdp_umem_fill_ring_size(&socket, size).map_err(failed)?;
+        // The kernel tells what it has taken only when it looks for more. So with as many frames there, and
+        // as many given back meanwhile, the ring still has room for each.
+        sockopt::set_xdp_umem_fill_ring_size(&socket, 2 * size).map_err(failed)?;
         sockopt::set_xdp_umem_completion_ring_size(&socket, size).map_err(failed)?;
         sockopt::set_xdp_rx_ring_size(&socket, size).map_err(failed)?;
         sockopt::set_xdp_tx_ring_size(&socket, size).map_err(failed)?;
         let at = sockopt::xdp_mmap_offsets(&socket).map_err(failed)?;
         let fd = socket.as_fd();
-        let mut filled = Ring::map(fd, XDP_UMEM_PGOFF_FILL_RING, &at.fr, size).map_err(failed)?;
+        let mut filled =
+            Ring::map(fd, XDP_UMEM_PGOFF_FILL_RING, &at.fr, 2 * size).map_err(failed)?;
         let completed =
             Ring::map(fd, XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, size).map_err(failed)?;
         let received = Ring::map(fd, XDP_PGOFF_RX_RING, &at.rx, size).map_err(failed)?;

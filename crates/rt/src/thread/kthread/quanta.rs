@@ -72,7 +72,8 @@ impl Quanta {
 
 /// So many ticks make a quantum, one at least: both in cycles.
 fn ticks(quantum: u64, tick: u64) -> u32 {
-    u32::try_from((quantum + tick / 2) / tick).unwrap_or(u32::MAX).max(1)
+    let tick = tick.max(1);
+    u32::try_from(quantum.saturating_add(tick / 2) / tick).unwrap_or(u32::MAX).max(1)
 }
 
 impl KThread {

@@ -40,7 +40,9 @@ impl ServerBuilder {
     pub fn thread_quantum(mut self, class: u16, quantum: Option<Duration>) -> Self {
         assert!(quantum.is_none_or(|quantum| !quantum.is_zero()), "a quantum of zero");
         self.thread_quanta.retain(|(other, _)| *other != class);
-        let cycles = |quantum: Duration| Clock::get().cycles(quantum.as_nanos() as u64);
+        // A century is never over.
+        const MOST: Duration = Duration::from_secs(100 * 365 * 86_400);
+        let cycles = |quantum: Duration| Clock::get().cycles(quantum.min(MOST).as_nanos() as u64);
         self.thread_quanta.push((class, quantum.map(cycles)));
         self
     }
